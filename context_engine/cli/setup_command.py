@@ -54,10 +54,10 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
     clients = [client_table.find_client(name) for name in dict.fromkeys(names)]
     _check_profile(wanted)
     failed = False
-    for each in clients:
+    for client in clients:
         try:
             tell = _print if wanted.only_print else _make
-            tell(plan_change(each, machine, wanted), wanted)
+            tell(plan_change(client, machine, wanted), wanted)
         except ContextEngineError as error:
             print_error(error)
             if by_hand := error.details.get("by_hand"):
@@ -196,7 +196,7 @@ def _show_all(machine: Machine) -> None:
 
 
 def _state(client: Client, machine: Machine, known: Sequence[client_config.ClientConfigState]) -> str:
-    mine = [each for each in known if each.client is client]
+    mine = [state for state in known if state.client is client]
     told = [f"set up for {each.scope} in {each.path}" for each in mine if each.entry]
     told += [f"{each.path} cannot be read: {each.problem}" for each in mine if each.problem]
     if not told:

@@ -66,19 +66,19 @@ def complete_chunk_kinds(incomplete: str) -> Offers:
 
 def complete_directions(incomplete: str) -> Offers:
     """Ways along the code graph."""
-    return _starting(incomplete, ((each, "") for each in DIRECTIONS))
+    return _starting(incomplete, ((direction, "") for direction in DIRECTIONS))
 
 
 def complete_memory_categories(incomplete: str) -> Offers:
     """Categories of memories."""
-    return _starting(incomplete, ((each, "") for each in MEMORY_CATEGORIES))
+    return _starting(incomplete, ((category, "") for category in MEMORY_CATEGORIES))
 
 
 def complete_plan_statuses(incomplete: str) -> Offers:
     """How a plan may stand."""
     from context_engine.plans.plan_listing import STATUSES
 
-    return _starting(incomplete, ((each, "") for each in STATUSES))
+    return _starting(incomplete, ((status, "") for status in STATUSES))
 
 
 def complete_plans(incomplete: str) -> Offers:
@@ -127,11 +127,11 @@ def _serve_options() -> list[Any]:
 
     offered = {"profile": complete_profiles, "tools": complete_tools, "exclude-tools": complete_tools}
     parameters = {}
-    for each in OPTIONS:
-        kind: Any = bool if each.kind == "flag" else list[str]
-        asked = typer.Option(f"--{each.name}", help=each.meaning, autocompletion=offered.get(each.name))
-        default = False if each.kind == "flag" else []
-        parameters[each.name.replace("-", "_")] = (Annotated[kind, asked], default)
+    for option in OPTIONS:
+        kind: Any = bool if option.kind == "flag" else list[str]
+        asked = typer.Option(f"--{option.name}", help=option.meaning, autocompletion=offered.get(option.name))
+        default = False if option.kind == "flag" else []
+        parameters[option.name.replace("-", "_")] = (Annotated[kind, asked], default)
 
     def stand_in(**_: Any) -> None:
         """Is never run."""

@@ -1,9 +1,9 @@
-"""What an agent can call: the catalogue, and the one door to it. Thin: parse, call the Engine, shape the reply.
+"""The tools that an agent can call, and `call`, which runs one: parse, call the Engine, format the reply.
 
     reply = call(engine, "find_symbol", {"name": "Engine.search"})
     print(reply.text)
 
-Nothing here speaks the protocol or opens a file; `server` and `ctx call` both come through `call`.
+Nothing here knows the protocol or opens files; `server` and `ctx call` both use `call`.
 """
 
 from collections.abc import Mapping
@@ -109,26 +109,26 @@ ALL: tuple[Tool, ...] = (
     tool_manifest,
     call_tool,
 )
-"""Every tool, in the order agents see them: what they need most comes first."""
+"""All tools in the order that agents see: the most important first."""
 
 
 def find(name: str) -> Tool:
-    """The tool of that name or alias. Raises: UnknownTool, with the nearest name."""
-    for each in ALL:
-        if name == each.name or name in each.aliases:
-            return each
-    suggestion = suggest_nearest(name, [each.name for each in ALL]).strip() or "tool_manifest lists all tools."
+    """Return the tool with this name or alias. Raises: UnknownTool, with the nearest name."""
+    for tool in ALL:
+        if name == tool.name or name in tool.aliases:
+            return tool
+    suggestion = suggest_nearest(name, [tool.name for tool in ALL]).strip() or "tool_manifest lists all tools."
     raise UnknownTool(f"no tool is called {name!r}", suggestion=suggestion, details={"name": name})
 
 
 def call(engine: "Engine", name: str, arguments: Any = None, context: Call | None = None) -> Reply:
     """Call a tool by name with arguments as a client sends them.
 
-    Raises: UnknownTool, InvalidArgument, and whatever the Engine raises; `failure` makes a reply of it.
+    Raises: UnknownTool, InvalidArgument, and the errors of the Engine; `failure` turns them into replies.
     """
     return find(name).call(engine, arguments, context or Call())
 
 
-def failure(error: ContextEngineError, beside: Mapping[str, Any] = MappingProxyType({})) -> Reply:
-    """The reply that tells of an error: `{error: {code, message, suggestion, retryable, details}}`, and what a seed adds."""
-    return Reply(compact_json({**beside, "error": error.as_dict()}), is_error=True)
+def failure(error: ContextEngineError, extra: Mapping[str, Any] = MappingProxyType({})) -> Reply:
+    """Build the reply for an error: `{error: {code, message, suggestion, retryable, details}}` plus `extra` fields."""
+    return Reply(compact_json({**extra, "error": error.as_dict()}), is_error=True)

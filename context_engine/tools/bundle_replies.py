@@ -1,14 +1,13 @@
-"""PURE. A bundle as its reader gets it: JSON in the shape that agents know, or Markdown for people."""
+"""PURE. Render a context bundle: as JSON for agents, or as Markdown for people."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
 from context_engine.text.visible_text import escape_line
-from context_engine.tools.truncate import compact_json, drop_empty, format_count
+from context_engine.tools.truncate import compact_json, drop_empty, fence_for, format_count
 
 if TYPE_CHECKING:
     from context_engine.context.bundle import Bundle, BundledFile, LeftOut, Snippet
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ReplyMeta(NamedTuple):
-    """What the reply says of itself: the question, its budget, what it costs, how long it took."""
+    """Facts about the reply itself: the question, the token budget, the tokens used, the time taken."""
 
     query: str
     budget: int
@@ -24,58 +23,60 @@ class ReplyMeta(NamedTuple):
     ms: int
 
 
-def render_bundle_json(bundle: Bundle, told: ReplyMeta) -> str:
-    """The bundle as one JSON object."""
+def render_bundle_json(bundle: Bundle, meta: ReplyMeta) -> str:
+    """Render the bundle as one JSON object."""
     return compact_json(
         {
             "summary": _summary(bundle),
-            "query": told.query,
-            "files": [_file(each) for each in bundle.files],
-            "memories": [_memory_row(each) for each in bundle.remembered if each.source == "memory"],
-            "discoveries": [_memory_row(each) for each in bundle.remembered if each.source == "discovery"],
+            "query": meta.query,
+            "files": [_file(file) for file in bundle.files],
+            "memories": [_memory_row(memory) for memory in bundle.remembered if memory.source == "memory"],
+            "discoveries": [_memory_row(memory) for memory in bundle.remembered if memory.source == "discovery"],
             "external_hints": [
-                {"url": each.address, "mentioned_in": list(each.mentioned), "fetched": False}
-                for each in bundle.external
+                {"url": source.address, "mentioned_in": list(source.mentioned), "fetched": False}
+                for source in bundle.external
             ],
             "hints": list(bundle.hints),
-            "metadata": _metadata(bundle, told),
+            "metadata": _metadata(bundle, meta),
         }
         | drop_empty({"warnings": list(bundle.warnings), "reason": bundle.reason, "note": _note(bundle)})
     )
 
 
 def _note(bundle: Bundle) -> str:
-    """Return whose words the memories and discoveries are; empty where there are none."""
+    """Return the note on where memories and discoveries come from; empty if there are none."""
     return f"Memories and discoveries are {REPOSITORY_WORDS}." if bundle.remembered else ""
 
 
-def render_bundle_markdown(bundle: Bundle, told: ReplyMeta) -> str:
-    """The bundle for reading."""
+def render_bundle_markdown(bundle: Bundle, meta: ReplyMeta) -> str:
+    """Render the bundle as Markdown."""
     parts = [f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}"]
-    parts += [f"warning: {each}" for each in bundle.warnings]
+    parts += [f"warning: {warning}" for warning in bundle.warnings]
     parts += [f"reason: {bundle.reason}"] if bundle.reason else []
-    parts += [_section(each) for each in bundle.files]
-    parts += _bullet_section(f"Remembered, {REPOSITORY_WORDS}", (_memory_line(each) for each in bundle.remembered))
-    parts += _bullet_section("Named sources, not fetched", (_source_line(*each) for each in bundle.external))
+    parts += [_section(file) for file in bundle.files]
+    parts += _bullet_section(f"Remembered, {REPOSITORY_WORDS}", (_memory_line(memory) for memory in bundle.remembered))
+    parts += _bullet_section("Named sources, not fetched", (_source_line(*source) for source in bundle.external))
     parts += _bullet_section("Facts", map(escape_line, bundle.hints))
-    left_out = " · ".join(
+    footer = f"{meta.tokens:,} of {meta.budget:,} tokens"
+    left_out = [
         f"{key.replace('_', ' ')}: {value if isinstance(value, int) else ', '.join(value)}"
         for key, value in _left_out(bundle.left_out).items()
-    )
-    parts.append(f"{told.tokens:,} of {told.budget:,} tokens{f' · left out: {left_out}' if left_out else ''}")
-    return "\n\n".join(parts)
+    ]
+    if left_out:
+        footer += f" · left out: {' · '.join(left_out)}"
+    return "\n\n".join([*parts, footer])
 
 
 # -- as JSON ----------------------------------------------------------------------------------------------------------
 
 
 def _summary(bundle: Bundle) -> str:
-    """What there is, and where to begin."""
+    """Summarize the bundle and name the place to begin."""
     if not bundle.files:
         return "nothing was found"
     first = bundle.files[0]
     symbol = first.snippets[0].symbol if len(first.snippets) == 1 else ""
-    places = sum(len(each.snippets) for each in bundle.files)
+    places = sum(len(file.snippets) for file in bundle.files)
     where = f"{escape_line(first.path)}{f' ({symbol})' if symbol else ''}"
     return f"{format_count(places, 'place')} in {format_count(len(bundle.files), 'file')}; begin with {where}"
 
@@ -86,8 +87,8 @@ def _file(file: BundledFile) -> dict[str, Any]:
         "language": file.language,
         "relevance": file.relevance,
         **drop_empty({"summary": file.summary}),
-        "snippets": [_snippet(each) for each in file.snippets],
-        "related": [{"path": each.path, "why": each.why} for each in file.related],
+        "snippets": [_snippet(snippet) for snippet in file.snippets],
+        "related": [{"path": related.path, "why": related.why} for related in file.related],
     }
 
 
@@ -115,15 +116,15 @@ def _memory_row(one: Remembered) -> dict[str, Any]:
     )
 
 
-def _metadata(bundle: Bundle, told: ReplyMeta) -> dict[str, Any]:
+def _metadata(bundle: Bundle, meta: ReplyMeta) -> dict[str, Any]:
     left_out = _left_out(bundle.left_out)
     return {
         "total_files": len(bundle.files),
-        "total_snippets": sum(len(each.snippets) for each in bundle.files),
-        "total_tokens": told.tokens,
-        "token_budget": told.budget,
+        "total_snippets": sum(len(file.snippets) for file in bundle.files),
+        "total_tokens": meta.tokens,
+        "token_budget": meta.budget,
         "truncated": bool(left_out),
-        "search_ms": told.ms,
+        "search_ms": meta.ms,
         "engine": bundle.engine,
         "freshness": bundle.freshness,
         "sources": dict(bundle.sources),
@@ -140,8 +141,8 @@ def _left_out(left_out: LeftOut) -> Mapping[str, Any]:
 
 def _section(file: BundledFile) -> str:
     head = f"## {escape_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
-    related = [f"- {escape_line(each.path)}: {escape_line(each.why)}" for each in file.related]
-    return "\n\n".join([head, *(_block(each, file.language) for each in file.snippets), *_lines(related)])
+    related = [f"- {escape_line(item.path)}: {escape_line(item.why)}" for item in file.related]
+    return "\n\n".join([head, *(_block(snippet, file.language) for snippet in file.snippets), *_lines(related)])
 
 
 def _block(snippet: Snippet, language: str) -> str:
@@ -149,16 +150,6 @@ def _block(snippet: Snippet, language: str) -> str:
     head = f"lines {snippet.span}{f' · {snippet.symbol}' if snippet.symbol else ''}{more}"
     fence = fence_for(snippet.text)
     return f"{head}\n{fence}{language}\n{snippet.text}\n{fence}"
-
-
-def fence_for(text: str) -> str:
-    """A fence that the text cannot close.
-
-    >>> fence_for("x = 1"), fence_for("a ```` b")
-    ('```', '`````')
-    """
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    return "`" * max(3, longest + 1)
 
 
 def _bullet_section(title: str, lines: Iterable[str]) -> list[str]:

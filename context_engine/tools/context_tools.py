@@ -1,4 +1,4 @@
-"""Tools that prepare somebody for a task: a bundle of what to read first, and a prompt with its references resolved."""
+"""Tools that prepare a task: a bundle of the code to read first, and a prompt with its references resolved."""
 
 import time
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 QUERY_CHARS_MIN = 3
 QUERY_SHARE = 0.1
-"""Of the budget, for repeating the question: whoever asked knows it."""
+"""Share of the budget for repeating the question, which the caller knows."""
 CHARS_PER_TOKEN = 3
-"""Of code as JSON, rounded down: what fits a client's limit in characters has about so many tokens."""
+"""Characters per token of code as JSON, rounded down: converts a client's limit in characters into tokens."""
 MS_MAX = 99_999
-"""Counted in place of the time it took, so that the count does not depend on it."""
+"""Counted instead of the time taken, so that the token count does not depend on it."""
 
-Includes = Annotated[tuple[str, ...], TextListArg("Only these: globs such as src/** or *.py.")]
-Excludes = Annotated[tuple[str, ...], TextListArg("Not these: globs.")]
+Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 
 
 @tool(
@@ -54,34 +54,34 @@ def get_context_for_prompt(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     query: Annotated[str, TextArg("The task or question.", 3, 4_000)],
-    max_files: Annotated[int, IntegerArg("Files.", 1, 20)] = 5,
+    max_files: Annotated[int, IntegerArg("Most files.", 1, 20)] = 5,
     token_budget: Annotated[int, IntegerArg("Most tokens of the reply.", 500, 100_000)] = 8_000,
     include_related: Annotated[bool, BooleanArg("Tests, imports, what changes together.")] = True,
-    include_memories: Annotated[bool, BooleanArg("What the team remembers.")] = True,
+    include_memories: Annotated[bool, BooleanArg("Memories of the team.")] = True,
     include_summaries: Annotated[bool, BooleanArg("What each file defines.")] = True,
-    min_relevance: Annotated[float, FractionArg("Least share of the best score.")] = 0.3,
+    min_relevance: Annotated[float, FractionArg("Minimum share of the best score.")] = 0.3,
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
-    external_sources: Annotated[tuple[str, ...], TextListArg("URLs: where they are mentioned.", most=10)] = (),
-    plan_id: Annotated[str, TextArg("Also what its current step needs.")] = "",
-    bypass_cache: Annotated[bool, BooleanArg("Accepted: nothing is cached.")] = False,  # noqa: ARG001 - an old argument
-    format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
+    external_sources: Annotated[tuple[str, ...], TextListArg("URLs: find where files mention them.", most=10)] = (),
+    plan_id: Annotated[str, TextArg("Add what its current step needs.")] = "",
+    bypass_cache: Annotated[bool, BooleanArg("Ignored: nothing is cached.")] = False,  # noqa: ARG001 - an old argument
+    format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the name that callers know
 ) -> Reply:
     """Get a context bundle for a task in one call: the code to read first, related files, tests, memories, facts.
 
-    Searches, groups by file, widens to whole symbols, never over token_budget; says what was left out.
+    Groups results by file, widens them to whole symbols, keeps token_budget, reports what was left out.
     """
     if len(query.strip()) < QUERY_CHARS_MIN:
         raise argument_error("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
     began = time.perf_counter()
     chars_max, count = engine.settings.result_chars_max, engine.memory.team().count
     write = render_bundle_json if format == "json" else render_bundle_markdown
-    told = ReplyMeta(
-        shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN)), token_budget, token_budget, MS_MAX
-    )
+    shown_query = shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN))
+    meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
 
-    def excess(made: Bundle) -> int:
-        text = redact(write(made, told)).text
+    def excess(candidate: Bundle) -> int:
+        """Return by how many tokens the reply would be too long."""
+        text = redact(write(candidate, meta)).text
         return max(count(text) - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
 
     step = _step(engine, plan_id) if plan_id else None
@@ -99,9 +99,9 @@ def get_context_for_prompt(
     )
     best = bundle(wish, engine, engine.memory.team(), excess)
     engine.search.note_shown(file.path for file in best.files)
-    tokens = count(redact(write(best, told)).text)
+    tokens = count(redact(write(best, meta)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
-    return Reply(write(best, told._replace(tokens=tokens, ms=ms)))
+    return Reply(write(best, meta._replace(tokens=tokens, ms=ms)))
 
 
 @tool(touches="nothing", instead="get_context_for_prompt", rare=("include_paths", "exclude_paths", "assist"))
@@ -109,15 +109,15 @@ def enhance_prompt(
     engine: "Engine",
     call: Call,
     prompt: Annotated[str, TextArg("The prompt to enhance.", 1, 10_000)],
-    mode: Annotated[Mode, ChoiceArg("light: 600 tokens more at most, rich: 2000.", ("light", "rich"))] = "light",
+    mode: Annotated[Mode, ChoiceArg("light adds up to 600 tokens, rich 2000.", ("light", "rich"))] = "light",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
-    assist: Annotated[str, ChoiceArg("A second pass: by a model, by you (next), or off.", ASSISTS)] = "auto",
-    draft: Annotated[str, TextArg("Your own version, to be checked.", most=20_000)] = "",
+    assist: Annotated[str, ChoiceArg("LLM refinement: by a model, by you (next), or off.", ASSISTS)] = "auto",
+    draft: Annotated[str, TextArg("Your own version, to check.", most=20_000)] = "",
 ) -> Reply:
     """Enhance a prompt with facts of this repository: find the names in it (path:line), likely files, rules, test commands.
 
-    Your words stay as they are; with nothing to add the prompt comes back unchanged.
+    Your words are not changed.
     """
     chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
     made = enhanced(prompt, mode, chosen, engine, engine.memory.team())
@@ -126,7 +126,7 @@ def enhance_prompt(
         "original": prompt,
         "changed": made.is_changed,
         "sections": _sections(made),
-        "references": [_reference(each) for each in made.references],
+        "references": [_reference(reference) for reference in made.references],
     }
     if draft:
         reply |= _of_draft(draft, made, mode, engine)
@@ -137,33 +137,37 @@ def enhance_prompt(
 
 
 class _PlanStep(NamedTuple):
-    """The step of a plan that is being worked on: the words to search with, and what to tell."""
+    """The current step of a plan: the words to search with, and a line about it."""
 
     words: str
     fact: str
 
 
 def _step(engine: "Engine", plan_id: str) -> _PlanStep | None:
-    """The step in progress, else the one that is best begun next; None when none is left. Raises: PlanNotFound."""
+    """Return the step in progress, else the next one; None when none is left. Raises: PlanNotFound."""
     loaded = engine.plans.repository.load(plan_id)
     now = loaded.execution
     uid = (*now.current, now.next, *now.ready)[0] if now and (now.current or now.ready) else ""
     for number, step in enumerate(loaded.plan.steps, 1):
         if step.uid == uid:
             criteria = "; ".join(step.acceptance_criteria)
-            told = f"{loaded.plan.id}, step {number}: {step.title}" + (f"; done when: {criteria}" if criteria else "")
-            return _PlanStep(f"{step.title} {' '.join(sorted(step.files))}", told)
+            fact = f"{loaded.plan.id}, step {number}: {step.title}"
+            if criteria:
+                fact += f"; done when: {criteria}"
+            return _PlanStep(f"{step.title} {' '.join(sorted(step.files))}", fact)
     return None
 
 
 def _sections(made: Enhanced) -> dict[str, Any]:
-    """What was added, by section."""
+    """Return what was added, by section."""
     return {
         "objective": made.objective,
         "references": made.texts("references"),
-        "likely_files": [drop_empty({"path": each.path, "place": each.place}) for each in made.told(Likely)],
-        "constraints": [_constraint(each) for each in made.told(Remembered)],
-        "validation": [{"kind": each.kind, "command": each.text, "source": each.source} for each in made.told(Command)],
+        "likely_files": [drop_empty({"path": file.path, "place": file.place}) for file in made.told(Likely)],
+        "constraints": [_constraint(memory) for memory in made.told(Remembered)],
+        "validation": [
+            {"kind": command.kind, "command": command.text, "source": command.source} for command in made.told(Command)
+        ],
         "open_questions": made.texts("open_questions"),
         "done_when": made.texts("done_when"),
     }
@@ -175,7 +179,8 @@ def _constraint(one: Remembered) -> dict[str, Any]:
 
 def _reference(reference: Reference) -> dict[str, Any]:
     places = [
-        drop_empty({"path": each.path, "line": each.line or None, "symbol": each.symbol}) for each in reference.resolved
+        drop_empty({"path": match.path, "line": match.line or None, "symbol": match.symbol})
+        for match in reference.resolved
     ]
     return {
         "text": reference.text,
@@ -186,16 +191,16 @@ def _reference(reference: Reference) -> dict[str, Any]:
 
 
 def _of_draft(draft: str, made: Enhanced, mode: Mode, engine: "Engine") -> dict[str, Any]:
-    """What became of somebody's own version: it stands, or comes back with the reasons."""
+    """Check the caller's own version; return it, or the reasons why it is rejected."""
     own = reworded(draft, made, mode, engine, engine.memory.team())
     used = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
     if own.objections:
-        return {"rejected": [each._asdict() for each in own.objections]} | used
+        return {"rejected": [objection._asdict() for objection in own.objections]} | used
     return {"enhanced_prompt": own.text, "changed": own.text != made.original, "rejected": []} | used
 
 
 def _of_second_pass(made: Enhanced, mode: Mode, assist: str, engine: "Engine", call: Call) -> dict[str, Any]:
-    """What a model made of the facts, or the next step for the agent."""
+    """Return what a model wrote from the facts, or the next step for the agent."""
 
     def own(draft: str) -> Reworded:
         return reworded(draft, made, mode, engine, engine.memory.team())
@@ -211,5 +216,5 @@ def _of_second_pass(made: Enhanced, mode: Mode, assist: str, engine: "Engine", c
 
 
 def count_model_tokens(climbed: Climbed) -> dict[str, int]:
-    """What a model counted, as replies tell it; nothing when nobody knows."""
+    """Return the token counts of a model call; empty if they are unknown."""
     return climbed.tokens._asdict() if climbed.tokens else {}

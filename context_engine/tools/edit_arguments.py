@@ -1,7 +1,7 @@
-"""What the arguments of the editing tools may be, and the edits they mean.
+"""Argument types of the editing tools, and the edits they describe.
 
-Agents know other editors, which have other words for the same: those are understood as well. What is not understood is
-refused by its place, `edits[2].targt`, since an edit that is half understood must not be made.
+Agents know other editors, so the field names of those are accepted as well. An unknown field is an error that names its
+position, `edits[2].targt`: an edit that is only half understood must not be made.
 """
 
 import re
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 EDITS_MAX = 200
 FILES_MAX = 100
-"""One call; more of either is a program's work, which can be written and run."""
+"""Limits of one call; for more edits an agent can write and run a program."""
 MATCHES_MAX = 10_000
-"""Of one target in one file."""
+"""Matches of one target in one file."""
 DISTANCE_MAX = 100
-"""Characters; the engine never takes more than one in ten, whatever is asked for."""
+"""In characters; the engine never accepts more than one in ten."""
 
 ALIASES = {
     **dict.fromkeys(("old_content", "old_string", "old_text", "old_str", "old", "search"), "target"),
@@ -48,22 +48,22 @@ ALIASES = {
 """Other words for the fields of an edit."""
 _LINES = re.compile(r"\s*(\d{1,9})\s*(?:[-:,]\s*(\d{1,9})\s*)?")
 PLACES: "Mapping[str, Place]" = {"replace": "replace", "insert_before": "before", "insert_after": "after"}
-"""What can be done with a definition."""
+"""The edits of a definition, and where each puts its text."""
 SYMBOL = frozenset({"symbol", "insert_before", "insert_after"})
 SYMBOL_EXAMPLE = 'Write {"symbol": "Class.method", "replace": "text"}, or insert_before or insert_after in its place.'
-EDIT_EXAMPLE = 'Write {"target": "text as it stands in the file", "replace": "new text"}.'
+EDIT_EXAMPLE = 'Write {"target": "text as it is in the file", "replace": "new text"}.'
 
 
 @dataclass(frozen=True, slots=True)
 class ContentArg(ArgumentType):
-    """The text of a file or of a part of it: any length a file may have, blanks kept."""
+    """The text of a file or of a part of it, of any length that a file may have, with its whitespace."""
 
-    says: str
+    description: str
 
     def read(self, name: str, value: Any) -> str:
-        """A text as it is. What a client made of JSON is refused: how it was written is not known any more."""
+        """Accept a text only: how a client formatted a JSON value before parsing it is unknown."""
         if not isinstance(value, str):
-            raise argument_error(name, "must be a text, as it shall stand in the file", "Send it as one string.")
+            raise argument_error(name, "must be a text, exactly as it goes into the file", "Send it as one string.")
         return TextArg("", most=BYTES_MAX).read(name, value)
 
 
@@ -71,10 +71,10 @@ class ContentArg(ArgumentType):
 class LineRangeArg(ArgumentType):
     """A range of lines, both ends included; empty for none."""
 
-    says: str
+    description: str
 
     def read(self, name: str, value: Any) -> LineSpan:
-        """An object with `start` and `end`, a pair, "10-20", or one line."""
+        """Accept an object with `start` and `end`, a pair, "10-20", or one line."""
         value = parse_json_text(value) if isinstance(value, str) else value
         ends: Sequence[Any] = ()
         if isinstance(value, Mapping):
@@ -84,8 +84,8 @@ class LineRangeArg(ArgumentType):
         elif match := _LINES.fullmatch(str(value)):
             ends = [match[1], match[2] or match[1]]
         if len(ends) != 2 or None in ends:
-            raise argument_error(name, "is no range of lines", 'Write {"start": 10, "end": 20}, or "10-20".')
-        first, last = (IntegerArg("", -ENDLESS, ENDLESS).read(name, each) for each in ends)
+            raise argument_error(name, "is not a line range", 'Write {"start": 10, "end": 20}, or "10-20".')
+        first, last = (IntegerArg("", -ENDLESS, ENDLESS).read(name, end) for end in ends)
         return LineSpan(first, last)
 
 
@@ -94,15 +94,15 @@ class FuzzyMatchArg(ArgumentType):
     """How far a place may differ from its target."""
 
     json_type: ClassVar[str] = "object"
-    says: str
+    description: str
 
     def schema(self) -> dict[str, Any]:
-        """With its fields."""
+        """Include the fields."""
         fields = {"enabled": "boolean", "maxDistance": "integer", "whitespaceOnly": "boolean"}
         return {"type": "object", "properties": {name: {"type": kind} for name, kind in fields.items()}}
 
     def read(self, name: str, value: Any) -> Fuzzy:
-        """An object, or a flag that turns it on or off."""
+        """Accept an object, or a flag that turns fuzzy matching on or off."""
         value = parse_json_text(value) if isinstance(value, str) else value
         if not isinstance(value, Mapping):
             return Fuzzy(enabled=BooleanArg("").read(name, value))
@@ -111,31 +111,31 @@ class FuzzyMatchArg(ArgumentType):
             "max_distance": IntegerArg("", 0, DISTANCE_MAX),
             "whitespace_only": BooleanArg(""),
         }
-        given = read_fields(name, value, tuple(kinds))
-        read: dict[str, Any] = {field: kinds[field].read(f"{name}.{field}", each) for field, each in given.items()}
+        sent = read_fields(name, value, tuple(kinds))
+        read: dict[str, Any] = {field: kinds[field].read(f"{name}.{field}", content) for field, content in sent.items()}
         return Fuzzy(read.get("enabled", True), read.get("max_distance", 5), read.get("whitespace_only", True))
 
 
 @dataclass(frozen=True, slots=True)
 class AnchorArg(ArgumentType):
-    """What must stand around a place, and on which lines it must be."""
+    """The lines around a place, and the line range it must be in."""
 
     json_type: ClassVar[str] = "object"
-    says: str
+    description: str
 
     def schema(self) -> dict[str, Any]:
-        """With its fields, as seed 000 has them."""
+        """Include the fields of upstream spec 000."""
         ends = {"type": "object", "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}}}
         text = {"type": "string"}
         return {"type": "object", "properties": {"beforeContext": text, "afterContext": text, "lineRange": ends}}
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
-        """The fields of an edit that it stands for: before, after, line_range."""
+        """Return the fields of an edit that it sets: before, after, line_range."""
         value = parse_json_text(value) if isinstance(value, str) else value
         if not isinstance(value, Mapping):
             raise argument_error(name, "must be an object", 'Write {"beforeContext": "the line before"}.')
-        given = read_fields(name, value, ("before", "after", "line_range"))
-        return {field: _FIELDS[field].read(f"{name}.{field}", each) for field, each in given.items()}
+        sent = read_fields(name, value, ("before", "after", "line_range"))
+        return {field: _FIELDS[field].read(f"{name}.{field}", content) for field, content in sent.items()}
 
 
 _FIELDS: Mapping[str, Any] = {
@@ -152,7 +152,7 @@ _FIELDS: Mapping[str, Any] = {
     "insert_before": ContentArg(""),
     "insert_after": ContentArg(""),
 }
-"""What an edit may say."""
+"""The fields of an edit, with their types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,22 +160,22 @@ class EditListArg(ArgumentType):
     """A list of edits of one file."""
 
     json_type: ClassVar[str] = "array"
-    says: str
+    description: str
 
     def schema(self) -> dict[str, Any]:
-        """With the fields that are needed most, the others in words: each is paid for in every request of a client."""
+        """Include the most common fields; the description names the others, since a client pays for each in every request."""
         known = {field: {"type": "string"} for field in ("target", "replace", "before", "after", "line_range")}
         return {"type": "array", "items": {"type": "object", "properties": known}}
 
     def read(self, name: str, value: Any) -> "tuple[Want, ...]":
-        """A list, one written as JSON in a text, or an edit alone."""
+        """Accept a list, JSON text of one, or a single edit."""
         listed = read_objects(name, value, EDITS_MAX, EDIT_EXAMPLE)
-        return tuple(_read_edit(f"{name}[{number}]", each) for number, each in enumerate(listed, 1))
+        return tuple(_read_edit(f"{name}[{number}]", edit) for number, edit in enumerate(listed, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class FileEdits:
-    """What is wanted of one file."""
+    """The edits of one file."""
 
     path: str
     wants: "tuple[Want, ...]"
@@ -187,28 +187,28 @@ class FileEditsArg(ArgumentType):
     """A list of files, each with its edits."""
 
     json_type: ClassVar[str] = "array"
-    says: str
+    description: str
 
     def schema(self) -> dict[str, Any]:
-        """Without its fields: they are those of the tool itself."""
+        """Leave out the fields: they are those of the tool itself."""
         return {"type": "array", "items": {"type": "object"}}
 
     def read(self, name: str, value: Any) -> tuple[FileEdits, ...]:
-        """A list, or one written as JSON in a text."""
+        """Accept a list, or JSON text of one."""
         listed = read_objects(name, value, FILES_MAX, 'Write {"path": "src/a.py", "edits": [...]}.')
-        return tuple(self._file(f"{name}[{number}]", each) for number, each in enumerate(listed, 1))
+        return tuple(self._file(f"{name}[{number}]", file) for number, file in enumerate(listed, 1))
 
     def _file(self, name: str, value: Mapping[str, Any]) -> FileEdits:
-        given = read_fields(name, value, ("path", "edits", "expected_hash"))
-        path = TextArg("The file.", 1).read(f"{name}.path", given.get("path", ""))
-        wants = EditListArg("").read(f"{name}.edits", given.get("edits", ()))
-        return FileEdits(path, wants, TextArg("").read(f"{name}.expected_hash", given.get("expected_hash", "")))
+        sent = read_fields(name, value, ("path", "edits", "expected_hash"))
+        path = TextArg("", 1).read(f"{name}.path", sent.get("path", ""))
+        wants = EditListArg("").read(f"{name}.edits", sent.get("edits", ()))
+        return FileEdits(path, wants, TextArg("").read(f"{name}.expected_hash", sent.get("expected_hash", "")))
 
 
 def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
-    """The fields of an object by their own names; null is the same as not given. Raises: InvalidArgument."""
-    found: dict[str, Any] = {}
-    for key, each in value.items():
+    """Return the fields of an object by their canonical names; null counts as absent. Raises: InvalidArgument."""
+    fields: dict[str, Any] = {}
+    for key, content in value.items():
         field = to_snake_case(str(key))
         field = field if field in known else ALIASES.get(field, field)
         if field not in known:
@@ -217,17 +217,17 @@ def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> di
                 "is unknown",
                 suggest_nearest(field, known) or f"There are {', '.join(known)}.",
             )
-        if field in found and found[field] != each:
+        if field in fields and fields[field] != content:
             raise argument_error(f"{name}.{field}", "is given twice with different values", "Send it once.")
-        if each is not None:
-            found[field] = each
-    return found
+        if content is not None:
+            fields[field] = content
+    return fields
 
 
 def _read_edit(name: str, value: Mapping[str, Any]) -> "Want":
-    """One edit of the list."""
-    given = read_fields(name, value, tuple(_FIELDS))
-    read = {field: _FIELDS[field].read(f"{name}.{field}", each) for field, each in given.items()}
+    """Read one edit of the list."""
+    sent = read_fields(name, value, tuple(_FIELDS))
+    read = {field: _FIELDS[field].read(f"{name}.{field}", content) for field, content in sent.items()}
     read = {**read.pop("anchor", {}), **read}
     if SYMBOL.intersection(read):
         return _build_request(_read_symbol_edit(name, read))
@@ -236,25 +236,25 @@ def _read_edit(name: str, value: Mapping[str, Any]) -> "Want":
             raise argument_error(f"{name}.{field}", "is missing", EDIT_EXAMPLE)
     if read.get("occurrence") and (read.get("line_range") or read.get("expected_matches", 1) > 1):
         raise argument_error(
-            f"{name}.occurrence", "goes with neither line_range nor expected_matches", "Send one of them."
+            f"{name}.occurrence", "cannot be combined with line_range or expected_matches", "Send one of them."
         )
     return build_edit(read)
 
 
 def _read_symbol_edit(name: str, read: Mapping[str, Any]) -> "SymbolEdit":
-    """An edit of a definition: one thing is done with it, and nothing else is said of where it stands than its lines."""
-    does = [field for field in PLACES if field in read]
-    strange = sorted(read.keys() - {"symbol", "line_range", *does})
-    if "symbol" not in read or len(does) != 1 or strange:
-        wrong = f" and {strange[0]}" if strange else ""
-        raise argument_error(name, f"has {' and '.join(does) or 'nothing to do'}{wrong}", SYMBOL_EXAMPLE)
-    from context_engine.edit.symbol_edits import SymbolEdit  # it brings the parsers, too
+    """Read an edit of a definition: exactly one action, and no other location than a line range."""
+    actions = [field for field in PLACES if field in read]
+    unexpected = sorted(read.keys() - {"symbol", "line_range", *actions})
+    if "symbol" not in read or len(actions) != 1 or unexpected:
+        found = " and ".join([*actions, *unexpected[:1]])
+        raise argument_error(name, f"has {found or 'no action'}", SYMBOL_EXAMPLE)
+    from context_engine.edit.symbol_edits import SymbolEdit  # imports the parsers
 
-    return SymbolEdit(read["symbol"], read[does[0]], PLACES[does[0]], read.get("line_range"))
+    return SymbolEdit(read["symbol"], read[actions[0]], PLACES[actions[0]], read.get("line_range"))
 
 
 def build_edit(read: Mapping[str, Any]) -> "Want":
-    """An edit out of its fields."""
+    """Build an edit from its fields."""
     edit = Edit(
         target=read["target"],
         replacement=read["replace"],
@@ -274,13 +274,13 @@ def _build_request(edit: "Edit | SymbolEdit", occurrence: int = 0) -> "Want":
 
 
 def read_objects(name: str, value: Any, most: int, example: str) -> Sequence[Mapping[str, Any]]:
-    """A list of objects, one written as JSON in a text, or an object alone. Raises: InvalidArgument."""
-    listed = parse_json_text(value) if isinstance(value, str) else value
-    listed = [listed] if isinstance(listed, Mapping) else listed
+    """Accept a list of objects, JSON text of one, or a single object. Raises: InvalidArgument."""
+    items = parse_json_text(value) if isinstance(value, str) else value
+    listed = [items] if isinstance(items, Mapping) else items
     if _is_list(listed):  # an entry over the limit may be anything: its text is not even parsed
         parsed = [parse_json_text(entry) if isinstance(entry, str) else entry for entry in listed[:most]]
         listed = [*parsed, *listed[most:]]
-    if not _is_list(listed) or not all(isinstance(each, Mapping) for each in listed):
+    if not _is_list(listed) or not all(isinstance(item, Mapping) for item in listed):
         raise argument_error(name, "must be a list of objects", example)
     if not 1 <= len(listed) <= most:
         raise argument_error(name, f"has {len(listed):,} entries, 1 to {most} are allowed", example)

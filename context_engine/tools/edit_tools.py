@@ -1,6 +1,6 @@
-"""Tools that change files: each says what it wants, the Engine decides and writes, the reply says what became of it.
+"""Tools that change files: the Engine decides and writes, and the reply reports the result.
 
-A reply is short, since its reader knows what he sent: where the changes are now, the new hash, how to undo them.
+A reply is short, since the caller knows the request: where the changes are now, the new hash, how to undo them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
 
 PLACES_SHOWN_MAX = 20
-"""Changed places that are named one by one; who made more of them in a file can read it."""
+"""Most changed places that a reply lists for one file."""
 PREVIEW_CONTEXT = 3
 PREVIEW_LINES_MAX = 200
-"""As many as a unified diff shows."""
+"""The limit of a unified diff, too."""
 STEPS_MAX = 100
 HISTORY_MAX = 20
 
@@ -49,23 +49,22 @@ HISTORY_MAX = 20
 def edit_file(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, TextArg("File.")] = "",
+    path: Annotated[str, TextArg("File to edit.")] = "",
     edits: Annotated[
         tuple["Want", ...],
         EditListArg("Also occurrence, expected_matches, fuzzy, symbol, insert_before, insert_after."),
     ] = (),
-    files: Annotated[tuple[FileEdits, ...], FileEditsArg("[{path, edits}].")] = (),
-    expected_hash: Annotated[str, TextArg("sha256.")] = "",
+    files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several: [{path, edits}].")] = (),
+    expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
     dry_run: Annotated[bool, BooleanArg("Diff only.")] = False,
-    labels_are_text: Annotated[bool, BooleanArg("Labels of masked secrets in the new text are meant as text.")] = False,
+    labels_are_text: Annotated[bool, BooleanArg("Write labels of redacted secrets as text.")] = False,
 ) -> Reply:
     """Edit files, all or none: replace each target, which must be unique or narrowed down."""
-    asked = _collect_edits(path, edits, files, expected_hash)
     changes = [
         engine.edits.change_parts(
-            each.path, each.wants, expected_hash=each.expected_hash, labels_are_text=labels_are_text
+            file.path, file.wants, expected_hash=file.expected_hash, labels_are_text=labels_are_text
         )
-        for each in asked
+        for file in _collect_edits(path, edits, files, expected_hash)
     ]
     receipt, syntax = _apply_changes(engine, call, changes, dry_run=dry_run)
     if dry_run:
@@ -77,11 +76,11 @@ def edit_file(
 def write_file(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, TextArg("File.", 1)],
-    content: Annotated[str, ContentArg("Text.")],
-    expected_hash: Annotated[str, TextArg("sha256.")] = "",
-    overwrite: Annotated[bool, BooleanArg("Replace.")] = True,
-    labels_are_text: Annotated[bool, BooleanArg("Labels of masked secrets in the new text are meant as text.")] = False,
+    path: Annotated[str, TextArg("File to write.", 1)],
+    content: Annotated[str, ContentArg("Its whole text.")],
+    expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
+    overwrite: Annotated[bool, BooleanArg("Replace a file.")] = True,
+    labels_are_text: Annotated[bool, BooleanArg("Write labels of redacted secrets as text.")] = False,
 ) -> Reply:
     """Write a whole file, new or old; edit_file changes parts."""
     change = engine.edits.change_whole(
@@ -100,13 +99,13 @@ def safe_replace(
     file_path: Annotated[str, TextArg("File path.", 1)],
     old_content: Annotated[str, ContentArg("Text to find.")],
     new_content: Annotated[str, ContentArg("Text to put there.")],
-    anchor: Annotated["Mapping[str, Any] | None", AnchorArg("What must stand around it.")] = None,
+    anchor: Annotated["Mapping[str, Any] | None", AnchorArg("Text around it, or its lines.")] = None,
     fuzzy_match: Annotated[Fuzzy | None, FuzzyMatchArg("Default: enabled, 5, whitespaceOnly.")] = None,
     dry_run: Annotated[bool, BooleanArg("Preview only.")] = False,
     expected_hash: Annotated[str, TextArg("sha256 of the file you read.")] = "",
-    expected_matches: Annotated[int, IntegerArg("Replace so many.", 1, 10_000)] = 1,
+    expected_matches: Annotated[int, IntegerArg("How many to replace.", 1, 10_000)] = 1,
 ) -> Reply:
-    """Replace one text in a file by another, safely, as JSON: only where exactly one place is meant, else refused."""
+    """Replace one text in a file safely, as JSON: an error unless exactly one place matches."""
     fields = {"target": old_content, "replace": new_content, "expected_matches": expected_matches, **(anchor or {})}
     want = build_edit(fields | {"fuzzy": fuzzy_match or Fuzzy()})
     change = engine.edits.change_parts(file_path, [want], expected_hash=expected_hash)
@@ -119,7 +118,7 @@ def undo_edit(
     engine: "Engine",
     call: Call,
     steps: Annotated[int, IntegerArg("How many edits.", 1, STEPS_MAX)] = 1,
-    redo: Annotated[bool, BooleanArg("Do undone edits again.")] = False,
+    redo: Annotated[bool, BooleanArg("Redo undone edits.")] = False,
     list: Annotated[bool, BooleanArg("Only list what can be undone.")] = False,  # noqa: A002 - the contract's name
     undo_id: Annotated[str, TextArg("This edit; empty: your newest.")] = "",
 ) -> Reply:
@@ -128,38 +127,36 @@ def undo_edit(
         return Reply(_history(engine.edits.history(HISTORY_MAX)))
     if undo_id and steps > 1:
         raise InvalidArgument("undo_id names one edit, steps means several", suggestion="Send one of them.")
-    turn, verb = (engine.edits.redo, "done again") if redo else (engine.edits.undo, "undone")
+    turn, verb = (engine.edits.redo, "redone") if redo else (engine.edits.undo, "undone")
     return Reply("\n".join(_run_turns(verb, lambda: turn(undo_id, session=call.session), steps)))
 
 
-# -- what is asked ----------------------------------------------------------------------------------------------------
+# -- applying ---------------------------------------------------------------------------------------------------------
 
 
 def _collect_edits(
     path: str, edits: Sequence["Want"], files: Sequence[FileEdits], expected_hash: str
 ) -> Sequence[FileEdits]:
-    """The files and their edits, whichever way they were sent."""
-    one = bool(path.strip() or edits or expected_hash)
-    if one == bool(files):
+    """Return the files with their edits, whichever of the two forms the caller used."""
+    example = 'Write {"path": "src/a.py", "edits": [{"target": "old", "replace": "new"}]}'
+    is_one_file = bool(path.strip() or edits or expected_hash)
+    if is_one_file == bool(files):
         raise InvalidArgument(
             "path and edits, or files: one of the two is needed",
-            suggestion='Write {"path": "src/a.py", "edits": [{"target": "old", "replace": "new"}]}; a hash goes beside its path.',
+            suggestion=f"{example}; put expected_hash next to its path.",
         )
     if files:
         return files
     if not (path.strip() and edits):
         missing = "edits are" if path.strip() else "path is"
-        raise InvalidArgument(
-            f"{missing} missing",
-            suggestion='Write {"path": "src/a.py", "edits": [{"target": "old", "replace": "new"}]}.',
-        )
+        raise InvalidArgument(f"{missing} missing", suggestion=f"{example}.")
     return [FileEdits(path, tuple(edits), expected_hash)]
 
 
 def _apply_changes(
     engine: "Engine", call: Call, changes: Sequence["FileEdit"], *, dry_run: bool = False
 ) -> "tuple[EditResult, list[str]]":
-    """Make the changes; with the receipt comes of each file whether it still parses."""
+    """Make the changes; return the receipt, and for each file whether it still parses."""
     receipt = engine.edits.apply(changes, dry_run=dry_run, session=call.session, check_syntax=True)
     return receipt, [file.syntax for file in receipt.files]
 
@@ -168,7 +165,7 @@ def _apply_changes(
 
 
 def _format_edits(receipt: "EditResult", syntax: Sequence[str]) -> str:
-    """A line for the file, or one for each; then what the caller may not have meant."""
+    """Format a line for each file, then the warnings."""
     if len(receipt.files) == 1:
         file = receipt.files[0]
         line = _line(f"edited {file.path}", _places(file), _sha(file), syntax[0], receipt)
@@ -179,24 +176,27 @@ def _format_edits(receipt: "EditResult", syntax: Sequence[str]) -> str:
 
 
 def _line(*parts: "str | EditResult") -> str:
-    """What is not empty, in one line; of a receipt how to undo it."""
-    told = [
-        escape_line(part) if isinstance(part, str) else f"undo {part.undo_id}" if part.undo_id else "" for part in parts
-    ]
-    return " · ".join(filter(None, told))
+    """Join the parts that are not empty in one line; a receipt is shown by its undo id."""
+    texts = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(escape_line(part))
+        elif part.undo_id:
+            texts.append(f"undo {part.undo_id}")
+    return " · ".join(filter(None, texts))
 
 
 def _places(file: "ChangedFile") -> str:
-    """The lines that are changed, as they count now, and how a place was recognised that does not fit exactly."""
+    """Format the changed lines by their new numbers, and how an inexact place was recognized."""
     places = _placements(file)
-    shown = [f"{each.now}{_how(each)}" for each in places[:PLACES_SHOWN_MAX]]
+    shown = [f"{place.now}{_how(place)}" for place in places[:PLACES_SHOWN_MAX]]
     more = f" +{len(places) - PLACES_SHOWN_MAX}" if len(places) > PLACES_SHOWN_MAX else ""
     one = len(places) == 1 and places[0].now.lines == 1
     return f"line{'' if one else 's'} {', '.join(shown)}{more}"
 
 
 def _how(place: Placement) -> str:
-    """How a place differs from its target.
+    """Format how a place differs from its target.
 
     >>> line = LineSpan(1, 1)
     >>> _how(Placement(0, line, 1, line)), _how(Placement(0, line, 1, line, rung=5, distance=2))
@@ -214,27 +214,28 @@ def _sha(file: "ChangedFile") -> str:
 def _notes(receipt: "EditResult") -> Iterator[str]:
     several = len(receipt.files) > 1
     for file in receipt.files:
-        for each in getattr(file.planned, "warnings", ()):
-            yield f"note: {f'{escape_line(file.path)}: ' if several else ''}{each}"
-    for each in receipt.warnings:
-        yield f"note: {each}"
+        prefix = f"{escape_line(file.path)}: " if several else ""
+        for warning in getattr(file.planned, "warnings", ()):
+            yield f"note: {prefix}{warning}"
+    for warning in receipt.warnings:
+        yield f"note: {warning}"
 
 
 def _previews(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> str:
-    """What would become of each file, as unified diffs; those that do not fit are counted."""
+    """Format what would change in each file as unified diffs; lines that do not fit are counted."""
     heads, diffs = [], []
     for file, said in zip(receipt.files, syntax, strict=True):
         heads.append(_line(file.path, _places(file), said))
         diffs.append(masked_diff(_planned_patch(file), file.path))
-    told = ["dry run: nothing was written", *heads, *_notes(receipt)]
+    summary = ["dry run: nothing was written", *heads, *_notes(receipt)]
     lines = [line for diff in diffs for line in diff.removesuffix("\n").split("\n")]
-    count = count_fitting(lines, chars_max=chars_max - NOTE_CHARS - sum(len(line) + 1 for line in told))
+    count = count_fitting(lines, chars_max=chars_max - NOTE_CHARS - sum(len(line) + 1 for line in summary))
     left = [f"… {format_count(len(lines) - count, 'more line')} of the diff did not fit"] if count < len(lines) else []
-    return "\n".join([*told, *lines[:count], *left])
+    return "\n".join([*summary, *lines[:count], *left])
 
 
 def masked_diff(planned: "EditPlan", path: str) -> str:
-    """A unified diff in which the secrets of the whole file are masked: a diff shows parts that tell nothing by themselves."""
+    """Return a unified diff with the secrets of the whole file redacted: a part of one is not recognizable in a diff."""
     hidden: dict[str, str] = {}
     for text in _texts(planned):
         shown = redact_file(text, path)
@@ -245,7 +246,7 @@ def masked_diff(planned: "EditPlan", path: str) -> str:
 
 
 def _texts(planned: "EditPlan") -> tuple[str, str]:
-    """The file before and after, each line ended by a line feed."""
+    """Return the file before and after, with line feeds as line ends."""
     parts, at = [], 0
     for patch in planned.patches:
         parts += [planned.content.text[at : patch.start], patch.text]
@@ -254,7 +255,7 @@ def _texts(planned: "EditPlan") -> tuple[str, str]:
 
 
 def _planned_patch(file: "ChangedFile") -> "EditPlan":
-    """What `edit.patch` gave for a file that was edited; only a file that was written whole has another plan."""
+    """Return the patch of an edited file; only a file that was written as a whole has another type of plan."""
     return cast("EditPlan", file.planned)
 
 
@@ -266,12 +267,12 @@ def _placements(file: "ChangedFile") -> tuple[Placement, ...]:
 
 
 def _replace_row(receipt: "EditResult", syntax: str, *, dry_run: bool) -> dict[str, Any]:
-    """The result in the words of seed 000, and what it leaves out: where the lines are now, the hash, how to undo."""
+    """Return the result in the fields of upstream spec 000, plus the new lines, the hash and the undo id."""
     file = receipt.files[0]
     first, *others = _placements(file)
     row: dict[str, Any] = {"success": True, "matchInfo": _match(first)}
     if others:
-        row["matches"] = [_match(each) for each in (first, *others[: PLACES_SHOWN_MAX - 1])]
+        row["matches"] = [_match(place) for place in (first, *others[: PLACES_SHOWN_MAX - 1])]
     if dry_run:
         row["preview"] = _preview(_planned_patch(file), file.path)
     row["updatedLines"] = _ends(LineSpan(first.now.first, (first, *others)[-1].now.last))
@@ -282,15 +283,15 @@ def _replace_row(receipt: "EditResult", syntax: str, *, dry_run: bool) -> dict[s
 
 
 def _match(place: Placement) -> dict[str, Any]:
-    """A match as seed 000 tells it: what is not exact is fuzzy, at a distance of 0 when only whitespace differs."""
-    told: dict[str, Any] = {"line": place.span.first, "column": place.column}
+    """Return a match as in upstream spec 000: any inexact one is fuzzy, with distance 0 if only whitespace differs."""
+    row: dict[str, Any] = {"line": place.span.first, "column": place.column}
     if place.match_type == "exact":
-        return told | {"matchType": "exact"}
-    return told | {"matchType": "fuzzy", "distance": place.distance}
+        return row | {"matchType": "exact"}
+    return row | {"matchType": "fuzzy", "distance": place.distance}
 
 
 def _preview(planned: "EditPlan", path: str) -> dict[str, Any]:
-    """The changed lines with those around them, before and after; `lineRange` are the lines of `before`."""
+    """Return the changed lines with their context, before and after; `lineRange` is the range of `before`."""
     before, after = (split_lines(redact_file(text, path)) for text in _texts(planned))
     first = max(1, planned.placements[0].span.first - PREVIEW_CONTEXT)
     last = min(len(before), planned.placements[-1].span.last + PREVIEW_CONTEXT)
@@ -303,9 +304,12 @@ def _preview(planned: "EditPlan", path: str) -> dict[str, Any]:
 
 
 def _cut(lines: Sequence[str]) -> str:
-    """Lines as one text, cut where a preview has shown enough."""
+    """Join lines up to the limit of a preview."""
     more = len(lines) - PREVIEW_LINES_MAX
-    return "\n".join([*lines[:PREVIEW_LINES_MAX], *([f"… {format_count(more, 'more line')}"] if more > 0 else [])])
+    shown = [*lines[:PREVIEW_LINES_MAX]]
+    if more > 0:
+        shown.append(f"… {format_count(more, 'more line')}")
+    return "\n".join(shown)
 
 
 def _ends(span: LineSpan) -> dict[str, int]:
@@ -316,7 +320,7 @@ def _ends(span: LineSpan) -> dict[str, int]:
 
 
 def _run_turns(verb: str, turn: "Callable[[], EditResult]", steps: int) -> Iterator[str]:
-    """What was turned back, one edit after the other, until one refuses. Raises: what the first one raises."""
+    """Undo or redo one edit after another until one fails. Raises: the error of the first one."""
     for step in range(steps):
         try:
             yield _format_turn(verb, turn())
@@ -333,14 +337,16 @@ def _format_turn(verb: str, receipt: "EditResult") -> str:
 
 
 def _history(past: Sequence["PastEdit"]) -> str:
-    """One line for each edit, newest first."""
+    """Format a line for each edit, newest first."""
     if not past:
         return "nothing was edited yet"
     lines = [f"{format_count(len(past), 'edit')}, newest first"]
-    for each in past:
-        files = ", ".join(f"{what} {path}" for path, what in each.files[:PLACES_SHOWN_MAX])
-        more = len(each.files) - PLACES_SHOWN_MAX
-        at = datetime.fromtimestamp(each.at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-        undone = "undone" if each.is_undone else ""
-        lines.append(_line(f"edit {each.undo_id}", at, f"{files}{f' and {more} more' if more > 0 else ''}", undone))
+    for edit in past:
+        files = ", ".join(f"{what} {path}" for path, what in edit.files[:PLACES_SHOWN_MAX])
+        more = len(edit.files) - PLACES_SHOWN_MAX
+        if more > 0:
+            files += f" and {more} more"
+        date = datetime.fromtimestamp(edit.at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        undone = "undone" if edit.is_undone else ""
+        lines.append(_line(f"edit {edit.undo_id}", date, files, undone))
     return "\n".join(lines)

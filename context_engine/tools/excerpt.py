@@ -1,4 +1,4 @@
-r"""PURE. The part of a chunk worth showing first: as it is when short, else the run of lines that answers best.
+r"""PURE. Cut the most relevant part of a chunk: a short chunk whole, else the run of lines that answers best.
 
 >>> cut_excerpt("def a():\n    pass\n\ndef login():\n    return 1", "login", lines_max=2, chars_max=200)
 (3, 'def login():\n    return 1')
@@ -16,20 +16,20 @@ from context_engine.text.lines import shorten_line
 
 COMMENT_MARKS = ("#", "//", "/*", "*", "--", '"""')
 DEFINING_WORTH = 3.0
-"""Above what a few words of the query in a comment are worth."""
+"""More than a few words of the query in a comment are worth."""
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 WORD_CHARS_MIN = 2
 STEM_CHARS_MIN = 4
 """Two letters off a longer word make most of its forms meet: hashed, hashes, hashing."""
 TOLERANCE = 1.25
-"""A chunk this little over the limit is shown whole: a cut would save less than it costs to explain."""
+"""A chunk only this much over the limit is shown whole: a cut would save less than its note costs."""
 
 
 def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, defines: str = "") -> tuple[int, str]:
-    """(how many lines precede it, the excerpt): whole lines, about `lines_max` of them and `chars_max` characters.
+    """Return the number of lines before the excerpt, and the excerpt: about `lines_max` lines and `chars_max` characters.
 
-    `defines` names what the query asked for and the text defines: the line that does is wanted above others. A single
-    line longer than `chars_max` stays whole: cutting inside a line is for whoever shows it.
+    `defines` is the name that the query asks for and the text defines: the line with the definition is preferred. A
+    single line longer than `chars_max` stays whole; the caller cuts inside lines.
     """
     if len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE:
         return 0, text
@@ -37,7 +37,7 @@ def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, define
     worth = _worth(text, query)
     if defines and (line := _defining(lines, defines)) is not None:
         worth[line] += DEFINING_WORTH
-    value = [0.0, *accumulate(worth)]
+    value = [0.0, *accumulate(worth)]  # prefix sums, so that the value of a run is a difference
     chars = [0, *accumulate(len(line) + 1 for line in lines)]
 
     def stop(start: int) -> int:
@@ -45,35 +45,36 @@ def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, define
         return max(start + 1, min(fits, start + lines_max))
 
     def gain(start: int) -> float:
-        # The head of a chunk holds its signature, and a telling line starts well.
-        return value[stop(start)] - value[start] + (0.5 if start == 0 else 0.25 * min(1.0, worth[start]))
+        # The first line of a chunk is its signature, and a relevant line is a good start.
+        bonus = 0.5 if start == 0 else 0.25 * min(1.0, worth[start])
+        return value[stop(start)] - value[start] + bonus
 
     # A run that starts with a line of no worth is never better than the one that starts at its first line of worth.
-    starts = [0, *(number for number, each in enumerate(worth) if each and number)]
+    starts = [0, *(number for number, score in enumerate(worth) if score and number)]
     best = max(starts, key=lambda start: (round(gain(start), 6), -start))
     return best, "\n".join(lines[best : stop(best)])
 
 
 def _defining(lines: list[str], name: str) -> int | None:
-    """The first line that spells the name and is no comment."""
+    """Return the first line that contains the name and is not a comment."""
     spelled = re.compile(rf"\b{re.escape(name)}\b")
     code = (n for n, line in enumerate(lines) if not line.lstrip().startswith(COMMENT_MARKS) and spelled.search(line))
     return next(code, None)
 
 
 def first_line(text: str) -> str:
-    """The line that names what the text holds; decorators and attributes keep the line after them."""
-    taken: list[str] = []
+    """Return the line that names the content of a text, with up to two lines of decorators before it."""
+    head: list[str] = []
     for line in text.split("\n"):
         if stripped := line.strip():
-            taken.append(stripped)
-            if not stripped.startswith(("@", "#[", "[")) or len(taken) == 3:
+            head.append(stripped)
+            if not stripped.startswith(("@", "#[", "[")) or len(head) == 3:
                 break
-    return " ".join(taken)
+    return " ".join(head)
 
 
 def clip_line(line: str, chars_max: int, query: str = "") -> str:
-    """A long line cut around the first word of the query; dots say where it went on."""
+    """Cut a long line around the first word of the query; dots mark the cuts."""
     if len(line) <= chars_max:
         return line
     lowered = line.lower()
@@ -82,19 +83,19 @@ def clip_line(line: str, chars_max: int, query: str = "") -> str:
 
 
 def _worth(text: str, query: str) -> list[float]:
-    """What each line holds of the query; a word that many lines hold tells little of any."""
+    """Score the words of the query in each line; a word that many lines contain counts little."""
     lowered = text.lower()
     lines = lowered.split("\n")
     worth = [0.0] * len(lines)
     for stem in _stems(query):
         if stem in lowered:
-            holding = [number for number, line in enumerate(lines) if stem in line]
-            for number in holding:
-                worth[number] += 1 / len(holding)
+            matching = [number for number, line in enumerate(lines) if stem in line]
+            for number in matching:
+                worth[number] += 1 / len(matching)
     return worth
 
 
 def _stems(query: str) -> list[str]:
-    """The beginnings of the query's words, lower case, each once."""
+    """Return the beginnings of the query's words in lower case, each once."""
     parts = (part.lower() for part in _WORD.findall(query) if len(part) >= WORD_CHARS_MIN)
     return list(dict.fromkeys(part[: max(STEM_CHARS_MIN, len(part) - 2)] for part in parts))

@@ -1,4 +1,4 @@
-"""Tools that read files out and list folders. Nothing here opens a file: the Engine does, behind its path rules."""
+"""Tools that read files and list folders. Only the Engine opens files, behind its path rules."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SHA_CHARS = 12
 IMPORTS_SHARE = 4
-"""A quarter of the room is kept for what a file imports, whenever that was asked for."""
+"""One part in four of a reply is reserved for the imports of a file, if the caller asks for them."""
 PROBLEMS_MAX = 3
 LINE_CHARS_MAX = 160
 AROUND = "read_fragment shows it around a keyword"
@@ -29,12 +29,12 @@ AROUND = "read_fragment shows it around a keyword"
 def read_file(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, TextArg("File.", 1)],
+    path: Annotated[str, TextArg("File to read.", 1)],
     start_line: Annotated[int | None, IntegerArg("First line.", 1, 10**9)] = None,
     end_line: Annotated[int | None, IntegerArg("Last line, included.", 1, 10**9)] = None,
     include_deps: Annotated[bool, BooleanArg("Add what it imports; JSON.")] = False,
     max_depth: Annotated[int, IntegerArg("Import levels.", 0, 1)] = 1,
-    format: Annotated[str | None, ChoiceArg("Empty: text, json with deps.", ("text", "json"))] = None,  # noqa: A002 - the contract's name
+    format: Annotated[str | None, ChoiceArg("Empty: text, json with deps.", ("text", "json"))] = None,  # noqa: A002 - the name in the contract
 ) -> Reply:
     """Read a file, or a range of its lines, under one header line with path, lines, language and hash.
 
@@ -56,21 +56,20 @@ def read_file(
 def list_directory(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    path: Annotated[str, TextArg("Folder.")] = ".",
+    path: Annotated[str, TextArg("Folder to list.")] = ".",
     depth: Annotated[int, IntegerArg("Levels, 1-10.", 1, 10)] = 2,
     max_items: Annotated[int, IntegerArg("Entries, 1-2000.", 1, 2_000)] = 200,
     include_hidden: Annotated[bool, BooleanArg("Show dot files too.")] = False,
     sizes: Annotated[bool, BooleanArg("Show file sizes.")] = False,
 ) -> Reply:
-    """List a directory as a tree, ignore rules applied: the quick way to see how a project is laid out.
+    """List a directory as a tree without ignored files: the quick way to see how a project is laid out.
 
-    Folders that were cut short say how many items they hold back.
+    Folders that are cut count their hidden items.
     """
     entries = engine.files.list_directory(path or ".", depth=depth, max_items=max_items, include_hidden=include_hidden)
     if not entries:
-        return Reply(
-            f"{escape_line(path)} · empty (ignored{'' if include_hidden else ' and hidden'} files are not listed)"
-        )
+        unlisted = "ignored" if include_hidden else "ignored and hidden"
+        return Reply(f"{escape_line(path)} · empty ({unlisted} files are not listed)")
     rows = draw_tree(entries, sizes=sizes)
     count = count_fitting(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
     shown = sum(not entry.hidden_items for entry in entries[:count])
@@ -81,9 +80,9 @@ def list_directory(
 
 
 def draw_tree(entries: Sequence["TreeEntry"], *, sizes: bool) -> list[str]:
-    """The lines of a tree with its branches drawn.
+    """Draw the lines of a tree with its branches.
 
-    An entry is the last of its folder when nothing of its depth follows before something less deep.
+    An entry is the last of its folder if no entry of its depth follows before a less deep one.
     """
     rows: list[str] = []
     open_levels: dict[int, bool] = {}
@@ -97,7 +96,7 @@ def draw_tree(entries: Sequence["TreeEntry"], *, sizes: bool) -> list[str]:
 
 
 def _is_last(entries: Sequence["TreeEntry"]) -> list[bool]:
-    """Whether each entry ends its folder; read from the end, one level is open while a sibling was seen."""
+    """Return for each entry whether it is the last of its folder; a level is open after a sibling, read from the end."""
     last: list[bool] = []
     seen: set[int] = set()
     for entry in reversed(entries):
@@ -117,7 +116,7 @@ def _label(entry: "TreeEntry", *, sizes: bool) -> str:
 
 
 def format_size(size_bytes: int) -> str:
-    """A size a person can read.
+    """Format a size for people.
 
     >>> format_size(512), format_size(2048), format_size(3_400_000)
     ('512 B', '2.0 kB', '3.2 MB')
@@ -131,13 +130,13 @@ def format_size(size_bytes: int) -> str:
 
 
 def _problems(outline: "FileOutline") -> list[str]:
-    """What of a file could not be parsed, for whoever relies on its imports being all there."""
+    """Return the parse errors of a file, since its list of imports may be incomplete."""
     shown = [f"line {line}: {message}; imports may be missing" for line, message in outline.problems[:PROBLEMS_MAX]]
-    return [clip_line(each, LINE_CHARS_MAX) for each in shown]
+    return [clip_line(problem, LINE_CHARS_MAX) for problem in shown]
 
 
 def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
-    """Header, then whole lines, then what it imports; what does not fit is named with the line to go on from."""
+    """Format a header, whole lines and the imports; a note names the next line if the file does not fit."""
     room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path) - sum(map(reply_size, notes))
     lines = split_lines(read.text)
     count = count_fitting(lines, chars_max=room)
@@ -152,28 +151,31 @@ def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], note
     shown = f"lines {first}-{until} of {read.lines}" if read.lines else "empty"
     head = f"{escape_line(read.path)} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"
     text = "\n".join([head, *lines[:count]]) + note
-    told, left = fit_dependencies(engine, imported, room - reply_size(text), lambda each: reply_size(each.block) + 1)
-    return "\n".join(
-        [text, *(each.block for each in told), *_note_unlisted(left), *(f"note: {each}" for each in notes)]
+    shown_imports, left = fit_dependencies(
+        engine, imported, room - reply_size(text), lambda dependency: reply_size(dependency.block) + 1
     )
+    blocks = [dependency.block for dependency in shown_imports]
+    return "\n".join([text, *blocks, *_note_unlisted(left), *(f"note: {note}" for note in notes)])
 
 
 def _file_json(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
-    """The shape of seed 003: the file, what it imports while there is room, and what is known of it."""
+    """Format the file, its imports as far as they fit, and its metadata, as in upstream spec 003."""
     file = {"path": read.path, "content": "", "size": read.size_bytes, "lines": read.lines, "language": read.language}
     metadata = {"module": _module(read.path), "role": _role(read.path), "lastModified": read.modified_at}
     row: dict[str, Any] = {"file": file, "dependencies": [], "metadata": metadata}
     room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(compact_json([row, notes]))
     file |= _content(read, room - room // IMPORTS_SHARE if imported else room)
     room -= reply_size(compact_json(file["content"]))
-    told, left = fit_dependencies(engine, imported, room, lambda each: reply_size(compact_json(each.row)) + 1)
-    row["dependencies"] = [each.row for each in told]
-    told_too = [*_note_unlisted(left), *notes]
-    return compact_json(row | ({"notes": told_too} if told_too else {}))
+    shown, left = fit_dependencies(
+        engine, imported, room, lambda dependency: reply_size(compact_json(dependency.row)) + 1
+    )
+    row["dependencies"] = [dependency.row for dependency in shown]
+    all_notes = [*_note_unlisted(left), *notes]
+    return compact_json(row | ({"notes": all_notes} if all_notes else {}))
 
 
 def _content(read: "FileText", room: int) -> dict[str, Any]:
-    """A file's text as JSON within the room; when it is cut, the line to go on from."""
+    """Return a file's text as far as its JSON fits the room, and the next line if it is cut."""
     if reply_size(compact_json(read.text)) <= room:
         return {"content": read.text}
     lines = split_lines(read.text)
@@ -192,11 +194,11 @@ def _note_unlisted(left: int) -> list[str]:
 
 
 def _too_large(engine: "Engine", path: str, error: TooLarge) -> Reply:
-    """The skeleton of a file that is over the limit, and how to read it."""
+    """Reply with the outline of a file that is over the limit, and how to read the file."""
     try:
         skeleton = format_outline(engine.symbols.outline(path), engine.settings.result_chars_max - NOTE_CHARS)
     except CallError:
-        raise error from None  # not even an outline: the limit is what the caller must hear of
+        raise error from None  # without an outline, the size limit is the error to report
     return Reply(f"{skeleton}\n{error.message}; read parts of it with start_line and end_line.")
 
 
@@ -206,7 +208,7 @@ def _module(path: str) -> str:
 
 
 def _role(path: str) -> str:
-    """What a file is for, as far as its path tells."""
+    """Return the role of a file, as far as its path shows it."""
     parts = path.lower().split("/")
     if any(part in ("test", "tests", "spec", "specs", "__tests__") or part.startswith("test_") for part in parts):
         return "test"

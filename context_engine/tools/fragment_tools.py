@@ -1,4 +1,4 @@
-"""Tools that read parts of files: what was asked for by words, names and lines (read_fragment), or ranges (read_regions)."""
+"""Tools that read parts of files: by words, names and lines (read_fragment), or by line ranges (read_regions)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,37 +38,37 @@ if TYPE_CHECKING:
     from context_engine.model import Definition, FileText
 
 FILES_MAX = 20
-"""More files in one call than anybody reads."""
+"""Most files of one call."""
 LINE_CHARS_MAX = 400
-"""Longer lines are made by machines; what was found on them stands in the middle of so many characters."""
+"""Longer lines are generated; the match is in the middle of this many characters."""
 NOTES_CHARS = 1_300
-"""Kept free for the notes: what was cut, dropped, not found, not read."""
+"""Reserved for the notes: what was cut, dropped, not found, not read."""
 HEAD_TOKENS = 30
-"""The head of a file without its path: counts, language and hash."""
+"""Tokens of a file's header without its path: counts, language and hash."""
 MATCHES_MAX = 10_000
-"""More lines of a file than any reply holds."""
+"""More lines of one file than fit any reply."""
 ADVISED_MAX = 5
-"""Near names of more words would neither fit nor come quickly from a file of ten thousand symbols."""
+"""Words with suggestions: similar names for more would not fit, and take long in a file with ten thousand symbols."""
 LINES_NAMED_MAX = 10
-"""Lines that are named for one word; the others are counted."""
+"""Lines listed for one word; the others are counted."""
 
 
 @tool(touches="nothing")
 def read_fragment(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, TextArg("File.")] = "",
-    paths: Annotated[tuple[str, ...], TextListArg("Files.", most=FILES_MAX)] = (),
+    path: Annotated[str, TextArg("One file.")] = "",
+    paths: Annotated[tuple[str, ...], TextListArg("Several files.", most=FILES_MAX)] = (),
     keywords: Annotated[tuple[str, ...], TextListArg("Literal words.")] = (),
     patterns: Annotated[tuple[str, ...], TextListArg("Regexes.")] = (),
     lines: Annotated[tuple[str, ...], TextListArg('"7", "10-20", "90-".')] = (),
-    symbols: Annotated[tuple[str, ...], TextListArg("Names.")] = (),
-    context: Annotated[int, IntegerArg("Lines.", 0, 100, clamp=True)] = 2,
-    max_tokens: Annotated[int | None, IntegerArg("Budget.", 1, 100_000, clamp=True)] = None,
+    symbols: Annotated[tuple[str, ...], TextListArg("Symbol names.")] = (),
+    context: Annotated[int, IntegerArg("Lines around.", 0, 100, clamp=True)] = 2,
+    max_tokens: Annotated[int | None, IntegerArg("Token budget.", 1, 100_000, clamp=True)] = None,
 ) -> Reply:
     """Read only the parts of files you need: symbols, lines, keyword and regex matches (any case), with context.
 
-    Over budget the least important are only named. Asked for nothing: the outline.
+    Over budget the least important are only named. Without any: the outline.
     """
     names = tuple(dict.fromkeys([*([path] if path.strip() else []), *paths]))
     if not names:
@@ -76,8 +76,8 @@ def read_fragment(
     if not (lines or symbols or patterns or keywords):
         return Reply(_outlines(engine, names, max_tokens))
     files, refused = _open_files(engine, names, with_symbols=bool(symbols))
-    for each in files:
-        engine.edits.note_read(each.read.path, each.read.sha256, session=call.session, kind="fragment")
+    for file in files:
+        engine.edits.note_read(file.read.path, file.read.sha256, session=call.session, kind="fragment")
     places, missing = _find_places(
         engine, call, files, {"lines": lines, "symbol": symbols, "pattern": patterns, "keyword": keywords}
     )
@@ -103,7 +103,7 @@ def read_regions(
     """
     read = engine.files.read(file_path, first=1)
     lines = split_lines(read.text)
-    if wrong := [each for each in regions if not 1 <= each.first <= min(each.last, len(lines))]:
+    if wrong := [region for region in regions if not 1 <= region.first <= min(region.last, len(lines))]:
         raise _no_such_lines(read, wrong[0])
     engine.edits.note_read(read.path, read.sha256, session=call.session, kind="fragment")
     groups = group_spans(regions, context=context_lines, last_line=len(lines))
@@ -112,16 +112,14 @@ def read_regions(
         groups,
         lines_max=max_total_lines,
         chars_max=room,
-        chars=lambda line: reply_size(
-            compact_json(lines[line - 1])
-        ),  # its quotes are as long as the escape of its line feed
-        around=lambda each: reply_size(compact_json(_region(each, regions, ""))),
+        chars=lambda line: reply_size(compact_json(lines[line - 1])),  # the quotes count for the escaped line feed
+        around=lambda region: reply_size(compact_json(_region(region, regions, ""))),
     )
     reply: dict[str, Any] = {
         "filePath": read.path,
         "totalLines": len(lines),
-        "regions": [_region(each, regions, _content(lines, each.span)) for each in kept],
-        "merged": any(len(each.members) > 1 for each in groups),
+        "regions": [_region(region, regions, _content(lines, region.span)) for region in kept],
+        "merged": any(len(region.members) > 1 for region in groups),
     }
     if next_line and not kept:
         reply["regions"] = [_one_line(lines, groups[0], regions, room)]
@@ -134,7 +132,7 @@ def read_regions(
 
 @dataclass(frozen=True, slots=True)
 class _FragmentFile:
-    """A file that was read, its lines without line feeds, and its symbols when some were asked for."""
+    """A file with its lines without line feeds, and its symbols if the caller asks for some."""
 
     read: "FileText"
     lines: list[str]
@@ -142,14 +140,14 @@ class _FragmentFile:
 
 
 def _open_files(engine: "Engine", names: Iterable[str], *, with_symbols: bool) -> tuple[list[_FragmentFile], list[str]]:
-    """The files, each once, and why others cannot be read. Raises: what the first said when none can."""
+    """Read the files, each once; return the errors of the others. Raises: the first error if no file can be read."""
     files: dict[str, _FragmentFile] = {}
     refused: list[ContextEngineError] = []
     for name in names:
         try:
             read = engine.files.read(name, first=1)
-            symbols = tuple(each for _, each in engine.symbols.outline(name).symbols) if with_symbols else ()
-        except ContextEngineError as error:  # one file that cannot be read must not hide the others
+            symbols = tuple(symbol for _, symbol in engine.symbols.outline(name).symbols) if with_symbols else ()
+        except ContextEngineError as error:  # one unreadable file must not hide the others
             refused.append(error)
         else:
             files[read.path] = _FragmentFile(read, split_lines(read.text), symbols)
@@ -165,7 +163,7 @@ def _refusals(refused: Iterable[ContextEngineError]) -> list[str]:
 def _find_places(
     engine: "Engine", call: Call, files: Sequence[_FragmentFile], asked: Mapping[Kind, Sequence[str]]
 ) -> tuple[list[Place], list[tuple[Kind, str]]]:
-    """Where everything stands that was asked for, and what stands in none of the files."""
+    """Return the places of all that the caller asks for, and the words that are in none of the files."""
     find: dict[Kind, Callable[[Sequence[_FragmentFile], str], list[Place]]] = {
         "lines": _lines,
         "symbol": _symbols,
@@ -189,22 +187,22 @@ def _lines(files: Sequence[_FragmentFile], word: str) -> list[Place]:
 
 def _symbols(files: Sequence[_FragmentFile], word: str) -> list[Place]:
     return [
-        Place("symbol", each.qualified, number, each.span)
+        Place("symbol", symbol.qualified, number, symbol.span)
         for number, file in enumerate(files)
-        for each in symbols_named(file.symbols, word)
+        for symbol in symbols_named(file.symbols, word)
     ]
 
 
 def _matches(engine: "Engine", call: Call, files: Sequence[_FragmentFile], pattern: str) -> list[Place]:
-    """All files in one pass, by the engine of search_files: no pattern of a caller runs in this process."""
+    """Search all files in one pass with the engine of search_files: a caller's pattern never runs in this process."""
     parts = [TextPart(file.read.path, 0, MATCHES_MAX) for file in files]
     found = engine.text_search.lines(
         TextQuery((pattern,), regex=True), parts, context=0, chars_max=1, cancel=call.cancel
     )
     return [
-        Place("pattern", pattern, number, LineSpan(each.number, each.number), each.column)
+        Place("pattern", pattern, number, LineSpan(line.number, line.number), line.column)
         for number, file in enumerate(files)
-        for each in found.get(file.read.path, ())
+        for line in found.get(file.read.path, ())
     ]
 
 
@@ -220,28 +218,28 @@ def _body(file: _FragmentFile, places: Iterable[Place]) -> Body:
 
 
 def _page(files: Sequence[_FragmentFile], bodies: Sequence[Body], taken: Chosen) -> Iterator[str]:
-    """Each file that has something to show: a head, then its fragments; a file alone always has its head."""
+    """Yield a header and the fragments of each file with fragments; a single file always has its header."""
     for number, (file, body) in enumerate(zip(files, bodies, strict=True)):
-        fragments = [each for each in taken.fragments if each.file == number]
+        fragments = [fragment for fragment in taken.fragments if fragment.file == number]
         if fragments or len(files) == 1:
             yield _head(file, fragments)
-        for each in fragments:
-            yield f"@@ {each.span} · {' · '.join(_format_reasons(each.places))}"
-            yield from body.lines[each.span.first - 1 : each.span.last]
+        for fragment in fragments:
+            yield f"@@ {fragment.span} · {' · '.join(_format_reasons(fragment.places))}"
+            yield from body.lines[fragment.span.first - 1 : fragment.span.last]
 
 
 def _head(file: _FragmentFile, fragments: Sequence[Fragment]) -> str:
-    shown = sum(each.span.lines for each in fragments)
+    shown = sum(fragment.span.lines for fragment in fragments)
     counts = f"{format_count(len(fragments), 'fragment')}, {shown:,} of {format_count(len(file.lines), 'line')}"
     return f"{escape_line(file.read.path)} · {counts} · {file.read.language} · sha256 {file.read.sha256[:SHA_CHARS]}"
 
 
 def _format_reasons(places: Iterable[Place]) -> list[str]:
-    """What lines are shown for: each thing once, with the lines it stands on."""
-    at: dict[str, list[str]] = {}
+    """Format why lines are shown: each label once, with its lines."""
+    lines_by_label: dict[str, list[str]] = {}
     for place in places:
-        at.setdefault(place.label, []).append("" if place.kind == "lines" else str(place.span))
-    return [f"{label} {_first_few(dict.fromkeys(lines))}".rstrip() for label, lines in at.items()]
+        lines_by_label.setdefault(place.label, []).append("" if place.kind == "lines" else str(place.span))
+    return [f"{label} {_first_few(dict.fromkeys(lines))}".rstrip() for label, lines in lines_by_label.items()]
 
 
 def _first_few(lines: Iterable[str]) -> str:
@@ -251,10 +249,10 @@ def _first_few(lines: Iterable[str]) -> str:
 
 
 def _notes(files: Sequence[_FragmentFile], taken: Chosen) -> Iterator[str]:
-    """What was found and is not shown, and how to get it."""
+    """Yield notes on places that were found but are not shown, and how to read them."""
     if taken.cut:
         path, rest = files[taken.cut.file].read.path, LineSpan(taken.next_line, taken.cut.span.last)
-        yield f'… {taken.cut.label} was cut: the rest of it is lines "{rest}" of {escape_line(path)}'
+        yield f'… {taken.cut.label} was cut: the rest is lines "{rest}" of {escape_line(path)}'
     if taken.dropped:
         left = [
             f"{escape_line(file.read.path)}: {name}"
@@ -262,7 +260,11 @@ def _notes(files: Sequence[_FragmentFile], taken: Chosen) -> Iterator[str]:
             for name in _format_reasons(place for place in taken.dropped if place.file == number)
         ]
         yield f"… no room for {_join_capped(left, 400)} - ask for those lines, or raise max_tokens"
-    shown = ((each.file, line - 1) for each in taken.fragments for line in range(each.span.first, each.span.last + 1))
+    shown = (
+        (fragment.file, line - 1)
+        for fragment in taken.fragments
+        for line in range(fragment.span.first, fragment.span.last + 1)
+    )
     if any(len(files[file].lines[at]) > LINE_CHARS_MAX for file, at in shown):
         yield f"… lines over {LINE_CHARS_MAX} characters are cut: read_file shows one whole"
 
@@ -270,26 +272,29 @@ def _notes(files: Sequence[_FragmentFile], taken: Chosen) -> Iterator[str]:
 def _absent(
     files: Sequence[_FragmentFile], missing: Sequence[tuple[Kind, str]], refused: Sequence[str]
 ) -> Iterator[str]:
-    """What was asked for and is not there; the first few with what to ask instead."""
+    """Yield notes on the words that were not found; the first few have suggestions."""
     if missing:
-        told = [f"{kind} {shorten_line(word, 0, LABEL_CHARS_MAX)}" for kind, word in missing]
+        notes = [f"{kind} {shorten_line(word, 0, LABEL_CHARS_MAX)}" for kind, word in missing]
         for number, (kind, word) in enumerate(missing[:ADVISED_MAX]):
-            told[number] += _instead(kind, word, files)
-        yield f"not found: {_join_capped(told, 200)}"
+            notes[number] += _suggest(kind, word, files)
+        yield f"not found: {_join_capped(notes, 200)}"
     if refused:
         yield _join_capped(refused, 200)
 
 
-def _instead(kind: Kind, word: str, files: Sequence[_FragmentFile]) -> str:
-    """What a caller can do about something that was not found."""
+def _suggest(kind: Kind, word: str, files: Sequence[_FragmentFile]) -> str:
+    """Return what a caller can do about a word that was not found."""
     if kind == "lines":
-        return f" ({', '.join(f'{escape_line(file.read.path)} has {len(file.lines):,}' for file in files[:LINES_NAMED_MAX])})"
+        counts = [f"{escape_line(file.read.path)} has {len(file.lines):,}" for file in files[:LINES_NAMED_MAX]]
+        return f" ({', '.join(counts)})"
     if kind == "pattern":
         other = [file.read.path for file in files if not file.read.encoding.startswith("utf")]
-        return f" (in {', '.join(map(escape_line, other))}, which is no Unicode, among its ASCII only)" if other else ""
+        return (
+            f" (in {', '.join(map(escape_line, other))}, which is not Unicode, only ASCII is searched)" if other else ""
+        )
     if kind == "symbol":
-        near = near_symbols((each for file in files for each in file.symbols), word)
-        return f" (near: {', '.join(near)})" if near else " (find_symbol looks into all files)"
+        near = near_symbols((symbol for file in files for symbol in file.symbols), word)
+        return f" (near: {', '.join(near)})" if near else " (find_symbol searches all files)"
     return ""
 
 
@@ -306,60 +311,62 @@ def _outlines(engine: "Engine", names: Sequence[str], max_tokens: int | None) ->
     for name in names:
         try:
             files.append(engine.symbols.outline(name))
-        except ContextEngineError as error:  # one file that cannot be read must not hide the others
+        except ContextEngineError as error:  # one unreadable file must not hide the others
             refused.append(error)
     if not files:
         raise refused[0]
     chars_max = engine.settings.result_chars_max
     share = min(chars_max - NOTES_CHARS, (max_tokens or chars_max) * CHARS_PER_TOKEN) // len(files)
-    texts = [format_outline(each, share + NOTE_CHARS) for each in files]
+    texts = [format_outline(file, share + NOTE_CHARS) for file in files]
     count = count_fitting(texts, chars_max=chars_max - NOTES_CHARS // 2)
     ask = "… these are outlines: ask for symbols, lines, keywords or patterns"
-    left = [f"not shown: {escape_line(each.path)}" for each in files[count:]] + _refusals(refused)
+    left = [f"not shown: {escape_line(file.path)}" for file in files[count:]] + _refusals(refused)
     return "\n".join([*texts[:count], *([_join_capped(left, 400)] if left else []), ask])
 
 
 # -- read_regions -----------------------------------------------------------------------------------------------------
 
 
-def _region(each: SpanGroup, asked: Sequence[LineSpan], content: str) -> dict[str, Any]:
-    """One region in the words of seed 000, with the ranges that made it."""
-    origins = [{"start": asked[number].first, "end": asked[number].last} for number in each.members]
-    return {"start": each.span.first, "end": each.span.last, "content": content, "originalRanges": origins}
+def _region(region: SpanGroup, asked: Sequence[LineSpan], content: str) -> dict[str, Any]:
+    """Return one region in the fields of upstream spec 000, with the ranges it was made of."""
+    origins = [{"start": asked[number].first, "end": asked[number].last} for number in region.members]
+    return {"start": region.span.first, "end": region.span.last, "content": content, "originalRanges": origins}
 
 
 def _content(lines: Sequence[str], span: LineSpan) -> str:
-    """The lines as they stand in the file, without the last line's end."""
+    """Return the lines as they are in the file, without the last line end."""
     return "\n".join(lines[span.first - 1 : span.last]).removesuffix("\r")
 
 
-def _one_line(lines: Sequence[str], each: SpanGroup, asked: Sequence[LineSpan], room: int) -> dict[str, Any]:
-    """The first line of a region when it alone is over the limit: its beginning, and how long it is."""
-    first, line = each.span.first, lines[each.span.first - 1]
-    one = each._replace(span=LineSpan(first, first))
-    told = {"cut": f"line {first} is {len(line):,} characters long; {AROUND}"}
-    room -= reply_size(compact_json(_region(one, asked, "") | told))
+def _one_line(lines: Sequence[str], region: SpanGroup, asked: Sequence[LineSpan], room: int) -> dict[str, Any]:
+    """Return the beginning of a region's first line if that line alone is over the limit, and its length."""
+    first, line = region.span.first, lines[region.span.first - 1]
+    one = region._replace(span=LineSpan(first, first))
+    note = {"cut": f"line {first} is {len(line):,} characters long; {AROUND}"}
+    room -= reply_size(compact_json(_region(one, asked, "") | note))
     if room < 0:
-        raise TooLarge(f"{format_count(len(each.members), 'range')} at once are too many", suggestion="Ask for fewer.")
+        raise TooLarge(
+            f"{format_count(len(region.members), 'range')} at once are too many", suggestion="Ask for fewer."
+        )
     shown = line[:room]
     while reply_size(compact_json(shown)) > room and shown:
         shown = shown[: len(shown) // 2]  # escapes take more room than characters
-    return _region(one, asked, shown) | told
+    return _region(one, asked, shown) | note
 
 
 def _describe_truncation(groups: Sequence[SpanGroup], next_line: int) -> dict[str, Any]:
-    """That the answer was cut, and where to go on."""
-    left = [each for each in groups if each.span.last >= next_line]
+    """Return the fields that say that the reply was cut, and the next line."""
+    left = [region for region in groups if region.span.last >= next_line]
     if not left:
         return {"truncated": True}
     next_line = max(next_line, left[0].span.first)
-    how = f"{format_count(len(left), 'region')} did not fit whole: ask for what lies from line {next_line} on"
+    how = f"{format_count(len(left), 'region')} did not fit: ask for the lines from {next_line} on"
     return {"truncated": True, "nextLine": next_line, "next": how}
 
 
 def _no_such_lines(read: "FileText", wrong: LineSpan) -> InvalidLineRange:
     return InvalidLineRange(
-        f"{wrong.first}-{wrong.last} is no range of lines of {read.path}, which has {format_count(read.lines, 'line')}",
+        f"{read.path} has no lines {wrong.first}-{wrong.last}: it has {format_count(read.lines, 'line')}",
         suggestion=f"Ask for lines between 1 and {read.lines}, the lower first." if read.lines else "It is empty.",
         details={"path": read.path, "lines": read.lines},
     )

@@ -1,4 +1,4 @@
-"""Tools that build, renew, empty and inspect the index."""
+"""Tools that build, rebuild, clear and inspect the index."""
 
 import time
 from collections import Counter
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from context_engine.model import EmbeddingStatus, IndexReport, Skipped, Status
 
 EXAMPLES_MAX = 20
-"""Files named in a reply as examples of what was skipped or is stale; the counts are always complete."""
+"""Skipped or stale files that a reply lists as examples; the counts are always complete."""
 WORDS_ALONE = "static vectors: answers come from words, names and structure alone"
 BUSY_EVERY_S = 0.2
 BUSY_PATIENCE_S = 600.0
-"""How long a call waits for a run that is under way; its client hears signs of life meanwhile and may cancel."""
+"""How long a call waits for a running indexing; its client receives keep-alives meanwhile and may cancel."""
 
 
 @tool(touches="index")
@@ -28,7 +28,7 @@ def index_workspace(
     engine: "Engine",
     call: Call,
     path: Annotated[str, TextArg("Only this folder; empty: everything.")] = "",
-    force: Annotated[bool, BooleanArg("Rebuild all.")] = False,
+    force: Annotated[bool, BooleanArg("Rebuild everything.")] = False,
     background: Annotated[bool, BooleanArg("Return at once.")] = False,
 ) -> Reply:
     """Index the workspace so that its code and docs can be searched.
@@ -63,12 +63,12 @@ def clear_index(
 ) -> Reply:
     """Delete the search index of this workspace to free its disk space.
 
-    Source files, memories and plans stay; index_workspace builds it anew.
+    Source files, memories and plans stay; index_workspace rebuilds it.
     """
     if not confirm:
         raise NotConfirmed("clear_index deletes the index", suggestion="Call it again with confirm: true.")
     return Reply(
-        compact_json({"cleared": True, "freed_bytes": engine.clear_index(), "next": "index_workspace builds it anew"})
+        compact_json({"cleared": True, "freed_bytes": engine.clear_index(), "next": "index_workspace rebuilds it"})
     )
 
 
@@ -91,7 +91,7 @@ def index_status(
 
 
 def _run_index(engine: "Engine", call: Call, *, path: str | None = None, force: bool = False) -> "IndexReport":
-    """One run, after the one that is under way: the server starts one by itself, and a caller wants the outcome."""
+    """Index once a running indexing is done: the server starts one by itself, and the caller wants the result."""
     until = time.monotonic() + BUSY_PATIENCE_S
     while True:
         try:
@@ -100,11 +100,11 @@ def _run_index(engine: "Engine", call: Call, *, path: str | None = None, force: 
             if time.monotonic() > until:
                 raise
         if call.cancel.wait(BUSY_EVERY_S):
-            raise Cancelled("cancelled while another indexing run was under way")
+            raise Cancelled("canceled during another indexing run")
 
 
 def report_row(report: "IndexReport") -> dict[str, Any]:
-    """An indexing run as the reply tells it."""
+    """Return the report of an indexing run as a reply row."""
     row = {
         "files": report.files,
         "chunks": report.chunks,
@@ -118,18 +118,18 @@ def report_row(report: "IndexReport") -> dict[str, Any]:
         "skipped_examples": _examples(report.skipped),
     }
     if not report.files:
-        row["next"] = "Nothing here can be indexed: check the root and the ignore files."
+        row["next"] = "No file here can be indexed: check the root and the ignore files."
     return drop_empty(row)
 
 
 def count_reasons(skipped: Sequence["Skipped"]) -> dict[str, int]:
-    """Reason -> how many, most first."""
-    counts = Counter(each.reason for each in skipped)
+    """Count the skipped files by reason, the most frequent first."""
+    counts = Counter(file.reason for file in skipped)
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def status_row(status: "Status") -> dict[str, Any]:
-    """The state of the index as the reply tells it."""
+    """Return the state of the index as a reply row."""
     row: dict[str, Any] = {
         "root": str(status.root),
         "state": status.state,
@@ -160,7 +160,7 @@ def status_row(status: "Status") -> dict[str, Any]:
 
 
 def embeddings_row(status: "EmbeddingStatus") -> dict[str, Any]:
-    """What finds by meaning, as the reply tells it."""
+    """Return the state of the embeddings as a reply row."""
     return drop_empty(
         {
             "static": status.static,
@@ -182,18 +182,18 @@ def _share(counts: tuple[int, int]) -> str:
 def _next(status: "Status") -> str:
     if status.state == "absent":
         return "Not indexed yet: call index_workspace."
-    return "Call index_workspace to take the edits in." if status.stale and status.state == "ready" else ""
+    return "Call index_workspace to index the edits." if status.stale and status.state == "ready" else ""
 
 
 def _start_in_background(engine: "Engine", *, force: bool) -> Reply:
     started = engine.index.update_in_background(force=force)
-    row: Mapping[str, Any] = {"started": started, "next": "index_status shows how far it is"}
-    return Reply(compact_json(row if started else {**row, "reason": "an indexing run is already under way"}))
+    row: Mapping[str, Any] = {"started": started, "next": "index_status shows its progress"}
+    return Reply(compact_json(row if started else {**row, "reason": "another indexing is running"}))
 
 
 def _examples(skipped: Sequence["Skipped"]) -> list[dict[str, str]]:
-    """Some skipped files with their reasons; those that a person may want to know of before the merely ignored."""
-    telling = sorted(skipped, key=lambda each: (each.reason == "ignored", each.path))
+    """Return some skipped files with their reasons; files that are only ignored come last."""
+    files = sorted(skipped, key=lambda file: (file.reason == "ignored", file.path))
     return [
-        drop_empty({"path": each.path, "reason": each.reason, "detail": each.detail}) for each in telling[:EXAMPLES_MAX]
+        drop_empty({"path": file.path, "reason": file.reason, "detail": file.detail}) for file in files[:EXAMPLES_MAX]
     ]

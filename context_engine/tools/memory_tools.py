@@ -1,4 +1,4 @@
-"""Tools for what a team knows: write a memory down, list, change and delete memories, and search all that is known."""
+"""Tools for the knowledge of a team: add, list, update and delete memories, and search all that is known."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 
 EXCERPT_CHARS = 240
-"""Two or three lines: enough to know whether it is the one."""
+"""Two or three lines: enough to recognize a memory."""
 LIST_MAX = 200
 
 Content = TextArg("What to remember, in a few sentences.", 1, CONTENT_CHARS_MAX)
-Title = TextArg("A headline; else its first line.", 0, TITLE_CHARS_MAX)
+Title = TextArg("Headline; else the first line.", 0, TITLE_CHARS_MAX)
 Tags = TextListArg("Words to find it by.", most=TAGS_MAX)
-Subtype = ChoiceArg("What it tells.", ("", *SUBTYPES))
-Priority = ChoiceArg("How much it matters.", PRIORITIES)
-Expires = TextArg("When it stops holding: 2027-01-31.", 0, 40)
-LinkedFiles = TextListArg("Files it speaks of: when they change, it is stale.")
+Subtype = ChoiceArg("What kind of knowledge it is.", ("", *SUBTYPES))
+Priority = ChoiceArg("How important it is.", PRIORITIES)
+Expires = TextArg("Date it expires: 2027-01-31.", 0, 40)
+LinkedFiles = TextListArg("Files it is about: when they change, it is stale.")
 
 
 @tool(
@@ -64,21 +64,21 @@ def add_memory(
     tags: Annotated[tuple[str, ...], Tags] = (),
     subtype: Annotated[str, Subtype] = "",
     priority: Annotated[str, Priority] = "helpful",
-    source: Annotated[str, TextArg("Who or what says so.")] = "",
+    source: Annotated[str, TextArg("Person or document it comes from.")] = "",
     linked_files: Annotated[tuple[str, ...], LinkedFiles] = (),
-    linked_symbols: Annotated[tuple[str, ...], TextListArg("Symbols it speaks of.")] = (),
+    linked_symbols: Annotated[tuple[str, ...], TextListArg("Symbols it is about.")] = (),
     linked_plans: Annotated[tuple[str, ...], TextListArg("Plans it belongs to.")] = (),
-    evidence: Annotated[str, TextArg("How it is known: a command, a line, a link.")] = "",
-    owner: Annotated[str, TextArg("Who answers for it.")] = "",
+    evidence: Annotated[str, TextArg("Proof: a command, a line, a link.")] = "",
+    owner: Annotated[str, TextArg("Person responsible for it.")] = "",
     expires_at: Annotated[str, Expires] = "",
-    supersedes: Annotated[tuple[str, ...], TextListArg("Ids of memories that no longer hold.")] = (),
-    on_similar: Annotated[str, ChoiceArg("When one says nearly the same.", ON_SIMILAR)] = "warn",
-    scope: Annotated[str, ChoiceArg("Who it is for.", SCOPES)] = "project",
-    dry_run: Annotated[bool, BooleanArg("Only say what would happen.")] = False,
+    supersedes: Annotated[tuple[str, ...], TextListArg("Ids of memories it replaces.")] = (),
+    on_similar: Annotated[str, ChoiceArg("What to do when a similar one exists.", ON_SIMILAR)] = "warn",
+    scope: Annotated[str, ChoiceArg("For this project, or for you everywhere.", SCOPES)] = "project",
+    dry_run: Annotated[bool, BooleanArg("Only report what would happen.")] = False,
 ) -> Reply:
     """Remember a decision, preference or fact across sessions, as a Markdown file that people can edit and git can merge.
 
-    Duplicates are not written twice; similar and contradicting memories are named. Secrets are masked.
+    Reports duplicates, similar and contradicting memories. Redacts secrets.
     """
     draft = Draft(
         category=category.strip().lower(),
@@ -98,45 +98,45 @@ def add_memory(
         scope=scope,
     )
     added = engine.memory.memories.add(draft, on_similar=on_similar, dry_run=dry_run)
-    told = {
-        "similar": [_similar(each) for each in added.similar],
-        "possible_conflicts": [_similar(each) for each in added.conflicts],
+    notes = {
+        "similar": [_similar(similar_memory) for similar_memory in added.similar],
+        "possible_conflicts": [_similar(conflict) for conflict in added.conflicts],
         "warnings": list(added.warnings),
         "dry_run": dry_run or None,
     }
     head = {"ok": True, "id": added.id, "path": added.path, "action": added.action}
-    return Reply(compact_json(head | drop_empty(told) | {"redactions": added.redactions, "indexed": added.indexed}))
+    return Reply(compact_json(head | drop_empty(notes) | {"redactions": added.redactions, "indexed": added.indexed}))
 
 
 @tool(touches="nothing", rare=("linked_file", "sort", "full"))
 def list_memories(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    category: Annotated[str, TextArg("Only this one.")] = "",
-    query: Annotated[str, TextArg("Only what these words find.")] = "",
-    tags: Annotated[tuple[str, ...], TextListArg("Must carry all.")] = (),
-    status: Annotated[str, ChoiceArg("Which of them.", STATUSES)] = "active",
-    linked_file: Annotated[str, TextArg("Only those that speak of this file.")] = "",
-    sort: Annotated[str, ChoiceArg("Else relevance with a query, updated without.", ("", *SORTS))] = "",
-    limit: Annotated[int, IntegerArg("Rows.", 1, LIST_MAX)] = 50,
-    cursor: Annotated[str, TextArg("To go on.")] = "",
+    category: Annotated[str, TextArg("Only this category.")] = "",
+    query: Annotated[str, TextArg("Only what matches these words.")] = "",
+    tags: Annotated[tuple[str, ...], TextListArg("Must have all of these.")] = (),
+    status: Annotated[str, ChoiceArg("Only this status.", STATUSES)] = "active",
+    linked_file: Annotated[str, TextArg("Only memories about this file.")] = "",
+    sort: Annotated[str, ChoiceArg("Default: relevance with a query, else updated.", ("", *SORTS))] = "",
+    limit: Annotated[int, IntegerArg("Most rows.", 1, LIST_MAX)] = 50,
+    cursor: Annotated[str, TextArg("next_cursor of the last reply.")] = "",
     full: Annotated[bool, BooleanArg("Whole contents instead of excerpts.")] = False,
 ) -> Reply:
-    """List what was remembered: decisions, preferences and facts, with what is stale, superseded, expired or unreadable.
+    """List memories: decisions, preferences and facts, also those that are stale, superseded, expired or unreadable.
 
-    Search by words and meaning with query.
+    query searches by words and meaning.
     """
     wanted = Wanted(category.strip().lower(), query, tags, status, linked_file, sort, limit, cursor)
     listed = engine.memory.memories.listed(wanted)
     rows = [_memory_row(row, full=full) for row in listed.rows]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
-    told = {
+    notes = {
         "next_cursor": listed.cursor_after(len(shown)),
         "warnings": list(listed.warnings),
         "next": "" if rows else _where_else(listed.by_status, status),
     }
     head = {"ok": True, "total": listed.total, "counts_by_category": listed.by_category}
-    return Reply(compact_json(head | drop_empty(told) | {"memories": shown}))
+    return Reply(compact_json(head | drop_empty(notes) | {"memories": shown}))
 
 
 @tool(
@@ -145,21 +145,21 @@ def list_memories(
 def update_memory(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    id: Annotated[str, TextArg("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
+    id: Annotated[str, TextArg("Id of the memory.", 1, 100)],  # noqa: A002 - the name in the replies
     content: Annotated[str | None, Content] = None,
     title: Annotated[str | None, Title] = None,
-    category: Annotated[str | None, TextArg("Moves it there.", 0, 60)] = None,
+    category: Annotated[str | None, TextArg("Move it to this category.", 0, 60)] = None,
     tags: Annotated[tuple[str, ...] | None, Tags] = None,
     subtype: Annotated[str | None, Subtype] = None,
     priority: Annotated[str | None, Priority] = None,
-    evidence: Annotated[str | None, TextArg("How it is known.")] = None,
-    owner: Annotated[str | None, TextArg("Who answers for it.")] = None,
+    evidence: Annotated[str | None, TextArg("Proof: a command, a line, a link.")] = None,
+    owner: Annotated[str | None, TextArg("Person responsible for it.")] = None,
     expires_at: Annotated[str | None, Expires] = None,
     linked_files: Annotated[tuple[str, ...] | None, LinkedFiles] = None,
-    still_true: Annotated[bool, BooleanArg("Its linked files changed, but it holds: no longer stale.")] = False,
-    expected_version: Annotated[str, TextArg("As listed; refused if it changed since.", 0, 40)] = "",
+    still_true: Annotated[bool, BooleanArg("Confirm it: still valid although its files changed.")] = False,
+    expected_version: Annotated[str, TextArg("The listed version; an error if it changed.", 0, 40)] = "",
 ) -> Reply:
-    """Edit a memory, or say that a stale one still holds. What is not named stays as it is, byte for byte."""
+    """Edit a memory, or confirm that a stale one is still valid. Other fields stay as they are, byte for byte."""
     revision = Revision(
         category=category,
         content=content,
@@ -174,22 +174,23 @@ def update_memory(
         still_true=still_true,
     )
     updated = engine.memory.memories.update(id, revision, expected_version=expected_version)
-    told = {"ok": True, "id": id, "path": updated.entry.path, "changed": list(updated.changed)}
-    return Reply(compact_json(told | {"version": updated.entry.version, "redactions": updated.redactions}))
+    row = {"ok": True, "id": id, "path": updated.entry.path, "changed": list(updated.changed)}
+    return Reply(compact_json(row | {"version": updated.entry.version, "redactions": updated.redactions}))
 
 
 @tool(touches="records", destructive=True, rare=("expected_version",))
 def delete_memory(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    id: Annotated[str, TextArg("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
-    expected_version: Annotated[str, TextArg("As listed; refused if it changed since.", 0, 40)] = "",
+    id: Annotated[str, TextArg("Id of the memory.", 1, 100)],  # noqa: A002 - the name in the replies
+    expected_version: Annotated[str, TextArg("The listed version; an error if it changed.", 0, 40)] = "",
 ) -> Reply:
-    """Delete a memory for good; the reply holds what it said. What it superseded holds again."""
+    """Delete a memory permanently; the reply has its content. What it superseded becomes valid again."""
     deleted = engine.memory.memories.delete(id, expected_version=expected_version)
-    held = deleted.memory
-    told = {"title": held.title, "category": held.category, "content": held.content} if held else {}
-    return Reply(compact_json({"ok": True, "id": id, "deleted": deleted.path} | told))
+    row: dict[str, Any] = {"ok": True, "id": id, "deleted": deleted.path}
+    if memory := deleted.memory:
+        row |= {"title": memory.title, "category": memory.category, "content": memory.content}
+    return Reply(compact_json(row))
 
 
 @tool(touches="nothing", instead="grep_codebase", rare=("include_stale", "min_score"))
@@ -197,60 +198,60 @@ def context_search(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     query: Annotated[str, TextArg("What to find out, 3 to 500 characters.", 1, QUERY_CHARS[1])],
-    type: Annotated[str, ChoiceArg("Only these.", TYPES)] = "all",  # noqa: A002 - the seed's word
-    module: Annotated[str, TextArg("Only of this folder, file or name.")] = "",
-    limit: Annotated[int, IntegerArg("Results.", 1, RESULTS_MAX)] = 5,
-    include_stale: Annotated[bool, BooleanArg("Also what no longer holds.")] = False,
-    min_score: Annotated[float, FractionArg("Least score.")] = 0,
+    type: Annotated[str, ChoiceArg("Only this type.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
+    module: Annotated[str, TextArg("Only about this folder, file or name.")] = "",
+    limit: Annotated[int, IntegerArg("Most results.", 1, RESULTS_MAX)] = 5,
+    include_stale: Annotated[bool, BooleanArg("Include what is no longer valid.")] = False,
+    min_score: Annotated[float, FractionArg("Minimum score.")] = 0,
 ) -> Reply:
-    """Search what the project knows: decisions, rules, patterns and known issues, out of memories, ADRs, agent rules, TODOs and history.
+    """Search project knowledge: decisions, rules, patterns and known issues from memories, ADRs, agent rules, TODOs and history.
 
-    Ask it before changing something, to learn why it is as it is.
+    Use it before a change, to learn why something is as it is.
     """
     began = time.perf_counter()
     found = engine.memory.informed().search(Sought(query, type, module, limit, include_stale, min_score))
-    shown = take_fitting_rows([_result(each) for each in found.results], chars_max=engine.settings.result_chars_max)
+    shown = take_fitting_rows([_result(result) for result in found.results], chars_max=engine.settings.result_chars_max)
     took_ms = round((time.perf_counter() - began) * 1000)
-    told = {
+    notes = {
         "warnings": list(found.warnings),
         "note": f"Contents are {REPOSITORY_WORDS}." if shown else "",
         "next": "" if found.results else "Use other words or type all; codebase_retrieval searches the code itself.",
     }
     reply = {"results": shown, "query": query, "totalFound": found.total, "searchTime": took_ms, "engine": found.engine}
-    return Reply(compact_json(reply | drop_empty(told)))
+    return Reply(compact_json(reply | drop_empty(notes)))
 
 
-def _similar(each: "Similar") -> dict[str, Any]:
-    held = each.entry.memory
-    if held is None:
-        return {"path": each.entry.path}
-    row = {"id": held.id, "title": held.title, "score": round(each.score, 3), "why": each.why}
-    return drop_empty(row | {"excerpt": _excerpt(held.content)})
+def _similar(similar: "Similar") -> dict[str, Any]:
+    memory = similar.entry.memory
+    if memory is None:
+        return {"path": similar.entry.path}
+    row = {"id": memory.id, "title": memory.title, "score": round(similar.score, 3), "why": similar.why}
+    return drop_empty(row | {"excerpt": _excerpt(memory.content)})
 
 
 def _memory_row(row: "Row", *, full: bool) -> dict[str, Any]:
-    entry, held, status = row.entry, row.entry.memory, row.standing
-    if held is None:
+    entry, memory, status = row.entry, row.entry.memory, row.standing
+    if memory is None:
         return {"path": entry.path, "status": status.status, "error": status.why}
     told = {
-        "id": held.id,
-        "title": held.title,
-        "category": held.category,
-        "subtype": held.subtype,
-        "priority": held.priority,
-        "tags": list(held.tags),
-        "content" if full else "excerpt": held.content if full else _excerpt(held.content),
-        "created_at": held.created_at,
-        "updated_at": held.updated_at,
-        "expires_at": held.expires_at,
+        "id": memory.id,
+        "title": memory.title,
+        "category": memory.category,
+        "subtype": memory.subtype,
+        "priority": memory.priority,
+        "tags": list(memory.tags),
+        **({"content": memory.content} if full else {"excerpt": _excerpt(memory.content)}),
+        "created_at": memory.created_at,
+        "updated_at": memory.updated_at,
+        "expires_at": memory.expires_at,
         "status": status.status,
         "stale_reason": status.why,
-        "linked_files": [link.path for link in held.linked_files],
+        "linked_files": [link.path for link in memory.linked_files],
         "path": entry.path,
         "version": entry.version,
         "score": None if row.score is None else round(row.score, 3),
     }
-    extra = {"owner": held.owner, "source": held.source, "evidence": held.evidence, "scope": entry.scope}
+    extra = {"owner": memory.owner, "source": memory.source, "evidence": memory.evidence, "scope": entry.scope}
     return drop_empty(told | (extra if full else {}))
 
 
@@ -275,7 +276,7 @@ def _result(found: "Result") -> dict[str, Any]:
 
 
 _ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "source")
-"""What the seed promises in each row, known or not."""
+"""Fields that the upstream spec requires in each row, also when empty."""
 
 
 def _excerpt(content: str) -> str:
@@ -284,8 +285,8 @@ def _excerpt(content: str) -> str:
 
 
 def _where_else(by_status: Mapping[str, int], status: str) -> str:
-    """What to try when nothing is listed."""
+    """Return what to try when no memory is listed."""
     others: Sequence[str] = [f"{count} {name}" for name, count in by_status.items() if name != status]
     if others and status != "all":
         return f"There are {', '.join(others)}: status all shows them."
-    return "Use other words." if by_status else "Nothing is remembered yet: add_memory writes the first one."
+    return "Use other words." if by_status else "There are no memories yet: add_memory writes the first one."

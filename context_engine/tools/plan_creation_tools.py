@@ -48,7 +48,7 @@ class Document(ArgumentType):
     """A plan, or a draft of one: an object, or JSON in a text. What is in it, its reader says."""
 
     json_type: ClassVar[str] = "object"
-    says: str
+    description: str
 
     def read(self, name: str, value: Any) -> Any:
         """As it is; a text must hold JSON."""
@@ -66,7 +66,7 @@ class FileChanges(ArgumentType):
     """Changes of files, each with what says its new text."""
 
     json_type: ClassVar[str] = "array"
-    says: str
+    description: str
 
     def schema(self) -> dict[str, Any]:
         """Without its fields, which the description names: each word is paid for in every request of a client."""

@@ -56,7 +56,7 @@ class PlanArgument(ArgumentType):
     """A whole plan: an object, or one written as JSON in a text. Whoever reads it says what is wrong with it."""
 
     json_type: ClassVar[str] = "object"
-    says: str
+    description: str
 
     def read(self, name: str, value: Any) -> Any:
         """What was sent, as it is."""
@@ -69,7 +69,7 @@ class PlanArgument(ArgumentType):
 class LongText(ArgumentType):
     """A text that may be a whole log: its middle is cut out when it is kept, so the limit is not worth a word in the schema."""
 
-    says: str
+    description: str
 
     def read(self, name: str, value: Any) -> str:
         """The text."""
@@ -81,7 +81,7 @@ class ObjectRows(ArgumentType):
     """A list of objects, for somebody else to check. `alone` is the field that a text in place of an object stands for."""
 
     json_type: ClassVar[str] = "array"
-    says: str
+    description: str
     alone: str = ""
     most: int = 100
 

@@ -1,4 +1,4 @@
-"""The tool that takes secrets out of a text: it says what was where, and stores nothing."""
+"""The tool that redacts secrets in a text: it reports the type and place of each, and stores nothing."""
 
 import time
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 CONTENT_BYTES_MAX = 2_000_000
-"""As much as a file that is indexed may have."""
+"""The limit of an indexed file, too."""
 ALLOWED_MAX = 1_000
 SHOW_START_MAX, SHOW_END_MAX = 4, 0
-"""Four characters tell kinds of keys apart and give nothing away; the end of a key is a part of it."""
+"""Four characters distinguish types of keys and reveal nothing; the end of a key is secret."""
 ROWS_SHARE = 3
-"""Of the room for a reply, one part in so many is for the places when there are very many."""
+"""At most one part in this many of a reply is for the places."""
 
 
 @tool(
@@ -31,15 +31,15 @@ ROWS_SHARE = 3
 def scrub_secrets(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    content: Annotated[str, ContentArg("Up to 2 MB.")],
-    mode: Annotated[str, ChoiceArg("strict: hardly ever wrong.", ("strict", "broad"))] = "broad",
+    content: Annotated[str, ContentArg("The text, up to 2 MB.")],
+    mode: Annotated[str, ChoiceArg("strict: hardly any false alarms.", ("strict", "broad"))] = "broad",
     replacement: Annotated[str, ChoiceArg("label names kind and hash.", ("label", "hash", "fixed"))] = "label",
-    keep_structure: Annotated[bool, BooleanArg("Keep the lines of keys over several lines.")] = True,
-    path: Annotated[str, TextArg("Where it is from, for rules that ask.")] = "",
-    allowlist: Annotated[tuple[str, ...], TextListArg("Values that are no secrets.", most=ALLOWED_MAX)] = (),
-    return_locations: Annotated[bool, BooleanArg("Tell where each stood.")] = True,
-    show_start: Annotated[int, IntegerArg("First characters that stay.", 0, SHOW_START_MAX)] = 0,
-    show_end: Annotated[int, IntegerArg("Accepted: the end never stays.", 0, SHOW_END_MAX)] = 0,
+    keep_structure: Annotated[bool, BooleanArg("Keep the line breaks of long keys.")] = True,
+    path: Annotated[str, TextArg("Path of the text, for rules that depend on it.")] = "",
+    allowlist: Annotated[tuple[str, ...], TextListArg("Values that are not secrets.", most=ALLOWED_MAX)] = (),
+    return_locations: Annotated[bool, BooleanArg("List the places.")] = True,
+    show_start: Annotated[int, IntegerArg("First characters to show.", 0, SHOW_START_MAX)] = 0,
+    show_end: Annotated[int, IntegerArg("Ignored: the end is never shown.", 0, SHOW_END_MAX)] = 0,
 ) -> Reply:
     """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
     _check_size(content)
@@ -64,7 +64,7 @@ def scrub_secrets(
         "skipped_rules": list(scrubbed.skipped_rules),
         "meta": {"engines": describe_engines()},
     }
-    rows = [_row(each) for each in scrubbed.redactions] if return_locations else []
+    rows = [_row(secret) for secret in scrubbed.redactions] if return_locations else []
     return Reply(_fitting(head, rows, scrubbed.text, engine.settings.result_chars_max))
 
 
@@ -93,15 +93,15 @@ def _row(found: Redaction) -> dict[str, Any]:
 
 
 def _fitting(head: dict[str, Any], rows: list[dict[str, Any]], text: str, chars_max: int) -> str:
-    """The reply with whole content or none: half a text that looks like a whole one would be written somewhere."""
+    """Format the reply with the whole content or none: half of a text could be mistaken for all of it."""
     shown = take_fitting_rows(rows, chars_max=chars_max // ROWS_SHARE)
-    told = {"detected_types": shown, "warnings": _left_out(rows, shown)}
-    whole = compact_json(head | told | {"scrubbed_content": text})
+    places = {"detected_types": shown, "warnings": _left_out(rows, shown)}
+    whole = compact_json(head | places | {"scrubbed_content": text})
     if reply_size(whole) <= chars_max:
         return whole
     left_out = f"scrubbed_content is left out: with it the reply has more than {chars_max:,} characters; send the content in parts"
-    return compact_json(head | {"scrubbed_content": None} | told | {"warnings": [*told["warnings"], left_out]})
+    return compact_json(head | {"scrubbed_content": None} | places | {"warnings": [*places["warnings"], left_out]})
 
 
 def _left_out(rows: Sequence[Any], shown: Sequence[Any]) -> list[str]:
-    return [f"{len(shown)} of {len(rows)} places are told"] if len(shown) < len(rows) else []
+    return [f"{len(shown)} of {len(rows)} places are listed"] if len(shown) < len(rows) else []

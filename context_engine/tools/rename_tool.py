@@ -1,4 +1,4 @@
-"""The tool that renames a definition: it tells the places that are sure from those that are not, and writes the sure ones."""
+"""The tool that renames a definition: it separates certain places from uncertain ones, and changes only the certain ones."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -21,14 +21,14 @@ LINE_CHARS_MAX = 120
 def rename_symbol(
     engine: "Engine",
     call: Call,
-    name: Annotated[str, TextArg("Definition, as Class.method if need be.", 1)],
+    name: Annotated[str, TextArg("Definition, such as main or Class.method.", 1)],
     new_name: Annotated[str, TextArg("New name, without its owner.", 1)],
     path: Annotated[str, TextArg("File or folder of the definition.")] = "",
     dry_run: Annotated[bool, BooleanArg("Only list the places.")] = True,
 ) -> Reply:
-    """Rename a function, class, method or variable and its references in all files, as one edit that undo_edit takes back.
+    """Rename a function, class, method or variable and its references in all files, as one edit that undo_edit reverts.
 
-    Lists the places that are sure and those that are not; with dry_run false it writes the sure ones, never the others.
+    Lists the sure places and the others; with dry_run false it changes the sure ones only.
     """
     found = engine.edits.rename_symbol(name, new_name, path=path, cancel=call.cancel)
     receipt = None if dry_run else engine.edits.apply(found.changes, session=call.session)
@@ -36,7 +36,7 @@ def rename_symbol(
 
 
 def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max: int) -> str:
-    """What was renamed, or would be; the places that are not sure come first: somebody must look at them."""
+    """Format what was renamed, or would be; uncertain places come first, since a person must check them."""
     files = len({place.path for place in found.certain})
     sure = f"{format_count(len(found.certain), 'sure place')} in {format_count(files, 'file')}"
     done = f"renamed · undo {receipt.undo_id}" if receipt else "dry run: nothing was written"
@@ -60,8 +60,8 @@ def _rows(places: "Sequence[NameOccurrence]") -> Iterator[str]:
 
 
 def _ending(found: "Renaming", receipt: "EditResult | None") -> Iterator[str]:
-    """What else there is of the name, and the next step."""
+    """Yield a note on other uses of the name, and the next step."""
     if found.others:
         yield f"{format_count(found.others, 'place')} of this name certainly mean{'s' * (found.others == 1)} something else"
     if receipt is None:
-        yield "To write the sure ones: the same call with dry_run false."
+        yield "To change the sure ones: the same call with dry_run false."

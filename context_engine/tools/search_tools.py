@@ -1,4 +1,4 @@
-"""Tools that find code: by the words of a question (three renderings of one search), by name, and along the call graph."""
+"""Tools that find code: by a question (one search in three formats), by name, and along the call graph."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +18,7 @@ from context_engine.tools.truncate import (
     compact_json,
     count_fitting,
     drop_empty,
+    fence_for,
     format_count,
     take_fitting_rows,
 )
@@ -31,15 +32,15 @@ EXCERPT_CHARS = 900
 """The best row: about 220 tokens."""
 NEXT_LINES = 12
 NEXT_CHARS = 480
-"""The rows after it: what was looked for stands in 500 tokens for 92 % of the questions (87 % at full length)."""
+"""The next rows: the expected code is in the first 500 tokens for 92 % of the questions (87 % with full rows)."""
 LINE_CHARS_MAX = 160
 WHY_SHARE_MIN = 0.05
-"""Addends below this share of the score explain nothing."""
+"""Parts below this share of the score are not shown."""
 
-Includes = Annotated[tuple[str, ...], TextListArg("Only these: globs such as src/** or *.py.")]
-Excludes = Annotated[tuple[str, ...], TextListArg("Not these: globs.")]
+Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 Kinds = Annotated[tuple[str, ...], TextListArg("Only these kinds.", CHUNK_KINDS)]
-Tags = Annotated[tuple[str, ...], TextListArg("Must carry all: language, path part, #tag.")]
+Tags = Annotated[tuple[str, ...], TextListArg("Must have all: language, path part, #tag.")]
 
 
 @tool(
@@ -49,7 +50,7 @@ def codebase_retrieval(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     query: Annotated[str, TextArg("A question, words from the code, or a symbol.", 1)],
-    top_k: Annotated[int, IntegerArg("Rows.", 1, 50)] = 10,
+    top_k: Annotated[int, IntegerArg("Most rows.", 1, 50)] = 10,
     profile: Annotated[
         str, ChoiceArg("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich"))
     ] = "balanced",
@@ -57,8 +58,8 @@ def codebase_retrieval(
     exclude_paths: Excludes = (),
     chunk_types: Kinds = (),
     tags: Tags = (),
-    languages: Annotated[tuple[str, ...], TextListArg("Such as python, go.")] = (),
-    min_score: Annotated[float, FractionArg("Least share of the best score.")] = 0,
+    languages: Annotated[tuple[str, ...], TextListArg("Only these, such as python or go.")] = (),
+    min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
     max_tokens: Annotated[int, IntegerArg("Token budget; 0: the reply limit.", 0, ENDLESS)] = 0,
 ) -> Reply:
     """Find the code that answers a question: search by words, meaning or symbol, ranked, instead of many greps.
@@ -84,14 +85,14 @@ def semantic_search(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     query: Annotated[str, TextArg("What to find, in words or code.", 1, 500)],
-    top_k: Annotated[int, IntegerArg("Places.", 1, 50)] = 10,
-    mode: Annotated[str, ChoiceArg("fast: the telling lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
+    top_k: Annotated[int, IntegerArg("Most places.", 1, 50)] = 10,
+    mode: Annotated[str, ChoiceArg("fast: the relevant lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
 ) -> Reply:
     """Search code and docs with a question and read the answer as Markdown, grouped by file, best file first.
 
-    The same engine as codebase_retrieval, for reading rather than for parsing.
+    The same search as codebase_retrieval, as text instead of JSON.
     """
     chosen = _filter(include_paths, exclude_paths)
     answer = engine.search.find(Query(query, top_k, chosen))
@@ -122,7 +123,7 @@ def cortex_search(
     limit: Annotated[int, IntegerArg("Results, clamped to 1-100.", 1, 100, clamp=True)] = 15,
     tags: Tags = (),
     chunk_types: Kinds = (),
-    min_score: Annotated[float, FractionArg("Least share of the best score.")] = 0,
+    min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
 ) -> Reply:
     """Search for relevant context in the project codebase and documentation.
 
@@ -136,7 +137,7 @@ def cortex_search(
     answer = engine.search.find(Query(query, limit, searched, min_score, chunks_per_file=limit))
     stamp = engine.index.indexed_at() if answer.hits else ""
     best = answer.hits[0].score if answer.hits else 1.0
-    hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines are ranked by a scale of their own
+    hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines have a scale of their own
     rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in hits]
     shown = take_fitting_rows(rows, chars_max=_chars_max(engine))
     engine.search.note_shown(hit.chunk.path for hit in hits[: len(shown)])
@@ -158,19 +159,19 @@ def find_symbol(
     name: Annotated[str, TextArg("Name, qualified name, or glob such as *Handler.")] = "",
     kind: Annotated[str, TextArg("function, class, method, ...")] = "",
     path: Annotated[str, TextArg("Only in this file or folder.")] = "",
-    limit: Annotated[int, IntegerArg("Definitions.", 1, 200)] = 20,
+    limit: Annotated[int, IntegerArg("Most definitions.", 1, 200)] = 20,
     outline: Annotated[str, TextArg("A file: list its symbols, instead of name.")] = "",
 ) -> Reply:
     """Find where a function, class, method, type or variable is defined, by name, qualified name or glob.
 
-    Gives signature, lines and doc line; with outline, every symbol of one file.
+    Returns signature, lines and doc line; with outline, every symbol of one file.
     """
     if outline:
         return Reply(format_outline(engine.symbols.outline(outline), _chars_max(engine)))
     if not name.strip():
         raise InvalidArgument("name is missing", suggestion="Give name, or outline with the path of a file.")
     found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
-    blocks = [_definition_text(each) for each in found.definitions]
+    blocks = [_definition_text(definition) for definition in found.definitions]
     count = count_fitting(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
     lines = [_headline(format_count(found.total, "definition"), found.freshness), *blocks[:count]]
     if count < found.total:
@@ -186,12 +187,12 @@ def trace(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     symbol: Annotated[str, TextArg("Function, class or method, best qualified.")] = "",
-    path: Annotated[str, TextArg("Or a file, for its imports or importers.")] = "",
+    path: Annotated[str, TextArg("A file, for its imports or importers.")] = "",
     direction: Annotated[
         str,
         ChoiceArg("What to follow.", ("callers", "callees", "imports", "importers", "impact")),
     ] = "callers",
-    depth: Annotated[int, IntegerArg("Steps.", 1, 4)] = 1,
+    depth: Annotated[int, IntegerArg("Levels to follow.", 1, 4)] = 1,
 ) -> Reply:
     """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).
 
@@ -211,21 +212,22 @@ def trace(
 
 
 def parse_search_arguments(arguments: Any) -> Query:
-    """The search that `codebase_retrieval` would make of its arguments. Raises: InvalidArgument."""
-    given = bind(codebase_retrieval.parameters, arguments)
+    """Return the query that `codebase_retrieval` makes of its arguments. Raises: InvalidArgument."""
+    values = bind(codebase_retrieval.parameters, arguments)
     chosen = _filter(
-        given["include_paths"], given["exclude_paths"], given["chunk_types"], given["tags"], given["languages"]
+        values["include_paths"], values["exclude_paths"], values["chunk_types"], values["tags"], values["languages"]
     )
-    return Query(given["query"], given["top_k"], chosen, given["min_score"])
+    return Query(values["query"], values["top_k"], chosen, values["min_score"])
 
 
 def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
-    """The part of a hit that is shown by default, and where it stands; overlong lines are cut around the query.
+    """Return the lines and the text of a hit's excerpt; overlong lines are cut around the query.
 
-    `place` is the row the hit is shown in: the best hit is shown at length, the others to be chosen from.
+    `place` is the row of the hit: the best hit gets a long excerpt, the others a short one.
     """
     lines_max, chars_max = (EXCERPT_LINES, EXCERPT_CHARS) if place == 0 else (NEXT_LINES, NEXT_CHARS)
-    defines = hit.chunk.title.rpartition(".")[2] if "symbol" in hit.why or "mention" in hit.why else ""
+    is_named = "symbol" in hit.why or "mention" in hit.why  # the query names the symbol of the chunk
+    defines = hit.chunk.title.rpartition(".")[2] if is_named else ""
     before, text = cut_excerpt(hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines)
     text = "\n".join(clip_line(line, chars_max, query) for line in text.split("\n"))
     first = hit.chunk.span.first + before
@@ -233,24 +235,25 @@ def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
 
 
 def main_score_parts(hit: Hit) -> dict[str, float]:
-    """The addends that matter, greatest first."""
-    told = {name: round(share, 3) for name, share in hit.why.items() if share >= WHY_SHARE_MIN * hit.score}
-    return dict(sorted(told.items(), key=lambda pair: (-pair[1], pair[0])))
+    """Return the main parts of a hit's score, the greatest first."""
+    parts = {name: round(share, 3) for name, share in hit.why.items() if share >= WHY_SHARE_MIN * hit.score}
+    return dict(sorted(parts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def format_outline(outline: "FileOutline", chars_max: int) -> str:
-    """A file's skeleton: one indented line a symbol, with its lines."""
+    """Format the outline of a file: one indented line for each symbol, with its line range."""
     head = _headline(
         outline.path,
         format_count(outline.lines, "line"),
         outline.language,
         format_count(len(outline.symbols), "symbol"),
     )
-    rows = [f"{'  ' * depth}{_span(each.span)} {_signature(each)}" for depth, each in outline.symbols]
+    rows = [f"{'  ' * depth}{_span(symbol.span)} {_signature(symbol)}" for depth, symbol in outline.symbols]
     count = count_fitting(rows, chars_max=chars_max - NOTE_CHARS)
     lines = [head, *rows[:count]]
     if count < len(rows):
-        lines.append(f"… {len(rows) - count:,} more symbols from line {outline.symbols[count][1].span.first}")
+        more = format_count(len(rows) - count, "more symbol")
+        lines.append(f"… {more} from line {outline.symbols[count][1].span.first}")
     lines += [f"problem at line {line}: {message}" for line, message in outline.problems[:3]]
     return "\n".join(lines)
 
@@ -263,11 +266,13 @@ def _filter(
     languages: Sequence[str] = (),
 ) -> Filter:
     lowered = tuple(sorted({tag.lstrip("#").lower() for tag in tags}))
-    return Filter(tuple(kinds), tuple(each.lower() for each in languages), lowered, tuple(include), tuple(exclude))
+    return Filter(
+        tuple(kinds), tuple(language.lower() for language in languages), lowered, tuple(include), tuple(exclude)
+    )
 
 
 def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
-    """All four kinds, so that outlines are found too; none in particular when a tag asks for one of the others.
+    """Return all four kinds, so that outlines are found too, or none if a tag names another kind.
 
     >>> _kinds_under(["python", "symbols"]), _kinds_under(["python", "definitions"])
     (('documentation', 'symbols', 'definitions', 'data'), ())
@@ -276,7 +281,7 @@ def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
 
 
 def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
-    """One place, as `codebase_retrieval` tells it. Where only a part is shown, `chunk` gives the lines of the whole."""
+    """Return one row of `codebase_retrieval`. If only a part is shown, `chunk` has the lines of the whole chunk."""
     chunk = hit.chunk
     span, text = chunk.span, chunk.text
     if profile == "fast":
@@ -299,7 +304,7 @@ def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
 
 
 def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
-    """A chunk in the words of seed 004; never its vector."""
+    """Return a chunk in the fields of upstream spec 004, without its vector."""
     chunk = hit.chunk
     return {
         "id": chunk.id,
@@ -321,16 +326,15 @@ def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
 
 
 def _silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
-    """Why an answer is empty and what to do next; nothing when it is not empty."""
+    """Return why an answer is empty and what to do next; nothing if it has hits."""
     if answer.hits:
         return {}
-    told = {"reason": answer.reason, "near_tags": list(answer.near_tags), "next": _next(answer, chosen)}
-    return drop_empty(told)
+    return drop_empty({"reason": answer.reason, "near_tags": list(answer.near_tags), "next": _next(answer, chosen)})
 
 
 def _next(answer: "Answer", chosen: Filter) -> str:
     if "building" in answer.freshness:
-        return "Ask again in a moment; index_status shows how far it is."
+        return "Ask again in a moment; index_status shows the progress."
     if answer.near_tags:
         return "Use one of near_tags, or leave tags out."
     if not chosen.is_empty:
@@ -339,7 +343,7 @@ def _next(answer: "Answer", chosen: Filter) -> str:
 
 
 def _by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
-    """Hits grouped by file, files in the order of their best hit, hits of a file in line order."""
+    """Group hits by file: files in the order of their best hit, the hits of a file by line."""
     groups: dict[str, list[Hit]] = {}
     for hit in hits:
         groups.setdefault(hit.chunk.path, []).append(hit)
@@ -347,25 +351,19 @@ def _by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
 
 
 def _section(hits: Sequence[Hit], query: str, *, deep: bool) -> str:
-    """One file of the Markdown answer."""
+    """Format one file of the Markdown answer."""
     parts = [f"## {escape_line(hits[0].chunk.path)}" + (" (edited since indexed)" if hits[0].stale else "")]
     for hit in hits:
         row = _row(hit, query, "rich" if deep else "balanced")
-        fence = "`" * max(3, _longest_ticks(row["content"]) + 1)
+        fence = fence_for(row["content"])
         parts.append(f"### {row['lines']} {row.get('symbol', '')} (score {row['score']})".replace("  ", " "))
         parts.append(f"{fence}{hit.chunk.language}\n{row['content']}\n{fence}")
     return "\n".join(parts)
 
 
-def _longest_ticks(text: str) -> int:
-    """The longest run of backticks at the start of a line: a fence around the text must be longer."""
-    stripped = [line.lstrip() for line in text.split("\n")]
-    return max(len(line) - len(line.lstrip("`")) for line in stripped)
-
-
-def _definition_text(each: "Definition") -> str:
-    head = f"{escape_line(each.path)}:{_span(each.span)} {each.kind} {each.qualified}"
-    rest = [clip_line(line, LINE_CHARS_MAX) for line in (each.signature, each.doc) if line]
+def _definition_text(definition: "Definition") -> str:
+    head = f"{escape_line(definition.path)}:{_span(definition.span)} {definition.kind} {definition.qualified}"
+    rest = [clip_line(line, LINE_CHARS_MAX) for line in (definition.signature, definition.doc) if line]
     return "\n    ".join([head, *rest])
 
 
@@ -375,8 +373,8 @@ def _edge_text(edge: "Edge") -> str:
     return f"{indent}{escape_line(edge.path)}:{edge.line} {edge.source} -> {edge.target} | {evidence}"
 
 
-def _signature(each: "Definition") -> str:
-    return clip_line(each.signature or f"{each.kind} {each.name}", LINE_CHARS_MAX)
+def _signature(symbol: "Definition") -> str:
+    return clip_line(symbol.signature or f"{symbol.kind} {symbol.name}", LINE_CHARS_MAX)
 
 
 def _headline(*parts: str) -> str:

@@ -1,4 +1,4 @@
-r"""PURE. What a `symbols` chunk lists, counted from its text: an overview is made when it is asked for, nothing else is kept.
+r"""PURE. Count the symbols that a `symbols` chunk lists, from its text, since nothing else is stored of it.
 
 >>> count_listed_symbols("imports: 2\nclass Pool (lines 3-9)\n  method drain (lines 5-9)")
 {'imports_count': 2, 'symbols_count': 2, 'types_count': 1, 'functions_count': 1}
@@ -18,7 +18,7 @@ _MORE = re.compile(r"^\.\.\. (\d+) more\Z", re.MULTILINE)
 
 
 def count_listed_symbols(text: str) -> dict[str, int]:
-    r"""Imports and symbols; types and functions too unless the list was cut and they cannot be known.
+    r"""Count imports and symbols; types and functions too, unless the list was cut.
 
     >>> count_listed_symbols("function drain (lines 1-2)\n... 7 more")
     {'imports_count': 0, 'symbols_count': 8}

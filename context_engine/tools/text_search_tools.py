@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
 
 SEARCH_LINE_CHARS = 240
-"""Nine of ten lines of code have less than 100 characters; a sentence on one line should still be readable."""
+"""Nine of ten lines of code have fewer than 100 characters; a sentence on one line should still be readable."""
 GREP_LINE_CHARS = 300
 GREP_CONTEXT = 2
-"""Lines before and after, as in seed 003's example."""
+"""Lines before and after, as in the example of upstream spec 003."""
 PREVIEW_CHARS = 80
-"""Seed 000: about 80 characters, trimmed."""
+"""Upstream spec 000: about 80 characters, trimmed."""
 ROW_CHARS = 130
-"""A match of scout as JSON, on average; only used to guess how many a file may show."""
+"""Average size of a scout match as JSON; only used to estimate how many matches each file may show."""
 FILE_CHARS = 90
-"""The same for what surrounds the matches of one file."""
+"""Average size of the JSON around the matches of one file."""
 INCOMPLETE = "some files vanished or could not be read during the search"
 
 
@@ -40,16 +40,16 @@ INCOMPLETE = "some files vanished or could not be read during the search"
 def search_files(
     engine: "Engine",
     call: Call,
-    query: Annotated[str, TextArg("Text.")] = "",
-    queries: Annotated[tuple[str, ...], TextListArg("Any of these.")] = (),
+    query: Annotated[str, TextArg("Text to find.")] = "",
+    queries: Annotated[tuple[str, ...], TextListArg("Several texts.")] = (),
     path: Annotated[str, TextArg("Folder or file.")] = "",
     regex: Annotated[bool, BooleanArg("Rust syntax.")] = False,
     includes: Annotated[tuple[str, ...], TextListArg("Globs: *.py, src/**.")] = (),
-    excludes: Annotated[tuple[str, ...], TextListArg("Globs.")] = (),
+    excludes: Annotated[tuple[str, ...], TextListArg("Globs to leave out.")] = (),
     context: Annotated[int, IntegerArg("Lines around.", 0, 20, clamp=True)] = 0,
-    case_sensitive: Annotated[bool, BooleanArg("Heed case.")] = False,
-    limit: Annotated[int, IntegerArg("Lines.", 1, 1_000, clamp=True)] = 50,
-    cursor: Annotated[str, TextArg("To go on.")] = "",
+    case_sensitive: Annotated[bool, BooleanArg("Match case.")] = False,
+    limit: Annotated[int, IntegerArg("Most lines.", 1, 1_000, clamp=True)] = 50,
+    cursor: Annotated[str, TextArg("From the last reply.")] = "",
 ) -> Reply:
     """Grep: find all lines with a text or regex, best files first; exact totals."""
     asked = TextQuery(
@@ -79,11 +79,11 @@ def scout(
         "**/*",
     ),
     exclude_patterns: Annotated[tuple[str, ...], TextListArg("Globs to leave out.")] = (),
-    case_sensitive: Annotated[bool, BooleanArg("Heed case.")] = False,
+    case_sensitive: Annotated[bool, BooleanArg("Match case.")] = False,
     max_results: Annotated[int, IntegerArg("Files, 1-1000.", 1, 1_000)] = 100,
     max_matches_per_file: Annotated[int, IntegerArg("Matches listed per file, 1-1000.", 1, 1_000)] = 50,
 ) -> Reply:
-    """Find the files and lines that hold keywords, without their content: JSON with line, column and preview.
+    """Find the files and lines that contain keywords, as JSON with line, column and preview.
 
     Files with most of the keywords come first; a match is one keyword on one line.
     """
@@ -152,7 +152,7 @@ def grep_codebase(
 
 
 def matches_per_file(files: Sequence[TextFile], wanted: int, chars_max: int) -> int:
-    """How many matches each file may show so that all files fit, `wanted` at most and one at least."""
+    """Return how many matches each file may show so that all files fit: at most `wanted`, at least one."""
     room = chars_max - NOTE_CHARS - sum(FILE_CHARS + len(file.path) for file in files)
     totals = [sum(file.by_query) for file in files]
     most = wanted
@@ -162,10 +162,10 @@ def matches_per_file(files: Sequence[TextFile], wanted: int, chars_max: int) -> 
 
 
 def _queries(query: str, queries: Sequence[str]) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys([query, *queries] if query else queries))
-    if not found or not all(each.strip() for each in found):
+    texts = tuple(dict.fromkeys([query, *queries] if query else queries))
+    if not texts or not all(text.strip() for text in texts):
         raise InvalidArgument("query is empty", suggestion="Give query, or queries with several texts.")
-    return found
+    return texts
 
 
 def _search_text(
@@ -176,7 +176,7 @@ def _search_text(
     start: int,
     stamped: str,
 ) -> str:
-    """The head line, the files with their lines as far as they fit, and how to go on."""
+    """Format a header, the files with their lines as far as they fit, and the cursor of the next page."""
     total = scan.lines
     found = f"{format_count(total, 'match', 'matches')} in {format_count(len(scan.files), 'file')}"
     text = [" · ".join([scan.engine, found, f"{format_count(scan.files_searched, 'file')} searched"])]
@@ -200,7 +200,7 @@ def _search_text(
 
 
 def _block(part: TextPart, total: int, lines: Sequence[TextLine], room: int) -> tuple[list[str], int]:
-    """One file's lines as far as they fit, and how many matches they are."""
+    """Return the lines of one file as far as they fit, and the number of matches among them."""
     if not lines:
         return [f"{escape_line(part.path)} · changed since it was counted"], part.take
     of_all = f"{part.take:,} of {format_count(total, 'match', 'matches')}" if part.take < total else ""
@@ -217,7 +217,7 @@ def _block(part: TextPart, total: int, lines: Sequence[TextLine], room: int) -> 
 
 
 def _scout_row(file: TextFile, under: str, keywords: Sequence[str], lines: Iterable[TextLine]) -> dict[str, Any]:
-    """A file as seed 000 has it."""
+    """Return a file in the fields of upstream spec 000."""
     matches = [
         {"keyword": keywords[line.query], "line": line.number, "column": line.column, "preview": line.text.strip()}
         for line in lines
@@ -226,20 +226,23 @@ def _scout_row(file: TextFile, under: str, keywords: Sequence[str], lines: Itera
 
 
 def _below(path: str, under: str) -> str:
-    """The path as seen from the folder that was searched; a file that was searched alone is its name."""
+    """Return the path relative to the searched folder; a file that was searched alone is its name."""
     if path == under:
         return path.rpartition("/")[2]
     return path[len(under) + 1 :] if under else path
 
 
 def _scout_next(files: int, shown: int, most: int, wanted: int) -> str:
-    told = [f"{files - shown:,} more files: raise maxResults or narrow with filePatterns"] * (shown < files)
-    told += [f"at most {format_count(most, 'match', 'matches')} a file fit"] * (most < wanted)
-    return "; ".join(told)
+    notes = []
+    if shown < files:
+        notes.append(f"{format_count(files - shown, 'more file')}: raise maxResults or narrow with filePatterns")
+    if most < wanted:
+        notes.append(f"at most {format_count(most, 'match', 'matches')} a file fit")
+    return "; ".join(notes)
 
 
 def _grep_rows(path: str, lines: Sequence[TextLine]) -> list[dict[str, Any]]:
-    """The matches of one file as seed 003 has them."""
+    """Return the matches of one file in the fields of upstream spec 003."""
     texts = {line.number: line.text for line in lines}
 
     def near(numbers: range) -> list[str]:
@@ -262,7 +265,7 @@ def _grep_rows(path: str, lines: Sequence[TextLine]) -> list[dict[str, Any]]:
 
 
 def _silence(scan: Scan) -> dict[str, str]:
-    """Why nothing was found and what to do next; nothing when something was."""
+    """Return why nothing was found and what to do next; nothing if there are matches."""
     return drop_empty({"reason": scan.reason, "next": scan.next_step})
 
 

@@ -1,10 +1,10 @@
-"""What a tool is: a function whose signature is its schema and whose docstring is what an agent reads.
+"""Define a tool: a function whose signature is its schema and whose docstring is its description for agents.
 
     @tool(touches="nothing")
     def find_symbol(engine, call, name: Annotated[str, Text("Name, qualified name or glob.")], ...) -> Reply:
         '''Find where a function, class or variable is defined...'''
 
-This module knows neither the catalogue nor the protocol. Family files must not defer their annotations: they are read here.
+This module knows neither the catalog nor the protocol. Files with tools must not defer their annotations: they are read here.
 """
 
 import inspect
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from context_engine.search.served_chunks import ServedChunks
 
 Touches = Literal["nothing", "index", "records", "files", "anything"]
-"""What a call may change: nothing, the index (derived, rebuildable), records of ours, the user's files, or whatever the
-tool changes that it reaches."""
+"""What a call may change: nothing, the index (which can be rebuilt), memories and plans, the user's files, or whatever
+the called tool changes."""
 
 RESULT_CHARS_KEY = "anthropic/maxResultSizeChars"
 RESULT_CHARS = 500_000
-"""What one client takes before it shows a preview of 2 kB instead: its own ceiling, since we keep replies short ourselves."""
+"""The maximum of one client, which shows a preview of 2 kB for longer replies; ours have a lower limit."""
 ALWAYS_LOAD_KEY = "anthropic/alwaysLoad"
-"""Clients that look tools up only when they need one keep these before the model's eyes."""
+"""Clients that load tools on demand always load the tools with this mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the caller reads: one text. `is_error` marks a refusal or failure."""
+    """The text that the caller reads. `is_error` marks a failure."""
 
     text: str
     is_error: bool = False
@@ -40,15 +40,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The circumstances of one call: who hears of its progress, how it is cancelled, where to read the metrics.
+    """The context of one call: progress, cancellation, metrics and the client.
 
-    `chunks` gives the folder of chunk files that is served beside the workspace, None when there is none. `listed` are the
-    names the client was shown, None when nobody knows; `disabled` names the option that forbids a tool. `session` tells
-    clients apart: what one of them has read and edited; empty when nobody knows who calls.
+    `chunks` returns the folder of chunk files that is served with the workspace, None if there is none. `listed` are the
+    tool names that the client sees, None if unknown. `disabled` maps a tool to the option that disables it. `session`
+    identifies the client, whose reads and edits are tracked; empty if unknown.
 
-    `ask` puts a question to the person behind the client: None when nobody can be asked, or nobody answers. Some clients
-    answer by repeating the call: then the tool is run again from its start, so whatever comes before a question must
-    change nothing, or nothing twice, and the question must come out the same, word for word.
+    `ask` asks the user of the client and returns None without an answer. Some clients answer by repeating the call. The
+    tool then runs again from the start, so the code before a question must be idempotent, and the question must have the
+    same words.
     """
 
     progress: Callable[[Any], None] | None = None
@@ -63,7 +63,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The four annotations of the protocol; clients decide by them whether to ask a person first."""
+    """The four annotations of the protocol; clients use them to decide whether to ask the user first."""
 
     read_only: bool
     destructive: bool
@@ -82,11 +82,10 @@ HINTS: Mapping[Touches, Hints] = {
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One thing an agent can ask for. `aliases` are other names for exactly the same; `always_load`: see `meta`.
+    """A tool that an agent can call. `aliases` are other names for it; for `always_load` see `meta`.
 
-    `instead` is a tool that finds things another way: when this one is broken, that one may not be. `error_fields` is what
-    a seed wants to stand beside the error of a refusal. `rare` names arguments that `tool_manifest` shows and the lists of a
-    client do not: each word there is paid for in every request.
+    `instead` is a tool to use if this one is broken. `error_fields` are fields that an upstream spec adds to an error.
+    `rare` names arguments that only `tool_manifest` shows, since a client pays for each listed word in every request.
     """
 
     name: str
@@ -103,32 +102,32 @@ class Tool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of its arguments."""
+        """Return the JSON schema of its arguments."""
         return schema_of(self.parameters)
 
     @property
     def listed_schema(self) -> dict[str, Any]:
-        """The same without what is rarely needed, for the lists of a client."""
-        return schema_of(each for each in self.parameters if each.name not in self.rare)
+        """Return the schema without rare arguments, for the tool list of a client."""
+        return schema_of(parameter for parameter in self.parameters if parameter.name not in self.rare)
 
     @property
     def hints(self) -> Hints:
-        """The annotations that follow from what it touches."""
+        """Return the annotations that follow from what it touches."""
         base = HINTS[self.touches]
         return Hints(base.read_only, base.destructive or self.destructive, base.idempotent, base.open_world)
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The hints that are no part of the protocol, for `_meta` in tools/list."""
+        """Return the hints outside the protocol, for `_meta` in tools/list."""
         return {RESULT_CHARS_KEY: RESULT_CHARS} | ({ALWAYS_LOAD_KEY: True} if self.always_load else {})
 
     @property
     def one_liner(self) -> str:
-        """The first sentence of its description."""
+        """Return the first sentence of its description."""
         return self.description.split(". ")[0].rstrip(".") + "."
 
     def call(self, engine: Any, arguments: Any, call: Call) -> Reply:
-        """Bind the arguments and run. Raises: whatever the Engine raises, and InvalidArgument."""
+        """Bind the arguments and run. Raises: the errors of the Engine, and InvalidArgument."""
         return self.run(engine, call, **bind(self.parameters, arguments))
 
 
@@ -142,33 +141,30 @@ def tool(
     error_fields: Mapping[str, Any] | None = None,
     rare: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Reply]], Tool]:
-    """Make a tool of a function `(engine, call, ...) -> Reply`."""
+    """Make a tool from a function `(engine, call, ...) -> Reply`."""
 
-    def made(run: Callable[..., Reply]) -> Tool:
-        description = " ".join((run.__doc__ or "").split())
-        name = getattr(run, "__name__", "")
-        parameters, beside = _parameters(run), error_fields or {}
+    def make_tool(run: Callable[..., Reply]) -> Tool:
         return Tool(
-            name,
-            description,
-            parameters,
-            touches,
-            run,
-            aliases,
-            destructive,
-            always_load,
-            instead,
-            beside,
-            frozenset(rare),
+            name=getattr(run, "__name__", ""),
+            description=" ".join((run.__doc__ or "").split()),
+            parameters=_parameters(run),
+            touches=touches,
+            run=run,
+            aliases=aliases,
+            destructive=destructive,
+            always_load=always_load,
+            instead=instead,
+            error_fields=error_fields or {},
+            rare=frozenset(rare),
         )
 
-    return made
+    return make_tool
 
 
 def _parameters(run: Callable[..., Reply]) -> tuple[Parameter, ...]:
-    """One per argument after `engine` and `call`; the kind stands in its annotation."""
-    listed = list(inspect.signature(run).parameters.values())[2:]
-    return tuple(
-        Parameter(each.name, get_args(each.annotation)[1], REQUIRED if each.default is each.empty else each.default)
-        for each in listed
-    )
+    """Return a parameter for each argument after `engine` and `call`; its annotation has the type."""
+    parameters = []
+    for argument in list(inspect.signature(run).parameters.values())[2:]:
+        default = REQUIRED if argument.default is argument.empty else argument.default
+        parameters.append(Parameter(argument.name, get_args(argument.annotation)[1], default))
+    return tuple(parameters)

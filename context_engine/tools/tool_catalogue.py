@@ -1,4 +1,4 @@
-"""The tools about tools: what there is, found by words, with schemas on request; and the way to those a client does not list."""
+"""The tools about tools: list and find them with their schemas, and call those that a client does not list."""
 
 import re
 from collections import Counter
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
 
 ASK_MANIFEST = "tool_manifest lists the tools that can be called."
-"""The way on from a name that leads nowhere."""
+"""The next step after an unknown name."""
 WORD_CHARS_MIN = 4
-"""Shorter words are found only as whole ones: `who` is not in `whole`."""
+"""Shorter words match only as whole words: `who` does not match `whole`."""
 STOP_WORDS = frozenset(
     ("the", "and", "for", "this", "that", "with", "what", "where", "which", "who", "how", "all", "from")
 )
 MATCHES_MAX = 8
-"""Beyond these a query was too wide to tell tools apart."""
+"""More matches would not help to choose a tool."""
 
 
 @tool(touches="nothing")
@@ -37,16 +37,16 @@ def tool_manifest(
     engine: "Engine",
     call: Call,
     query: Annotated[str, TextArg("What you want to do.")] = "",
-    names: Annotated[tuple[str, ...], TextListArg("These tools, with schemas.")] = (),
-    schemas: Annotated[bool, BooleanArg("All of them with schemas.")] = False,
+    names: Annotated[tuple[str, ...], TextListArg("Only these, with schemas.")] = (),
+    schemas: Annotated[bool, BooleanArg("All with schemas.")] = False,
 ) -> Reply:
     """List all tools, hidden ones too, one line each, or find the tool for a task by words.
 
-    names or schemas: with their arguments, rare ones too.
+    names or schemas: with all their arguments.
     """
-    from context_engine.tools import ALL  # the catalogue names this tool too
+    from context_engine.tools import ALL  # imported here, since the catalog contains this tool
 
-    callable_now = [each for each in ALL if each.name not in call.disabled]
+    callable_now = [candidate for candidate in ALL if candidate.name not in call.disabled]
     chosen = [_find_tool(ALL, name) for name in names] or _matching(callable_now, query)
     if names or schemas:
         return Reply(_schemas(chosen, call, engine.settings.result_chars_max))
@@ -57,70 +57,81 @@ def tool_manifest(
 def call_tool(
     engine: "Engine",
     call: Call,
-    name: Annotated[str, TextArg("The tool.", 1)],
+    name: Annotated[str, TextArg("Name of the tool.", 1)],
     arguments: Annotated[Mapping[str, Any], ObjectArg("Its arguments.")] = {},
 ) -> Reply:
-    """Call any tool by name, also one that your list does not show; tool_manifest tells names and arguments."""
-    meant, given = resolve_call({"name": name, "arguments": arguments})
-    return meant.call(engine, given, call)
+    """Call any tool by name, also one that is not in your list; tool_manifest shows names and arguments."""
+    target, target_arguments = resolve_call({"name": name, "arguments": arguments})
+    return target.call(engine, target_arguments, call)
 
 
 def resolve_call(arguments: Any) -> tuple[Tool, Mapping[str, Any]]:
-    """The tool that a `call_tool` means, and what it is given. Raises: InvalidArgument."""
+    """Return the tool that the arguments of `call_tool` name, and its arguments. Raises: InvalidArgument."""
     from context_engine.tools import ALL
 
-    given = bind(call_tool.parameters, arguments)
+    values = bind(call_tool.parameters, arguments)
     try:
-        meant = _find_tool(ALL, given["name"])
-    except UnknownTool as error:  # to the caller of call_tool the name is an argument
+        target = _find_tool(ALL, values["name"])
+    except UnknownTool as error:  # for the caller of call_tool, the name is an argument
         raise InvalidArgument(error.message, suggestion=error.suggestion, details={"argument": "name"}) from None
-    if meant is call_tool:
-        raise argument_error("name", "is call_tool itself", "Name the tool that call_tool shall reach.")
-    return meant, given["arguments"]
+    if target is call_tool:
+        raise argument_error("name", "is call_tool itself", "Name another tool.")
+    return target, values["arguments"]
 
 
-def manifest_row(each: Tool) -> dict[str, object]:
-    """A tool with everything a caller needs."""
-    row: dict[str, object] = {"name": each.name, "description": each.description, "inputSchema": each.schema}
-    return row | ({"aliases": list(each.aliases)} if each.aliases else {})
+def manifest_row(candidate: Tool) -> dict[str, object]:
+    """Return a tool with everything that a caller needs."""
+    row: dict[str, object] = {
+        "name": candidate.name,
+        "description": candidate.description,
+        "inputSchema": candidate.schema,
+    }
+    return row | ({"aliases": list(candidate.aliases)} if candidate.aliases else {})
 
 
 def _lines(chosen: Sequence[Tool], call: Call, query: str) -> list[str]:
-    """How many there are, then one line each."""
-    hidden = [each for each in chosen if _is_hidden(each, call)]
-    head = f"{format_count(len(chosen), 'tool')}{f' for {query!r}' if query else ''}"
+    """Format the number of tools, then a line for each."""
+    hidden = [candidate for candidate in chosen if _is_hidden(candidate, call)]
+    head = format_count(len(chosen), "tool")
+    if query:
+        head += f" for {query!r}"
     if hidden:
-        head += f", {len(hidden)} hidden: reach those with call_tool"
+        head += f", {len(hidden)} hidden: use call_tool for those"
     if not chosen:
         return [head, "no tool matches; leave query out to see all"]
-    return [head, *(f"{each.name}{_also(each, call)} - {each.one_liner}" for each in chosen)]
+    return [
+        head,
+        *(f"{candidate.name}{_also(candidate, call)} - {candidate.one_liner}" for candidate in chosen),
+    ]
 
 
 def _schemas(chosen: Sequence[Tool], call: Call, chars_max: int) -> str:
-    """The tools in full, as many as one reply holds."""
-    rows = [manifest_row(each) | ({"hidden": True} if _is_hidden(each, call) else {}) for each in chosen]
+    """Format the tools in full, as many as fit one reply."""
+    rows = [manifest_row(candidate) | ({"hidden": True} if _is_hidden(candidate, call) else {}) for candidate in chosen]
     shown = take_fitting_rows(rows, chars_max=chars_max)
     reply: dict[str, Any] = {"tools": shown, "total": len(rows)}
     if len(shown) < len(rows):
-        reply["next"] = f"did not fit, ask for them by names: {', '.join(each.name for each in chosen[len(shown) :])}"
+        reply["next"] = (
+            f"did not fit, ask for them by names: {', '.join(candidate.name for candidate in chosen[len(shown) :])}"
+        )
     return compact_json(reply)
 
 
 def _switched_off(call: Call) -> list[str]:
-    """A line for each option that forbids tools."""
+    """Return a line for each option that disables tools."""
     options = sorted(set(call.disabled.values()))
     return [
-        f"switched off by {each}: {', '.join(name for name in call.disabled if call.disabled[name] == each)}"
-        for each in options
+        f"switched off by {option}: {', '.join(name for name in call.disabled if call.disabled[name] == option)}"
+        for option in options
     ]
 
 
-def _is_hidden(each: Tool, call: Call) -> bool:
-    return call.listed is not None and each.name not in call.listed
+def _is_hidden(candidate: Tool, call: Call) -> bool:
+    return call.listed is not None and candidate.name not in call.listed
 
 
 def _find_tool(tools: Sequence[Tool], name: str) -> Tool:
-    names = {alias: each for each in tools for alias in (each.name, *each.aliases)}
+    names = {alias: candidate for candidate in tools for alias in (candidate.name, *candidate.aliases)}
     if name not in names:
         suggestion = suggest_nearest(name, names).strip() or ASK_MANIFEST
         raise UnknownTool(f"no tool is called {name[:60]!r}", suggestion=suggestion)
@@ -128,33 +139,39 @@ def _find_tool(tools: Sequence[Tool], name: str) -> Tool:
 
 
 def _matching(tools: Sequence[Tool], query: str) -> list[Tool]:
-    """Tools that hold any word of the query; a word that few tools hold counts most, one in the name twice."""
+    """Return the tools that contain a word of the query. Rare words count more, and words in the name twice."""
     words = {
         word.rstrip("s") for word in re.findall(r"[a-z]{2,}", query.lower().replace("_", " ")) if word not in STOP_WORDS
     }
     if not words:
         return list(tools)
-    held = {each.name: {word for word in words if _holds(_words_of(each), word)} for each in tools}
-    holders = Counter(word for found in held.values() for word in found)
-    scores = {name: sum((1 + (word in name)) / holders[word] for word in found) for name, found in held.items()}
-    return sorted((each for each in tools if scores[each.name]), key=lambda each: -scores[each.name])[:MATCHES_MAX]
+    matches: dict[str, list[str]] = {}
+    for candidate in tools:
+        vocabulary = _words_of(candidate)
+        matches[candidate.name] = [word for word in words if _contains(vocabulary, word)]
+    frequencies = Counter(word for found in matches.values() for word in found)
+    scores = {name: sum((1 + (word in name)) / frequencies[word] for word in found) for name, found in matches.items()}
+    matching = [candidate for candidate in tools if scores[candidate.name]]
+    return sorted(matching, key=lambda candidate: -scores[candidate.name])[:MATCHES_MAX]
 
 
-def _words_of(each: Tool) -> set[str]:
-    """What a tool is found by: its names, its description, its arguments and what they mean."""
-    arguments = (f"{parameter.name} {parameter.kind.says}" for parameter in each.parameters)
-    text = " ".join([each.name, *each.aliases, each.description, *arguments])
+def _words_of(candidate: Tool) -> set[str]:
+    """Return the words of a tool's names, description and arguments."""
+    arguments = (f"{parameter.name} {parameter.kind.description}" for parameter in candidate.parameters)
+    text = " ".join([candidate.name, *candidate.aliases, candidate.description, *arguments])
     return set(re.findall(r"[a-z]+", text.lower()))
 
 
-def _holds(words: set[str], asked: str) -> bool:
-    """Whether a word, or a longer one that begins with it, is among them."""
-    if len(asked) < WORD_CHARS_MIN:
-        return asked in words or f"{asked}s" in words
-    return any(word.startswith(asked) for word in words)
+def _contains(words: set[str], word: str) -> bool:
+    """Whether the words contain this one, or a longer one that begins with it."""
+    if len(word) < WORD_CHARS_MIN:
+        return word in words or f"{word}s" in words
+    return any(candidate.startswith(word) for candidate in words)
 
 
-def _also(each: Tool, call: Call) -> str:
-    """Its other names, and whether the client's list lacks it."""
-    notes = [f"also {', '.join(each.aliases)}"] * bool(each.aliases) + ["hidden"] * _is_hidden(each, call)
+def _also(candidate: Tool, call: Call) -> str:
+    """Format a tool's other names, and whether it is hidden from the client."""
+    notes = [f"also {', '.join(candidate.aliases)}"] * bool(candidate.aliases) + ["hidden"] * _is_hidden(
+        candidate, call
+    )
     return f" ({'; '.join(notes)})" if notes else ""

@@ -1,9 +1,9 @@
-"""A question that a tool puts to the person behind a client, and the answer. Who carries it there is the server's business.
+"""A question that a tool asks the user of a client, and the answer. The server delivers both.
 
     answer = call.ask(Question("Approve version 3 of the plan?", ("approve", "reject"), with_comment=True))
     if answer is not None and answer.action == "accept": ...
 
-Where a client cannot ask, there is no answer: a tool goes on without, and leaves open what a person must decide.
+If a client cannot ask, there is no answer: the tool continues, and leaves the decision open.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHOICE, COMMENT = "choice", "comment"
 
 @dataclass(frozen=True, slots=True)
 class UserQuestion:
-    """What is asked, and the choices there are; without any the person writes what they like."""
+    """A question with its choices; without choices the answer is free text."""
 
     text: str
     choices: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class UserQuestion:
 
     @property
     def form(self) -> dict[str, Any]:
-        """The JSON schema of the form: flat, texts only, which is all that every client can show."""
+        """Return the JSON schema of the form: flat and with texts only, since that is all every client can show."""
         fields: dict[str, Any] = {
             CHOICE: {"type": "string", "title": "Your decision" if self.choices else "Your answer"}
         }
@@ -37,7 +37,7 @@ class UserQuestion:
         return {"type": "object", "properties": fields, "required": [CHOICE]}
 
     def read_answer(self, action: str, content: Mapping[str, Any] | None) -> UserAnswer | None:
-        """What a filled form says; None when it is no answer to this question.
+        """Read the answer from a completed form; None if it does not answer this question.
 
         >>> UserQuestion("Go on?", ("yes", "no")).read_answer("accept", {"choice": "yes"})
         UserAnswer(action='accept', choice='yes', comment='')
@@ -45,22 +45,22 @@ class UserQuestion:
         """
         if action == "decline" or action == "cancel":
             return UserAnswer(action)
-        given = {name: value for name, value in (content or {}).items() if isinstance(value, str)}
-        choice = given.get(CHOICE, "").strip()
+        fields = {name: value for name, value in (content or {}).items() if isinstance(value, str)}
+        choice = fields.get(CHOICE, "").strip()
         if action != "accept" or not choice or (self.choices and choice not in self.choices):
             return None
-        return UserAnswer("accept", choice, given.get(COMMENT, "").strip() if self.with_comment else "")
+        return UserAnswer("accept", choice, fields.get(COMMENT, "").strip() if self.with_comment else "")
 
 
 @dataclass(frozen=True, slots=True)
 class UserAnswer:
-    """What a person did with a question: answered it, refused to, or closed it."""
+    """The user's reaction to a question: an answer, a refusal, or a closed form."""
 
     action: Literal["accept", "decline", "cancel"]
     choice: str = ""
     comment: str = ""
 
 
-def no_answer(question: UserQuestion) -> UserAnswer | None:  # noqa: ARG001 - whoever asks passes it
-    """Where there is no person to ask."""
+def no_answer(question: UserQuestion) -> UserAnswer | None:  # noqa: ARG001 - the caller passes it
+    """Return None, since no user can be asked."""
     return None

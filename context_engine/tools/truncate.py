@@ -1,4 +1,4 @@
-"""PURE. Keeping a reply inside its limits: whole items only, and always saying what was left out.
+"""PURE. Keep a reply inside its limits, with whole items only and a note on what was left out.
 
 >>> count_fitting(["aaaa", "bbbb", "cccc"], chars_max=10)
 2
@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,19 +17,19 @@ from context_engine.text.token_estimate import estimate_tokens
 from context_engine.text.visible_text import escape_controls
 
 NOTE_CHARS = 600
-"""Kept free of every limit for the lines that say what was left out and how to get it."""
+"""Reserved for the notes that say what was left out and how to get it."""
 
 CHARS_OF_BYTES = (36_000, 47_000)
-"""Two clients cut a reply over some 48,000 bytes (docs/clients-report.md), so that many characters may take these bytes."""
+"""The limit in characters, and the bytes they may take: two clients cut replies over about 48,000 bytes (docs/clients-report.md)."""
 
 
 def compact_json(value: Any) -> str:
-    """JSON without spaces; letters as they are, since an escape costs an agent six tokens; marks of direction escaped."""
+    """Format JSON without spaces, with plain Unicode, since an escape costs six tokens; direction marks are escaped."""
     return escape_controls(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def drop_empty(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row without its empty fields; zero and False stay, they mean something."""
+    """Return the row without its empty fields; zero and False stay."""
     return {
         key: value
         for key, value in row.items()
@@ -37,7 +38,7 @@ def drop_empty(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reply_size(text: str) -> int:
-    """What a text takes of a reply's limit: its characters, or more where its UTF-8 would break a limit in bytes.
+    """Return how much of a reply's limit a text uses: its characters, or more if its UTF-8 has many bytes.
 
     >>> reply_size("code"), reply_size("代码")
     (4, 5)
@@ -48,15 +49,14 @@ def reply_size(text: str) -> int:
 
 
 def cut_to_size(text: str, room: int) -> str:
-    """The longest beginning of a text that takes no more than the room."""
-    shown = text.encode("utf-8", "replace")[: max(0, room) * CHARS_OF_BYTES[1] // CHARS_OF_BYTES[0]].decode(
-        "utf-8", "ignore"
-    )
-    return shown[: max(0, room)]
+    """Return the longest prefix of a text that fits the room."""
+    room = max(0, room)
+    bytes_max = room * CHARS_OF_BYTES[1] // CHARS_OF_BYTES[0]
+    return text.encode("utf-8", "replace")[:bytes_max].decode("utf-8", "ignore")[:room]
 
 
 def count_fitting(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, between: int = 1) -> int:
-    """How many items from the front fit, each with `between` characters after it; `tokens_max` 0 is no limit."""
+    """Count the items from the front that fit, each with `between` characters after it; `tokens_max` 0 means no limit."""
     chars = tokens = count = 0
     for item in items:
         chars += reply_size(item) + between
@@ -70,7 +70,7 @@ def count_fitting(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, 
 def take_fitting_rows(
     rows: Sequence[Mapping[str, Any]], *, chars_max: int, tokens_max: int = 0, least: int = 0
 ) -> list[Mapping[str, Any]]:
-    """The first rows whose JSON fits, at least `least` of them when they fit the characters."""
+    """Return the first rows whose JSON fits, at least `least` of them if they fit the characters."""
     written = [compact_json(row) for row in rows]
     room = chars_max - NOTE_CHARS
     count = count_fitting(written, chars_max=room, tokens_max=tokens_max)
@@ -80,9 +80,19 @@ def take_fitting_rows(
 
 
 def format_count(number: int, noun: str, plural: str = "") -> str:
-    """The number with its noun.
+    """Format a number with its noun, in the singular for 1.
 
     >>> format_count(1, "file"), format_count(1200, "match", "matches")
     ('1 file', '1,200 matches')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def fence_for(text: str) -> str:
+    """Return a Markdown code fence that the text cannot close.
+
+    >>> fence_for("x = 1"), fence_for("a ```` b")
+    ('```', '`````')
+    """
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(3, longest + 1)

@@ -164,7 +164,7 @@ def _assert_safe(sections: dict[str, bytes], allowed: re.Pattern[bytes] | None =
         found = [ascii(text[max(0, at - 30) : at + 10]) for at, char in enumerate(text) if _steers(char)]
         assert not found, f"{words}: {found[:3]}"
         assert "Traceback" not in text, f"{words}: {text[-600:]}"
-        assert "something is wrong in ctx itself" not in text, f"{words}: {text[-600:]}"
+        assert "ctx has a bug" not in text, f"{words}: {text[-600:]}"
         assert "\nbranch: forged" not in text, words
 
 

@@ -182,7 +182,7 @@ def test_the_manifest_says_which_tools_are_hidden_and_which_are_switched_off() -
     door, _ = gate(StandIn(), selection=ToolSelection(read_only=True, exclude=("semantic_search",)))
     lines = door.call("tool_manifest", {}, Call()).reply.text.split("\n")
     rows = {line.split(" ")[0]: line for line in lines[1:]}
-    assert "hidden: reach those with call_tool" in lines[0]
+    assert "hidden: use call_tool for those" in lines[0]
     assert "(hidden)" in rows["trace"]
     assert "(hidden)" not in rows["find_symbol"]
     assert "switched off by --exclude-tools: semantic_search" in lines

@@ -479,7 +479,7 @@ def test_a_file_without_leave_to_write_is_refused_by_the_system(engine: Engine) 
         ({"path": "shop.py", "edits": [{"target": "a", "replace": "b"}], "files": [{"path": "x", "edits": [{"target": "a", "replace": "b"}]}]}, "one of the two"),
         ({"files": [{"path": "shop.py"}]}, "edits"),
         ({"path": "shop.py", "edits": [{"target": "a"}]}, "edits[1].replace is missing"),
-        ({"path": "shop.py", "edits": [{"target": "a", "replace": "b", "occurrence": 1, "line_range": "1-2"}]}, "goes with neither"),
+        ({"path": "shop.py", "edits": [{"target": "a", "replace": "b", "occurrence": 1, "line_range": "1-2"}]}, "cannot be combined"),
     ],
 )  # fmt: skip
 def test_a_call_that_is_not_whole_says_what_is_missing(engine: Engine, arguments: dict[str, Any], says: str) -> None:

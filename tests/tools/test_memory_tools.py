@@ -148,7 +148,7 @@ def test_nothing_known_says_where_else_to_look(here: Remembering) -> None:
 def test_descriptions_fit_what_clients_show() -> None:
     for tool in (add_memory, list_memories, update_memory, delete_memory, context_search):
         assert len(tool.description) <= 350, tool.name
-        assert all(len(each.kind.says) <= 80 for each in tool.parameters), tool.name
+        assert all(len(each.kind.description) <= 80 for each in tool.parameters), tool.name
 
 
 def test_an_unknown_subtype_is_refused_with_those_that_exist(here: Remembering) -> None:

@@ -421,7 +421,7 @@ def test_what_is_not_found_is_named_with_what_comes_close(engine: Engine) -> Non
     assert reply.startswith("till/auth.py · 0 fragments, 0 of 23 lines · python")
     assert reply.endswith(
         "not found: lines 500-510 (till/auth.py has 23); symbol logn (near: login); "
-        "symbol Session.zap (find_symbol looks into all files); pattern ^zzz; keyword teleport"
+        "symbol Session.zap (find_symbol searches all files); pattern ^zzz; keyword teleport"
     )
 
 
@@ -456,7 +456,7 @@ def test_a_symbol_over_the_budget_is_cut_and_says_where_it_goes_on(engine: Engin
     shown = re.findall(r"^line (\d+)$", reply, re.MULTILINE)
     rest = int(shown[-1]) + 1
     assert shown[0] == "10"
-    assert reply.endswith(f'… lines 10-90 was cut: the rest of it is lines "{rest}-90" of numbered.txt')
+    assert reply.endswith(f'… lines 10-90 was cut: the rest is lines "{rest}-90" of numbered.txt')
 
 
 def test_a_long_line_is_shown_around_what_was_found_on_it(engine: Engine) -> None:
@@ -543,7 +543,7 @@ def test_over_max_total_lines_the_answer_names_the_next_line(engine: Engine) -> 
     assert [(each["start"], each["end"]) for each in reply["regions"]] == [(10, 20), (50, 53)]
     assert reply["regions"][1]["content"].endswith("line 53")
     assert (reply["truncated"], reply["nextLine"]) == (True, 54)
-    assert reply["next"] == "1 region did not fit whole: ask for what lies from line 54 on"
+    assert reply["next"] == "1 region did not fit: ask for the lines from 54 on"
     exactly = told(engine, "read_regions", filePath="numbered.txt", regions=asked[:1], contextLines=0, maxTotalLines=11)
     assert "truncated" not in exactly
 

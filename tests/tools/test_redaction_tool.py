@@ -126,7 +126,7 @@ def test_a_text_that_no_reply_can_hold_is_left_out_whole_and_said_so(engine: Eng
     assert said["detected_types"][0]["line"] == 8_001
     many = call(engine, content=f"{TOKEN}\n" * 1_000)
     assert many["secrets_count"] == 1_000
-    assert f"{len(many['detected_types'])} of 1000 places are told" in many["warnings"]
+    assert f"{len(many['detected_types'])} of 1000 places are listed" in many["warnings"]
     assert len(json.dumps(many)) < engine.settings.result_chars_max
 
 

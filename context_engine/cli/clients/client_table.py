@@ -175,7 +175,7 @@ ALL = (
 
 def find_client(name: str) -> Client:
     """The row of that name. Raises: InvalidArgument, with the nearest name."""
-    names = [each.name for each in ALL]
+    names = [tool.name for tool in ALL]
     if name in names:
         return ALL[names.index(name)]
     near = difflib.get_close_matches(name.lower(), names, 1, 0.5)

@@ -84,7 +84,7 @@ class _JsonValue:
 
     def member(self, key: str) -> _JsonMember | None:
         """The member of that name; of several the last one, which is the one that counts."""
-        return next((each for each in reversed(self.members) if each.key == key), None)
+        return next((member for member in reversed(self.members) if member.key == key), None)
 
     def child(self, key: str) -> _JsonValue | None:
         """Its value."""

@@ -48,7 +48,7 @@ def doctor(root: Path | None, names: Sequence[str], *, as_json: bool) -> int:
     else:
         with err.status("looking at every part ..."):
             findings = run_checks(root, tuple(names))
-    ill = any(each.verdict == "problem" for each in findings)
+    ill = any(finding.verdict == "problem" for finding in findings)
     _tell_json(findings, ill) if as_json else _tell(findings)
     return int(ill)
 
@@ -95,18 +95,20 @@ def _root_finding(root: Path | None, why: str) -> Iterator[CheckResult]:
 
 def _tell(findings: Sequence[CheckResult]) -> None:
     """A line each, its next step below it, and the sum."""
-    width = max(len(each.part) for each in findings)
-    for each in findings:
-        colour = COLOURS[each.verdict]
-        out.print(f"[{colour}]{each.verdict:<7}[/{colour}]  {escape_text(f'{each.part:<{width}}  {each.found}')}")
-        if each.step:
-            out.print(f"{'':<{width + 11}}[cyan]-> {escape_text(each.step)}[/cyan]")
-    counted = {verdict: sum(each.verdict == verdict for each in findings) for verdict in COLOURS}
+    width = max(len(finding.part) for finding in findings)
+    for finding in findings:
+        colour = COLOURS[finding.verdict]
+        out.print(
+            f"[{colour}]{finding.verdict:<7}[/{colour}]  {escape_text(f'{finding.part:<{width}}  {finding.found}')}"
+        )
+        if finding.step:
+            out.print(f"{'':<{width + 11}}[cyan]-> {escape_text(finding.step)}[/cyan]")
+    counted = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in COLOURS}
     told = [f"{count} {verdict}{'s' * (count > 1)}" for verdict, count in counted.items() if count and verdict != "ok"]
     out.print(f"\n{', '.join(told) or 'Everything works.'}", markup=False)
 
 
 def _tell_json(findings: Sequence[CheckResult], ill: bool) -> None:
-    told = {"ok": not ill, "version": __version__, "findings": [each.as_dict() for each in findings]}
+    told = {"ok": not ill, "version": __version__, "findings": [finding.as_dict() for finding in findings]}
     json.dump(told, sys.stdout, ensure_ascii=False, indent=2)
     print()

@@ -23,7 +23,7 @@ def clients(case: DoctorContext) -> Iterator[CheckResult]:
     """A line for each client that is here, or that was named."""
     for client in map(client_table.find_client, case.clients) if case.clients else client_table.ALL:
         known = list(client_config.list_config_states(case.machine, case.root, (client,)))
-        told = [finding for each in known for finding in _examined(each, case)]
+        told = [finding for state in known for finding in _examined(state, case)]
         if not told and case.clients:
             told = [problem(client.name, f"{client.title} does not know ctx", f"ctx setup {client.name}")]
         elif not told and client_config.is_installed(client, case.machine):

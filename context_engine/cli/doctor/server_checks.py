@@ -97,16 +97,16 @@ class ServerProcess:
         self._threads = [threading.Thread(target=read, daemon=True) for read in (self._read_answers, self._read_errors)]
 
     def __enter__(self) -> Self:
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
-        for each in self._threads:
-            each.join(1.0)
+        for thread in self._threads:
+            thread.join(1.0)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert pipe
             try:
