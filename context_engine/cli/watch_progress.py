@@ -1,4 +1,4 @@
-"""`ctx plan progress`: how far a plan is, once or for as long as somebody watches."""
+"""`ctx plan progress`: show the progress of a plan once, or follow it live."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVERY_S = 1.0
 """A person sees no difference to less, and a look costs two reads of small files."""
 BAR_CHARS = 24
 ENDED = frozenset({"completed", "failed", "stalled", "archived"})
-"""Nothing moves any more unless somebody opens a step again."""
+"""In these statuses nothing changes any more unless a step is reopened."""
 MINUTE_S, HOUR_S = 60, 3_600
 NOT_DONE = 1
 """Exit code of a plan that has ended without being done: `ctx plan progress --watch && next`."""
@@ -36,7 +36,7 @@ MARKS = {
 
 
 def print_progress(now: PlanState, at: float) -> int:
-    """How far a plan is at this moment; the exit code."""
+    """Print the progress of a plan at this moment; return the exit code."""
     out.print(_headline(now))
     print_table(HEAD, _rows(now, at))
     if told := _format_outlook(now):
@@ -45,7 +45,7 @@ def print_progress(now: PlanState, at: float) -> int:
 
 
 def watch(look: Callable[[], PlanState], clock: timestamps.Now, pause: Callable[[float], None] = time.sleep) -> int:
-    """The same, for as long as it goes on: a picture on a terminal, a line for each change in a pipe; the exit code."""
+    """Follow the progress: a live screen on a terminal, one line per change in a pipe; return the exit code."""
     try:
         return _watch_live(look, clock, pause) if out.is_terminal else _follow_lines(look, clock, pause)
     except KeyboardInterrupt:
@@ -66,7 +66,7 @@ def _watch_live(look: Callable[[], PlanState], clock: timestamps.Now, pause: Cal
 
 
 def _follow_lines(look: Callable[[], PlanState], clock: timestamps.Now, pause: Callable[[float], None]) -> int:
-    """The whole once, then a line for each step whose state is another one."""
+    """Print the whole progress once, then a line for each step whose status changes."""
     now = look()
     print_progress(now, clock())
     while now.execution.status not in ENDED:
@@ -80,7 +80,7 @@ def _follow_lines(look: Callable[[], PlanState], clock: timestamps.Now, pause: C
 
 
 def _state_changes(before: PlanState, now: PlanState) -> list[str]:
-    """What became of the steps in between."""
+    """Return a line for each step whose status changed between two states."""
     old, new = before.execution.steps, now.execution.steps
     return [
         f"{new[step.uid].status.replace('_', ' ')}: step {number}, {step.title}"
@@ -94,7 +94,7 @@ def _exit_code(now: PlanState) -> int:
 
 
 def _render_screen(now: PlanState, at: float) -> RenderableType:
-    """What fits a screen: where more steps are, those around the first that is not done."""
+    """Render what fits on the screen: with more steps, those around the first that is not done."""
     from rich.console import Group
     from rich.text import Text
 
@@ -108,7 +108,7 @@ def _render_screen(now: PlanState, at: float) -> RenderableType:
 
 
 def visible_steps(are_done: Sequence[bool], room: int) -> slice:
-    """So many steps as there is room for: from the one before the first that is not done.
+    """Return the slice of steps that fits, beginning just before the first step that is not done.
 
     >>> visible_steps([True, True, True, False, False, False], 3), visible_steps([True, False], 9)
     (slice(2, 5, None), slice(0, 9, None))
@@ -119,7 +119,7 @@ def visible_steps(are_done: Sequence[bool], room: int) -> slice:
 
 
 def _headline(now: PlanState) -> str:
-    """The name, a bar, and how many steps are done; in the markup of the terminal."""
+    """Return the name, a bar and the count of done steps, with terminal markup."""
     execution = now.execution
     done = sum(state.status in DONE for state in execution.steps.values())
     filled = int(BAR_CHARS * execution.percentage / 100)
@@ -143,7 +143,7 @@ def _row(step: PlanStep, state: StepState, number: dict[str, int], at: float) ->
 
 
 def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, str]:
-    """The word for where a step stands, and what explains it."""
+    """Return the word for the state of a step, and its explanation."""
     if state.blocked_by:
         return "blocked", f"by step {_format_steps(state.blocked_by, number)}"
     if state.unmet:
@@ -160,7 +160,7 @@ def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, st
 
 
 def _format_duration(length_s: float) -> str:
-    """How long something takes or took.
+    """Format a duration.
 
     >>> _format_duration(2.4), _format_duration(300)
     ('2 s', '5 min')
@@ -173,7 +173,7 @@ def _format_steps(uids: tuple[str, ...], number: dict[str, int]) -> str:
 
 
 def _format_outlook(now: PlanState) -> str:
-    """What comes next, and what holds the whole up."""
+    """Format the next step, the critical path that is left and the time that is left."""
     execution, number = now.execution, step_numbers(now.plan)
     if execution.status in ENDED:
         return ""

@@ -1,1 +1,1 @@
-"""What a team wants to do: plans in steps, how far they are, and every version of them."""
+"""Plans: tasks divided into steps, with their progress, approvals and every version."""

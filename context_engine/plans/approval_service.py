@@ -1,9 +1,10 @@
-"""Approvals asked for and given, one event each: a decision counts for the version it was made about, and only once.
+"""The approval service: request approvals and record decisions, one event each.
 
-    asked = approving.request(plan_id, steps=[2])
-    approving.respond(asked.approval.id, "approve", by=PERSON)
+    request = approvals.request(plan_id, steps=[2])
+    approvals.respond(request.approval.id, "approve", by=PERSON)
 
-Who decides is kept: `user` where a person was asked, else the agent that answered. What a caller says about itself is not proof.
+A decision covers the version it was made about, and counts once. The event names who decided: `user` if a person was asked,
+else the agent that answered. What a caller claims about itself is not proof.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class ApprovalService:
     """Requests for approval of the plans of one workspace. Thread-safe; other processes may work on them, too."""
 
     def __init__(self, keeper: PlanStorage, register: PlanIndex, desk: PlanRepository, rules: PlanRules) -> None:
-        """Nothing is read yet."""
+        """Create the service; nothing is read yet."""
         self._keeper = keeper
         self._register = register
         self._desk = desk
@@ -125,10 +126,11 @@ class ApprovalService:
         modifications: str = "",
         by: str = AGENT,
     ) -> ApprovalOutcome:
-        """Decide about a request. `by` is `user` only where a person was asked.
+        """Record a decision about a request. `by` is `user` only if a person was asked.
 
-        What is to be changed becomes open feedback of the plan, in a new version. Raises: ApprovalNotFound, InvalidArgument,
-        NeedsApproval (a person must decide), Conflict (decided already), PreconditionFailed (expired), and as `request`.
+        Requested changes become open feedback of the plan, in a new version. Raises: ApprovalNotFound, InvalidArgument,
+        NeedsApproval (a person must decide), Conflict (decided already), PreconditionFailed (expired), and as
+        `request`.
         """
         move = _parse_action(action)
         if move == "request_modification" and not modifications.strip():
@@ -158,7 +160,7 @@ class ApprovalService:
         )
 
     def _save_feedback(self, decided: Approval, now: PlanState) -> ApprovalOutcome:
-        """What is to be changed, kept with the plan for `refine_plan`."""
+        """Save the requested changes with the plan, for `refine_plan`."""
         plan = msgspec.structs.replace(now.plan, open_feedback=(*now.plan.open_feedback, decided.modifications))
         self._desk.save(
             plan,
@@ -170,12 +172,12 @@ class ApprovalService:
         return _approval_outcome(decided, self._keeper.read_state(plan.id))
 
     def get(self, request_id: str) -> ApprovalRequest:
-        """A request as it stands. Raises: ApprovalNotFound, StorageCorrupt."""
+        """Return a request with its present status. Raises: ApprovalNotFound, StorageCorrupt."""
         now = self._keeper.read_state(self._find_plan(request_id))
         return _approval_request(_find_approval(request_id, now.approvals), now, is_new=False)
 
     def _find_plan(self, request_id: str) -> str:
-        """The plan that a request belongs to. Raises: ApprovalNotFound."""
+        """Return the id of the plan of a request. Raises: ApprovalNotFound."""
         for row in self._register.rows():
             if request_id in row.requests:
                 return row.id
@@ -183,7 +185,7 @@ class ApprovalService:
 
 
 def _approval_type(steps: Sequence[str]) -> Literal["full_plan", "step", "step_group"]:
-    """What kind of request it is: about these steps, or about all of them when none is named."""
+    """Return the type of a request: for these steps, or for the full plan if none is named."""
     if not steps:
         return "full_plan"
     return "step" if len(steps) == 1 else "step_group"
@@ -200,7 +202,7 @@ def _approval_outcome(approval: Approval, now: PlanState) -> ApprovalOutcome:
 
 
 def _parse_action(action: str) -> ApprovalMove:
-    """The decision that a word stands for. Raises: InvalidArgument."""
+    """Return the decision that a word names. Raises: InvalidArgument."""
     for each in DECISIONS:
         if action == each:
             return each
@@ -208,7 +210,7 @@ def _parse_action(action: str) -> ApprovalMove:
 
 
 def _check_open(known: Approval, action: ApprovalMove) -> None:
-    """Refuse a second decision, telling of the first. Raises: Conflict, PreconditionFailed."""
+    """Refuse a second decision and report the first. Raises: Conflict, PreconditionFailed."""
     try:
         move_approval(known.status, action)
     except Conflict as error:

@@ -1,6 +1,7 @@
-"""PURE. Which files a task changes, and why each of them: what it names, who refers to that, what belongs to it, what is likely.
+"""Find the files that a task changes, each with the evidence for it.
 
-Every file comes with evidence that can be looked at. What search and history only make likely stands behind what is certain.
+Files that the task names, and files that refer to them, are certain. Files that only search and history suggest are likely
+and come after those.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ _SUBJECTS: tuple[tuple[TaskKind, re.Pattern[str]], ...] = (
     ("security", re.compile(r"\b(?:CVE-\d+|vulnerab\w+|injection|XSS|CSRF|traversal|exploit)\b", re.IGNORECASE)),
     ("perf", re.compile(r"\b(?:performance|faster|slow(?:er)?|speed|latency|memory usage)\b", re.IGNORECASE)),
 )
-"""What a task is about says more than its verb, when the verb is one of those that fit anything."""
+"""If the verb fits anything, the subject of the task decides its kind."""
 _FITS_ANYTHING = frozenset({"add", "fix", "refactor", "change", "upgrade", "remove"})
 _TROUBLE = re.compile(
     r"\b(?:bug|crash(?:es|ing)?|fails?|failing|failure|broken|wrong|incorrect|regression|error when|raises? when)\b",
@@ -101,14 +102,14 @@ _PLAIN = frozenset(
     "a an the to for of in on with from that this these those some all any new old same other default optional missing is are be "
     "unused deprecated everywhere again only also too every no name names its their our your first last each when where which it and or not no if by as at".split()
 )
-"""Words that stand beside a noun and are no name."""
+"""Words next to such a noun that are not names."""
 _IS_NOUN = re.compile(_NOUN, re.IGNORECASE).fullmatch
 _PREFIX = re.compile(r"^(?P<kind>[a-z]+)(?:\([^)]*\))?!?:\s*", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+")
 
 
 class TaskIntent(NamedTuple):
-    """What a task wants done, the names it speaks of in plain words, and what a rename leads to."""
+    """The kind of a task, the names in it that are plain words, and the new name of a rename."""
 
     kind: TaskKind
     names: tuple[str, ...] = ()
@@ -132,7 +133,7 @@ def parse_intent(task: str) -> TaskIntent:
 
 
 def find_mentions(task: str, asked: TaskIntent) -> list[Mention]:
-    """Everything that a task names: what is marked as code or spelled like it, and what only its words say to be a name.
+    """Return all names in a task: those spelled or marked like code, and plain words that its sentences use as names.
 
     >>> [each.text for each in find_mentions("Give the parse function a timeout in src/io.py", parse_intent("Give the parse function a timeout"))]
     ['src/io.py', 'parse']
@@ -147,7 +148,7 @@ def find_mentions(task: str, asked: TaskIntent) -> list[Mention]:
 
 
 def strip_commit_prefix(task: str) -> str:
-    """A task without the prefix that commits carry.
+    """Return a task without the prefix of a commit message.
 
     >>> strip_commit_prefix("fix(core): keep the order"), strip_commit_prefix("Keep the order: it matters")
     ('keep the order', 'Keep the order: it matters')
@@ -160,7 +161,7 @@ def strip_commit_prefix(task: str) -> str:
 
 
 def _parse_kind(task: str) -> TaskKind:
-    """By its first verb, unless what it is about says more."""
+    """Return the kind by the first verb, unless the subject is more specific."""
     prefix = _PREFIX.match(task)
     first = _WORD.search(task if not prefix else prefix["kind"])
     kind = _kind_of_verb(first.group()) if first else "change"
@@ -179,7 +180,7 @@ def _headline(task: str) -> str:
 
 
 def _kind_of_verb(word: str) -> TaskKind:
-    """The kind of a verb in any of its forms.
+    """Return the kind of a verb in any of its forms.
 
     >>> _kind_of_verb("Fixes"), _kind_of_verb("adding"), _kind_of_verb("Removed"), _kind_of_verb("The")
     ('fix', 'add', 'remove', 'change')
@@ -190,7 +191,7 @@ def _kind_of_verb(word: str) -> TaskKind:
 
 
 def _find_plain_names(task: str) -> Iterator[str]:
-    """Names that nothing marks but the word beside them."""
+    """Find names that only the word next to them marks as names."""
     for pattern in (*_NAME_PATTERNS, _REMOVE):
         for match in pattern.finditer(task):
             if (
@@ -202,7 +203,7 @@ def _find_plain_names(task: str) -> Iterator[str]:
 
 
 Imports = Mapping[str, Collection[str]]
-"""The files that a file imports; what lies outside of the files asked about is passed over."""
+"""The files that each file imports; files outside the given ones are ignored."""
 
 
 class FileGroup(NamedTuple):
@@ -236,7 +237,7 @@ def group_files(paths: Sequence[str], imports: Imports) -> list[FileGroup]:
 
 
 def folder_of(path: str) -> str:
-    """The folder of a path; empty at the top.
+    """Return the folder of a path; empty at the top.
 
     >>> folder_of("a/b/c.py"), folder_of("c.py")
     ('a/b', '')
@@ -245,14 +246,17 @@ def folder_of(path: str) -> str:
 
 
 def _imported_folders(folder: str, paths: Sequence[str], imports: Imports) -> set[str]:
-    """The other folders that the files of a folder import from."""
+    """Return the other folders that the files of a folder import from."""
     here = set(paths)
     targets = (target for path in paths if folder_of(path) == folder for target in imports.get(path, ()))
     return {folder_of(target) for target in targets if target in here} - {folder}
 
 
 def _find_cycles(folders: Sequence[str], needs: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
-    """Folders that lead back to each other, together; all others alone. A plan has few enough that all pairs are tried."""
+    """Group folders that import each other in a cycle; every other folder is a group of its own.
+
+    All pairs are tried, because plans have few folders.
+    """
     reached = {folder: _reachable_folders(folder, needs) for folder in folders}
     circles: dict[str, tuple[str, ...]] = {}
     for folder in folders:
@@ -274,7 +278,7 @@ def _reachable_folders(start: str, needs: Mapping[str, set[str]]) -> set[str]:
 
 
 def _sort_cycles(circles: Sequence[tuple[str, ...]], needs: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
-    """Each circle behind those that it needs; of those that could come next the one that was named first."""
+    """Sort cycles so that each comes after those it needs; otherwise by the order in which they were given."""
     of = {folder: at for at, circle in enumerate(circles) for folder in circle}
     sorter = TopologicalSorter({at: _needed_cycles(circle, of, needs) - {at} for at, circle in enumerate(circles)})
     sorter.prepare()
@@ -294,18 +298,19 @@ def _needed_cycles(circle: Iterable[str], of: Mapping[str, int], needs: Mapping[
 FileRelation = Literal[
     "definition", "reference", "source", "registry", "partner", "config", "migration", "test", "docs"
 ]
-"""What a file is to the task. A plan goes through them in this order, but for a test that has to fail first."""
+"""The relation of a file to the task. Plans list files in this order, except for a test that has to fail first."""
 RANKED_MAX = 30
 """Files of a ranking that are looked at; behind them nothing is likely."""
 MAIN_SHARE = 0.8
-"""Of the best file's score: from here on a file is one of those that the task is about. In 98 tasks of four repositories
-43 of 100 source files from .95 on were changed, 18 from .75 on and 8 from .55 on (evals/planning)."""
+"""Share of the best file's score from which a file counts as one the task is about. In 98 tasks of four repositories
+43 of 100 source files from 0.95 on were changed, 18 from 0.75 on and 8 from 0.55 on (evals/planning).
+"""
 RENAMING_KINDS = ("rename", "remove")
 """Every place that names the old thing has to change."""
 CALLER_KINDS = ("refactor", "upgrade")
 """Callers may have to change with what they call."""
 CALLERS_MAX = 12
-"""Files that call it; with more, a plan of them all is no plan."""
+"""Files with callers; a plan that lists more of them is not useful."""
 DOCUMENTED_KINDS = ("docs", "refactor", "upgrade")
 """Documents that speak of what is changed have to change too; for other tasks 2 in 23 did (evals/planning)."""
 DOCS_MAX = 2
@@ -321,13 +326,13 @@ _MENTIONS_REGISTRY = re.compile(
     r"\b(?:expos\w+|export\w*|register\w*|public|commands?|routes?|endpoints?|plugins?|tools?|modules?)\b",
     re.IGNORECASE,
 )
-"""What a task speaks of when a list of parts has to name one more."""
+"""A task with these words needs a new entry in a registry."""
 _CHANGELOG = re.compile(
     r"(?:^|/)(?:changes|changelog|history|news|releases?|release[-_]notes)(?:\.\w+)?$", re.IGNORECASE
 )
 _MIGRATION = re.compile(r"(?:^|/)(?:migrations?|db/migrate|alembic/versions)/", re.IGNORECASE)
 _NOT_OURS: tuple[Role, ...] = ("generated", "vendor")
-"""What nobody changes by hand."""
+"""Roles of files that are not edited by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +347,7 @@ class AffectedFile:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """The files, best first; `curve` are the scores of the ranking as shares of the best, `told` what to say beside it."""
+    """The affected files, best first. `curve` has the scores of the ranking as shares of the best score."""
 
     files: tuple[AffectedFile, ...]
     curve: tuple[float, ...]
@@ -352,11 +357,11 @@ class ChangeSet:
     warnings: tuple[str, ...] = ()
 
     def of(self, *parts: FileRelation) -> list[AffectedFile]:
-        """The files of these parts."""
+        """Return the files with these relations."""
         return [each for each in self.files if each.part in parts]
 
     def main(self) -> list[AffectedFile]:
-        """What the task is about: what it names, else what stands out."""
+        """Return the files that the task is about: those it names, else those with the best scores."""
         named = self.of("definition")
         return named or [each for each in self.of("source") if each.score >= MAIN_SHARE]
 
@@ -364,7 +369,7 @@ class ChangeSet:
 def find_change_set(
     asked: PlanRequest, wanted: TaskIntent, names: Sequence[Mention], known: Sequence[Command], sources: PlanSources
 ) -> ChangeSet:
-    """The files of a task. Raises: as `Engine.search` does, but never for a missing index."""
+    """Find the files that a task affects. Raises: as `Engine.search` does, but never for a missing index."""
     distinct = (_drop_duplicates(each) for each in resolved(names, sources.code, known))
     looked_up = [each for each in distinct if each.kind in ("path", "symbol", "error")]
     sure = {each.text for each in names if each.certain}
@@ -385,7 +390,7 @@ def find_change_set(
 
 
 def _drop_duplicates(reference: Reference) -> Reference:
-    """With each place once: what is defined twice in one place, under two conditions, is one thing."""
+    """Drop duplicate places: a symbol that is defined twice in one place, under two conditions, is one symbol."""
     return replace(reference, resolved=tuple(dict.fromkeys(reference.resolved)))
 
 
@@ -393,7 +398,10 @@ def _drop_duplicates(reference: Reference) -> Reference:
 
 
 def _definitions(wanted: TaskIntent, references: Iterable[Reference]) -> Iterator[AffectedFile]:
-    """The places that names and paths lead to; of a name with several all where each of them has to change, else none."""
+    """Yield the files that names and paths resolve to.
+
+    Of an ambiguous name all are meant if each has to change, else none.
+    """
     for each in references:
         is_meant = not each.is_ambiguous or (wanted.kind in RENAMING_KINDS and each.kind == "symbol")
         for place in each.resolved if is_meant else ():
@@ -403,7 +411,7 @@ def _definitions(wanted: TaskIntent, references: Iterable[Reference]) -> Iterato
 
 
 def _references(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSources) -> Iterator[AffectedFile]:
-    """Who uses what the task names, where that has to change with it."""
+    """Yield the users of the named symbols, for tasks that change them too."""
     symbols = [each for each in references if each.kind == "symbol"]
     for each in symbols if wanted.kind in RENAMING_KINDS else ():
         yield from _find_word(bare_name(each), sources)
@@ -413,13 +421,13 @@ def _references(wanted: TaskIntent, references: Iterable[Reference], sources: Pl
 
 
 def bare_name(reference: Reference) -> str:
-    """What stands in the code for it: the last part of a qualified name."""
+    """Return the last part of a qualified name, as it occurs in code."""
     name = re.split(r"::|[.#]|->", reference.text.strip("`").removesuffix("()"))[-1]
     return name or reference.text
 
 
 def _find_word(name: str, sources: PlanSources) -> Iterator[AffectedFile]:
-    """Every file in which a name stands as a word, with its first line."""
+    """Yield every file that contains a name as a word, with its first line."""
     query = TextQuery((rf"\b{re.escape(name)}\b",), regex=True, case_sensitive=True)
     paths = [file.path for file in sources.code.text_search.scan(query).files]
     lines = sources.code.text_search.lines(query, [TextPart(path, 0, 1) for path in paths], chars_max=200)
@@ -430,7 +438,7 @@ def _find_word(name: str, sources: PlanSources) -> Iterator[AffectedFile]:
 
 
 def _find_callers(reference: Reference, sources: PlanSources) -> Iterator[AffectedFile]:
-    """The files that call it, if there are few enough to be a plan."""
+    """Yield the files with callers, if there are few enough for a plan."""
     try:
         traced = sources.code.symbols.trace(reference.resolved[0].symbol or bare_name(reference), "callers", limit=200)
     except CallError:
@@ -481,7 +489,7 @@ def _rank_files(asked: PlanRequest, sources: PlanSources) -> _Ranking:
 
 
 def _places(text: str, paths: Sequence[str], sources: PlanSources) -> dict[str, PlanEvidence]:
-    """The best place in each of these files; none in a file that only its history makes likely."""
+    """Return the best place in each file; none for a file that only its history suggests."""
     if not paths:
         return {}
     query = Query(text, len(paths), Filter(include_paths=tuple(map(exactly, paths))), chunks_per_file=1)
@@ -512,14 +520,14 @@ def _find_likely(ranking: _Ranking, files_max: int) -> Iterator[AffectedFile]:
 
 
 def _tests(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[AffectedFile]:
-    """The tests that go by the names of the main files."""
+    """Yield the tests that are named after the main files."""
     for each in main:
         for path in find_tests(each.path, sources)[:TESTS_MAX]:
             yield AffectedFile(path, "test", each.score * 0.7, (PlanEvidence("test", path, 0, each.path, 1.0),))
 
 
 def find_tests(path: str, sources: PlanSources) -> list[str]:
-    """The tests that go by the name of a source file, nearest first."""
+    """Return the tests that are named after a source file, nearest first."""
     if is_test(path):
         return []
     named = (str(one) for name in sorted(partner_names(path)) for one in sources.code.symbols.files_named(name))
@@ -529,7 +537,7 @@ def find_tests(path: str, sources: PlanSources) -> list[str]:
 def _registries(
     asked: PlanRequest, wanted: TaskIntent, main: Sequence[AffectedFile], sources: PlanSources
 ) -> Iterator[AffectedFile]:
-    """Where the parts of a package are listed, in its folder or above it: a new one is missing there."""
+    """Yield the files in the same folder or above that list the parts of the package; a new part must be added there."""
     for each in main[:REGISTRIES_MAX] if wanted.kind == "add" and _MENTIONS_REGISTRY.search(asked.task) else ():
         try:
             importing = [str(path) for path in sources.code.symbols.importers(each.path) if _REGISTRY.search(path)]
@@ -541,7 +549,7 @@ def _registries(
 
 
 def _partners(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[AffectedFile]:
-    """What whoever changes a main file has nearly always changed too."""
+    """Yield files that were nearly always changed together with a main file."""
     for each in main if sources.past else ():
         for partner in sources.past.usually_with(each.path) if sources.past else ():
             proof = PlanEvidence("co_change", partner.path, 0, each.path, round(partner.confidence, 3))
@@ -551,7 +559,7 @@ def _partners(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[Af
 
 
 def _docs(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSources) -> Iterator[AffectedFile]:
-    """The documents that speak of what the task names."""
+    """Yield documents that mention what the task names."""
     for each in references if wanted.kind in DOCUMENTED_KINDS else ():
         if each.kind != "symbol" or len(each.resolved) != 1 or len(bare_name(each)) < 4:
             continue
@@ -568,7 +576,7 @@ def _docs(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSour
 
 
 def _relation_of(path: str, otherwise: FileRelation) -> FileRelation:
-    """What a file is by its place; else what it was found as."""
+    """Return the relation that the path of a file implies; else the one it was found with."""
     if _MIGRATION.search(path):
         return "migration"
     role = role_of(path, _content_of(path))
@@ -580,7 +588,7 @@ def _relation_of(path: str, otherwise: FileRelation) -> FileRelation:
 
 
 def _content_of(path: str) -> str:
-    """Whether a file holds code, data or prose, by its suffix."""
+    """Return by the suffix whether a file contains code, data or documentation."""
     suffix = path.rpartition(".")[2].lower() if "." in path.rpartition("/")[2] else ""
     if suffix in ("md", "rst", "adoc", "txt"):
         return "documentation"
@@ -592,7 +600,7 @@ def _content_of(path: str) -> str:
 
 
 def _merge_files(listed: Iterable[AffectedFile]) -> list[AffectedFile]:
-    """Each file once, as what it was first, with all its evidence; the surest first."""
+    """Merge the findings of each file: its first relation, all its evidence; the surest first."""
     known: dict[str, AffectedFile] = {}
     for each in map(_with_plain_paths, listed):
         before = known.get(each.path)
@@ -605,6 +613,6 @@ def _merge_files(listed: Iterable[AffectedFile]) -> list[AffectedFile]:
 
 
 def _with_plain_paths(each: AffectedFile) -> AffectedFile:
-    """With paths that a plan can be written with: plain texts, whoever found them."""
+    """Return the file with plain strings as paths, so that a plan can be encoded."""
     proofs = tuple(msgspec.structs.replace(one, path=str(one.path), symbol=str(one.symbol)) for one in each.evidence)
     return replace(each, path=str(each.path), evidence=proofs)

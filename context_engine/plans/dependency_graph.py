@@ -1,7 +1,7 @@
-"""PURE. What waits for what: generations, cycles, the critical path, and what can be done side by side.
+"""PURE. The dependency graph of a plan: generations, cycles, the critical path and parallel groups.
 
-A graph is made of any plan, however wrong: what waits for a step that is not there waits for nothing, and what waits in a circle
-comes last. Nothing here can hang, and the order of the steps decides wherever the graph does not.
+Every plan has a graph, however wrong it is: dependencies on missing steps are ignored, and steps in a cycle come last. Where
+the graph leaves the order open, the order of the steps decides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from context_engine.plans.model import Plan, PlanStep, step_numbers
 
 PARALLEL_SHOWN_MAX = 20
-"""Named per step; whole groups stand in the graph. A thousand steps that wait for nothing would make a million names."""
+"""Names listed per step; the graph lists whole groups. A thousand independent steps would make a million names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class StepGraph:
 
 
 class GraphTiming(NamedTuple):
-    """When each step can start, and how long it can wait without the whole taking longer: hours by uid."""
+    """The earliest start of each step, and its slack: hours by uid."""
 
     start: Mapping[str, float]
     slack: Mapping[str, float]
@@ -47,7 +47,7 @@ class GraphTiming(NamedTuple):
 
 
 def build_graph(plan: Plan) -> StepGraph:
-    """The graph of a plan."""
+    """Build the graph of a plan."""
     depends = find_dependencies(plan.steps)
     needed_by: dict[str, list[str]] = {uid: [] for uid in depends}
     for uid, waits_for in depends.items():
@@ -60,7 +60,7 @@ def build_graph(plan: Plan) -> StepGraph:
 
 
 def find_dependencies(steps: Sequence[PlanStep]) -> dict[str, tuple[str, ...]]:
-    """What each step waits for, in the order of the steps, as far as it is there."""
+    """Return the existing dependencies of each step, in the order of the steps."""
     place = {step.uid: number for number, step in enumerate(steps)}
     return {
         step.uid: tuple(sorted((uid for uid in set(step.depends_on) if uid in place), key=place.__getitem__))
@@ -69,7 +69,10 @@ def find_dependencies(steps: Sequence[PlanStep]) -> dict[str, tuple[str, ...]]:
 
 
 def compute_timing(drawn: StepGraph, hours: Mapping[str, float]) -> GraphTiming:
-    """The critical path method: forward for the earliest start, backward for the latest. What has no hours takes none."""
+    """Compute the critical path: forward for the earliest start, backward for the latest.
+
+    A step without hours takes none.
+    """
     place = {uid: number for number, uid in enumerate(drawn.order)}
     start: dict[str, float] = {}
     for uid in drawn.order:
@@ -85,7 +88,7 @@ def compute_timing(drawn: StepGraph, hours: Mapping[str, float]) -> GraphTiming:
 
 
 def find_dependents(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str]) -> set[str]:
-    """All that waits for any of these steps, directly or not."""
+    """Return all steps that depend on any of these, directly or not."""
     found: set[str] = set()
     waiting = list(uids)
     while waiting:
@@ -96,9 +99,9 @@ def find_dependents(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str])
 
 
 def compute_closure(order: Iterable[str], edges: Mapping[str, Iterable[str]]) -> dict[str, int]:
-    """All that each step reaches over the edges, as bits: quick to count and to intersect, however wide the graph.
+    """Compute all that each step reaches over the edges, as bits, which are fast to count and to intersect.
 
-    `order` has what an edge leads to before what it leads from; a bit is the place in that order.
+    `order` has the target of an edge before its source; a bit is the position in that order.
     """
     bit: dict[str, int] = {}
     found: dict[str, int] = {}
@@ -111,7 +114,10 @@ def compute_closure(order: Iterable[str], edges: Mapping[str, Iterable[str]]) ->
 
 
 def sort_in_plan_order(drawn: StepGraph) -> tuple[str, ...]:
-    """Every step after all that it waits for, and otherwise as the plan has them; what a circle holds up is left out."""
+    """Return every step after its dependencies, otherwise in the order of the plan.
+
+    Steps that a cycle blocks are left out.
+    """
     uids = tuple(drawn.depends)
     place = {uid: number for number, uid in enumerate(uids)}
     waits = {uid: len(drawn.depends[uid]) for uid in uids}
@@ -127,13 +133,13 @@ def sort_in_plan_order(drawn: StepGraph) -> tuple[str, ...]:
 
 
 def find_parallel(drawn: StepGraph, uid: str) -> tuple[str, ...]:
-    """The other steps of its group, the first few."""
+    """Return the first few other steps of the same parallel group."""
     group = next((group for group in drawn.groups if uid in group), ())
     return tuple(other for other in group if other != uid)[:PARALLEL_SHOWN_MAX]
 
 
 def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
-    """The graph as JSON can carry it: step numbers everywhere, but `slack` by uid."""
+    """Return the graph as JSON values: step numbers everywhere, except for `slack` by uid."""
     number = step_numbers(plan)
     timed = compute_timing(drawn, {step.uid: step.hours for step in plan.steps})
     return {
@@ -149,7 +155,7 @@ def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
 
 
 def _levels(depends: Mapping[str, tuple[str, ...]]) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
-    """The generations, then one by one what a circle holds up, and the circle."""
+    """Return the generations, then one by one the steps that a cycle blocks, and the cycle."""
     place = {uid: number for number, uid in enumerate(depends)}
     sorter, cycle = TopologicalSorter(depends), ()
     try:
@@ -166,7 +172,7 @@ def _levels(depends: Mapping[str, tuple[str, ...]]) -> tuple[tuple[tuple[str, ..
 
 
 def _from_first(circle: Sequence[str], place: Mapping[str, int]) -> tuple[str, ...]:
-    """A circle told from its first step on, and back to it: each waits for the next.
+    """Return a cycle that starts and ends at its first step: each waits for the next.
 
     >>> _from_first(["b", "c", "a"], {"a": 0, "b": 1, "c": 2})
     ('a', 'b', 'c', 'a')
@@ -176,7 +182,7 @@ def _from_first(circle: Sequence[str], place: Mapping[str, int]) -> tuple[str, .
 
 
 def _disjoint(level: Sequence[str], files: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
-    """A level in groups that touch no file twice, each step in the first group that has room for it."""
+    """Divide a level into groups without a common file; each step joins the first group that fits."""
     groups: list[tuple[list[str], set[str]]] = []
     for uid in level:
         fit = next((group for group in groups if group[1].isdisjoint(files[uid])), None)
@@ -191,7 +197,7 @@ def _disjoint(level: Sequence[str], files: Mapping[str, frozenset[str]]) -> list
 def _critical_path(
     drawn: StepGraph, start: Mapping[str, float], hours: Mapping[str, float], place: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """The longest chain from the end back to a start; of equal ones, through the first steps."""
+    """Return the longest chain from a start to the end; of equal chains the one through the first steps."""
     if not start:
         return ()
     done = {uid: at + hours.get(uid, 0.0) for uid, at in start.items()}

@@ -1,7 +1,7 @@
-"""PURE. Pictures of a plan in Mermaid: what waits for what, how far it is, when it happens, which modules it touches.
+"""PURE. Mermaid diagrams of a plan: dependencies, progress, Gantt chart and modules.
 
-Titles are other people's text and may hold anything: `escape_label` lets no character through that Mermaid could take for its own,
-and nothing but our own names stands where Mermaid expects one. The same plan is always the same picture.
+Titles are untrusted text: `escape_label` encodes every character that Mermaid could take for syntax, and only generated names
+are used as identifiers. The same plan always gives the same diagram.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from context_engine.storage.timestamps import DAY_S, format_timestamp
 Direction = Literal["TD", "LR"]
 
 NODES_MAX = 80
-"""Beyond it nobody finds a step, and some viewers refuse to draw; what is done is taken together first."""
+"""With more boxes a diagram is unreadable, and some viewers refuse to draw it; done steps are grouped first."""
 LABEL_CHARS = 50
 EDGES_MAX = 400
 """Mermaid refuses to draw more than 500 unless it is configured to."""
@@ -29,7 +29,7 @@ MORNING_H = 9
 CHART_HOURS_MAX = 1_000_000
 """Five centuries of work: what would end later ends there, since calendars have an end too."""
 START = 1_704_067_200.0
-"""2024-01-01, a Monday: where a chart begins when nobody says when the plan does."""
+"""2024-01-01, a Monday: the start of a chart when the plan has no date."""
 STATES = ("done", "active", "ready", "failed", "blocked", "waiting")
 _STYLES = {
     "done": "fill:#d5f5e3,stroke:#1e8449,color:#145a32",
@@ -48,7 +48,7 @@ _ABOVE_LATIN = 0x2000
 _DIRECTION = "direction "
 """The one word that Mermaid's lexer looks for inside a quoted label too: `direction LR` there takes the whole line away."""
 _JOINS = "\u200d\ufe0f"
-"""What holds an emoji of several together."""
+"""Characters that join the parts of an emoji."""
 
 
 class MermaidDiagram(NamedTuple):
@@ -62,7 +62,7 @@ class MermaidDiagram(NamedTuple):
 def draw_dependencies(
     plan: Plan, execution: Execution | None = None, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
 ) -> MermaidDiagram:
-    """What waits for what; the critical path stands out."""
+    """Draw the dependencies of the steps; the critical path is highlighted."""
     view = _view(plan, execution)
     critical = set(view.timed.critical_path)
     lines = [
@@ -80,7 +80,7 @@ def draw_dependencies(
 def draw_progress(
     plan: Plan, execution: Execution, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
 ) -> MermaidDiagram:
-    """How far it is: the same picture, coloured by state."""
+    """Draw the dependencies, colored by state."""
     view = _view(plan, execution)
     members: dict[str, list[str]] = {state: [] for state in STATES}
     for uid in view.shown_uids:
@@ -99,7 +99,7 @@ def draw_progress(
 def draw_gantt(
     plan: Plan, execution: Execution | None = None, *, start: float = START, label_chars: int = LABEL_CHARS
 ) -> MermaidDiagram:
-    """When it happens, at the earliest: working days of eight hours from nine, Monday to Friday, as many hands as needed."""
+    """Draw the earliest times: working days of eight hours from nine, Monday to Friday, with unlimited hands."""
     view = _view(plan, execution)
     number, critical = step_numbers(plan), set(view.timed.critical_path)
     title = {each.uid: each.title for each in plan.steps}
@@ -130,7 +130,7 @@ def draw_architecture(
     direction: Direction = "TD",
     label_chars: int = LABEL_CHARS,
 ) -> MermaidDiagram:
-    """The modules that a plan touches, with the numbers of the steps that do, and those they import or are imported by."""
+    """Draw the modules that a plan touches, with the step numbers, and their imports and importers."""
     edges = sorted({(one, other) for one, other in imports if one != other and (one in touched or other in touched)})
     beside = sorted({name for edge in edges for name in edge} - set(touched))
     shown = [*sorted(touched), *beside][:NODES_MAX]
@@ -154,7 +154,7 @@ def draw_architecture(
 
 
 def escape_label(text: str, chars_max: int = LABEL_CHARS) -> str:
-    """A text of somebody else as Mermaid may have it: shortened, and coded wherever it could be taken for syntax.
+    """Escape a text for Mermaid: shortened, with every character encoded that could be taken for syntax.
 
     >>> escape_label('say "end" [x]; %%{init}%% <b>')
     'say #34;end#34; #91;x#93;#59; #37;#37;#123;init#125;#37;#37; #60;b#62;'
@@ -168,7 +168,7 @@ def escape_label(text: str, chars_max: int = LABEL_CHARS) -> str:
 
 
 def _visible_char(char: str) -> str:
-    """A character as it can be shown: no controls, no marks that turn the direction of text, nothing that is no character."""
+    """Return a character as it can be shown: no control characters, no direction marks, nothing unassigned."""
     kind = unicodedata.category(char)
     if kind in ("Cc", "Zs", "Zl", "Zp"):
         return " "
@@ -220,7 +220,7 @@ class _DiagramView:
 
 
 def _view(plan: Plan, execution: Execution | None) -> _DiagramView:
-    """All steps, or as many as can be read: generations that are done share a box, and so do the last ones."""
+    """Choose the steps with a box of their own: finished generations share one box, and so do the last steps."""
     drawn, number = build_graph(plan), step_numbers(plan)
     hours = {step.uid: step.hours for step in plan.steps}
     timed = compute_timing(drawn, hours)
@@ -262,7 +262,7 @@ def _classes(members: Mapping[str, Collection[str]]) -> Iterable[str]:
 
 
 def _display_state(execution: Execution, uid: str) -> str:
-    """One of `STATES`."""
+    """Return one of `STATES`."""
     state = execution.steps[uid]
     if state.status in DONE:
         return "done"
@@ -272,7 +272,7 @@ def _display_state(execution: Execution, uid: str) -> str:
 
 
 def _step_label(number: int, title: str, label_chars: int) -> str:
-    """A step as it is called: its number first, so that no title is taken for a keyword, a date or a list."""
+    """Return the label of a step. The number comes first, so that no title is taken for a keyword, a date or a list."""
     return f"{number} · {escape_label(title, label_chars)}"
 
 
@@ -288,7 +288,7 @@ def _module_label(name: str, steps: Sequence[int], label_chars: int) -> str:
 def _grouped_bar(
     view: _DiagramView, uids: Sequence[str], section: str, said: str, tags: str, name: str, start: float
 ) -> Iterable[str]:
-    """One bar for steps that share one: from the first start to the last end."""
+    """Yield one bar for grouped steps: from the first start to the last end."""
     if uids:
         first = min(view.timed.start[uid] for uid in uids)
         last = max(view.timed.start[uid] + view.hours[uid] for uid in uids)
@@ -297,7 +297,7 @@ def _grouped_bar(
 
 
 def _format_span(begin_h: float, end_h: float, start: float) -> str:
-    """Two moments in working hours after the start, as Mermaid reads them.
+    """Format two moments in working hours after the start, as Mermaid reads them.
 
     >>> _format_span(6, 10, START), _format_span(8, 8, START), _format_span(38, 42, START)
     ('2024-01-01 15:00, 2024-01-02 11:00', '2024-01-02 09:00, 2024-01-02 09:15', '2024-01-05 15:00, 2024-01-08 11:00')
@@ -307,7 +307,10 @@ def _format_span(begin_h: float, end_h: float, start: float) -> str:
 
 
 def _format_moment(hours: float, start: float, *, is_end: bool = False) -> str:
-    """A working hour on the calendar; the end of a day is that day's evening, its beginning the next morning."""
+    """Format a working hour as a calendar time.
+
+    The end of a day is its evening, the beginning of the next is its morning.
+    """
     minutes = round(min(hours, CHART_HOURS_MAX) * 60)
     days, rest = divmod(minutes, round(DAY_HOURS * 60))
     if is_end and days and not rest:
@@ -317,7 +320,7 @@ def _format_moment(hours: float, start: float, *, is_end: bool = False) -> str:
 
 
 def _working_day(start: float, days: int) -> float:
-    """The midnight that begins a working day so many after the one the start falls on, or the next after it.
+    """Return the midnight before a working day, counted from the day of the start or the next working day.
 
     >>> [format_timestamp(_working_day(START + 5 * DAY_S, days))[:10] for days in (0, 1, 5)]
     ['2024-01-08', '2024-01-09', '2024-01-15']

@@ -1,8 +1,7 @@
-"""PURE. A plan: an ordered way to do a task, in steps that know what they wait for.
+"""PURE. The data of a plan: a task divided into steps that depend on each other.
 
-What is said about a plan stands here and nowhere else: steps name what they wait for by `uid`, which stays theirs in every
-version. What follows from it - step numbers, `blocks`, `can_parallel_with`, the dependency graph - is never kept: `wire.py`
-adds it when a plan is written and passes over it when one is read.
+Steps name their dependencies by `uid`, which stays the same in every version. Derived values (step numbers, `blocks`,
+`can_parallel_with`, the dependency graph) are never stored: `plan_json` adds them on writing and ignores them on reading.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ TITLE_CHARS_MAX = 500
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_CHARS_MAX)]
 """A title: what is longer is a description."""
 Hours = Annotated[float, msgspec.Meta(ge=0, le=100_000)]
-"""The bound is fifty years of work: what lies beyond it is a mistake, and would not fit a calendar."""
+"""Fifty years of work; more is a mistake, and would not fit a calendar."""
 
 UNKNOWN_HOURS = 1.0
-"""What a step without an estimate counts as: with no estimates at all, hours are then simply steps."""
+"""Hours of a step without an estimate; without any estimates, hours simply count steps."""
 DAY_HOURS = 8.0
 """A working day."""
 NUMBER_DIGITS = 7
@@ -85,12 +84,12 @@ class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hours(self) -> float:
-        """How long it is expected to take."""
+        """The expected hours."""
         return self.estimate.hours if self.estimate else UNKNOWN_HOURS
 
 
 class PlanScope(msgspec.Struct, frozen=True):
-    """What a plan is about and what it leaves alone."""
+    """What a plan includes and excludes."""
 
     included: Texts = ()
     excluded: Texts = ()
@@ -106,7 +105,7 @@ class PlanDiagram(msgspec.Struct, frozen=True):
 
 
 class PlanArchitecture(msgspec.Struct, frozen=True):
-    """How the plan sits in the code."""
+    """How the plan fits into the code."""
 
     notes: str = ""
     patterns_used: Texts = ()
@@ -114,7 +113,7 @@ class PlanArchitecture(msgspec.Struct, frozen=True):
 
 
 class PlanRisk(msgspec.Struct, frozen=True):
-    """What may go wrong, and what to do about it."""
+    """A risk, and how to mitigate it."""
 
     issue: str
     mitigation: str = ""
@@ -130,7 +129,7 @@ class Milestone(msgspec.Struct, frozen=True):
 
 
 class TestingStrategy(msgspec.Struct, frozen=True):
-    """How it will be known that the plan worked."""
+    """How to verify the result of the plan."""
 
     __test__ = False  # pytest takes the name for a class of tests
 
@@ -140,7 +139,7 @@ class TestingStrategy(msgspec.Struct, frozen=True):
 
 
 class PlanQuestion(msgspec.Struct, frozen=True):
-    """What has to be known first. `candidates` are answers that would fit; an empty `answer` is none yet."""
+    """A question to answer first. `candidates` are possible answers; an empty `answer` means unanswered."""
 
     id: str
     text: str
@@ -184,12 +183,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def step_numbers(plan: Plan) -> dict[str, int]:
-    """The number of each step, by its uid; the first is 1."""
+    """Return the number of each step by its uid; the first is 1."""
     return {step.uid: number for number, step in enumerate(plan.steps, 1)}
 
 
 def find_step(plan: Plan, which: int | str) -> PlanStep:
-    """The step of a number or a uid; `"3"` is a number too. Raises: InvalidArgument, which names those there are."""
+    """Return the step with a number or uid; `"3"` is a number too. Raises: InvalidArgument, with the valid ones."""
     text = str(which).strip()
     if text.isdecimal() and len(text) < NUMBER_DIGITS and 1 <= int(text) <= len(plan.steps):
         return plan.steps[int(text) - 1]
@@ -216,11 +215,11 @@ _EFFORT = re.compile(
     re.IGNORECASE,
 )
 _SPREAD = (0.5, 2.0)
-"""Optimistic and pessimistic share of a single number: nobody who says "2 hours" means less than one or more than four."""
+"""Optimistic and pessimistic share of a single number: "2 hours" rarely means less than one or more than four."""
 
 
 def parse_effort(effort: str) -> Estimate | None:
-    """The hours that an effort in words means, None when it names none; of several the first counts.
+    """Parse an effort in words as hours; None if it contains none. The first of several counts.
 
     >>> parse_effort("2-4 hours"), parse_effort("about 30 min").hours, parse_effort("1 day").m, parse_effort("small")
     (Estimate(o=2.0, m=3.0, p=4.0), 0.541..., 8.0, None)
@@ -237,7 +236,7 @@ def parse_effort(effort: str) -> Estimate | None:
 
 
 def format_effort(hours: float) -> str:
-    """Hours in words.
+    """Format hours in words.
 
     >>> format_effort(0.5), format_effort(2.0), format_effort(20), format_effort(1.26)
     ('30 min', '2 h', '2.5 days', '1.3 h')

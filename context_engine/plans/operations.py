@@ -1,9 +1,9 @@
-"""PURE. What can be done to a plan: single operations, all of them or none, on a copy.
+"""PURE. Operations on a plan: all of them are applied, or none, on a copy.
 
-    refined(plan, [{"op": "remove_step", "step": 4}, {"op": "add_step", "title": "Test it", "after": 3}])
+    apply_operations(plan, [{"op": "remove_step", "step": 4}, {"op": "add_step", "title": "Test it", "after": 3}])
 
-Numbers are those of the plan as it was before the first operation; a step that was added on the way is named by its uid. Steps
-that are done are not touched: what was carried out stays what was planned. What somebody says in words is read by `feedback`.
+Numbers refer to the plan before the first operation; a step that was added on the way has only a uid. Done steps are not
+changed. `parse_feedback` reads operations from simple imperative sentences.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from context_engine.plans.model import (
 from context_engine.plans.plan_json import hash_step, normalize_plan, parse_part
 
 OPERATIONS_MAX = 200
-"""In one call; whoever has more writes a new draft."""
+"""In one call; for more, send a new draft."""
 _FILES = ("files_to_modify", "files_to_create", "files_to_delete")
 _UNTOUCHED = ("uid", "depends_on")
 """Fields of a step that have an operation of their own, or none."""
@@ -61,9 +61,9 @@ class OperationsResult(NamedTuple):
 def apply_operations(
     plan: Plan, operations: Sequence[Operation], *, closed: Collection[str] = (), force_reopen: bool = False
 ) -> OperationsResult:
-    """The plan after all operations. `closed` are the steps that are done, by uid.
+    """Apply all operations to a copy of the plan. `closed` are the uids of done steps.
 
-    Raises: InvalidArgument (with the index of the operation), PreconditionFailed when one changes a step that is done.
+    Raises: InvalidArgument (with the index of the operation), PreconditionFailed when one changes a done step.
     """
     if len(operations) > OPERATIONS_MAX:
         raise InvalidArgument(
@@ -77,7 +77,7 @@ def apply_operations(
 
 
 def _check_encodable(operations: Sequence[Operation]) -> None:
-    """Raises: InvalidArgument for what no file could hold."""
+    """Check that the operations can be encoded. Raises: InvalidArgument."""
     try:
         msgspec.json.encode(operations)
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
@@ -88,16 +88,16 @@ def _check_encodable(operations: Sequence[Operation]) -> None:
 
 
 def answer_operations(clarifications: Mapping[str, Any]) -> list[Operation]:
-    """Answers by question as operations."""
+    """Return the operations for answers by question."""
     return [{"op": "answer_question", "question": asked, "answer": answer} for asked, answer in clarifications.items()]
 
 
 def check_done_steps(
     before: Plan, after: Plan, closed: Collection[str], *, force_reopen: bool = False
 ) -> tuple[str, ...]:
-    """The done steps that a draft changes or leaves out, by uid: they are open again, when that is forced.
+    """Return the uids of done steps that a draft changes or removes: with `force_reopen` they are reopened.
 
-    Raises: PreconditionFailed when it is not.
+    Raises: PreconditionFailed without it.
     """
     new = {step.uid: hash_step(step) for step in after.steps}
     changed = [step.uid for step in before.steps if step.uid in closed and new.get(step.uid) != hash_step(step)]
@@ -131,7 +131,10 @@ class _PlanEditor:
         return self.rest.get(name, getattr(self.start, name))
 
     def uid(self, which: object) -> str:
-        """The step that is meant: by its number before the first operation, or by its uid now. Raises: InvalidArgument."""
+        """Return the uid of a step, by its number before the first operation or by its uid now.
+
+        Raises: InvalidArgument.
+        """
         if isinstance(which, float) and which.is_integer():
             which = int(which)
         if isinstance(which, bool) or not isinstance(which, int | str):
@@ -166,7 +169,7 @@ class _PlanEditor:
         return f"s{self.minted}"
 
     def redirect_dependents(self, old: Collection[str], new: Iterable[str]) -> None:
-        """Let whoever waits for any of the old steps wait for the new ones instead."""
+        """Let all dependents of the old steps depend on the new ones instead."""
         instead = tuple(new)
         for place, step in enumerate(self.steps):
             if not set(step.depends_on).isdisjoint(old):
@@ -186,7 +189,7 @@ class _PlanEditor:
 
 
 def _apply_operation(work: _PlanEditor, place: int, operation: Operation) -> AppliedOperation:
-    """Carry out one operation. Raises: InvalidArgument, which says which one it was."""
+    """Apply one operation. Raises: InvalidArgument, which names the operation."""
     where = f"operations[{place}]"
     if not isinstance(operation, Mapping):
         raise InvalidArgument(f"{where} is no object", suggestion='Write {"op": "remove_step", "step": 4}.')
@@ -209,7 +212,7 @@ def _apply_operation(work: _PlanEditor, place: int, operation: Operation) -> App
 
 
 def _check_fields(fields: Mapping[str, Any], takes: Sequence[str]) -> None:
-    """Raises: InvalidArgument for one that the operation does not take, or lacks (those with a `!`)."""
+    """Check the fields of an operation; those with `!` are required. Raises: InvalidArgument."""
     known = [each.rstrip("!") for each in takes]
     for key in fields:
         if key not in known:
@@ -232,7 +235,7 @@ def _add_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
 
 
 def _new_step(work: _PlanEditor, said: Mapping[str, Any]) -> PlanStep:
-    """A new step, with a uid that no step has had."""
+    """Create a step with a unique uid."""
     waits = tuple(work.uid(which) for which in _as_list(said.get("depends_on", ())))
     step = parse_part(PlanStep, {key: value for key, value in said.items() if key != "depends_on"}, where="step")
     if step.uid and any(step.uid == other.uid for other in (*work.steps, *work.start.steps)):
@@ -268,7 +271,7 @@ def _update_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation
 
 
 def _split_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    """The first part keeps the uid; the parts come one after the other, and who waited for the whole waits for the last."""
+    """Split a step into a chain: the first part keeps the uid, and dependents of the whole depend on the last."""
     uid = work.uid(said["step"])
     work.unlock(uid)
     whole = work.step(uid)
@@ -301,7 +304,7 @@ def _split_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
 
 
 def _natural_parts(whole: PlanStep) -> list[dict[str, Any]]:
-    """The parts that a step has by itself: its files, else its criteria; none when there is no second one."""
+    """Return the natural parts of a step: its files, else its criteria; none if there are fewer than two."""
     rows = [{"title": f"{whole.title}: {path}", name: [path]} for name in _FILES for path in getattr(whole, name)]
     if len(rows) < 2:
         rows = [
@@ -315,7 +318,7 @@ def _divide_estimate(estimate: Estimate | None, parts: int) -> Estimate | None:
 
 
 def _share_files(steps: Sequence[PlanStep], parts: Sequence[Mapping[str, Any]]) -> list[PlanStep]:
-    """The parts with the files of the whole: each that no part names stays with the first."""
+    """Share the files of the whole: a file that no part names stays with the first."""
     taken = frozenset().union(*(step.files for step in steps[1:]))
     told = set(parts[0]) & set(_FILES)
     kept = {name: tuple(path for path in getattr(steps[0], name) if path not in taken) for name in _FILES}
@@ -323,7 +326,7 @@ def _share_files(steps: Sequence[PlanStep], parts: Sequence[Mapping[str, Any]]) 
 
 
 def _merge_steps(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    """The first keeps its uid and place, and does the work of all."""
+    """Merge steps: the first keeps its uid and position, and takes over the work of all."""
     uids = list(dict.fromkeys(work.uid(which) for which in _as_list(said["steps"])))
     if len(uids) < 2:
         raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
@@ -375,7 +378,7 @@ _POSITION_FIELDS = ("to", "before", "after")
 
 
 def _target_index(work: _PlanEditor, said: Mapping[str, Any], otherwise: int) -> int:
-    """Where a step is to stand: at a number, or beside another step."""
+    """Return the index for a step: at a number, or before or after another step."""
     if "before" in said:
         return work.place(work.uid(said["before"]))
     if "after" in said:
@@ -391,7 +394,7 @@ def _target_index(work: _PlanEditor, said: Mapping[str, Any], otherwise: int) ->
 
 
 def _set_dependencies(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    """`depends_on` says all of them, `add` and `remove` some."""
+    """Set the dependencies of a step: `depends_on` replaces all, `add` and `remove` change some."""
     uid = work.uid(said["step"])
     if not set(said) & {"depends_on", "add", "remove"}:
         raise InvalidArgument("it changes nothing", suggestion='Write "depends_on": [1, 2], or "add"/"remove".')
@@ -422,7 +425,7 @@ def _set_files(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
 
 
 def _set_estimate(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    """Three numbers, hours alone, or an effort in words."""
+    """Set an estimate from three numbers, hours alone, or an effort in words."""
     uid = work.uid(said["step"])
     work.unlock(uid)
     if {"o", "m", "p"} <= set(said):
@@ -469,7 +472,7 @@ def _set_scope(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
 
 
 def _exclude(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    """A glob goes into the scope, its files out of the open steps, and steps that were about nothing else out of the plan."""
+    """Exclude a glob: add it to the scope, and remove its files and the steps without other files."""
     glob = str(said["path"]).strip()
     try:
         spec = GitIgnoreSpec.from_lines([glob])
@@ -505,7 +508,7 @@ def _set_goal(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
 
 
 def _settle_feedback(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    """Feedback that has been dealt with, by its number or its words; all of it when none is named."""
+    """Remove feedback that is settled, by its number or its text; all of it when none is named."""
     open_ones: tuple[str, ...] = work.value("open_feedback")
     which = str(said.get("feedback", "")).strip()
     by_number = int(which) - 1 if which.isdecimal() and len(which) < 7 else -1
@@ -545,12 +548,12 @@ OPERATIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_PlanEditor, Mapping[s
 
 
 def _as_list(value: object) -> list[Any]:
-    """One or several, as a list."""
+    """Return one value or several as a list."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _step_number(work: _PlanEditor, uid: str) -> int | str:
-    """The number of a step before the first operation; its uid when it is new."""
+    """Return the number of a step before the first operation; its uid if it is new."""
     return work.number.get(uid, uid)
 
 
@@ -668,7 +671,7 @@ def _risk_operation(match: re.Match[str]) -> list[dict[str, Any]]:
 
 
 def _is_path(path: str) -> bool:
-    """Whether a word is meant as a path or glob, not as a thing to leave out of the work."""
+    """Return whether a word is a path or a glob rather than a part of the work."""
     return bool(path) and " " not in path and any(mark in path for mark in "/*.")
 
 

@@ -1,10 +1,10 @@
-"""Plans as they come about: drafted from the repository and kept, and then, if somebody fills in a draft, made better by that.
+"""The plan factory: create plans from the repository, and accept better drafts of them.
 
-    made = making.created(Asked("Retry failed requests"), Saving())
-    made = making.taken(draft, before=made.plan, ...)         what an agent or a model made of it, if it is true
+    result = factory.create(PlanRequest("Retry failed requests"), SaveOptions())
+    result = factory.accept_draft(draft, SaveOptions(plan_id=result.plan.id), provenance="host")
 
-What comes back is held against the code. A draft that names files which are not there is rejected as a whole; evidence that does
-not stand is taken out of it and named.
+A draft is checked against the code. A draft that names missing files is rejected as a whole; evidence that is wrong is removed
+and reported.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CREATION_TASK = (
 
 @dataclass(frozen=True, slots=True)
 class SaveOptions:
-    """Whether and how a plan is kept. `plan_id`: as the next version of that plan."""
+    """Whether and how to save a plan. With `plan_id` it becomes the next version of that plan."""
 
     auto: bool = True
     name: str = ""
@@ -54,7 +54,7 @@ class SaveOptions:
 
 @dataclass(frozen=True, slots=True)
 class CreationResult:
-    """A plan, whether it is kept, and what is to be told of it. `base` is what the repository alone gave, if it was asked."""
+    """A plan, whether it was saved, and what to report. `base` is the draft from the repository, if there is one."""
 
     plan: Plan
     status: DraftStatus
@@ -74,7 +74,10 @@ class PlanFactory:
         self._paths = paths
 
     def create(self, asked: PlanRequest, saving: SaveOptions) -> CreationResult:
-        """The plan that the repository gives for a task, kept. Raises: as `Engine.search` (never for no index) and `PlanRepository.save`."""
+        """Create a plan for a task from the repository, and save it.
+
+        Raises: as `Engine.search` (never for a missing index) and `PlanRepository.save`.
+        """
         base = draft_plan(
             replace(asked, task=self._desk.clean(asked.task)), self._sources()
         )  # before a title is cut of it
@@ -92,9 +95,10 @@ class PlanFactory:
         task: str = "",
         force_reopen: bool = False,
     ) -> CreationResult:
-        """A draft of somebody who understood the task, if it is true; else `draft_rejected`, and nothing is kept.
+        """Accept a draft if it is true; else return `draft_rejected`, and save nothing.
 
-        Without `force_reopen` it leaves what is done as it is. Raises: InvalidArgument (no plan at all), Cycle and DanglingDependency, PlanNotFound, Conflict, TooLarge.
+        Without `force_reopen` it must leave done steps unchanged. Raises: InvalidArgument (not a plan), Cycle,
+        DanglingDependency, PlanNotFound, Conflict, TooLarge.
         """
         kept = self._desk.load(saving.plan_id) if saving.plan_id else None
         if kept is not None and (stored := self._find_accepted(kept, saving.submission_id)):
@@ -117,7 +121,7 @@ class PlanFactory:
         return self._save(made, saving, "refined" if before else "created") if saving.auto else made
 
     def _find_accepted(self, kept: LoadedPlan, submission_id: str) -> CreationResult | None:
-        """What is kept already, if a draft was taken under this id before."""
+        """Return the saved plan if a draft was accepted under this id before."""
         versions, _ = self._desk.history(kept.plan.id) if submission_id else ((), ())
         if not any(each.submission_id == submission_id for each in versions):
             return None
@@ -145,18 +149,18 @@ class PlanFactory:
 
 
 def _add_diagram(plan: Plan) -> Plan:
-    """The plan with a picture of what waits for what."""
+    """Return the plan with a diagram of its dependencies."""
     picture = PlanDiagram("dependencies", draw_dependencies(plan).mermaid)
     return msgspec.structs.replace(plan, architecture=msgspec.structs.replace(plan.architecture, diagrams=(picture,)))
 
 
 def _done_uids(execution: Execution) -> frozenset[str]:
-    """The steps that are done: their history is not rewritten."""
+    """Return the uids of done steps; their history is not rewritten."""
     return frozenset(uid for uid, state in execution.steps.items() if state.status in DONE)
 
 
 def _fill_in(plan: Plan, before: Plan | None, task: str, provenance: str) -> Plan:
-    """The draft with what the plan before it says and it does not."""
+    """Fill in the fields that the draft leaves empty from the plan before it."""
     known = {"task": plan.task or task, "provenance": provenance}
     if before is not None:
         known |= {"id": before.id, "task": plan.task or before.task, "base_commit": before.base_commit}
@@ -170,7 +174,7 @@ def _fill_in(plan: Plan, before: Plan | None, task: str, provenance: str) -> Pla
 
 
 def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, Grounded]:
-    """The plan without evidence that does not stand; what its steps are to change is asked about by validation."""
+    """Return the plan without wrong evidence; the files of its steps are checked by validation."""
     created = tuple(path for step in plan.steps for path in step.files_to_create)
     claims = [
         Claim((step.uid, at), f"steps[{place}].evidence[{at}]", *_evidence_claims(each, created))
@@ -190,7 +194,7 @@ def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, Grounded]:
 
 
 def _evidence_claims(evidence: Any, created: Sequence[str]) -> tuple[Any, ...]:
-    """Paths, files to be made, symbols and lines that one piece of evidence speaks of."""
+    """Return the paths, new files, symbols and lines that a piece of evidence claims."""
     lines = (Lines(evidence.path, evidence.line, evidence.line),) if evidence.line else ()
     symbols = (
         (evidence.symbol,) if evidence.symbol and "/" not in evidence.symbol and evidence.kind == "definition" else ()
@@ -199,7 +203,7 @@ def _evidence_claims(evidence: Any, created: Sequence[str]) -> tuple[Any, ...]:
 
 
 def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
-    """What there is, for the grounding of a draft."""
+    """Return the facts that drafts are checked against."""
 
     def text(path: str) -> str | None:
         try:
@@ -211,7 +215,7 @@ def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
         try:
             return bool(code.symbols.find(name, limit=1).total)
         except CallError:
-            return True  # without an index nobody can say that it is missing
+            return True  # without an index no one can tell that it is missing
 
     def near_paths(path: str) -> tuple[str, ...]:
         return tuple(filter(None, [paths.nearest(path)]))
@@ -229,7 +233,10 @@ def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
 
 
 def creation_prompt(made: CreationResult, schema: Mapping[str, Any], tokens: int = TOKENS_MAX) -> SecondPass:
-    """What somebody who understands the task is asked for. The id of the plan leads its answer back to it."""
+    """Return the prompt for an agent or a model that understands the task.
+
+    The plan id connects the answer with the plan.
+    """
     plan = made.plan
     arguments: dict[str, Any] = {"task": plan.task or plan.goal}
     if made.saved is not None:
@@ -254,7 +261,7 @@ def _step_lines(plan: Plan) -> Iterator[str]:
 
 
 def _step_files(step: PlanStep) -> str:
-    """The files of a step, each with the place that speaks for it."""
+    """Return the files of a step, each with the line of its evidence."""
     lines = {each.path: each.line for each in reversed(step.evidence) if each.line}
     paths = [*step.files_to_modify, *(f"new {path}" for path in step.files_to_create)]
     shown = [f"{path}:{lines[path]}" if path in lines else path for path in paths[:BRIEF_STEP_FILES]]
@@ -263,5 +270,5 @@ def _step_files(step: PlanStep) -> str:
 
 
 def first_errors(plan: CreationResult) -> str:
-    """What is wrong with a draft, for whoever may try once more; empty when nothing is."""
+    """Return the first errors of a draft, for another attempt; empty when there are none."""
     return "; ".join(each.message for each in plan.checked.errors[:NEAR_MAX])

@@ -1,10 +1,11 @@
-"""PURE. How two versions of a plan differ, step by step: by uid, so that a step that moved is the same step.
+"""PURE. Compare two versions of a plan step by step; steps are matched by uid, so a moved step is the same step.
 
-    found = difference(before, after)
-    found.changes      field by field; `applied(value_of(before), found.changes) == value_of(after)`
-    summary(found)     one sentence, for the history
+    difference = compare_plans(before, after)
+    apply_changes(comparable_value(before), difference.changes) == comparable_value(after)
+    summarize(difference)     one sentence, for the history
 
-What follows from a plan - numbers, `blocks`, its graph - is no field: it would differ with every step.
+Derived values (numbers, `blocks`, the graph) are not compared: they would differ with every step. `compute_diffstat` counts what
+steps are going to do with files, as `git diff --stat` counts it afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from context_engine.plans.model import Plan, PlanStep, step_numbers
 from context_engine.plans.plan_json import VOLATILE_FIELDS
 
 STEP_ORDER = "step_order"
-"""In a value: the uids as they stand in the plan, since `steps` itself is by uid."""
+"""In a comparable value: the uids in the order of the plan, because `steps` itself is by uid."""
 NAMED_MAX = 4
 """Steps that a summary names one by one."""
 
@@ -36,7 +37,7 @@ class FieldChange(NamedTuple):
 
 
 class MovedStep(NamedTuple):
-    """A step that stands elsewhere; the numbers are those of the two versions."""
+    """A step with another position; the numbers are those of the two versions."""
 
     uid: str
     before: int
@@ -44,7 +45,7 @@ class MovedStep(NamedTuple):
 
 
 class GraphChange(NamedTuple):
-    """How the graph differs; an edge goes from a step to one that waits for it, by uid."""
+    """The changes of the graph; an edge goes from a step to one that depends on it, by uid."""
 
     edges_added: tuple[tuple[str, str], ...]
     edges_removed: tuple[tuple[str, str], ...]
@@ -67,12 +68,12 @@ class PlanDifference(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether both say the same."""
+        """Whether both plans have the same content."""
         return not self.changes
 
 
 def compare_plans(before: Plan, after: Plan) -> PlanDifference:
-    """How the later plan differs from the earlier one."""
+    """Compare two plans."""
     old, new = comparable_value(before), comparable_value(after)
     changes = tuple(_find_changes(old, new, ""))
     modified = {
@@ -93,7 +94,7 @@ def compare_plans(before: Plan, after: Plan) -> PlanDifference:
 
 
 def comparable_value(plan: Plan) -> dict[str, Any]:
-    """A plan as it is compared: what it says, with steps by uid and questions by id."""
+    """Return the content of a plan for comparison, with steps by uid and questions by id."""
     said = msgspec.to_builtins(plan)
     value = {key: each for key, each in said.items() if key not in VOLATILE_FIELDS}
     value[STEP_ORDER] = [step.uid for step in plan.steps]
@@ -103,7 +104,7 @@ def comparable_value(plan: Plan) -> dict[str, Any]:
 
 
 def apply_changes(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> dict[str, Any]:
-    """The value after these changes; the one given stays as it is."""
+    """Apply the changes to a copy of the value."""
     made = deepcopy(dict(value))
     for change in changes:
         *way, last = (part.replace("~1", "/").replace("~0", "~") for part in change.path.split("/")[1:])
@@ -118,7 +119,7 @@ def apply_changes(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> d
 
 
 def summarize(found: PlanDifference) -> str:
-    """What changed, in one sentence.
+    """Summarize the changes in one sentence.
 
     >>> from context_engine.plans.model import PlanStep
     >>> one = Plan(goal="g", steps=(PlanStep(uid="s1", title="Write"),))
@@ -137,7 +138,7 @@ def summarize(found: PlanDifference) -> str:
 
 
 def serialize_difference(found: PlanDifference) -> dict[str, Any]:
-    """The difference as JSON can carry it; steps of both versions by uid and number."""
+    """Return the difference as JSON values; steps of both versions by uid and number."""
     number, old_number = step_numbers(found.after), step_numbers(found.before)
     titles = {step.uid: step.title for step in (*found.before.steps, *found.after.steps)}
 
@@ -169,7 +170,7 @@ def serialize_difference(found: PlanDifference) -> dict[str, Any]:
 
 
 def _find_changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
-    """Every field that differs, objects gone into, lists taken whole."""
+    """Yield every field that differs; objects are compared by field, lists as a whole."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         if old != new:
             yield FieldChange(path, "modified", old, new)
@@ -185,7 +186,7 @@ def _find_changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
 
 
 def _find_moved(before: Plan, after: Plan) -> tuple[MovedStep, ...]:
-    """The fewest steps that must be moved to get from one order to the other, as far as both have them."""
+    """Return the fewest steps to move to get from one order to the other, of those that both plans have."""
     old, new = step_numbers(before), step_numbers(after)
     common = [uid for uid in new if uid in old]
     staying = _longest_rise([old[uid] for uid in common])
@@ -193,7 +194,7 @@ def _find_moved(before: Plan, after: Plan) -> tuple[MovedStep, ...]:
 
 
 def _longest_rise(values: Sequence[int]) -> set[int]:
-    """The places of a longest rising row of values.
+    """Return the positions of a longest increasing subsequence.
 
     >>> sorted(_longest_rise([2, 3, 1, 4]))
     [0, 1, 3]
@@ -250,7 +251,7 @@ def _describe_modified(modified: Mapping[str, Sequence[str]], number: Mapping[st
 
 
 def _other_fields(changes: Iterable[FieldChange]) -> list[str]:
-    """The fields beside the steps, each once."""
+    """Return the changed fields other than the steps, each once."""
     heads = dict.fromkeys(change.path.split("/")[1] for change in changes)
     return [head.replace("_", " ") for head in heads if head not in ("steps", STEP_ORDER)]
 
@@ -280,7 +281,7 @@ class Diffstat(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """In a line, for whoever decides."""
+        """One line for a reviewer."""
         told = []
         for change, word in ACTION_WORDS.items():
             if rows := [each for each in self.files if each.change == change]:
@@ -291,7 +292,7 @@ class Diffstat(NamedTuple):
 
 
 def compute_diffstat(plan: Plan, steps: Collection[PlanStep], lines_of: Callable[[str], int | None]) -> Diffstat:
-    """What some steps of a plan mean to do. A file that one of them makes and a later one deletes is not there."""
+    """Return what steps are going to do with files. A file that one creates and a later one deletes is left out."""
     number, place = step_numbers(plan), {uid: at for at, uid in enumerate(build_graph(plan).order)}
     fates: dict[str, list[tuple[FileAction, int]]] = {}
     for step in sorted(steps, key=lambda step: place.get(step.uid, len(place))):
@@ -315,7 +316,7 @@ def _files_by_action(step: PlanStep) -> tuple[tuple[FileAction, Sequence[str]], 
 
 
 def _net_action(changes: Sequence[FileAction]) -> FileAction | None:
-    """What several changes come to, in their order; None when nothing is left of them.
+    """Return the net effect of several changes in their order; None when there is none.
 
     >>> _net_action(["create", "modify"]), _net_action(["modify", "delete"]), _net_action(["delete", "create"]), _net_action(["create", "delete"])
     ('create', 'delete', 'modify', None)

@@ -1,7 +1,7 @@
-"""PURE. A plan for a task, made of nothing but what the repository says: no model is asked, nothing is invented, nothing written.
+"""Draft a plan for a task from the repository alone: no model is asked, and nothing is written.
 
-What the task names is looked up; what belongs to that, and what search and history make likely, becomes steps, each with the
-places that speak for it. How sure all of it is stands in `confidence_score`, and what nobody can know becomes a question.
+What the task names is looked up. That, what belongs to it, and what search and history suggest becomes steps with evidence.
+`confidence_score` says how sure the plan is; what cannot be known becomes a question.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ QUESTIONS_MAX = 6
 CANDIDATES_MAX = 5
 FLAT_FROM = 5
 FLAT_SHARE = 0.9
-"""When the fifth file is worth nine tenths of the first, none of them stands out."""
+"""When the fifth file scores nine tenths of the first, no file stands out."""
 PROHIBITING_TYPES = frozenset(("rule", "decision", "decisions", "preferences"))
 CLASH_WORDS = 2
 """Words of the task that a rule must speak of before it is asked whether the task breaks it."""
@@ -73,7 +73,7 @@ TEXT_CHARS_MAX = 240
 def find_questions(
     task: str, wanted: TaskIntent, change: ChangeSet, recalled: Sequence[Remembered]
 ) -> tuple[PlanQuestion, ...]:
-    """What is open, what matters most first; ids count from q1."""
+    """Find open questions, the most important first; ids count from q1."""
     told = [
         *_ask_about_names(wanted, change.references),
         *_ask_about_ranking(task, change),
@@ -95,13 +95,13 @@ def _ask_about_names(wanted: TaskIntent, references: Sequence[Reference]) -> Ite
 
 
 def _is_spelled_longer(reference: Reference) -> bool:
-    """Whether the name is there with a mark at its end that people leave out: Ruby's `empty?`, `save!`, `name=`."""
+    """Return whether the name exists with a mark at its end that people leave out: Ruby's `empty?`, `save!`, `name=`."""
     name = bare_name(reference)
     return any(near != name and near.rstrip("?!=") == name for near in reference.near)
 
 
 def _ask_about_ranking(task: str, change: ChangeSet) -> Iterator[tuple[str, list[str]]]:
-    """A ranking that says nothing is asked about, unless the task itself said where it belongs."""
+    """Ask about a ranking without a clear result, unless the task names its files."""
     if change.of("definition", "reference"):
         return
     if change.files and _significant_words(task) <= VAGUE:
@@ -122,7 +122,7 @@ def _ask_about_rename(wanted: TaskIntent) -> Iterator[tuple[str, list[str]]]:
 
 
 def _ask_about_rules(task: str, recalled: Sequence[Remembered]) -> Iterator[tuple[str, list[str]]]:
-    """Rules and decisions that forbid something and speak of what the task speaks of."""
+    """Ask about rules and decisions that forbid something and have words in common with the task."""
     asked = _significant_words(task)
     for each in recalled:
         said = " ".join((each.content or each.title).split())
@@ -151,9 +151,9 @@ LONG_LINES = 300
 """Churn alone is work, churn in a long file is where mistakes are made (churn x size predicts them best of what is cheap)."""
 IMPORTERS_MIN = 10
 AUTHORS_MIN = 4
-"""From here on nobody knows a file alone."""
+"""With this many authors, no one knows a file alone."""
 AUTHOR_COMMITS_MIN = 2
-"""Whoever changed it once does not count as one who knows it."""
+"""A single commit does not make an author familiar with a file."""
 _SECRET = re.compile(
     r"(?:^|[/_.-])(?:auth\w*|login|session|passwords?|secrets?|tokens?|crypto?\w*|permissions?|acl|oauth\w*|jwt|csrf|sso)(?:[/_.-]|$)",
     re.IGNORECASE,
@@ -161,7 +161,7 @@ _SECRET = re.compile(
 
 
 def find_risks(wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> tuple[PlanRisk, ...]:
-    """What the data say, the likeliest first."""
+    """Find risks in the data, the likeliest first."""
     main = change.main()[:FILES_ASSESSED_MAX]
     told = [
         *_task_risks(wanted, change),
@@ -206,7 +206,7 @@ def _file_risks(each: AffectedFile, wanted: TaskIntent, change: ChangeSet, sourc
 
 
 def _import_risks(each: AffectedFile, wanted: TaskIntent, sources: PlanSources) -> Iterator[PlanRisk]:
-    """A file that many import is an interface, whatever it is called."""
+    """Report a file that many files import: it is an interface, whatever its name."""
     try:
         importers = len(sources.code.symbols.importers(each.path))
     except CallError:
@@ -261,11 +261,11 @@ CONSTRAINT_CHARS_MAX = 240
 FOLDERS_MAX = 12
 """With more of them the top ones say as much."""
 SIBLINGS_MAX = 10
-"""Files beside a new one whose tests show where tests of this folder lie."""
+"""Files next to a new one; their tests show where the tests of this folder are."""
 CONFIDENCE_MAX = 0.75
-"""Without a second pass by somebody who understands the task nothing is surer than that."""
+"""Without refinement by an agent or a model no plan is surer than that."""
 NAMES_SHARE, MARGIN_SHARE, FRESH_SHARE, TESTS_SHARE = 0.35, 0.35, 0.2, 0.1
-"""What the resolved names, the lead of the best file, a fresh index and the tests add to the confidence (the design)."""
+"""The shares of the resolved names, the lead of the best file, a fresh index and the tests in the confidence score."""
 RIVAL = 5
 """The lead of the best file is measured over the sixth: that many files may well belong to one task."""
 _STALE = re.compile(r"\b(\d+) files? edited")
@@ -273,7 +273,7 @@ _STALE = re.compile(r"\b(\d+) files? edited")
 
 @dataclass(frozen=True, slots=True)
 class PlanDraft:
-    """A plan, whether somebody has to answer first, and what it rests on."""
+    """A drafted plan, whether it needs answers first, and what it is based on."""
 
     plan: Plan
     status: DraftStatus
@@ -283,12 +283,12 @@ class PlanDraft:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the plan could not rest on."""
+        """Sources that were missing."""
         return self.change.warnings
 
 
 def draft_plan(asked: PlanRequest, sources: PlanSources) -> PlanDraft:
-    """The plan for a task. Raises: as `Engine.search` does, but never for a missing index."""
+    """Draft a plan for a task. Raises: as `Engine.search` does, but never for a missing index."""
     wanted = parse_intent(asked.task)
     known = tuple(repository_commands(sources.code))
     change = find_change_set(asked, wanted, find_mentions(asked.task, wanted), known, sources)
@@ -327,9 +327,9 @@ def draft_plan(asked: PlanRequest, sources: PlanSources) -> PlanDraft:
 
 
 def score_confidence(change: ChangeSet) -> float:
-    """How sure a plan is that only the repository was asked for: 0 to .75.
+    """Score how sure a drafted plan is: 0 to 0.75.
 
-    A task that names nothing gets nothing for its names; the lead of the best file counts whatever was named.
+    A task without names gets no share for them; the lead of the best file always counts.
     """
     looked_up = [each for each in change.references if each.kind in ("path", "symbol")]
     clear = sum(len(each.resolved) == 1 and not each.more for each in looked_up)
@@ -340,7 +340,7 @@ def score_confidence(change: ChangeSet) -> float:
 
 
 def score_freshness(said: str) -> float:
-    """How far an index is to be trusted: all of it, none of it, or half when files were edited or it is being built.
+    """Score the freshness of an index: 1 if fresh, 0 without an index, less than 1 if outdated.
 
     >>> score_freshness("fresh"), score_freshness("no index"), score_freshness("3 files edited since index"), score_freshness("index building 63 %")
     (1.0, 0.0, 0.9, 0.5)
@@ -356,7 +356,7 @@ def score_freshness(said: str) -> float:
 
 
 def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]]:
-    """What the files of the change import, as far as they are read."""
+    """Return the imports of the affected files, as far as they are read."""
     found: dict[str, set[str]] = {}
     for each in change.of("definition", "source", "reference", "migration")[:IMPORTS_READ_MAX]:
         try:
@@ -367,7 +367,7 @@ def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]
 
 
 def _new_test_path(wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> str:
-    """Where a test of the first main file would lie, as the tests of its neighbours show; empty when they show nothing."""
+    """Return the path for a test of the first main file, by the example of its neighbors; empty without an example."""
     main = [each.path for each in change.main() if not is_test(each.path)]
     if not main or change.of("test") or wanted.kind in ("docs", "remove", "rename"):
         return ""
@@ -416,7 +416,7 @@ def _scope(asked: PlanRequest, change: ChangeSet, recalled: Iterable[Remembered]
 
 
 def _notes(change: ChangeSet, task: PlanTask) -> str:
-    """Which packages are touched, and which of them import which."""
+    """Describe which packages are touched, and which of them import which."""
     files = [each.path for each in change.of("definition", "source", "reference")]
     groups = group_files(files, task.imports)
     names = [folder_of(group.paths[0]) or "the top folder" for group in groups]
@@ -430,7 +430,7 @@ def _notes(change: ChangeSet, task: PlanTask) -> str:
 
 
 def _milestones(made: Sequence[PlanStep]) -> tuple[Milestone, ...]:
-    """What works, and then what is complete."""
+    """Return two milestones: it works, and it is complete."""
     working = [step for step in made if step.priority != "low"]
     parts = [("It works", working), ("It is complete", [step for step in made if step.priority == "low"])]
     return tuple(

@@ -1,7 +1,10 @@
-"""PURE. Which moves are legal, as tables: of a step, of an approval. `move_step` and `move_approval` are the only hands that turn.
+"""PURE. The event log of a plan: legal moves, and the progress and approvals that follow from the events.
 
-`ready` is a step that waits for nothing any more; that follows from the others and is never written down (see `progress`). The
-status of a plan follows from its steps, so it has no table.
+`move_step` and `move_approval` are the only functions that change a status; their tables list the legal moves. Progress and
+approvals are folds over the events and are never stored. `ready` follows from the other steps, and the status of a plan from its
+steps. An event that cannot have happened (git merged two branches of a log, or it was edited by hand) is skipped and counted. Events
+of a step that this version lacks wait for a version that has it. A later version expires requests and approvals, because no one
+has reviewed it; decisions stay readable.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ ApprovalStatus = Literal["pending", "approved", "rejected", "modification_reques
 ApprovalMove = Literal["approve", "reject", "request_modification", "expire"]
 
 DONE: frozenset[str] = frozenset({"completed", "skipped"})
-"""What a step that waits is content with."""
+"""Statuses that satisfy a dependency."""
 
 
 class StepTransition(NamedTuple):
@@ -82,7 +85,7 @@ APPROVAL_MOVES: Mapping[ApprovalMove, ApprovalStatus] = {
 
 
 def move_step(status: str, move: StepMove, *, forced: bool = False, what: str = "the step") -> StepStatus:
-    """The status after a move. Raises: PreconditionFailed, which names the call to make first.
+    """Return the status after a move. Raises: PreconditionFailed, with the call to make first.
 
     >>> move_step("ready", "start"), move_step("pending", "start", forced=True)
     ('in_progress', 'in_progress')
@@ -98,7 +101,7 @@ def move_step(status: str, move: StepMove, *, forced: bool = False, what: str = 
 
 
 def move_approval(status: str, move: ApprovalMove) -> ApprovalStatus:
-    """The status of an approval after a move.
+    """Return the status of an approval after a move.
 
     Raises: Conflict when it was decided already, PreconditionFailed when it has expired.
     """
@@ -137,7 +140,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     modifications: str = ""
 
     def covers(self, uid: str) -> bool:
-        """Whether it speaks of a step: of all of them, or of this one."""
+        """Return whether it covers a step: all of them, or this one."""
         return self.type == "full_plan" or uid in self.steps
 
 
@@ -163,7 +166,7 @@ HOURS_MAX = 24 * 365
 
 @dataclass(frozen=True, slots=True)
 class StepCaller:
-    """What all moves of a step are told: the event the caller has seen last, who calls, a key under which the call counts once."""
+    """The caller of a step move: the last event it has seen, its name, and a key under which the call counts once."""
 
     expected_seq: int | None = None
     actor: str = ""
@@ -172,7 +175,7 @@ class StepCaller:
 
 @dataclass(frozen=True, slots=True)
 class CompletionReport:
-    """What is said of a completed step: by whoever did it, and whether git is asked as well."""
+    """The report on a completed step, and whether git is asked as well."""
 
     notes: str = ""
     files_modified: tuple[str, ...] = ()
@@ -185,7 +188,7 @@ NO_CALLER, EMPTY_REPORT = StepCaller(), CompletionReport()
 
 
 ETA_STEPS_MIN = 3
-"""Completed steps before a pace is told: of fewer, one odd step would decide."""
+"""Completed steps before the pace is estimated: with fewer, one odd step would decide."""
 HOUR_S = 3_600
 
 MOVES: Mapping[str, StepMove] = {
@@ -212,7 +215,7 @@ class PlanEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetryLimits(NamedTuple):
-    """How often a failed step may be tried again, and after how many hours one in progress is given up (0: never)."""
+    """How often a failed step may be retried, and after how many hours a step in progress is released (0: never)."""
 
     max_retries: int = 3
     lease_hours: float = 0.0
@@ -222,7 +225,7 @@ DEFAULT_LIMITS = RetryLimits()
 
 
 class StepState(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one step stands. `unmet` is what it still waits for, `blocked_by` what failed before it; all by uid."""
+    """The state of one step. `unmet` are its open dependencies, `blocked_by` the failed steps before it; all by uid."""
 
     uid: str
     status: StepStatus = "pending"
@@ -241,9 +244,11 @@ class StepState(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Where a plan stands: every step by uid, and what follows from them. `seq` is that of the last event.
+    """The progress of a plan: the state of every step by uid, and what follows from them.
 
-    `damage` says why events may be missing, and what to do; empty when the log is whole.
+    `seq` is that of the last event.
+
+    `damage` explains why events may be missing, and what to do; it is empty when the log is complete.
     """
 
     status: PlanStatus
@@ -262,14 +267,14 @@ class Execution:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many steps there are in each status."""
+        """The number of steps in each status."""
         return Counter(state.status for state in self.steps.values())
 
 
 def fold_progress(
     plan: Plan, events: Iterable[PlanEvent], *, now: float, policy: RetryLimits = DEFAULT_LIMITS
 ) -> Execution:
-    """Where the plan stands after these events, in the order of the log."""
+    """Fold the events, in the order of the log, into the progress of the plan."""
     log = sorted(events, key=lambda event: event.seq)
     states, passed_over = _replay_events(plan, log, policy)
     drawn = build_graph(plan)
@@ -295,7 +300,7 @@ def fold_progress(
 
 
 def _replay_events(plan: Plan, log: Iterable[PlanEvent], policy: RetryLimits) -> tuple[dict[str, StepState], int]:
-    """The states that the events leave behind, and how many of them cannot have happened."""
+    """Replay the events: return the states they lead to, and how many events were impossible."""
     states = {step.uid: StepState(uid=step.uid, retries_left=policy.max_retries) for step in plan.steps}
     passed_over = 0
     for event in log:
@@ -311,9 +316,9 @@ def _replay_events(plan: Plan, log: Iterable[PlanEvent], policy: RetryLimits) ->
 
 
 def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
-    """The state after an event; None when the event cannot have happened.
+    """Return the state after an event; None when the event is impossible.
 
-    Whether a step was ready when it was started, was decided then, by the version of that day.
+    Whether a step was ready when it started was decided then, by the version of that time.
     """
     move = STEP_MOVES[MOVES[event.kind]]
     legal = move.before | {"pending"} if event.kind == "step_started" else move.before
@@ -371,7 +376,7 @@ _CHANGES = {
 
 
 def _reset_state(state: StepState) -> StepState:
-    """The state of a step that is open again, its attempts not forgotten."""
+    """Return the state of a reopened step, with its attempts."""
     return StepState(uid=state.uid, attempts=state.attempts, retries_left=state.retries_left, notes=state.notes)
 
 
@@ -394,7 +399,7 @@ def _uids(value: object) -> list[str]:
 
 
 def _expire_lease(state: StepState, now: float, policy: RetryLimits) -> StepState:
-    """A step in progress that nobody has ended in time, is open again."""
+    """Reopen a step in progress whose lease has expired."""
     started = parse_timestamp(state.started_at) if state.status == "in_progress" else None
     if not policy.lease_hours or started is None or now - started <= policy.lease_hours * HOUR_S:
         return state
@@ -402,7 +407,7 @@ def _expire_lease(state: StepState, now: float, policy: RetryLimits) -> StepStat
 
 
 def _derive_states(drawn: StepGraph, states: Mapping[str, StepState]) -> dict[str, StepState]:
-    """The states with what each step waits for, and what failed before it: through whatever still waits itself."""
+    """Derive the open dependencies of each step, and all failed steps that block it."""
     place = {uid: number for number, uid in enumerate(states)}
     found: dict[str, StepState] = {}
     for uid in drawn.order:
@@ -423,7 +428,7 @@ def _derive_states(drawn: StepGraph, states: Mapping[str, StepState]) -> dict[st
 
 
 def _execution_status(states: Mapping[str, StepState]) -> PlanStatus:
-    """Executing while anything runs or can run; failed when nothing can and something failed."""
+    """Return `executing` while anything runs or can run; `failed` when nothing can and something failed."""
     there = {state.status for state in states.values()}
     if there and there <= DONE:
         return "completed"
@@ -433,7 +438,7 @@ def _execution_status(states: Mapping[str, StepState]) -> PlanStatus:
 
 
 def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | None:
-    """The hours of the critical path that is left, at the pace so far; None before there is a pace."""
+    """Estimate the hours of the remaining critical path at the present pace; None before there is a pace."""
     timed = [
         (step.hours, states[step.uid].duration_ms) for step in plan.steps if states[step.uid].status == "completed"
     ]
@@ -445,7 +450,7 @@ def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: flo
 
 
 def _most_urgent(plan: Plan, drawn: StepGraph, timed: GraphTiming, states: Mapping[str, StepState]) -> str:
-    """The ready step that presses most: on the critical path, then what most waits for, then priority, then age."""
+    """Return the most urgent ready step: by critical path, dependents, priority and number."""
     ready = [(place, step) for place, step in enumerate(plan.steps) if states[step.uid].status == "ready"]
     if not ready:
         return ""
@@ -466,7 +471,7 @@ def _percent(part: float, whole: float) -> float:
 
 
 def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, archived: bool = False) -> PlanStatus:
-    """One word for a list of plans: what is done goes before what is planned."""
+    """Return one status for a list of plans; progress takes precedence over planning."""
     if archived:
         return "archived"
     if execution.status != "ready":
@@ -479,7 +484,7 @@ def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, arc
 
 
 def serialize_execution(plan: Plan, execution: Execution, *, with_steps: bool = True) -> dict[str, Any]:
-    """Progress as JSON can carry it, with the field names of `PlanExecutionState`; steps by number."""
+    """Return the progress as JSON values, with the field names of `PlanExecutionState`; steps by number."""
     number = step_numbers(plan)
 
     def listed(uids: Iterable[str]) -> list[int]:
@@ -507,7 +512,7 @@ def serialize_execution(plan: Plan, execution: Execution, *, with_steps: bool = 
 
 
 def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:
-    """One step; what did not happen is left out."""
+    """Return one step as a row; empty values are left out."""
     told = {
         "unmet": sorted(number[uid] for uid in state.unmet),
         "actor": state.actor,
@@ -529,7 +534,7 @@ BLOCKING = ("rejected", "modification_requested")
 
 
 class PlanRules(NamedTuple):
-    """What a team asks for: an approval before a step starts, a person to give it, and proof before a step is done."""
+    """What a team requires: an approval before a step starts, a person to give it, and evidence for a completed step."""
 
     approval: bool = False
     person: bool = False
@@ -537,7 +542,7 @@ class PlanRules(NamedTuple):
 
 
 class ApprovalDecision(msgspec.Struct, frozen=True):
-    """What somebody decided about a request; `decided_by` is `user`, `agent`, or who says to be it."""
+    """A decision about a request; `decided_by` is `user`, `agent`, or the name that was given."""
 
     id: str
     action: ApprovalMove
@@ -547,9 +552,9 @@ class ApprovalDecision(msgspec.Struct, frozen=True):
 
 
 def fold_approvals(events: Iterable[PlanEvent], version: int, content_hash: str, now: float) -> tuple[Approval, ...]:
-    """Every request as it stands at a moment, those last that something happened to last.
+    """Fold the events into all requests with their present status, the most recently changed last.
 
-    `version` is the plan's newest and `content_hash` what it says: two branches of a repository can each have a version 2.
+    `version` is the newest of the plan and `content_hash` its content: two git branches can each have a version 2.
     """
     found: dict[str, Approval] = {}
     for event in events:
@@ -564,7 +569,7 @@ def fold_approvals(events: Iterable[PlanEvent], version: int, content_hash: str,
 
 
 def _apply_decision(asked: Approval, said: ApprovalDecision, at: str) -> Approval:
-    """The request with its decision; one that may not be taken any more changes nothing."""
+    """Apply a decision to a request; an illegal decision changes nothing."""
     try:
         status = move_approval(asked.status, said.action)
     except CallError:
@@ -582,7 +587,10 @@ def _expire(each: Approval, version: int, content_hash: str, now: float) -> Appr
 
 
 def find_deciding(known: Sequence[Approval], version: int, uid: str) -> Approval | None:
-    """The request that has the say about a step: the one decided last, else one that is pending. None: nobody was asked."""
+    """Return the request that decides about a step: the one decided last, else a pending one.
+
+    None: nothing was requested.
+    """
     about = [each for each in known if each.plan_version == version and each.covers(uid)]
     decided = [each for each in about if each.status == "approved" or each.status in BLOCKING]
     pending = [each for each in about if each.status == "pending"]
@@ -590,13 +598,13 @@ def find_deciding(known: Sequence[Approval], version: int, uid: str) -> Approval
 
 
 def is_approved(known: Sequence[Approval], plan: Plan) -> bool:
-    """Whether every step of a plan, as it is now, has been approved of."""
+    """Return whether every step of the plan, as it is now, is approved."""
     found = [find_deciding(known, plan.version, step.uid) for step in plan.steps]
     return bool(found) and all(each is not None and each.status == "approved" for each in found)
 
 
 def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, required: bool) -> None:
-    """Refuse to start a step that somebody said no to, or nobody said yes to where that is `required`.
+    """Refuse to start a step that was rejected, or that lacks an approval where one is `required`.
 
     Raises: NeedsApproval.
     """

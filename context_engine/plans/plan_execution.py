@@ -1,10 +1,11 @@
-"""Changes that somebody made for a step: looked at, tried, written all or none, and held against what must be true.
+"""Apply the changes of a step: preview them, write all of them or none, and verify the result.
 
-    outcome = executing.tried(plan, step, changes)         nothing is written, nothing is marked
-    outcome = executing.applied(plan_id, step, changes)    written, verified; the step goes on
+    result = executor.preview(step, changes)                   nothing is written, no step is moved
+    result = executor.apply(plan, execution, step, changes)    written and verified; the step continues
 
-No code is made here. What is written goes through the editing engine: its journal is the backup, and taking an edit back by its
-id is the rollback. A step is completed only when everything it declares was touched and everything that was looked at holds.
+No code is generated here. The editing engine writes the files; its journal is the backup, and undoing an edit is the rollback. A
+step is completed only when all its files were touched and every check passed. What cannot be checked is reported as unknown and
+never counts as passed. Only commands that the user allowed are run: neither a plan nor a repository can add one.
 """
 
 from __future__ import annotations
@@ -47,19 +48,19 @@ LINT_S = 20.0
 COMMAND_S = 600.0
 """A test suite that takes longer is not run between two edits; its owner can allow a part of it."""
 TAIL_CHARS_MAX = 4_000
-"""Of what a command says: the summary of a test run stands at its end."""
+"""Of the output of a command; the summary of a test run is at its end."""
 FINDINGS_MAX = 20
 NOT_ALLOWED = "no command is allowed here: the user can allow some, as CTX_VERIFY_COMMANDS='pytest -q; npm test'"
 
 REVIEWED_BYTES_MAX = 500_000
-"""Of a larger file nobody waits for a difference line by line."""
+"""Line diffs of larger files are too slow."""
 
 Review = Callable[[str], Sequence[str]]
-"""What a review objects to in a diff of the files as they are now, a sentence each."""
+"""Return the objections of a review to a diff of the files as they are now, one sentence each."""
 
 
 class VerificationCheck(NamedTuple):
-    """One thing that was looked at. `passed` is None when nobody could look, and `says` why."""
+    """One check. `passed` is None when it could not be run, and `says` why."""
 
     kind: str
     name: str
@@ -78,18 +79,18 @@ class FileVersions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """All checks. It passed when none failed, and is whole when somebody could look at each."""
+    """All checks. It passed when none failed, and is whole when every check could be run."""
 
     checks: tuple[VerificationCheck, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed."""
+        """Whether no check failed."""
         return all(each.passed is not False for each in self.checks)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was left unlooked at that was asked for."""
+        """Whether every requested check could be run."""
         return all(each.passed is not None or each.kind == "syntax" for each in self.checks)
 
 
@@ -104,7 +105,7 @@ class ChangeVerifier:
     def verify(
         self, files: Sequence[FileVersions], level: Level, cancel: threading.Event | None = None
     ) -> VerificationResult:
-        """Look as far as the level goes; commands are run only when everything before them passed, and until `cancel` is set."""
+        """Run the checks of a level; commands run only when all other checks passed, and until `cancel` is set."""
         checks: list[VerificationCheck] = []
         if level != "none":
             checks += [_check_syntax(each) for each in files if each.after is not None]
@@ -117,7 +118,7 @@ class ChangeVerifier:
         return VerificationResult(tuple(checks))
 
     def _lint(self, files: Sequence[FileVersions]) -> list[VerificationCheck]:
-        """What ruff finds in Python files now and did not find before, under the settings of this workspace."""
+        """Run ruff on Python files and report new findings, with the settings of this workspace."""
         python = [each for each in files if each.path.endswith(ruff_program.SUFFIXES) and each.after is not None]
         program = find_program(ruff_program.NAME, outside=self._root)
         if not program or not python:
@@ -134,7 +135,7 @@ class ChangeVerifier:
         return VerificationCheck("lint", file.path, not new, told)
 
     def _findings(self, program: str, path: str, data: bytes | None) -> list[tuple[str, str]]:
-        """(rule, message) of each finding; where it stands does not count, lines move. Raises: ValueError."""
+        """Return (rule, message) of each finding; positions do not count, because lines move. Raises: ValueError."""
         if data is None:
             return []
         words, environment = ruff_program.of_text(program, path), bare(os.environ)
@@ -144,7 +145,7 @@ class ChangeVerifier:
         return [(row.rule, row.message) for row in ruff_program.rows(ran.out)]
 
     def _review_changes(self, files: Sequence[FileVersions]) -> list[VerificationCheck]:
-        """What a review finds pressing in the changes: a secret, a name that is gone and still used..."""
+        """Run a review and report its urgent findings: a secret, a removed name that is still used, and so on."""
         diff = "".join(map(diff_file, files))
         if self._review is None or not diff:
             return []
@@ -175,7 +176,7 @@ def _check_syntax(file: FileVersions) -> VerificationCheck:
 
 
 def diff_file(file: FileVersions) -> str:
-    r"""A unified diff of a file, as programs read it; nothing for what is no text, or too large.
+    r"""Return a unified diff of a file, as programs read it; empty for binary or too large files.
 
     >>> print(diff_file(FileVersions("a.py", None, b"x = 1\n")), end="")
     --- /dev/null
@@ -198,7 +199,7 @@ def diff_file(file: FileVersions) -> str:
 
 
 def parse_commands(setting: str) -> tuple[str, ...]:
-    """The commands of the setting, which parts them by semicolons.
+    """Return the commands of the setting, which are separated by semicolons.
 
     >>> parse_commands("pytest -q; npm test;")
     ('pytest -q', 'npm test')
@@ -214,7 +215,7 @@ ALL_LINES = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What is to become of a file: its whole content, a diff of it, or edits; `base_sha` is the file it was made for."""
+    """A change of a file: its whole content, a diff, or edits; `base_sha` is the version it was made for."""
 
     path: str
     change_type: ChangeType = "modify"
@@ -238,7 +239,7 @@ class AppliedChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """What came of it. `backup_id` takes it back; `remaining` are files of the step that were not touched."""
+    """The result. `backup_id` undoes it; `remaining` are files of the step that were not touched."""
 
     step: PlanStep
     applied: tuple[AppliedChange, ...]
@@ -250,7 +251,10 @@ class ExecutionResult:
 
 
 def prepare_change(change: FileChange, edits: EditService) -> tuple[FileEdit, ...]:
-    """The change as the editing engine wants it. Raises: InvalidArgument, and for a rename what reading the file raises."""
+    """Return the change in the terms of the editing engine.
+
+    Raises: InvalidArgument, and for a rename what reading the file raises.
+    """
     _check(change)
     expected = change.base_sha
     match change.change_type:
@@ -266,7 +270,7 @@ def prepare_change(change: FileChange, edits: EditService) -> tuple[FileEdit, ..
 
 
 def _content(change: FileChange, edits: EditService) -> FileEdit | None:
-    """What becomes of the text of a file that is there."""
+    """Return the change of the text of an existing file."""
     if change.content is not None:
         return replace(edits.change_whole(change.path, change.content, expected_hash=change.base_sha), creates=False)
     if change.diff:
@@ -280,11 +284,11 @@ _NEEDS = {
     "delete": (),
     "rename": ("", "content", "diff", "edits"),
 }
-"""What says the new text of a file, by the type of the change; "" where nothing has to."""
+"""Fields that give the new text of a file, by the type of the change; "" where none is needed."""
 
 
 def _check(change: FileChange) -> None:
-    """Refuse a change that says too little or two things at once. Raises: InvalidArgument."""
+    """Refuse a change with too few or contradictory fields. Raises: InvalidArgument."""
     given = {"content": change.content is not None, "diff": bool(change.diff), "edits": bool(change.wants)}
     said = [name for name, is_given in given.items() if is_given] or [""]
     needs = _NEEDS[change.change_type] or ("",)
@@ -333,9 +337,10 @@ class PlanExecutor:
         session: str = "",
         cancel: threading.Event | None = None,
     ) -> ExecutionResult:
-        """Write the changes, all or none, and look whether they hold, until `cancel` is set.
+        """Write the changes, all or none, and verify them until `cancel` is set.
 
-        Raises: as `tried`, and before anything is written NeedsApproval, PreconditionFailed and Conflict as a start does.
+        Raises: as `preview`, and before anything is written NeedsApproval, PreconditionFailed and Conflict as a start
+        does.
         """
         before = self.preview(step, changes, strict=strict)
         is_started = self._start(plan, execution, step, session)
@@ -364,14 +369,14 @@ class PlanExecutor:
         return [planned for change in changes for planned in prepare_change(change, self._edits)]
 
     def _start(self, plan: Plan, execution: Execution, step: PlanStep, session: str) -> bool:
-        """Start a step that is not in progress yet; whether that was needed."""
+        """Start a step that is not in progress yet; return whether that was needed."""
         if execution.steps[step.uid].status == "in_progress":
             return False
         self._tracking.start(plan.id, step.uid, caller=StepCaller(actor=session))
         return True
 
     def _complete(self, plan: Plan, made: ExecutionResult, session: str) -> ExecutionResult:
-        """Complete the step, if nothing is left of it and nothing is in doubt."""
+        """Complete the step, if all its files were touched and all checks passed."""
         if made.remaining or not (made.verified.passed and made.verified.is_whole):
             return made
         evidence = tuple(
@@ -391,7 +396,7 @@ class PlanExecutor:
 
 
 def _check_declared(step: PlanStep, receipt: EditResult, *, strict: bool) -> tuple[str, ...]:
-    """What is to be said of files that the step does not name. Raises: InvalidArgument when that is not allowed."""
+    """Return warnings about files that the step does not declare. Raises: InvalidArgument with `strict`."""
     strange = [str(each.path) for each in receipt.files if each.path not in step.files]
     if strange and strict:
         raise InvalidArgument(
@@ -422,7 +427,7 @@ def _applied_change(path: str, before: str, after: str, old: bytes | None, new: 
 
 
 def masked_diff(path: str, old: bytes, new: bytes) -> str:
-    """A unified diff of two versions of a file, the secrets of both masked as a whole: a part of one tells nothing."""
+    """Return a unified diff of two versions of a file, each masked as a whole: a part of a secret might go unnoticed."""
     try:
         before, after = content_of(old), content_of(new)
     except CallError:
@@ -432,6 +437,6 @@ def masked_diff(path: str, old: bytes, new: bytes) -> str:
 
 
 def ready_numbers(plan: Plan, execution: Execution) -> tuple[int, ...]:
-    """The numbers of the steps that can be begun."""
+    """Return the numbers of the ready steps."""
     number = step_numbers(plan)
     return tuple(sorted(number[uid] for uid in execution.ready))

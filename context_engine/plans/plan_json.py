@@ -1,8 +1,13 @@
-"""PURE. Plans as they are sent, read: an object or JSON, out of our own files or out of somebody's hand.
+"""PURE. Plans as JSON: parse what callers send, serialize what tools reply, and seal what version files contain.
 
-What is sent may say less, or more loosely, than a plan does: steps without uids, numbers for what a step waits for, one text
-where a list belongs. What cannot be meant is refused with the path of the field. Whether a plan can be carried out is not asked
-here: a step that waits for one that is not there keeps saying so, for `validation` to tell.
+    serialize_plan(plan)                                the JSON of replies: with numbers, `blocks` and the graph
+    parse_plan(serialize_plan(plan)).plan == plan
+
+Input may be loose: steps without uids, step numbers as dependencies, one text instead of a list. Input that has no clear meaning
+is refused with the path of the field. Dangling dependencies are kept here, and reported by `plan_validation`.
+
+A version file has a seal, a hash of all its other values: it shows any later change, whatever the layout and the line
+ends.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ StructType = TypeVar("StructType", bound=msgspec.Struct)
 BYTES_MAX = 2_000_000
 """Of a plan as JSON: what the tools' contract allows."""
 STEPS_MAX = 2_000
-"""Twice what the largest plan was asked to have; beyond it nobody reads the diagrams, and relations grow by the square."""
+"""Twice the size of the largest required plan; with more, diagrams are unreadable, and relations grow quadratically."""
 SHOWN_UNKNOWN_MAX = 10
 
 _UID = re.compile(r"s([1-9][0-9]{0,8})")
@@ -46,15 +51,15 @@ _LISTS = frozenset(
     "mvp_features nice_to_have_features patterns_used candidates open_feedback depends_on blocks can_parallel_with "
     "steps_included".split()
 )
-"""Fields that hold texts; one text alone is a list of one."""
+"""Lists of texts; a single text counts as a list of one."""
 _REFERENCES = frozenset("depends_on blocks can_parallel_with steps_included".split())
 _WORDS = frozenset("priority likelihood provenance".split())
 _LINES = frozenset("title goal name uid".split())
 """Fields of one line: white space in them is one blank."""
 _ALONE = {"risks": "issue", "milestones": "name", "steps": "title", "questions": "text"}
-"""Lists of objects -> the field that a text in place of an object stands for."""
+"""Lists of objects -> the field for a text in place of an object."""
 _DERIVED = frozenset("step_number blocks can_parallel_with dependency_graph questions_for_clarification".split())
-"""What `wire` adds to what is said."""
+"""Fields that `serialize_plan` derives."""
 _NESTED: Mapping[str, type[msgspec.Struct]] = {
     "scope": model.PlanScope,
     "architecture": model.PlanArchitecture,
@@ -70,7 +75,7 @@ _NESTED: Mapping[str, type[msgspec.Struct]] = {
 
 
 class PlanFinding(NamedTuple):
-    """Something to tell about a plan. `steps` are numbers, `path` is the file or field it is about."""
+    """A finding about a plan. `steps` are numbers, `path` is the file or field it is about."""
 
     code: str
     message: str
@@ -105,9 +110,9 @@ def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
 def parse_part(
     kind: type[StructType], sent: Mapping[str, Any], base: StructType | None = None, *, where: str = ""
 ) -> StructType:
-    """A part of a plan - a step, a risk - out of some of its fields; what is not said is as in `base`.
+    """Parse a part of a plan, such as a step or a risk, from some of its fields; the others are as in `base`.
 
-    Raises: InvalidArgument, for a field that there is not too.
+    Raises: InvalidArgument, also for an unknown field.
     """
     known = kind.__struct_fields__
     for key in sent:
@@ -126,15 +131,15 @@ def parse_part(
 
 
 def normalize_plan(plan: Plan, before: Plan | None = None) -> Plan:
-    """The plan in the form that all plans have: each step with a uid of its own, what it waits for in order.
+    """Normalize a plan: each step has a unique uid and sorted dependencies.
 
-    Raises: InvalidPlan when two steps have one uid.
+    Raises: InvalidPlan when two steps have the same uid.
     """
     return _resolve_references(_assign_uids(plan, before), range(1, len(plan.steps) + 1))
 
 
 def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
-    """The plan with a uid for each step that has none. Raises: InvalidPlan."""
+    """Assign a uid to each step without one. Raises: InvalidPlan."""
     old = before.steps if before else ()
     taken = [step.uid for step in plan.steps if step.uid]
     _check_unique(taken, "uid", [step.uid for step in plan.steps])
@@ -152,7 +157,7 @@ def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
 
 
 def sort_uids(uids: Iterable[str]) -> tuple[str, ...]:
-    """Uids without repetition, in an order that no move of a step changes.
+    """Return unique uids in an order that does not depend on the positions of steps.
 
     >>> sort_uids(["s10", "s2", "api", "s2"])
     ('s2', 'api', 's10')
@@ -161,7 +166,7 @@ def sort_uids(uids: Iterable[str]) -> tuple[str, ...]:
 
 
 def draft_schema() -> dict[str, Any]:
-    """The JSON schema of a plan that somebody else is asked to write: what is said, and nothing that follows from it."""
+    """Return the JSON schema for drafts by an agent or a model, without derived fields."""
     level = {"type": "string", "enum": list(model.LEVELS)}
     step = _object_schema(
         uid=_described_schema("string", "As it was; empty for a new step."),
@@ -200,7 +205,7 @@ def _described_schema(kind: str, says: str) -> dict[str, Any]:
 
 
 def _object_schema(**fields: Any) -> dict[str, Any]:
-    """An object of just these fields, all of them: what an endpoint can hold a model to."""
+    """Return the schema of an object with exactly these fields, which an endpoint can enforce."""
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
@@ -208,7 +213,7 @@ def _object_schema(**fields: Any) -> dict[str, Any]:
 
 
 def _decode_object(value: object) -> Mapping[str, Any]:
-    """The object that was sent. Raises: InvalidArgument, TooLarge."""
+    """Decode the object that was sent. Raises: InvalidArgument, TooLarge."""
     try:
         if isinstance(value, str | bytes):
             _check_size(len(value) if isinstance(value, bytes) else len(value.encode()))
@@ -234,7 +239,7 @@ def _check_size(count: int) -> None:
 
 
 def _relax_object(sent: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The object with everything in its place that can only be meant one way; what is null was not said."""
+    """Return the object with loose values converted; null values are dropped."""
     found: dict[str, Any] = {"id": ""} if where == "questions" else {}
     for key, value in sent.items():
         if value is not None and isinstance(key, str):
@@ -264,7 +269,7 @@ def _relax_value(key: str, value: Any, where: str) -> Any:
 
 
 def _relax_texts(key: str, value: Any) -> Any:
-    """A list of texts out of one text, of references out of numbers; blanks dropped."""
+    """Return a list of texts from one text or from numbers; blank items are dropped."""
     rows = [value] if isinstance(value, str | int | float) and not isinstance(value, bool) else value
     if not isinstance(rows, Sequence):
         return rows
@@ -282,7 +287,7 @@ def _is_row(value: object) -> bool:
 
 
 def _convert_plan(loose: Mapping[str, Any]) -> Plan:
-    """The plan. Raises: InvalidArgument, TooLarge."""
+    """Convert the object to a plan. Raises: InvalidArgument, TooLarge."""
     rows = loose.get("steps")
     if isinstance(rows, Sequence) and len(rows) > STEPS_MAX:
         raise TooLarge(
@@ -315,7 +320,7 @@ _TYPE_WORDS = {
 
 
 def _translate_message(text: str) -> str:
-    """The sentence of the reader, in the words of ours.
+    """Translate a message of msgspec into plain words.
 
     >>> _translate_message("Expected `str`, got `int`")
     'expected a text, got a whole number'
@@ -344,7 +349,7 @@ def _type_word(value: object) -> str:
 
 
 def _read_numbers(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, ...], list[PlanFinding]]:
-    """The number by which other steps speak of each step: the one it says, else its place. Raises: InvalidPlan."""
+    """Return the number that other steps use for each step: its own, else its position. Raises: InvalidPlan."""
     said = [row.get("step_number", place) for place, row in enumerate(rows, 1)]
     for place, number in enumerate(said):
         if not _is_number(number) or number != int(number):
@@ -360,7 +365,7 @@ def _read_numbers(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, ...], l
 
 
 def _check_unique(names: Sequence[object], what: str, rows: Sequence[object]) -> None:
-    """Raises: InvalidPlan for the first name that is there twice."""
+    """Check that no name occurs twice. Raises: InvalidPlan for the first that does."""
     seen = set()
     for name in names:
         if name in seen:
@@ -374,7 +379,7 @@ def _check_unique(names: Sequence[object], what: str, rows: Sequence[object]) ->
 
 
 def _resolve_references(plan: Plan, said: Sequence[int]) -> Plan:
-    """The plan whose references are uids; a number that no step has stays as it is."""
+    """Resolve references to uids; the number of a missing step stays as it is."""
     uids = {str(number): step.uid for number, step in zip(said, plan.steps, strict=True)}
     steps = tuple(
         msgspec.structs.replace(step, depends_on=sort_uids(uids.get(ref, ref) for ref in step.depends_on))
@@ -385,13 +390,13 @@ def _resolve_references(plan: Plan, said: Sequence[int]) -> Plan:
 
 
 def _resolve_milestone(milestone: Milestone, uids: Mapping[str, str], known: Collection[str]) -> Milestone:
-    """The milestone with the steps that there are."""
+    """Return the milestone without missing steps."""
     included = (uids.get(ref, ref) for ref in milestone.steps_included)
     return msgspec.structs.replace(milestone, steps_included=sort_uids(uid for uid in included if uid in known))
 
 
 def _with_effort(plan: Plan) -> Plan:
-    """The plan whose efforts in words are estimates too, and whose estimates are not said in words again."""
+    """Parse efforts in words as estimates, and drop words that only repeat the estimate."""
     return msgspec.structs.replace(plan, steps=tuple(_step_with_effort(step) for step in plan.steps))
 
 
@@ -402,7 +407,7 @@ def _step_with_effort(step: PlanStep) -> PlanStep:
 
 
 def _with_questions(plan: Plan, texts: object) -> Plan:
-    """The plan with the questions that are only said as texts, and an id for each."""
+    """Add the questions that are only texts, and give each question an id."""
     listed = [text.strip() for text in texts if isinstance(text, str)] if isinstance(texts, Sequence) else []
     asked = {each.text for each in plan.questions}
     questions = [
@@ -431,7 +436,7 @@ def _title_key(step: PlanStep) -> str:
 
 
 def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> list[PlanFinding]:
-    """A remark on each field that no plan has, the first few."""
+    """Report unknown fields, the first few."""
     known = {*kind.__struct_fields__, *_DERIVED}
     found = [
         PlanFinding(
@@ -452,7 +457,7 @@ def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: 
 
 
 def _overruled_blocks(plan: Plan, rows: Sequence[Mapping[str, Any]], said: Sequence[int]) -> list[PlanFinding]:
-    """A remark on each `blocks` that `depends_on` does not know of: what a step blocks follows from what waits for it."""
+    """Report each `blocks` that contradicts `depends_on`: it is derived from the dependencies."""
     uids = {str(number): step.uid for number, step in zip(said, plan.steps, strict=True)}
     waits = {step.uid: set(step.depends_on) for step in plan.steps}
     found = []
@@ -477,18 +482,18 @@ def _join_names(names: Iterable[object]) -> str:
 
 
 VOLATILE_FIELDS = ("id", "version", "created_at", "uids_minted")
-"""What may differ between two plans that say the same."""
+"""Fields that may differ between two plans with the same content."""
 _WORK_FIELDS = (
     *("uid", "title", "description", "files_to_modify", "files_to_create", "files_to_delete"),
     *("acceptance_criteria", "checks"),
 )
-"""What of a step somebody carries out."""
+"""Fields of a step that describe its work."""
 _OMITTED_IF_EMPTY = ("task", "base_commit", "created_at")
-"""Texts that are left out when they are empty: they are ours, and nobody who reads a plan waits for them."""
+"""Internal fields that are left out of replies when they are empty."""
 
 
 def serialize_plan(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON can carry it, with the field names of `EnhancedPlanOutput`."""
+    """Return the plan as JSON values, with the field names of `EnhancedPlanOutput`."""
     said = msgspec.to_builtins(plan)
     drawn, number = build_graph(plan), step_numbers(plan)
     said["steps"] = [
@@ -504,19 +509,19 @@ def serialize_plan(plan: Plan) -> dict[str, Any]:
 
 
 def carry_forward(target: Plan, current: Plan) -> Plan:
-    """An earlier version as the next one of the same plan: no uid that was given since is given again."""
+    """Carry an earlier version forward as the next one of the same plan: uids given since then are not reused."""
     minted = max(target.uids_minted, current.uids_minted)
     return msgspec.structs.replace(target, id=current.id, created_at=current.created_at, uids_minted=minted)
 
 
 def hash_content(plan: Plan) -> str:
-    """What names the content of a plan, whatever its id and version are."""
+    """Hash the content of a plan, independent of its id and version."""
     said = msgspec.to_builtins(plan)
     return _digest({key: value for key, value in said.items() if key not in VOLATILE_FIELDS})
 
 
 def hash_step(step: PlanStep) -> str:
-    """What names the work of a step: with the same work, what was done still holds, whatever it waits for now."""
+    """Hash the work of a step: while it stays the same, progress stays valid, whatever the dependencies."""
     said = msgspec.to_builtins(step)
     return _digest({key: said[key] for key in _WORK_FIELDS})
 
@@ -526,7 +531,7 @@ def _digest(said: dict[str, Any]) -> str:
 
 
 def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, number: dict[str, int]) -> dict[str, Any]:
-    """A step with its number and what follows from what waits for what."""
+    """Return a step with its number and derived fields."""
     row["depends_on"] = [number.get(uid, _dangling_reference(uid)) for uid in step.depends_on]
     row["depends_on"].sort(key=str if any(isinstance(each, str) for each in row["depends_on"]) else None)
     row["blocks"] = sorted(number[uid] for uid in drawn.needed_by[step.uid])
@@ -539,7 +544,7 @@ def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, numbe
 
 
 def _dangling_reference(uid: str) -> int | str:
-    """A step that is not there, as it was written."""
+    """Return a reference to a missing step as it was written."""
     return int(uid) if uid.isdecimal() else uid
 
 
@@ -554,9 +559,9 @@ SEAL_CHARS = 32
 
 
 class PlanVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of one version. `name` and `tags` are the plan's at that time; `content_hash` names what it says.
+    """The metadata of a version. `name` and `tags` are the plan's at that time; `content_hash` identifies its content.
 
-    `events` are what it appends to the log; the last of them, and no other, names the version.
+    `events` are appended to the log; only the last of them names the version.
     """
 
     plan_id: str
@@ -577,19 +582,19 @@ class PlanVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_version(version: PlanVersion, plan: Plan) -> bytes:
-    """A version and its plan as they are written: what is said and not what follows from it, a field a line, for git."""
+    """Encode a version and its plan without derived fields, one field per line for git."""
     told = {**msgspec.to_builtins(version), "plan": msgspec.to_builtins(plan)}
     return msgspec.json.format(msgspec.json.encode({**told, "seal": _seal(told)}), indent=1) + b"\n"
 
 
 def decode_version(data: bytes) -> tuple[PlanVersion, Plan]:
-    """What was written. Raises: ValueError, in words that go behind `it is damaged:`."""
+    """Decode a version. Raises: ValueError, whose text continues `it is damaged:`."""
     told = _decode_sealed(data)
     return msgspec.convert(told, PlanVersion), msgspec.convert(told["plan"], Plan)  # a ValidationError is a ValueError
 
 
 def decode_metadata(data: bytes) -> PlanVersion:
-    """The same without the plan. Raises: ValueError."""
+    """Decode a version without its plan. Raises: ValueError."""
     return msgspec.convert(_decode_sealed(data), PlanVersion)
 
 

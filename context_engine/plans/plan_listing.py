@@ -1,4 +1,4 @@
-"""PURE. Which plans a list shows, and in what order."""
+"""PURE. Lists of plans: filters, order, pages and slugs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ DAMAGED = "damaged"
 STATUSES: tuple[str, ...] = (*get_args(PlanStatus), DAMAGED)
 
 PROGRESS_MODES = ("keep", "reset", "reconcile")
-"""What becomes of progress when an old version comes back: all that still has a step, nothing, or what has the same content."""
+"""Effect of a rollback on progress: keep it for all steps that exist, reset it, or keep it where the work is the same.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanQuery:
-    """Which plans are asked for; empty parts ask for nothing. `tags` and words of `query`: all of them."""
+    """A filter for plans; empty fields do not filter. All `tags` and all words of `query` must match."""
 
     status: str = ""
     tags: tuple[str, ...] = ()
@@ -42,9 +43,9 @@ STAMP_CHARS = 8
 
 
 class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One plan of a list. `progress` is a percentage; `problem` says what is wrong with its files.
+    """A row in a list of plans. `progress` is a percentage; `problem` describes damage to its files.
 
-    `requests` are the ids of all requests for approval ever made about it.
+    `requests` are the ids of all approval requests ever made about it.
     """
 
     id: str
@@ -72,13 +73,13 @@ class PlanListPage:
     by_status: Mapping[str, int]
 
     def cursor_after(self, count: int) -> str:
-        """Where to go on when so many rows of this page were shown; empty at the end."""
+        """Return the cursor after this many rows of the page; empty at the end."""
         stop = self.first + count
         return cursor(stop, self.stamped) if stop < self.total else ""
 
 
 def list_page(wanted: PlanQuery, rows: Sequence[PlanRow]) -> PlanListPage:
-    """The page that was asked for. Raises: InvalidArgument for unknown words, or a cursor of another list."""
+    """Return a page of plans. Raises: InvalidArgument for unknown words, or a cursor of another list."""
     _check_query(wanted)
     passing = [row for row in rows if _matches(wanted, row)]
     passing.sort(key=lambda row: row.id)
@@ -111,18 +112,18 @@ def _sort_key(sort_by: str, row: PlanRow) -> str | float:
 
 
 def _page_stamp(wanted: PlanQuery, rows: Iterable[PlanRow]) -> str:
-    """What a cursor remembers: the question, and the plans that answer it in their order."""
+    """Return the stamp that a cursor contains: of the query, and of the matching plans in their order."""
     asked = (wanted.status, wanted.tags, wanted.query, wanted.sort_by, wanted.sort_order)
     told = [repr(asked), *(f"{row.id}@{row.updated_at}" for row in rows)]
     return hashlib.sha256("\n".join(told).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
 
 
 CHARS_MAX = 28
-"""Four or five words: more is no short name."""
+"""Four or five words: a longer slug is not short."""
 
 
 def make_slugs(named: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The handle of each plan, by id, out of ids and names.
+    """Return the slug of each plan by id, from ids and names.
 
     >>> make_slugs([("plan_1-aaaaaaaa", "Money in cents"), ("plan_1-bbbbbbbb", "???")])
     {'plan_1-aaaaaaaa': 'money-in-cents', 'plan_1-bbbbbbbb': 'bbbbbbbb'}
@@ -133,15 +134,15 @@ def make_slugs(named: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _slug_words(name: str) -> str:
-    """The first words of a name, joined by dashes."""
+    """Return the first words of a name, joined by dashes."""
     whole = make_slug(name, "")
     return whole if len(whole) <= CHARS_MAX else whole[: CHARS_MAX + 1].rpartition("-")[0] or whole[:CHARS_MAX]
 
 
 def resolve_slug(typed: str, by_id: Mapping[str, str], *, is_begun: bool = False) -> str:
-    """The id that a handle or the end of an id stands for; what fits none or several stays as it was typed.
+    """Return the id that a slug or the end of an id refers to; ambiguous and unknown text is returned as it is.
 
-    `is_begun`: the beginning of a handle will do, which is for people.
+    With `is_begun` the beginning of a slug is enough, for people at a terminal.
 
     >>> known = {"plan_1-aaaaaaaa": "money-in-cents"}
     >>> resolve_slug("money-in-cents", known), resolve_slug("money", known), resolve_slug("money", known, is_begun=True)

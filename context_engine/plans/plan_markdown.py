@@ -21,7 +21,7 @@ _STATES = {"in_progress": "in progress"}
 
 
 def render_plan(plan: Plan, execution: Execution | None = None) -> str:
-    """A whole plan; with its execution, what is done of it."""
+    """Render a whole plan; with its execution, the progress as well."""
     place = step_numbers(plan)
     parts = [
         f"# {single_line(plan.goal)}",
@@ -42,7 +42,7 @@ def render_plan(plan: Plan, execution: Execution | None = None) -> str:
 
 
 def render_progress(plan: Plan, execution: Execution) -> str:
-    """How far a plan is: a bar, a row for each step, what comes next."""
+    """Render the progress of a plan: a bar, a row for each step, the next step."""
     number = step_numbers(plan)
     done = sum(state.status in DONE for state in execution.steps.values())
     filled = round(BAR_CHARS * execution.percentage / 100)
@@ -74,7 +74,7 @@ def _render_damage(execution: Execution | None) -> str:
 
 
 def render_history(versions: Iterable[PlanVersion]) -> str:
-    """The versions of a plan, one a row."""
+    """Render the versions of a plan, one per row."""
     rows = [
         [
             str(each.version),
@@ -89,7 +89,10 @@ def render_history(versions: Iterable[PlanVersion]) -> str:
 
 
 def render_difference(found: PlanDifference) -> str:
-    """How two versions differ: one sentence, then a row for each field; a step that is gone has its old number in brackets."""
+    """Render the differences between two versions: a sentence, then a row for each field.
+
+    Removed steps have their old number in brackets.
+    """
     old, new = step_numbers(found.before), step_numbers(found.after)
     number = {uid: f"({place})" for uid, place in old.items()} | {uid: str(place) for uid, place in new.items()}
     rows = [
@@ -110,7 +113,7 @@ def render_difference(found: PlanDifference) -> str:
 
 
 def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    r"""A Markdown table; a cell stays on its line and in its column, whatever it holds.
+    r"""Render a Markdown table; cells are escaped and stay on one line.
 
     >>> print(render_table(("a", "b"), [("x|y", "1\n2")]))
     | a | b |
@@ -122,12 +125,12 @@ def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def single_line(text: str) -> str:
-    """A text on one line."""
+    """Return a text on one line."""
     return " ".join(text.split())
 
 
 def shorten_value(value: Any) -> str:
-    """A value as a cell shows it."""
+    """Return a value as a table cell."""
     told = value if isinstance(value, str) else "" if value is None else _describe_value(value)
     text = single_line(told)
     return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + "…"
@@ -137,7 +140,7 @@ def shorten_value(value: Any) -> str:
 
 
 def _render_head(plan: Plan, execution: Execution | None) -> str:
-    """One line: which plan, how far, how long."""
+    """Render one line: id, version, progress and duration."""
     number = step_numbers(plan)
     timed = compute_timing(build_graph(plan), {step.uid: step.hours for step in plan.steps})
     path = " → ".join(str(number[uid]) for uid in timed.critical_path[:12])
@@ -171,7 +174,7 @@ def _architecture_rows(plan: Plan) -> list[str]:
 
 
 def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution | None) -> str:
-    """A step with all that somebody needs who carries it out."""
+    """Render a step with everything needed to carry it out."""
     state = execution.steps[step.uid] if execution else None
     mark = f" - {_state_word(state)}" if state and state.status not in ("pending", "ready") else ""
     waits = ", ".join(str(place.get(uid, uid)) for uid in sorted(step.depends_on, key=lambda uid: place.get(uid, 0)))
@@ -243,7 +246,7 @@ def _question(text: str, answer: str) -> str:
 
 
 def _render_list(head: str, rows: Sequence[str]) -> str:
-    """A heading and its list; nothing when the list is empty."""
+    """Render a heading and its list; empty when the list is empty."""
     return "\n\n".join(part for part in (head, "\n".join(f"- {row}" for row in rows)) if part) if rows else ""
 
 
@@ -251,7 +254,7 @@ def _render_list(head: str, rows: Sequence[str]) -> str:
 
 
 def _state_cells(state: StepState, number: Mapping[str, int]) -> tuple[str, str]:
-    """The state of a step, and what explains it."""
+    """Return the state of a step, and its explanation."""
     if state.blocked_by:
         return "blocked", f"by {', '.join(str(number[uid]) for uid in state.blocked_by)}"
     if state.unmet:
@@ -278,7 +281,7 @@ def _version_summary(version: PlanVersion) -> str:
 
 
 def _field_name(path: str, number: Mapping[str, str]) -> str:
-    """A pointer as a reader says it: the step by its number.
+    """Return a JSON pointer in words: steps by their number.
 
     >>> _field_name("/steps/s9/title", {"s9": "3"}), _field_name("/scope/excluded", {})
     ('step 3: title', 'scope: excluded')
@@ -290,14 +293,14 @@ def _field_name(path: str, number: Mapping[str, str]) -> str:
 
 
 def _changed_value(change: FieldChange, value: Any, number: Mapping[str, str]) -> str:
-    """One end of a change; uids as numbers, where there are any."""
+    """Return one side of a change; uids as numbers, where there are any."""
     if change.path.endswith(("/depends_on", f"/{STEP_ORDER}")) and isinstance(value, list | tuple):
         return shorten_value([number.get(uid, uid) for uid in value])
     return shorten_value(value)
 
 
 def _describe_value(value: Any) -> str:
-    """A list or object in few words."""
+    """Describe a list or an object in a few words."""
     if isinstance(value, list | tuple):
         return ", ".join(_describe_value(each) for each in value)
     if isinstance(value, dict):
@@ -311,7 +314,7 @@ def _describe_value(value: Any) -> str:
 
 
 def _graph_line(found: PlanDifference, number: Mapping[str, str]) -> str:
-    """The critical path then and now, if that or its length changed."""
+    """Render the critical path before and after, if it or its length changed."""
     paths = found.graph.critical_path_before, found.graph.critical_path_after
     before, after = (" → ".join(number[uid] for uid in path) for path in paths)
     if paths[0] == paths[1] and not found.graph.duration_delta_h:

@@ -1,9 +1,9 @@
-"""Plans changed step by step: operations, answers, feedback in words, or somebody's whole draft; each makes the next version.
+"""Refine plans by operations, answers, feedback in words, or a whole draft; each refinement is a new version.
 
-    made = refining.refined(Asked(plan_id="plan_...", operations=({"op": "remove_step", "step": 4},)))
+    refinement = refiner.refine(RefinementRequest(plan_id="plan_...", operations=({"op": "remove_step", "step": 4},)))
 
-All of it is done on a copy and looked at before anything is kept: what would make a circle leaves the disk as it is. What nobody
-here understands stays with the plan as open feedback, for whoever makes the next draft.
+Everything is done on a copy and validated before anything is saved. Feedback that is not an operation stays with the plan as open
+feedback, for the next draft.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ REFINEMENT_TASK = (
     "earlier step; depends_on holds step numbers."
 )
 FEEDBACK_KEPT_MAX = 50
-"""Open at a time: who has said so much and was not heard, needs a new draft."""
+"""With more open feedback, a new draft is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefinementRequest:
-    """What is to become of a plan. It is on the desk (`plan_id`) or handed in (`plan`)."""
+    """A requested change of a plan that is saved (`plan_id`) or passed along (`plan`)."""
 
     plan_id: str = ""
     plan: object = None
@@ -67,7 +67,7 @@ class RefinementRequest:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What became of it. Not kept: `saved` is None. `answered` are the places that answers speak of, by question."""
+    """The result. `saved` is None if it was not saved; `answered` has the places that answers mention, by question."""
 
     before: Plan
     plan: Plan
@@ -91,9 +91,9 @@ class PlanRefiner:
         self._code = code
 
     def refine(self, asked: RefinementRequest) -> Refinement:
-        """The next version of a plan, kept unless it is rejected.
+        """Refine a plan and save the next version, unless it is rejected.
 
-        Raises: PlanNotFound, Conflict (a stale version), InvalidArgument, PreconditionFailed (a step that is done), Cycle,
+        Raises: PlanNotFound, Conflict (a stale version), InvalidArgument, PreconditionFailed (a done step), Cycle,
         DanglingDependency, and as `PlanRepository.save`.
         """
         loaded, before, remarks, expected = self._load_before(asked)
@@ -120,7 +120,7 @@ class PlanRefiner:
     def _load_before(
         self, asked: RefinementRequest
     ) -> tuple[LoadedPlan | None, Plan, tuple[PlanFinding, ...], int | None]:
-        """The plan that is to be changed, how it lies on the desk if it does, and the version that the change rests on."""
+        """Return the saved plan (if any), the plan to change, its findings, and the base version."""
         if asked.plan is None:
             if not asked.plan_id:
                 raise InvalidArgument("which plan?", suggestion="Pass plan_id; list_plans shows ids and names.")
@@ -137,7 +137,7 @@ class PlanRefiner:
             return None
 
     def _refine_by_draft(self, asked: RefinementRequest, loaded: LoadedPlan | None, before: Plan) -> Refinement:
-        """A whole draft in place of the plan. Raises: PreconditionFailed when it changes what is done."""
+        """Replace the plan by a whole draft. Raises: PreconditionFailed when it changes done steps."""
         if asked.operations or asked.clarifications or asked.feedback:
             raise InvalidArgument(
                 "a draft stands alone", suggestion="Send the draft first, then operations or feedback on what it makes."
@@ -165,7 +165,7 @@ class PlanRefiner:
         return validate_plan(plan, self._ground, strict=strict, remarks=remarks, closed=_uids_in_status(loaded, *DONE))
 
     def _resolve_answers(self, before: Plan, plan: Plan) -> tuple[Plan, dict[str, tuple[Place, ...]]]:
-        """The plan with the places that its new answers speak of, looked up."""
+        """Look up the places that new answers mention, and add them to the evidence."""
         known = {each.id for each in before.questions if each.answer}
         found: dict[str, tuple[Place, ...]] = {}
         for each in plan.questions:
@@ -180,7 +180,7 @@ class PlanRefiner:
     def _save(
         self, made: Refinement, asked: RefinementRequest, loaded: LoadedPlan | None, reopened: Sequence[str]
     ) -> Refinement:
-        """The refinement, saved: as the version after the one that it rests on, and after no other."""
+        """Save the refinement as the version after the one it is based on."""
         if not asked.auto_save:
             return made
         saved = self._desk.save(
@@ -197,7 +197,7 @@ class PlanRefiner:
         return replace(made, plan=saved.plan, saved=saved, found=found, warnings=(*made.warnings, *saved.warnings))
 
     def _repeat_reply(self, loaded: LoadedPlan) -> Refinement:
-        """What a draft that was taken before has made."""
+        """Return the result of a draft that was accepted before."""
         checked = self._validate(loaded.plan, loaded, False, ())
         saved = SavedPlan(loaded.plan, loaded.version, "", True, ("this draft was taken before",), checked)
         found = compare_plans(loaded.plan, loaded.plan)
@@ -215,7 +215,7 @@ def _check_something(asked: RefinementRequest) -> None:
 
 
 def _check_current(loaded: LoadedPlan | None, expected: int | None) -> None:
-    """Raises: Conflict when a change rests on a version that is not the newest."""
+    """Check that a change is based on the newest version. Raises: Conflict."""
     if loaded is None or expected is None:
         return
     newest = loaded.version.version
@@ -228,13 +228,13 @@ def _check_current(loaded: LoadedPlan | None, expected: int | None) -> None:
 
 
 def _uids_in_status(loaded: LoadedPlan | None, *statuses: str) -> frozenset[str]:
-    """The steps that are in one of these statuses, by uid."""
+    """Return the uids of steps in one of these statuses."""
     states = loaded.execution.steps if loaded and loaded.execution else {}
     return frozenset(uid for uid, state in states.items() if state.status in statuses)
 
 
 def _with_feedback(plan: Plan, left: Sequence[str], focus: Sequence[str]) -> Plan:
-    """The plan with what was said and is no operation, and the steps that it is about."""
+    """Return the plan with feedback that is not an operation, and the steps it is about."""
     number = step_numbers(plan)
     about = ", ".join(str(number[uid]) for uid in focus if uid in number)
     told = [f"steps {about}: {single_line(text)}" if about else single_line(text) for text in left]
@@ -252,7 +252,7 @@ def _status(plan: Plan) -> str:
 
 
 def _new_errors(checked: PlanValidation, old: PlanValidation) -> list[PlanFinding]:
-    """The errors that this change brings: what was wrong before does not keep anybody from changing the rest."""
+    """Return the errors that this change introduces; older errors do not block other changes."""
 
     def named(one: PlanValidation) -> set[tuple[Any, ...]]:
         return {(each.code, each.path, *(one.plan.steps[n - 1].uid for n in each.steps)) for each in one.errors}
@@ -266,14 +266,14 @@ def _new_errors(checked: PlanValidation, old: PlanValidation) -> list[PlanFindin
 
 
 def _warnings(plan: Plan, answered: Mapping[str, Sequence[Place]]) -> tuple[str, ...]:
-    """A warning on each file that an answer names and no step touches."""
+    """Warn about each file that an answer names and no step touches."""
     paths = dict.fromkeys(place.path for places in answered.values() for place in places)
     missing = [path for path in paths if path not in plan.files]
     return tuple(f"{path}, which an answer names, is in no step: add it with set_files" for path in missing)
 
 
 def _reason(applied: Sequence[AppliedOperation]) -> str:
-    """What was done, for the history."""
+    """Return the operations as a reason for the history."""
     told = [each.said for each in applied[:4]]
     return "; ".join([*told, *([f"and {len(applied) - 4} more"] if len(applied) > 4 else [])])
 
@@ -282,7 +282,7 @@ def _reason(applied: Sequence[AppliedOperation]) -> str:
 
 
 def refinement_prompt(made: Refinement, schema: Mapping[str, Any], focus: Sequence[str] = ()) -> SecondPass:
-    """What somebody who understands the feedback is asked for; the version that it rests on leads its answer back."""
+    """Return the prompt for an agent or a model; the version connects its answer with the plan."""
     plan, number = made.plan, step_numbers(made.plan)
     wanted = {find_step(plan, which).uid for which in focus if str(which) in {*number, *map(str, number.values())}}
     shown = [step for step in plan.steps if not wanted or step.uid in wanted]

@@ -68,7 +68,7 @@ _ID = re.compile(r"plan_[a-z0-9][a-z0-9-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """What came of saving. `unchanged`: the newest version said the same already, and nothing was written."""
+    """The result of saving. `unchanged`: the newest version had the same content, and nothing was written."""
 
     plan: Plan
     version: PlanVersion
@@ -80,7 +80,7 @@ class SavedPlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPlan:
-    """A plan as it lies there. `execution` is None where its log is damaged, which a warning tells."""
+    """A saved plan. `execution` is None if its log is damaged; then a warning says so."""
 
     plan: Plan
     version: PlanVersion
@@ -93,7 +93,7 @@ class LoadedPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
-    """What came of going back: the new version, and what became of the steps that were completed, by uid."""
+    """The result of a rollback: the new version, and what happened to done steps, by uid."""
 
     plan: Plan
     version: PlanVersion
@@ -104,7 +104,7 @@ class RollbackResult:
 
 @dataclass(frozen=True, slots=True)
 class DeletedPlan:
-    """Where a plan lies now; an empty path when it is gone for good."""
+    """Where a deleted plan is now; an empty path when it was purged."""
 
     plan_id: str
     name: str
@@ -115,7 +115,7 @@ class PlanRepository:
     """The plans of one workspace. Thread-safe; other processes may work on them, too."""
 
     def __init__(self, keeper: PlanStorage, register: PlanIndex, tree: PlanWorkTree, ground: WorkspacePaths) -> None:
-        """`ground` says which files there are, and which a plan may name."""
+        """Create the repository; `ground` knows which files exist, and which a plan may name."""
         self._storage = keeper
         self._index = register
         self._tree = tree
@@ -124,7 +124,7 @@ class PlanRepository:
     # -- saving --
 
     def parse(self, sent: object) -> ParsedPlan:
-        """Read a plan that somebody sends; its steps are matched with those of the version that it replaces.
+        """Parse a plan that was sent; its steps are matched with those of the version that it replaces.
 
         Raises: InvalidArgument, InvalidPlan, TooLarge.
         """
@@ -150,10 +150,10 @@ class PlanRepository:
         reopened: Sequence[str] = (),
         allow_invalid: bool = False,
     ) -> SavedPlan:
-        """Keep a plan: a new one, or with `overwrite` the next version of the one that has its id.
+        """Save a plan: a new one, or with `overwrite` the next version of the plan with its id.
 
-        `name` empty and `tags` None: as they were. `reopened`: completed steps that are open again, by uid.
-        Raises: Conflict, InvalidPlan, Cycle, DanglingDependency, TooLarge, InvalidArgument, StorageCorrupt, StorageBusy,
+        Empty `name` and None as `tags` keep the present ones. `reopened`: uids of completed steps to reopen. Raises:
+        Conflict, InvalidPlan, Cycle, DanglingDependency, TooLarge, InvalidArgument, StorageCorrupt, StorageBusy,
         WriteFailed, DiskFull.
         """
         plan_id, warnings = self._valid_id(plan)
@@ -194,7 +194,7 @@ class PlanRepository:
         return SavedPlan(made, version, self._display_path(version), False, warnings, checked)
 
     def _valid_id(self, plan: Plan) -> tuple[str, tuple[str, ...]]:
-        """The id a plan is kept under; one that cannot be the name of a folder everywhere is replaced."""
+        """Return the id to save the plan under; an id that is not a valid folder name everywhere is replaced."""
         if _ID.fullmatch(plan.id):
             return plan.id, ()
         made = self._storage.new_id("plan")
@@ -210,7 +210,7 @@ class PlanRepository:
             )
 
     def _validate(self, plan: Plan, before: PlanState | None, *, allow_invalid: bool) -> PlanValidation:
-        """The plan without secrets, and whether it can be carried out here. Raises: Cycle, DanglingDependency, InvalidPlan."""
+        """Remove secrets from the plan and validate it. Raises: Cycle, DanglingDependency, InvalidPlan."""
         clean = normalize_plan(self._storage.clean_plan(plan), before.plan if before else None)
         done = [uid for uid, state in before.execution.steps.items() if state.status in DONE] if before else []
         checked = validate_plan(clean, self._ground, closed=done)
@@ -227,7 +227,7 @@ class PlanRepository:
         return checked
 
     def _next_plan(self, plan: Plan, plan_id: str, before: PlanState | None) -> Plan:
-        """The plan as it will be kept: with its number, and the commit that it was made on. Raises: TooLarge."""
+        """Return the plan as it will be saved: with its version, and the commit it is based on. Raises: TooLarge."""
         _check_size(plan)
         return msgspec.structs.replace(
             plan,
@@ -238,7 +238,7 @@ class PlanRepository:
         )
 
     def _unique_name(self, name: str, plan: Plan, before: PlanState | None) -> tuple[str, tuple[str, ...]]:
-        """A name that no other plan has, whatever its capitals; a number behind it where it was taken."""
+        """Return a name that no other plan has, ignoring case; if needed with a number behind it."""
         asked = " ".join(self._storage.clean(name).split())[:NAME_CHARS_MAX]
         if before and asked in ("", before.version.name):
             return before.version.name, ()
@@ -251,7 +251,7 @@ class PlanRepository:
     def _new_version(
         self, plan: Plan, before: PlanState | None, change: ChangeType, told: dict, reopened: Sequence[str] = ()
     ) -> PlanVersion:
-        """What is told of a new version, with the events that come with it: its own is the last."""
+        """Return the metadata of a new version with its events; its own event is the last."""
         told = self._storage.clean(told)
         hashed = hash_content(plan)
         changed = summarize(compare_plans(before.plan, plan)) if before else _describe_creation(len(plan.steps))
@@ -273,7 +273,7 @@ class PlanRepository:
     # -- finding --
 
     def resolve_id(self, which: str) -> str:
-        """The id of a plan, out of its id, its name or its handle. Raises: PlanNotFound, with the nearest names."""
+        """Resolve the id, name or slug of a plan to its id. Raises: PlanNotFound, with the nearest names."""
         asked = " ".join(which.split())
         if _ID.fullmatch(asked) and self._storage.version_numbers(asked):
             return asked
@@ -289,11 +289,11 @@ class PlanRepository:
         raise unknown_plan(which, [names[each] for each in near])
 
     def clean(self, text: str) -> str:
-        """A text without secrets, as it may be kept."""
+        """Return a text without secrets."""
         return self._storage.clean(text)
 
     def load(self, which: str, version: int | None = None) -> LoadedPlan:
-        """A plan, its newest version or another one. Raises: PlanNotFound, StorageCorrupt naming a damaged version."""
+        """Load the newest or another version of a plan. Raises: PlanNotFound, StorageCorrupt naming a damaged version."""
         plan_id = self.resolve_id(which)
         numbers = self._storage.version_numbers(plan_id)
         if not numbers:  # damaged beyond all versions, or deleted this moment
@@ -310,11 +310,11 @@ class PlanRepository:
         return LoadedPlan(plan, told, numbers, now.events, now.execution, now.approvals, (*damage, *of_team))
 
     def drift(self, plan: Plan) -> PlanDrift:
-        """What became of the files of a plan since it was made."""
+        """Return what happened to the files of a plan since it was created."""
         return self._tree.find_drift(plan)
 
     def history(self, which: str) -> tuple[tuple[PlanVersion, ...], tuple[str, ...]]:
-        """What is told of every version, newest first, and what is damaged. Raises: PlanNotFound."""
+        """Return the metadata of every version, newest first, and the damages. Raises: PlanNotFound."""
         plan_id = self.resolve_id(which)
         told: list[PlanVersion] = []
         damaged: list[str] = []
@@ -323,12 +323,12 @@ class PlanRepository:
                 told.append(self._storage.read_metadata(plan_id, number))
             except StorageCorrupt as error:
                 damaged.append(error.message)
-        with suppress(StorageCorrupt):  # then a version says so
+        with suppress(StorageCorrupt):  # then the version reports it
             damaged += filter(None, [self._storage.read_state(plan_id).execution.damage])
         return tuple(told), tuple(damaged)
 
     def list_page(self, wanted: PlanQuery) -> PlanListPage:
-        """A page of the plans that pass a filter. Raises: InvalidArgument."""
+        """Return a page of the plans that match a query. Raises: InvalidArgument."""
         return plan_listing.list_page(wanted, self._index.rows())
 
     # -- going back, throwing away --
@@ -400,7 +400,7 @@ class PlanRepository:
         return DeletedPlan(plan_id, row.name, trashed)
 
     def archive(self, which: str, keep: int = UNPACKED_VERSIONS, *, author: str = "agent") -> int:
-        """Put a plan among those that are over, until something happens to it again; how many old versions were packed.
+        """Archive a plan until something happens to it again; return how many old versions were packed.
 
         Packed versions are read as before. Raises: PlanNotFound, StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
@@ -412,7 +412,7 @@ class PlanRepository:
             return self._storage.records.versions(plan_id).pack(keep)
 
     def _display_path(self, version: PlanVersion) -> str:
-        """Where a version lies, as replies name it."""
+        """Return the path of a version, as replies show it."""
         return self._storage.records.shown(f"{version.plan_id}/{file_of(version.version)}")
 
 
@@ -427,7 +427,7 @@ def _check_size(plan: Plan) -> None:
 
 
 def _check_idle(before: PlanState, *, force: bool) -> None:
-    """Refuse to change a plan under somebody's hands. Raises: PreconditionFailed."""
+    """Refuse to change a plan with steps in progress. Raises: PreconditionFailed."""
     if before.execution.current and not force:
         number = step_numbers(before.plan)
         steps = sorted(number[uid] for uid in before.execution.current)
@@ -439,7 +439,7 @@ def _check_idle(before: PlanState, *, force: bool) -> None:
 
 
 def _find_reworded(before: PlanState, plan: Plan, named_open: Iterable[str]) -> tuple[str, ...]:
-    """Steps that are done in the version before and have something else to do in this one; and those that are named."""
+    """Return the uids of done steps whose work changed in this version, and of those that are named."""
     old = {step.uid: hash_step(step) for step in before.plan.steps}
     states = before.execution.steps
     wanted = set(named_open)
@@ -464,7 +464,7 @@ def _reopened_warning(plan: Plan, uids: Iterable[str]) -> tuple[str, ...]:
 def _carry_progress(
     before: PlanState, plan: Plan, how: str, *, policy: RetryLimits
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Which done steps stay done in an old version that comes back, which it does not have, which are open again."""
+    """Decide about done steps after a rollback: which stay done, which no longer exist, which are reopened."""
     there = {step.uid: step for step in plan.steps}
     states = fold_progress(plan, before.events, now=0.0, policy=policy).steps  # leases say nothing about what is done
     hashes = {event.step: event.data.get("hash") for event in before.events if event.kind in _DONE_KINDS}
@@ -490,7 +490,7 @@ def _clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def _numbered_names(name: str) -> Iterator[str]:
-    """The name, then the name with 2, 3, ... behind it.
+    """Yield the name, then the name with 2, 3, ... behind it.
 
     >>> names = _numbered_names("cents")
     >>> next(names), next(names), next(names)
@@ -501,7 +501,7 @@ def _numbered_names(name: str) -> Iterator[str]:
 
 
 def _file_stamp(at: str) -> str:
-    """A moment as a part of a file name.
+    """Format a timestamp as a part of a file name.
 
     >>> _file_stamp("2026-11-21T12:00:00.000Z")
     '20261121T120000'

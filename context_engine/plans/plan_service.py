@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # for those who have a team
 
 
 class PlanDependencies(NamedTuple):
-    """What plans stand on: the workspace, its edits, what is known of it, the time, and how the team wants to work.
+    """What plans need: the workspace, its edits, its sources, the time, and the rules of the team.
 
     `flush=False` gives up on surviving a power cut; `commons` is where a team has its plans in common.
     """
@@ -85,12 +85,12 @@ class PlanService:
         self.executor = PlanExecutor(place.edits, self.steps, verifier)
 
     def sources(self) -> PlanSources:
-        """What plans are made of, as it is at this moment."""
+        """Return the present sources of plans."""
         return PlanSources(self._workspace, self._knowledge.team(), self._knowledge.history())
 
 
 def workspace_paths(root: Root) -> WorkspacePaths:
-    """Which paths a plan of this workspace may speak of, as they are at the moment of asking."""
+    """Return the paths that plans of this workspace may name, checked at the time of the call."""
 
     def exists(path: str) -> bool:
         return not _path_error(root, path, must_exist=True)

@@ -1,8 +1,9 @@
-"""How plans are kept: each version a file that is made once, everything that happens an event behind the others.
+"""Plan storage: each version is a file that is written once, and everything that happens is an event in a log.
 
-Whoever changes a plan holds its lock, looks at it as it is (`PlanState`), decides, and puts one event or one version down. Status,
-progress and approvals are worked out from these each time, so a restart or a crash loses nothing. A version writes its event
-into its own file, too: a writer who dies between the two leaves nothing that is not known.
+A writer locks the plan, reads its state (`PlanState`), decides, and appends an event or a version. Status, progress and approvals are
+derived from these at each call, so a crash loses nothing. A version file contains its own events: a writer that dies before it
+appends them leaves nothing unknown. The index has a row per plan in `index.json`, next to the stamp of its files; it is derived, and
+rebuilt when it is missing or wrong.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class PlanStorage:
         scrub: Callable[[str], str],
         policy: RetryLimits,
     ) -> None:
-        """Nothing is created until a plan is saved. `scrub` gives a text without its secrets."""
+        """Create the storage; no file is created until a plan is saved. `scrub` removes the secrets of a text."""
         self.records = dossiers
         self.limits = policy
         self.now = now
@@ -83,33 +84,36 @@ class PlanStorage:
         self._scrub = scrub
 
     def new_id(self, prefix: str) -> str:
-        """An id that nobody has, as `plan_01890a5d-...`."""
+        """Return a new id such as `plan_01890a5d-...`."""
         return f"{prefix}_{uuid7(int(self.now() * 1000), self._chance(CHANCE_BYTES))}"
 
     def clean(self, value: Any) -> Any:
-        """The value with every text in it free of secrets: all that is kept goes through here."""
+        """Return the value with all its texts free of secrets: everything that is saved passes through here."""
         return _map_texts(value, cache(self._scrub))
 
     def clean_plan(self, plan: Plan) -> Plan:
-        """The plan without secrets."""
+        """Return the plan without secrets."""
         return msgspec.convert(self.clean(msgspec.to_builtins(plan)), Plan)
 
     # -- reading --
 
     def version_numbers(self, plan_id: str) -> tuple[int, ...]:
-        """The versions that there are; none when there is no such plan."""
+        """Return the numbers of the versions; empty if the plan does not exist."""
         return self.records.versions(plan_id).numbers()
 
     def read_version(self, plan_id: str, number: int) -> tuple[PlanVersion, Plan]:
-        """A version and its plan. Raises: PlanNotFound, StorageCorrupt naming the file."""
+        """Read a version and its plan. Raises: PlanNotFound, StorageCorrupt naming the file."""
         return self._read(plan_id, number, decode_version)
 
     def read_metadata(self, plan_id: str, number: int) -> PlanVersion:
-        """What is told of a version. Raises: PlanNotFound, StorageCorrupt naming the file."""
+        """Read the metadata of a version. Raises: PlanNotFound, StorageCorrupt naming the file."""
         return self._read(plan_id, number, decode_metadata)
 
     def read_state(self, plan_id: str) -> PlanState:
-        """A plan as it is now. Raises: PlanNotFound, StorageCorrupt naming the file, and the line of a broken log."""
+        """Read the present state of a plan.
+
+        Raises: PlanNotFound, StorageCorrupt naming the file, and the line of a broken log.
+        """
         log = self.records.log(
             plan_id
         ).read()  # before the versions: a version that comes meanwhile brings its event along
@@ -170,20 +174,20 @@ class PlanStorage:
 
     @contextmanager
     def lock(self, plan_id: str, *also: str) -> Generator[None]:
-        """Be the only one who changes a plan until the block ends. Raises: StorageBusy, WriteFailed, DiskFull."""
+        """Lock a plan against other writers until the block ends. Raises: StorageBusy, WriteFailed, DiskFull."""
         with self.records.writing(plan_id, *also):
             yield
 
     def new_event(
         self, kind: str, *, actor: str = "", step: str = "", data: Mapping[str, Any] | None = None
     ) -> PlanEvent:
-        """An event of this moment, to be appended."""
+        """Return an event of this moment, to be appended."""
         return PlanEvent(
             seq=0, at=format_timestamp(self.now()), kind=kind, actor=actor, step=step, data=dict(data or {})
         )
 
     def append_events(self, current: PlanState, *events: PlanEvent) -> PlanState:
-        """Put events behind the others; the plan as it is then. Only for who holds the lock.
+        """Append events; return the state after them. The caller must have the lock.
 
         Raises: TooLarge, StorageBusy, WriteFailed, DiskFull, StorageCorrupt.
         """
@@ -195,9 +199,9 @@ class PlanStorage:
         return after
 
     def add_version(self, version: PlanVersion, plan: Plan, before: PlanState | None) -> PlanState:
-        """Make a version of a plan, and append its event; the plan as it is then. Only for who holds the lock.
+        """Add a version of a plan and append its events; return the state after them. The caller must have the lock.
 
-        Raises: Conflict when there is one of that number, WriteFailed, DiskFull, StorageCorrupt.
+        Raises: Conflict when that version exists, WriteFailed, DiskFull, StorageCorrupt.
         """
         if not self.records.versions(version.plan_id).add(version.version, encode_version(version, plan)):
             raise Conflict(
@@ -210,20 +214,20 @@ class PlanStorage:
         return self.append_events(self._build_state(version, plan, numbers, log))
 
     def _write_mirror(self, current: PlanState) -> None:
-        """Keep the plan as people read it; one that cannot be written is no reason to fail."""
+        """Write the Markdown of the plan; a failure is ignored."""
         with suppress(HostError):
             text = render_plan(current.plan, current.execution)
             self.records.put_mirror(current.version.plan_id, MIRROR, text.encode())
 
 
 def event_version(event: PlanEvent) -> int:
-    """The version that an event tells of; 0 when it tells of none."""
+    """Return the version that an event names; 0 when it names none."""
     number = event.data.get("version")
     return number if isinstance(number, int) else 0
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """The value with each text in it changed; keys stay."""
+    """Return the value with each text in it changed; keys stay."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -234,7 +238,7 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def check_seq(current: PlanState, expected: int | None) -> None:
-    """Refuse a call that rests on a state which is no longer there. Raises: Conflict with the current number."""
+    """Refuse a call that is based on an outdated state. Raises: Conflict with the present number."""
     if expected is not None and expected != current.seq:
         raise Conflict(
             f"{current.seq - expected} events came since number {expected}"
@@ -246,7 +250,7 @@ def check_seq(current: PlanState, expected: int | None) -> None:
 
 
 def check_version(current: int, expected: int | None) -> None:
-    """Refuse a call that rests on another version than the newest. Raises: Conflict with the current number."""
+    """Refuse a call that is based on another version than the newest. Raises: Conflict with the present number."""
     if expected is not None and expected != current:
         raise Conflict(
             f"the plan is at version {current}, not {expected}",
@@ -256,7 +260,7 @@ def check_version(current: int, expected: int | None) -> None:
 
 
 def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
-    """The error for a plan that is not there."""
+    """Return the error for an unknown plan."""
     said = f"Did you mean {' or '.join(near)}? " if near else ""
     return PlanNotFound(
         f"there is no plan {which[:80]!r}",
@@ -266,7 +270,7 @@ def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
 
 
 def unknown_version(plan_id: str, number: int, there: Iterable[int]) -> PlanNotFound:
-    """The error for a version that is not there."""
+    """Return the error for an unknown version."""
     listed = tuple(there)
     if not listed:
         return unknown_plan(plan_id)
@@ -278,12 +282,12 @@ def unknown_version(plan_id: str, number: int, there: Iterable[int]) -> PlanNotF
 
 
 def _event_body(event: PlanEvent) -> dict[str, Any]:
-    """An event as it is appended: the log counts by itself, and what is empty is not said."""
+    """Return an event as it is appended: without its number, which the log counts, and without empty fields."""
     return {key: value for key, value in msgspec.to_builtins(event).items() if key != "seq" and value not in ("", {})}
 
 
 INDEX_FORMAT = 1
-"""1: rows beside the stamps of what they were made from."""
+"""1: rows next to the stamps of what they were made from."""
 ARCHIVED = "plan_archived"
 NAME_CHARS_MAX = 120
 """A headline."""
@@ -293,11 +297,14 @@ class PlanIndex:
     """The rows of all plans of one workspace. Thread-safe; other processes may work on the plans, too."""
 
     def __init__(self, keeper: PlanStorage) -> None:
-        """Nothing is read yet."""
+        """Create the index; nothing is read yet."""
         self._keeper = keeper
 
     def rows(self) -> list[PlanRow]:
-        """Every plan, by id. Rows whose plans did not change since are taken from the index, which is mended where it is wrong."""
+        """Return every plan, by id.
+
+        Rows of unchanged plans come from the index file, which is repaired where it is wrong.
+        """
         index = self._read_index()
         rows: list[tuple[Stamp, PlanRow]] = []
         names = self._keeper.records.names()
@@ -313,7 +320,7 @@ class PlanIndex:
         return [row for _, row in rows]
 
     def _build_row(self, plan_id: str) -> tuple[Stamp, PlanRow | None]:
-        """The row of a plan, and the stamp of what it was made from; None for a folder without a plan."""
+        """Build the row of a plan, and the stamp of its files; None for a folder without a plan."""
         numbers = self._keeper.version_numbers(plan_id)
         if not numbers:
             return (), None
@@ -332,7 +339,7 @@ class PlanIndex:
         return stamp, msgspec.structs.replace(row, requests=requests, problem=now.execution.damage)
 
     def _damaged_row(self, plan_id: str, numbers: Sequence[int], problem: str) -> PlanRow:
-        """The row of a plan that cannot be read as it is: what its newest sound version says."""
+        """Return the row of an unreadable plan, from its newest sound version."""
         for number in reversed(numbers):
             with suppress(StorageCorrupt, PlanNotFound):
                 version, plan = self._keeper.read_version(plan_id, number)
@@ -344,7 +351,7 @@ class PlanIndex:
         )  # fmt: skip
 
     def _read_index(self) -> dict[str, tuple[Stamp, PlanRow]]:
-        """The rows that are kept, with the stamps of what they were made from; none when they are of another make."""
+        """Read the rows of the index file with their stamps; none if its format or its limits differ."""
         try:
             index = msgspec.json.decode(self._keeper.records.index() or b"{}", type=_PlanIndexFile)
         except msgspec.DecodeError:
@@ -366,7 +373,7 @@ class _PlanIndexEntry(msgspec.Struct):
 
 
 class _PlanIndexFile(msgspec.Struct):
-    """What `index.json` holds. The stamps show whether a plan changed since; the policy has a say in what `failed` means."""
+    """The content of `index.json`. The stamps show whether a plan changed; the limits decide what counts as `failed`."""
 
     format: int = 0
     policy: str = ""
@@ -389,11 +396,11 @@ def _new_row(version: PlanVersion, plan: Plan, *, status: str, progress: float, 
 
 
 def _is_archived(events: Sequence[PlanEvent]) -> bool:
-    """Whether a plan was put among those that are over, and nothing has happened to it since."""
+    """Return whether a plan was archived, and nothing has happened to it since."""
     return bool(events) and events[-1].kind == ARCHIVED
 
 
 def shorten_headline(text: str) -> str:
-    """The first line of a text, cut where it would be no headline any more."""
+    """Return the first line of a text, cut to the length of a headline."""
     line = " ".join(text.strip().split("\n", 1)[0].split())
     return line if len(line) <= NAME_CHARS_MAX else line[: NAME_CHARS_MAX - 1].rstrip() + "…"

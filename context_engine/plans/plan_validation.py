@@ -1,9 +1,9 @@
-"""PURE. Whether a plan can be carried out here: what is wrong with it, what is doubtful, and what could be put right.
+"""PURE. Validate a plan: errors, warnings, and fixes that were made.
 
-    checked = validated(plan, ground)      errors, warnings, autofixes; `checked.plan` has the autofixes in it
-    refuse(checked)                       raises for what no plan may have: a circle, a step that is not there
+    validation = validate_plan(plan, paths)      `validation.plan` contains the autofixes
+    raise_fatal_errors(validation)               a cycle, or a dependency on a missing step
 
-What there is in the workspace is handed in as `WorkspacePaths`; this module looks nothing up.
+`WorkspacePaths` says which files exist; this module looks nothing up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from context_engine.plans.model import Plan, PlanStep, step_numbers
 from context_engine.plans.plan_json import PlanFinding, normalize_plan
 
 REMARKS_MAX = 50
-"""Told of each kind: who has more to mend begins with these."""
+"""Findings reported of each kind; fixing these comes first."""
 CIRCLE_SHOWN_MAX = 12
 """In the sentence; the details have all of it."""
 SHARED_MAX = 2_000
@@ -28,7 +28,7 @@ SHARED_MAX = 2_000
 
 
 class WorkspacePaths(NamedTuple):
-    """What there is: whether a file exists, the nearest to a name (empty: none), why a path must not be named (empty: it may)."""
+    """The paths of a workspace: does a file exist, what is the nearest name, why is a path refused."""
 
     has_path: Callable[[str], bool]
     nearest: Callable[[str], str]
@@ -36,7 +36,7 @@ class WorkspacePaths(NamedTuple):
 
 
 class PlanValidation(NamedTuple):
-    """A plan with its autofixes, and what is to be told of it. It can be carried out when there are no errors."""
+    """A plan with its autofixes, and the findings about it. It can be carried out when there are no errors."""
 
     plan: Plan
     errors: tuple[PlanFinding, ...] = ()
@@ -44,7 +44,7 @@ class PlanValidation(NamedTuple):
     autofixes: tuple[PlanFinding, ...] = ()
 
     def serialize(self) -> dict[str, Any]:
-        """The `validation` of a reply."""
+        """Return the `validation` field of a reply."""
         return {
             name: [_serialize_remark(remark) for remark in remarks[:REMARKS_MAX]]
             for name, remarks in (("errors", self.errors), ("warnings", self.warnings), ("autofixes", self.autofixes))
@@ -59,9 +59,9 @@ def validate_plan(
     remarks: Iterable[PlanFinding] = (),
     closed: Collection[str] = (),
 ) -> PlanValidation:
-    """Look at everything. `remarks` are those of the reader; `closed` are uids of steps that are done: their files are history.
+    """Validate a plan. `remarks` come from parsing; `closed` are the uids of done steps, whose files are history.
 
-    Without `strict` a step that waits for one which is not there no longer does.
+    Without `strict`, dangling dependencies are removed.
     """
     ground = ground._replace(
         has_path=cache(ground.has_path), refusal=cache(ground.refusal)
@@ -92,7 +92,7 @@ def validate_plan(
 
 
 def raise_fatal_errors(checked: PlanValidation) -> None:
-    """Raises: Cycle (with `cycle`), DanglingDependency (with `dangling`): no version of a plan has those."""
+    """Raise Cycle (with `cycle`) or DanglingDependency (with `dangling`): no version of a plan may have those."""
     for remark in checked.errors:
         if remark.code == Cycle.code:
             raise Cycle(remark.message, suggestion=remark.suggestion, details={"cycle": list(remark.steps)})
@@ -153,7 +153,7 @@ def _dropped_remarks(dangling: Iterable[PlanFinding]) -> list[PlanFinding]:
 
 
 def _clean_paths(plan: Plan) -> tuple[Plan, list[PlanFinding]]:
-    """The plan with its paths as the workspace writes them, and what that changed."""
+    """Return the plan with normalized paths, and the findings about them."""
     found = [
         PlanFinding("PATH_WRITTEN_ANEW", f"{path} is written {_clean(path)}", steps=(number,), path=_clean(path))
         for number, step in enumerate(plan.steps, 1)
@@ -169,7 +169,7 @@ def _clean_paths(plan: Plan) -> tuple[Plan, list[PlanFinding]]:
 
 
 def _clean(path: str) -> str:
-    r"""A path with plain slashes and without detours that lead nowhere.
+    r"""Return a path with forward slashes and without empty or `.` parts.
 
     >>> _clean("./src\\app.py"), _clean("a//b/./c.py"), _clean("../x")
     ('src/app.py', 'a/b/c.py', '../x')
@@ -179,7 +179,7 @@ def _clean(path: str) -> str:
 
 
 class _FileHistory(NamedTuple):
-    """Who makes and who deletes each file, and which steps come before which: bits by uid."""
+    """Which steps create and delete each file, and which steps come before which: bits by uid."""
 
     makers: Mapping[str, Sequence[str]]
     removers: Mapping[str, Sequence[str]]
@@ -191,7 +191,7 @@ class _FileHistory(NamedTuple):
 
 
 def _check_files(plan: Plan, drawn: StepGraph, ground: WorkspacePaths, closed: Collection[str]) -> list[PlanFinding]:
-    """What is wrong with the files that steps name: not there, gone before, deleted beside, or not to be named at all."""
+    """Check the files that steps name: missing, deleted before, deleted in parallel, or not allowed."""
     touched = _FileHistory(
         _steps_by_file(plan, "files_to_create"),
         _steps_by_file(plan, "files_to_delete"),
@@ -216,7 +216,7 @@ def _check_files(plan: Plan, drawn: StepGraph, ground: WorkspacePaths, closed: C
 
 
 def _is_created_before(step: PlanStep, path: str, touched: _FileHistory) -> bool:
-    """Whether a file will be there when the step begins, or is made by it."""
+    """Return whether a file exists when the step begins, or is created by it."""
     makers = touched.makers.get(path, ())
     return step.uid in makers or any(touched.comes_before(uid, step.uid) for uid in makers)
 
@@ -232,7 +232,7 @@ def _missing_file(number: int, path: str, near: str, makers: Sequence[str]) -> P
 def _check_deletion(
     step: PlanStep, remover: str, path: str, touched: _FileHistory, number: Mapping[str, int]
 ) -> list[PlanFinding]:
-    """What is wrong with a step that touches a file which another one deletes: before it, or beside it."""
+    """Check a step that touches a file which another one deletes before it or in parallel."""
     one, other = number[step.uid], number[remover]
     if touched.comes_before(remover, step.uid):
         made_anew = step.uid in touched.makers.get(path, ()) or any(
@@ -249,7 +249,7 @@ def _check_deletion(
 
 
 def _find_existing(plan: Plan, ground: WorkspacePaths, closed: Collection[str]) -> list[PlanFinding]:
-    """A warning on each file that a step means to create and that exists."""
+    """Warn about each file that a step creates although it exists."""
     return [
         PlanFinding(
             "FILE_EXISTS",
@@ -266,7 +266,7 @@ def _find_existing(plan: Plan, ground: WorkspacePaths, closed: Collection[str]) 
 
 
 def _steps_by_file(plan: Plan, field: str) -> dict[str, list[str]]:
-    """File -> the steps that name it there."""
+    """Return the steps that name each file in this field."""
     found: dict[str, list[str]] = {}
     for step in plan.steps:
         for path in getattr(step, field):
@@ -275,10 +275,10 @@ def _steps_by_file(plan: Plan, field: str) -> dict[str, list[str]]:
 
 
 def _order_shared_files(plan: Plan, drawn: StepGraph) -> tuple[Plan, list[PlanFinding]]:
-    """The plan in which steps that share a file come after each other, and a remark on each pair that did not.
+    """Order steps that share a file, and report each pair that was not ordered.
 
-    Steps are gone through in the order of the plan as far as what they wait for allows; each new dependency leads back in that
-    order, as the old ones do, so that none can close a circle.
+    Steps are visited in the order of the plan as far as dependencies allow. Each new dependency points back in that
+    order, as the old ones do, so that none can close a cycle.
     """
     order = sort_in_plan_order(drawn)
     bit = {uid: 1 << at for at, uid in enumerate(order)}
@@ -320,7 +320,7 @@ def _added_dependencies(shared: Iterable[PlanFinding]) -> list[PlanFinding]:
 
 
 def _find_doubts(plan: Plan) -> list[PlanFinding]:
-    """What a plan may lack and still be carried out."""
+    """Report what a plan lacks although it can be carried out."""
     found = (
         [] if plan.steps else [PlanFinding("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step.")]
     )

@@ -1,6 +1,6 @@
-"""PURE. From the files of a task to steps: what is defined before what uses it, then the tests, then the documents.
+"""PURE. Turn the files of a task into steps: definitions before their users, then tests, then documents.
 
-A fix begins with a test that fails. What is only likely comes last, so that nobody takes it for certain.
+A fix begins with a failing test. What is only likely comes last.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from context_engine.plans.model import Estimate, Level, PlanStep
 EVIDENCE_MAX = 40
 CRITERIA_MAX = 6
 MAIN_H, TEST_H, REFERENCE_H, LOOK_H, STEP_H = 0.5, 0.5, 0.15, 0.1, 0.25
-"""Hours for a file that is changed in earnest, one that is tested, adapted or looked through, and for a step at all. Guesses,
-in quarters of an hour: what they are good for is which step is long beside the others; refine_plan sets better ones."""
+"""Hours for a file that is changed substantially, tested, adapted or looked through, and for a step at all. These are guesses in
+quarters of an hour that show which steps are long; refine_plan sets better ones.
+"""
 BEST, WORST = 0.5, 3.0
 """Of the likely time: half when nothing surprises, three times when something does."""
 FOCUS_MAX = 2
 """Tests or documents that a task about them is likely to change, when none of them is sure."""
 REFERENCE_GROUPS_MAX = 8
-"""With more folders than that the references are one step: nobody keeps twenty steps of the same kind apart."""
+"""With references in more folders, they become one step: twenty similar steps are hard to tell apart."""
 
 _TITLE_VERBS: Mapping[TaskKind, str] = {
     "add": "Add it in",
@@ -75,7 +76,7 @@ _RELATED: tuple[tuple[FileRelation, str, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """What steps are made of: the task in its own clauses, what kind it is, its files, their imports, how it is checked."""
+    """The basis of the steps: the clauses and intent of the task, its files, imports and commands."""
 
     clauses: tuple[str, ...]
     wanted: TaskIntent
@@ -86,7 +87,7 @@ class PlanTask:
     mvp_only: bool = False
 
     def command(self, *kinds: str) -> tuple[str, ...]:
-        """The first command of each of these kinds."""
+        """Return the first command of each of these kinds."""
         first = {each.kind: each.text for each in reversed(self.commands)}
         return tuple(first[kind] for kind in kinds if kind in first)
 
@@ -106,19 +107,19 @@ class StepDraft(NamedTuple):
 
 
 def build_steps(task: PlanTask) -> tuple[PlanStep, ...]:
-    """The steps, in an order in which they can be done. Uids count from s1."""
+    """Return the steps in an order in which they can be done. Uids count from s1."""
     drafts, later = _draft_steps(task)
     return tuple(_new_step(number, draft) for number, draft in enumerate(drafts[: later if task.mvp_only else None], 1))
 
 
 def deferred_titles(task: PlanTask) -> tuple[str, ...]:
-    """What a plan of the least that works leaves for later."""
+    """Return the titles that a minimal plan defers."""
     drafts, later = _draft_steps(task)
     return tuple(draft.title for draft in drafts[later:]) if task.mvp_only else ()
 
 
 def is_likely(each: AffectedFile) -> bool:
-    """Whether nothing but search and history speaks for a file, and not strongly."""
+    """Return whether only search and history suggest a file, and not strongly."""
     return each.score < MAIN_SHARE and all(one.kind in ("search", "history") for one in each.evidence)
 
 
@@ -126,7 +127,7 @@ def is_likely(each: AffectedFile) -> bool:
 
 
 def _draft_steps(task: PlanTask) -> tuple[list[StepDraft], int]:
-    """All drafts, and the place from which on they can wait."""
+    """Return all drafts, and the index from which they can wait."""
     drafts: list[StepDraft] = []
     first = _append_drafts(drafts, _first_drafts(task), ())
     main = _append_drafts(drafts, _main_drafts(task, first), first)
@@ -150,7 +151,7 @@ def _append_drafts(drafts: list[StepDraft], more: Iterable[StepDraft], after: tu
 
 
 def _first_drafts(task: PlanTask) -> Iterator[StepDraft]:
-    """What stands before everything else: the test that fails, or what the task is really about."""
+    """Yield the drafts that come first: the failing test, or what the task is really about."""
     if task.wanted.kind == "fix":
         yield _failing_test_draft(task)
     elif task.wanted.kind == "docs":
@@ -160,7 +161,7 @@ def _first_drafts(task: PlanTask) -> Iterator[StepDraft]:
 
 
 def _failing_test_draft(task: PlanTask) -> StepDraft:
-    """A fix that no test has asked for is a guess."""
+    """Return the draft of a failing test: a fix without one is a guess."""
     tests = _nearest_test(task)
     creates = (task.new_test,) if not tests and task.new_test else ()
     where = tests[0].path if tests else task.new_test
@@ -178,14 +179,14 @@ def _failing_test_draft(task: PlanTask) -> StepDraft:
 
 
 def _nearest_test(task: PlanTask) -> list[AffectedFile]:
-    """The test in the folder of what is to be fixed, however it was found; else the surest one."""
+    """Return the test in the folder of what is to be fixed; else the surest one."""
     folders = {folder_of(each.path) for each in task.change.main()}
     tests = [each for each in task.change.of("test") if folder_of(each.path) in folders] or _certain_files(task, "test")
     return tests[:1]
 
 
 def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
-    """What the task is about, a step for each package; a task about tests changes nothing else."""
+    """Return the main drafts, one per package; a task about tests changes nothing else."""
     if task.wanted.kind == "test" and first:
         return []
     files = [*_certain_files(task, "definition"), *_certain_files(task, "source"), *_certain_files(task, "migration")]
@@ -219,7 +220,7 @@ def _rename_criteria(task: PlanTask) -> tuple[str, ...]:
 
 
 def _reference_drafts(task: PlanTask) -> list[StepDraft]:
-    """Who uses it, a step for each package, or one for all of very many."""
+    """Return the drafts for references, one per package, or one for very many."""
     files = _certain_files(task, "reference")
     groups = group_files([each.path for each in files], task.imports)
     if len(groups) > REFERENCE_GROUPS_MAX:
@@ -242,7 +243,7 @@ def _reference_drafts(task: PlanTask) -> list[StepDraft]:
 
 
 def _related_drafts(task: PlanTask) -> Iterator[StepDraft]:
-    """Lists, configuration, and what always changes with it."""
+    """Yield the drafts for registries, configuration, and files that always change together."""
     checks = task.command("lint")
     for part, title, says, criterion in _RELATED:
         files = tuple(_certain_files(task, part))
@@ -253,7 +254,7 @@ def _related_drafts(task: PlanTask) -> Iterator[StepDraft]:
 
 
 def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
-    """The tests of all that; one that had to fail first is done already."""
+    """Yield the draft for the tests, without one that was written first."""
     files = tuple(each for each in _files_in_focus(task, "test") if each not in _tests_written_first(task))
     creates = (task.new_test,) if task.new_test and not files and task.wanted.kind != "fix" else ()
     if not files and not creates:
@@ -277,7 +278,7 @@ def _doc_drafts(task: PlanTask) -> Iterator[StepDraft]:
 
 
 def _remaining_drafts(task: PlanTask, drafts: Sequence[StepDraft]) -> list[StepDraft]:
-    """What no other step has: likely and not certain, or for a task about tests what they test."""
+    """Return a draft for the files in no other step."""
     shown = {each.path for draft in drafts for each in draft.files}
     files = tuple(each for each in task.change.files if each.path not in shown)
     if not files:
@@ -288,7 +289,7 @@ def _remaining_drafts(task: PlanTask, drafts: Sequence[StepDraft]) -> list[StepD
 
 
 def _files_in_focus(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
-    """The certain files of a part; when the task is about that part, the likeliest of them at least."""
+    """Return the certain files of a relation; when the task is about it, at least the likeliest."""
     sure = _certain_files(task, part)
     return sure or (task.change.of(part)[:FOCUS_MAX] if task.wanted.kind == part else [])
 
@@ -313,7 +314,7 @@ def _describe_task(task: PlanTask) -> str:
 
 
 def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
-    """What is done, and where; of several files the first is named."""
+    """Format what is done, and where; of several files the first is named."""
     first, more = files[0], len(files) - 1
     symbol = next((each.symbol for each in first.evidence if each.symbol and each.kind in ("definition", "search")), "")
     where = f"{symbol} ({first.path})" if symbol else first.path

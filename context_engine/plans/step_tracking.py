@@ -1,10 +1,10 @@
-"""Steps under way: started, completed, failed, skipped, one event each, and refused where the plan does not stand so.
+"""Track steps: start, complete, fail and skip them, one event each, if their state allows it.
 
-    tracking.start(plan_id, 1, actor="agent")
-    tracking.complete(plan_id, 1, notes="cents everywhere").unlocked
+    tracker.start(plan_id, 1, actor="agent")
+    tracker.complete(plan_id, 1, notes="cents everywhere").unlocked
 
-Two processes that start the same step are told apart by the lock: the second one hears who has it. What changed in the work tree
-meanwhile, git says.
+The lock decides between two processes that start the same step: the second one is told who has it. Git says what changed in the
+work tree meanwhile, and since the plan was created; without git, or without that commit, the answer says so instead of guessing.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from context_engine.repo.paths import Root
 from context_engine.storage.state_folder import FOLDER
 
 DIRTY_BYTES_MAX = 40_000
-"""Of the paths that had changed before a step began: they stand in the line of an event, which has 64 KiB."""
+"""Of the paths that had changed before a step began: they are part of an event, whose line has 64 KiB."""
 _NO_GIT = (AccessFailed, UnsupportedHost, InvalidArgument, TooLarge)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanDrift:
-    """How far the workspace has moved away from a plan; `commits_since` is None where git cannot tell."""
+    """How the workspace has changed since a plan was created; `commits_since` is None where git cannot tell."""
 
     files_missing: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class StepBaseline(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class WorkTreeChanges:
-    """The files that changed since a step began; None where nobody can tell, and `why` says why."""
+    """The files that changed since a step began; None if that is unknown, and `why` says why."""
 
     files: frozenset[str] | None
     why: str = ""
@@ -84,17 +84,17 @@ class PlanWorkTree:
     """The work tree of one workspace, as far as plans speak of it."""
 
     def __init__(self, root: Root, git: Git) -> None:
-        """Nothing is asked yet."""
+        """Create the view; git is not asked yet."""
         self._root = root
         self._git = git
 
     def head_commit(self) -> str:
-        """The commit that is checked out; empty when there is none."""
+        """Return the commit that is checked out; empty when there is none."""
         head = self._git.head()
         return (head.commit if head else "") or ""
 
     def find_drift(self, plan: Plan) -> PlanDrift:
-        """What became of the files of a plan since it was made."""
+        """Find what happened to the files of a plan since it was created."""
         to_be_there = {path for step in plan.steps for path in (*step.files_to_modify, *step.files_to_delete)}
         made = {path for step in plan.steps for path in step.files_to_create}
         missing = tuple(sorted(path for path in to_be_there - made if not self._exists(path)))
@@ -111,7 +111,7 @@ class PlanWorkTree:
         return PlanDrift(missing, tuple(sorted(changed)), since)
 
     def take_baseline(self) -> StepBaseline:
-        """The work tree as it is now, to be compared with later. An empty commit says that git knows nothing here."""
+        """Return the present work tree, to be compared with later. An empty commit means that git knows nothing here."""
         commit = self.head_commit()
         if not commit:
             return StepBaseline()
@@ -122,7 +122,7 @@ class PlanWorkTree:
         return StepBaseline(commit, dirty if len(msgspec.json.encode(dirty)) <= DIRTY_BYTES_MAX else None)
 
     def find_changes_since(self, base: StepBaseline) -> WorkTreeChanges:
-        """What changed since then, by whomever: files that differ from that commit, but not those that did so before."""
+        """Find the files that changed since a baseline, without those that had changed before it."""
         if not base.commit:
             return WorkTreeChanges(None, "there was no git repository, or no commit in it, when the step began")
         if base.dirty is None:
@@ -136,7 +136,7 @@ class PlanWorkTree:
         return WorkTreeChanges(frozenset(taken_back | {path for path in now if before.get(path) != self._stamp(path)}))
 
     def _changed_since(self, commit: str) -> frozenset[str]:
-        """Files of the workspace that differ from a commit, committed meanwhile or not, and those git does not know yet."""
+        """Return the files that differ from a commit, committed meanwhile or not, and those untracked by git."""
         tracked = self._git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--")
         unknown = self._git.run("ls-files", "--others", "--exclude-standard", "-z")
         return frozenset(_without_state_files(_names(tracked) | _names(unknown)))
@@ -149,7 +149,7 @@ class PlanWorkTree:
         return True
 
     def _stamp(self, path: str) -> str:
-        """Size and time of a file; empty when it is gone."""
+        """Return the size and time of a file; empty when it is gone."""
         stamp = file_reader.stamp(str(self._root.path / path))
         return "-".join(map(str, stamp)) if stamp else ""
 
@@ -159,12 +159,12 @@ def _names(said: bytes) -> set[str]:
 
 
 def _without_state_files(paths: Iterable[str]) -> set[str]:
-    """Paths without those of our own state."""
+    """Return the paths outside the state folder."""
     return {path for path in paths if not path.startswith(f"{FOLDER}/")}
 
 
 TEXT_CHARS_MAX = 4_000
-"""Of an error, a note or the output of a command: its beginning and its end are kept."""
+"""Of an error, a note or the output of a command; its beginning and its end are kept."""
 OUTPUT_CHARS_MAX = 2_000
 EVIDENCE_MAX = 20
 FILES_MAX = 300
@@ -188,13 +188,13 @@ class StepUpdate:
 
     @property
     def state(self) -> StepState:
-        """Where the step stands."""
+        """The state of the step."""
         return self.execution.steps[self.step.uid]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """What was done in a step, against what the plan says. `files` is None where nobody could tell."""
+    """What was done in a step, compared with the plan. `files` is None if it is unknown."""
 
     files: tuple[str, ...] | None = None
     unexpected_files: tuple[str, ...] = ()
@@ -206,14 +206,14 @@ class StepTracker:
     """The steps of the plans of one workspace. Thread-safe; other processes may work on them, too."""
 
     def __init__(self, keeper: PlanStorage, id_of: Callable[[str], str], tree: PlanWorkTree, rules: PlanRules) -> None:
-        """`id_of` gives the id of a plan, out of its id or name."""
+        """Create the tracker; `id_of` resolves the id or name of a plan."""
         self._keeper = keeper
         self._id_of = id_of
         self._tree = tree
         self._rules = rules
 
     def start(self, which: str, step: int | str, *, force: bool = False, caller: StepCaller = NO_CALLER) -> StepUpdate:
-        """Begin a step. `force` starts one that still waits for others; it does not stand in for an approval.
+        """Start a step. `force` starts one with open dependencies; it does not replace an approval.
 
         Raises: PlanNotFound, InvalidArgument, Conflict (in progress already, or another `expected_seq`), NeedsApproval,
         PreconditionFailed with what is `unmet`, StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
@@ -312,13 +312,13 @@ class StepTracker:
         return moved, tuple(each.uid for each in (*((wanted,) if skip else ()), *others))
 
     def read_state(self, which: str) -> PlanState:
-        """How far a plan is. Raises: PlanNotFound, StorageCorrupt with the line of a broken log."""
+        """Read the present state of a plan. Raises: PlanNotFound, StorageCorrupt with the line of a broken log."""
         return self._keeper.read_state(self._id_of(which))
 
     # -- putting events down --
 
     def _step_event(self, kind: str, step: PlanStep, caller: StepCaller, told: Mapping[str, Any]) -> PlanEvent:
-        """An event of a step; `hash` says what the step was like then."""
+        """Return an event of a step; `hash` identifies its work at that time."""
         data = {"hash": hash_step(step), "key": caller.key, **told}
         kept = {key: value for key, value in data.items() if value not in ("", [], False)}
         return self._keeper.new_event(kind, actor=caller.actor, step=step.uid, data=kept)
@@ -332,11 +332,14 @@ class StepTracker:
         return StepUpdate(after.plan, step, after.execution, after.seq, unlocked, warnings=warnings)
 
     def _clean_text(self, text: str) -> str:
-        """A text without secrets, cut in its middle where it is too long: a secret must not be cut in two before."""
+        """Remove secrets from a text, then cut its middle if it is too long.
+
+        The other order could cut a secret in two.
+        """
         return shorten_middle(self._keeper.clean(text), TEXT_CHARS_MAX)
 
     def _clean_evidence(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """One piece of evidence as it is kept: a command, how it ended, what it said."""
+        """Return one piece of evidence as it is saved: a command, its exit code, its output."""
         return {
             key: shorten_middle(self._keeper.clean(value), OUTPUT_CHARS_MAX) if isinstance(value, str) else value
             for key, value in row.items()
@@ -348,7 +351,7 @@ class StepTracker:
     def _compare_work(
         self, now: PlanState, step: PlanStep, report: CompletionReport
     ) -> tuple[WorkReport, tuple[str, ...]]:
-        """What a step changed, against what it was to change. Git is asked before anybody waits for the lock."""
+        """Compare what a step changed with the plan. Git is asked before the lock is taken."""
         changed, why = set(report.files_modified), ""
         if report.auto_detect_files:
             found = self._tree.find_changes_since(_last_baseline(now.events, step.uid))
@@ -381,7 +384,7 @@ class StepTracker:
 
 
 def shorten_middle(text: str, most: int) -> str:
-    r"""A text, cut in its middle where it is too long: how a failure begins and how it ends tells most.
+    r"""Cut the middle out of a long text: its beginning and its end say most about a failure.
 
     >>> shorten_middle("abcdefghijklmnopqrstuvwxyz" * 3, 40)
     'abcdefghij\n[58 left out]\nqrstuvwxyz'
@@ -393,7 +396,7 @@ def shorten_middle(text: str, most: int) -> str:
 
 
 def _last_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
-    """The work tree as a step was started last."""
+    """Return the baseline of the last start of a step."""
     started = [event for event in events if event.kind == "step_started" and event.step == uid]
     try:
         return msgspec.convert(started[-1].data.get("base", {}), StepBaseline) if started else StepBaseline()
@@ -402,7 +405,7 @@ def _last_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
 
 
 def _files_of_started_steps(now: PlanState, step: PlanStep) -> frozenset[str]:
-    """The files of other steps that have been begun: they may have changed in the same time."""
+    """Return the files of other started steps: they may have changed in the same time."""
     begun = (each for each in now.plan.steps if each.uid != step.uid and now.execution.steps[each.uid].started_at)
     return frozenset().union(*(each.files for each in begun))
 
@@ -415,7 +418,7 @@ def _criterion_key(text: str) -> str:
 
 
 def _find_repeated(now: PlanState, step: PlanStep, kinds: Sequence[str], caller: StepCaller) -> StepUpdate | None:
-    """The answer to a call that was made before. Raises: Conflict when its key stands for another call."""
+    """Return the reply to a repeated call. Raises: Conflict when its key belongs to another call."""
     if not caller.key:
         return None
     known = next((event for event in now.events if event.data.get("key") == caller.key), None)
@@ -446,7 +449,7 @@ def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
 
 
 def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force: bool) -> None:
-    """Refuse a step that waits for others, failed or is done. Raises: PreconditionFailed."""
+    """Refuse a step that has open dependencies, failed or is done. Raises: PreconditionFailed."""
     if state.unmet and not force:
         number = step_numbers(now.plan)
         others = [(number[uid], now.execution.steps[uid].status) for uid in state.unmet]
@@ -485,7 +488,7 @@ def _check_exclusive(**wanted: bool) -> None:
 
 
 def _failure_events(state: StepState, *, retry: bool, skip: bool, release: bool) -> tuple[str, ...]:
-    """The events that a failure is made of."""
+    """Return the kinds of events that record a failure."""
     if skip:
         return ("step_skipped",)
     if release:
@@ -496,7 +499,7 @@ def _failure_events(state: StepState, *, retry: bool, skip: bool, release: bool)
 
 
 def _check_moves(now: PlanState, step: PlanStep, kinds: Sequence[str]) -> None:
-    """Refuse what the state of the step does not allow. Raises: PreconditionFailed."""
+    """Refuse moves that the state of the step does not allow. Raises: PreconditionFailed."""
     state, what = now.execution.steps[step.uid], _step_name(now.plan, step)
     if "step_retried" in kinds and not state.retries_left:
         raise PreconditionFailed(
@@ -517,7 +520,7 @@ def _step_name(plan: Plan, step: PlanStep) -> str:
 
 
 def _open_dependents(now: PlanState, step: PlanStep) -> tuple[PlanStep, ...]:
-    """Steps that wait for this one, directly or not, and are not done."""
+    """Return the open steps that depend on this one, directly or not."""
     uids = find_dependents(build_graph(now.plan).needed_by, [step.uid])
     return tuple(
         each for each in now.plan.steps if each.uid in uids and now.execution.steps[each.uid].status not in DONE

@@ -1,7 +1,7 @@
-"""PURE. Work packets: all that somebody needs to do one step, and no token more than it may cost.
+"""PURE. Work packets: everything needed to carry out one step, within a budget of tokens.
 
-A packet holds the code at the places that the step rests on, each widened to the definition around it, the nearest to the
-beginning of the step first. It says what is to be true afterwards; it says nothing about how.
+A packet contains the code around the evidence of the step, each place widened to the enclosing definition, in the order of the
+evidence. It says what must hold afterwards, and nothing about how.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from context_engine.text.visible_text import escape_line
 TOKENS_MAX = 2_000
 """Of one packet, as the contract has it."""
 SNIPPET_TOKENS = 24
-"""What a snippet costs beside its lines."""
+"""Tokens of a snippet in addition to its lines."""
 FILE_TOKENS = 36
-"""What naming a file costs, with a hash of twelve digits and the names of the fields."""
+"""Tokens for naming a file, with a hash of twelve digits and the names of the fields."""
 HEADS_SHARE = 0.5
-"""Of the room, for naming files: a packet of names alone helps nobody."""
+"""Share of the budget for naming files: a packet of names alone is useless."""
 WIDENED_LINES_MAX = 60
 """Of a longer definition the lines around the place are shown."""
 CONTEXT_LINES = 3
@@ -52,7 +52,7 @@ class PacketSnippet(NamedTuple):
 
 
 class PacketFile(NamedTuple):
-    """A file of a step. `sha` is empty where there is none yet; `why` says what it is to the step; not all may be shown."""
+    """A file of a step. `sha` is empty if it does not exist yet; `why` is its evidence; not all lines may be shown."""
 
     path: str
     sha: str
@@ -76,7 +76,7 @@ class WorkPacket:
 def build_packet(
     plan: Plan, step: PlanStep, code: Workspace, count: Count, *, tokens_max: int = TOKENS_MAX
 ) -> WorkPacket:
-    """What somebody needs for a step. A file that is gone or cannot be read is named, without its text."""
+    """Build the packet of a step. A file that is gone or unreadable is named, without its text."""
     number = step_numbers(plan)
     room = tokens_max - count("\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks)))
     files, left_out = _select_files(step, code, count, room)
@@ -86,7 +86,7 @@ def build_packet(
 
 
 def _select_files(step: PlanStep, code: Workspace, count: Count, room: int) -> tuple[tuple[PacketFile, ...], int]:
-    """The files, as many as there is room for, and their snippets: the first place of each before the second of any."""
+    """Select as many files as fit, and their snippets: the first place of each before the second of any."""
     names = room * HEADS_SHARE
     heads = [_file_head(path, change, step, code) for change, paths in _paths_by_change(step) for path in paths]
     shown: list[PacketFile] = []
@@ -131,7 +131,7 @@ def _round_robin(wanted: Mapping[str, Sequence[LineSpan]]) -> Iterator[tuple[str
 
 
 def _relevant_spans(path: str, step: PlanStep, code: Workspace) -> list[LineSpan]:
-    """The places of a step in a file, each with what is around it."""
+    """Return the places of a step in a file, each widened to its surroundings."""
     try:
         outline = code.symbols.outline(path)
     except CallError:
@@ -145,7 +145,7 @@ def _relevant_spans(path: str, step: PlanStep, code: Workspace) -> list[LineSpan
 
 
 def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> LineSpan:
-    """The definition that begins at or below a line under this name, or the one around it; else some lines."""
+    """Return the definition with this name at or below a line, or the enclosing one; else some lines."""
     symbols = [each for _, each in outline.symbols]
     own = [each.span for each in symbols if each.qualified == symbol and line <= each.span.first <= line + ABOVE_LINES]
     if own and own[0].last - line < WIDENED_LINES_MAX:
@@ -180,7 +180,7 @@ STEP_TASK = (
 
 
 def step_prompt_parts(packet: WorkPacket, context: str = "") -> list[Part]:
-    """What stands in the brief, the most important first."""
+    """Return the parts of the prompt, the most important first."""
     step = packet.step
     code = [
         f"{escape_line(file.path)}:{each.span} {each.symbol}\n{each.text.rstrip()}"

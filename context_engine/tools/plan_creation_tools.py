@@ -45,13 +45,13 @@ PROOFS_SHOWN = 6
 
 @dataclass(frozen=True, slots=True)
 class Document(ArgumentType):
-    """A plan, or a draft of one: an object, or JSON in a text. What is in it, its reader says."""
+    """A plan or a draft: an object, or JSON in a text. The parser reports what is wrong in it."""
 
     json_type: ClassVar[str] = "object"
     description: str
 
     def read(self, name: str, value: Any) -> Any:
-        """As it is; a text must hold JSON."""
+        """Return the value unchanged; a text must contain JSON."""
         if isinstance(value, str) and not value.strip():
             return None
         if not isinstance(value, str | Mapping):
@@ -63,17 +63,17 @@ class Document(ArgumentType):
 
 @dataclass(frozen=True, slots=True)
 class FileChanges(ArgumentType):
-    """Changes of files, each with what says its new text."""
+    """Changes of files, each with one field for its new text."""
 
     json_type: ClassVar[str] = "array"
     description: str
 
     def schema(self) -> dict[str, Any]:
-        """Without its fields, which the description names: each word is paid for in every request of a client."""
+        """Return the schema without fields, which the description names: clients pay for every word in each request."""
         return {"type": "array", "items": {"type": "object"}}
 
     def fields(self) -> dict[str, Any]:
-        """The schema with its fields, for whoever writes changes by it."""
+        """Return the schema with fields, for a model that writes changes."""
         text = {"type": "string"}
         known: dict[str, Any] = dict.fromkeys(("path", "content", "diff", "new_path", "base_sha"), text)
         known["change_type"] = {"type": "string", "enum": list(CHANGE_TYPES)}
@@ -82,7 +82,7 @@ class FileChanges(ArgumentType):
         return {"type": "array", "items": {"type": "object", "properties": known, "required": ["path", "change_type"]}}
 
     def read(self, name: str, value: Any) -> "tuple[FileChange, ...]":
-        """A list, one written as JSON in a text, or a change alone."""
+        """Return a list; accept JSON in a text, or a single change."""
         if value in ([], (), ""):
             return ()
         rows = read_objects(name, value, CHANGES_MAX, CHANGE_EXAMPLE)
@@ -175,7 +175,10 @@ def _plan_request(task: str, files: int, chosen: Filter, mvp_only: bool, diagram
 def _refine_by_model(
     engine: "Engine", call: Call, made: "CreationResult", saving: "SaveOptions", assist: str, tokens: int
 ) -> "tuple[CreationResult, Climbed]":
-    """The plan as a model has made it, if one is there and its plan is true; else what the caller may do next."""
+    """Return the plan as a model improved it, if one is available and its plan is true.
+
+    Else the next call of the caller.
+    """
     from dataclasses import replace
 
     from context_engine.plans.plan_creation import creation_prompt, first_errors
@@ -198,7 +201,7 @@ def _refine_by_model(
         return made, climbed
     try:
         better = engine.plans.factory.accept_draft(climbed.draft, again, provenance="model", task=made.plan.task)
-    except CallError as error:  # somebody else was quicker
+    except CallError as error:  # another draft was accepted meanwhile
         told = (*climbed.warnings, f"the model's plan was not kept: {error.message}")
         return made, replace(climbed, used="none", draft=None, warnings=told)
     return replace(better, base=made.base), climbed
@@ -207,7 +210,7 @@ def _refine_by_model(
 def _plan_reply(
     engine: "Engine", made: "CreationResult", climbed: Climbed, began: float, used: str, shape: str
 ) -> Reply:
-    """A plan as it is answered."""
+    """Return the reply for a plan."""
     from context_engine.plans.plan_markdown import render_plan
 
     warnings = [*made.warnings, *climbed.warnings]
@@ -238,7 +241,7 @@ def _persistence_row(made: "CreationResult") -> dict[str, Any]:
 
 
 def _context_row(made: "CreationResult") -> dict[str, Any]:
-    """What the plan rests on."""
+    """Return what the plan is based on."""
     if made.base is None:
         return {}
     return drop_empty(
@@ -254,7 +257,7 @@ def _context_row(made: "CreationResult") -> dict[str, Any]:
 
 
 def _fit_created_plan(plan: "Plan", room: int) -> dict[str, Any]:
-    """The plan as JSON; of one that is too long the evidence is cut, then the descriptions, then told from its beginning."""
+    """Return the plan as JSON; of a long one the evidence is cut, then the descriptions, then the last steps."""
     from context_engine.plans.plan_json import serialize_plan
 
     told = serialize_plan(plan)
@@ -275,7 +278,7 @@ def _fit_created_plan(plan: "Plan", room: int) -> dict[str, Any]:
 
 
 class _PlanStanding(NamedTuple):
-    """A plan and how far it is; `is_kept` says whether its steps can be moved."""
+    """A plan and its progress; `is_kept` says whether its steps can be moved."""
 
     plan: "Plan"
     execution: "Execution"
@@ -338,7 +341,7 @@ def execute_plan(
 
 
 def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
-    """The plan that is meant, kept or handed in, and how far it is. Raises: InvalidArgument, PlanNotFound."""
+    """Load the plan and its progress, saved or passed along. Raises: InvalidArgument, PlanNotFound."""
     from context_engine.plans.plan_events import fold_progress
     from context_engine.plans.plan_json import parse_plan
 
@@ -358,7 +361,7 @@ def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
 
 
 def _unsaved_standing(plan: "Plan", engine: "Engine") -> _PlanStanding:
-    """A plan that only the caller has: nobody has begun it. Raises: Cycle, DanglingDependency."""
+    """Return a plan that only the caller has, without progress. Raises: Cycle, DanglingDependency."""
     from context_engine.plans.plan_events import fold_progress
     from context_engine.plans.plan_validation import raise_fatal_errors, validate_plan
 
@@ -368,7 +371,10 @@ def _unsaved_standing(plan: "Plan", engine: "Engine") -> _PlanStanding:
 
 
 def _target_step(stand: _PlanStanding, number: int) -> "PlanStep":
-    """The step that changes are for: the one named, else the only one in progress, else the next. Raises: InvalidArgument."""
+    """Return the step for the changes: the named one, else the only one in progress, else the next.
+
+    Raises: InvalidArgument.
+    """
     from context_engine.plans.model import find_step
 
     if number:
@@ -392,7 +398,7 @@ def _execute_changes(
     verify: str,
     strict: bool,
 ) -> "ExecutionResult":
-    """The changes, tried or written."""
+    """Preview or write the changes."""
     step, executing = _target_step(stand, number), engine.plans.executor
     if not is_applied:
         return executing.preview(step, changes, strict=strict)
@@ -411,7 +417,7 @@ def _execute_changes(
 def _changes_by_model(
     engine: "Engine", call: Call, stand: _PlanStanding, number: int, assist: str, context: str
 ) -> "tuple[Sequence[FileChange], Climbed]":
-    """The changes that a model makes for a step that was named; or how the caller hands in his own."""
+    """Return the changes that a model makes for a named step; or how the caller passes its own."""
     from context_engine.context.refinement import SecondPass
     from context_engine.context.refinement_prompt import brief
     from context_engine.plans.work_packets import build_packet
@@ -441,7 +447,7 @@ def _changes_by_model(
 
 
 def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanStep]":
-    """The steps whose packets are wanted: the one named; the next one; all that are ready; all that are left, in their order."""
+    """Return the steps for packets: the named one, the next one, all ready ones, or all that are left, in their order."""
     from context_engine.plans.dependency_graph import build_graph
     from context_engine.plans.model import find_step
     from context_engine.plans.plan_events import DONE
@@ -461,7 +467,7 @@ def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanSte
 
 
 def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict[str, Any]:
-    """What came of the changes of one step."""
+    """Return the result of the changes of one step."""
     from context_engine.plans.model import step_numbers
 
     checks = [drop_empty(each._asdict()) | {"passed": each.passed} for each in done.verified.checks]
@@ -490,7 +496,7 @@ def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict
 
 
 def _progress_row(stand: _PlanStanding) -> dict[str, Any]:
-    """How far the plan is."""
+    """Return the progress of the plan."""
     from context_engine.plans.model import step_numbers
     from context_engine.plans.plan_execution import ready_numbers
 
@@ -501,7 +507,7 @@ def _progress_row(stand: _PlanStanding) -> dict[str, Any]:
 
 
 def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:
-    """The reply; of one that is too long the last packets are left out and named, then the longest differences."""
+    """Return the reply; of a long one the last packets are left out and named, then the longest diffs."""
     left_out: list[int] = []
     while reply_size(compact_json(reply)) > chars_max - NOTE_CHARS and reply["packets"]:
         left_out.insert(0, reply["packets"].pop()["step"])

@@ -35,9 +35,9 @@ FORMATS = ("json", "markdown")
 DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
 OPERATIONS_MAX = 200
 ROWS_SHOWN = 20
-"""Of each list in a reply beside the steps themselves: enough to see what happened."""
+"""Of each list in a reply other than the steps: enough to see what happened."""
 ROOM_LEAST = 2_000
-"""Characters that a plan or a difference gets in any case; all that stands beside them takes less than the rest."""
+"""Characters that a plan or a difference gets in any case; everything next to them needs less than the rest."""
 FILES_DRAWN_MAX = 12
 """Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
 YEARS = (0.0, 4_102_444_800.0)
@@ -100,7 +100,7 @@ def refine_plan(
 def _refine_by_model(
     engine: "Engine", call: Call, made: "Refinement", asked: "RefinementRequest", assist: str
 ) -> "tuple[Refinement, Climbed]":
-    """What is left of the feedback, taken up by a model, or handed to the caller; nothing when nothing is left."""
+    """Let a model take up the open feedback, or pass it to the caller; do nothing when there is none."""
     from dataclasses import replace
 
     from context_engine.plans.plan_json import draft_schema
@@ -134,7 +134,7 @@ def _refine_by_model(
 def _refinement_reply(
     engine: "Engine", made: "Refinement", climbed: Climbed, used: str, began: float, shape: str
 ) -> Reply:
-    """A refinement as it is answered."""
+    """Return the reply for a refinement."""
     warnings, is_kept = [*made.warnings, *climbed.warnings], made.status != "draft_rejected"
     if shape == "markdown":
         wrong = [f"rejected, nothing was kept: {each.message}" for each in made.checked.errors if not is_kept]
@@ -186,7 +186,7 @@ def _persistence_row(made: "Refinement") -> dict[str, Any]:
 
 
 def _fit_difference(told: dict[str, Any], room: int) -> dict[str, Any]:
-    """The difference in so many characters: the first rows of every list, and how many there are."""
+    """Return the difference within a size: the first rows of every list, and their counts."""
     changes, graph = told.pop("field_changes"), told.pop("graph_changes")
     cut = {key: each for name, value in told.items() for key, each in _limit_rows(name, value).items()}
     cut["graph_changes"] = {
@@ -198,7 +198,7 @@ def _fit_difference(told: dict[str, Any], room: int) -> dict[str, Any]:
 
 
 def _limit_rows(name: str, value: Any) -> dict[str, Any]:
-    """A field of a reply; of a long list the first rows, and how many there are."""
+    """Return a field of a reply; of a long list the first rows, and the count of the others."""
     if not isinstance(value, list) or len(value) <= ROWS_SHOWN:
         return {name: value}
     return {name: value[:ROWS_SHOWN], f"{name}_left_out": len(value) - ROWS_SHOWN}
@@ -246,7 +246,7 @@ def visualize_plan(
 
 
 def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) -> "tuple[Plan, Execution]":
-    """The plan that is meant, and how far it is: not begun, where it is not on the desk."""
+    """Load the plan and its progress; a plan that is not saved has none."""
     from context_engine.plans.plan_events import fold_progress
     from context_engine.plans.plan_json import parse_plan
 
@@ -260,7 +260,7 @@ def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | Non
 
 
 def _chart_start(said: str, plan: "Plan") -> float:
-    """When a chart begins: the day that is said, else the one on which the plan was made."""
+    """Return the start of a chart: the given day, else the day when the plan was created."""
     at = timestamps.parse_timestamp(said) if said.strip() else timestamps.parse_timestamp(plan.created_at)
     if said.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
         raise argument_error("start_date", f"is {said[:40]!r}", "Write 2026-11-21.")
@@ -268,7 +268,7 @@ def _chart_start(said: str, plan: "Plan") -> float:
 
 
 def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]], list[tuple[str, str]], list[str]]:
-    """The modules that a plan touches, each with its steps, the imports around them, and what could not be asked."""
+    """Return the modules that a plan touches with their steps, the imports around them, and warnings."""
     by_folder = len(plan.files) > FILES_DRAWN_MAX
 
     def module(path: str) -> str:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 FIELDS_TOKENS = 200
-"""What a packet costs beside the words of its step and its files: the names of its fields, how to take it back."""
+"""Tokens of a packet in addition to the text of its step and its files: field names, and how to undo."""
 TRIES = 4
 """Each try is smaller by what the last one was too large by, and as a rule the second fits."""
 ROLLBACK = "apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back"
@@ -65,7 +65,7 @@ ROLLBACK = "apply_changes answers with backup_id: undo_edit with undo_id set to 
 def packet_rows(
     engine: "Engine", plan: "Plan", execution: "Execution", steps: "Iterable[PlanStep]"
 ) -> list[dict[str, Any]]:
-    """A packet for each of these steps."""
+    """Return a packet for each of these steps."""
     sources = engine.plans.sources()
     rows = []
     for step in steps:
@@ -78,7 +78,7 @@ def packet_rows(
 def _fit_packet(
     plan: "Plan", execution: "Execution", step: "PlanStep", sources: "PlanSources"
 ) -> tuple[dict[str, Any], list[str]]:
-    """The packet of a step as a row that costs no more than it may, and the files that it shows."""
+    """Return the packet of a step as a row within its token budget, and the files that it shows."""
     from context_engine.plans.work_packets import TOKENS_MAX, build_packet
 
     room, over, count = TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count
@@ -129,7 +129,7 @@ def _file_row(file: "PacketFile") -> dict[str, Any]:
 FILES_SHOWN_MAX = 50
 """Of a diffstat; `affected_files` names all."""
 DETAILS_CHARS = 6_000
-"""Of the plan beside a request for its approval: a screen or two, which a person reads before deciding."""
+"""Of the plan in a request for its approval: a screen or two, which a person reads before deciding."""
 EVENTS_MAX = 10_000_000
 Seq = IntegerArg("Refused unless this is the last event.", 0, EVENTS_MAX)
 Actor = TextArg("Who does it.", 0, 100)
@@ -311,7 +311,7 @@ def view_progress(
 def _ask_person(
     engine: "Engine", call: Call, asked: "ApprovalRequest", planned: "Diffstat"
 ) -> "ApprovalOutcome | None":
-    """Have the person behind the client decide; None when nobody can be asked, or nobody decides."""
+    """Ask the person behind the client to decide; None when that is impossible, or there is no decision."""
     approval = asked.approval
     about = approval.summary if approval.type == "full_plan" else f"{len(asked.steps)} steps"
     what = "; ".join(filter(None, (about, planned.summary)))
@@ -333,7 +333,7 @@ def _ask_person(
 
 
 def _request_diffstat(engine: "Engine", asked: "ApprovalRequest") -> "Diffstat":
-    """What the steps of a request mean to do with files."""
+    """Return what the steps of a request are going to do with files."""
     code = engine.plans.sources().code
 
     def lines_of(path: str) -> int | None:
@@ -348,7 +348,7 @@ def _request_diffstat(engine: "Engine", asked: "ApprovalRequest") -> "Diffstat":
 def _request_row(
     asked: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
 ) -> dict[str, Any]:
-    """A request, with what a person wants to know before deciding."""
+    """Return a request with the information for a decision."""
     approval = decided.approval if decided else asked.approval
     rows = [drop_empty(each._asdict()) for each in planned.files[:FILES_SHOWN_MAX]]
     told = {
@@ -361,7 +361,7 @@ def _request_row(
 
 
 def _status_row(decided: "ApprovalOutcome") -> dict[str, Any]:
-    """How the plan stands after a decision, and what can be done now."""
+    """Return the state of the plan after a decision, and the next steps."""
     return {
         "plan_version": decided.plan.version,
         "plan_status": decided.plan_status,
@@ -370,7 +370,7 @@ def _status_row(decided: "ApprovalOutcome") -> dict[str, Any]:
 
 
 def _packet_field(engine: "Engine", moved: "StepUpdate") -> dict[str, Any]:
-    """The packet of a step that was started, without what its row says already; the step is started all the same."""
+    """Return the packet of a started step, without what its row contains; the step is started even if this fails."""
     try:
         (packet,) = packet_rows(engine, moved.plan, moved.execution, [moved.step])
     except ContextEngineError as error:
@@ -380,7 +380,7 @@ def _packet_field(engine: "Engine", moved: "StepUpdate") -> dict[str, Any]:
 
 
 def _step_row(moved: "StepUpdate") -> dict[str, Any]:
-    """A step that was moved, and how the plan stands."""
+    """Return a step that was moved, and the progress of the plan."""
     state, plan = moved.state, moved.plan
     row = next(each for each in _progress_rows(plan, moved.execution) if each["uid"] == state.uid)
     return {

@@ -53,13 +53,13 @@ PLAN_ID = TextArg("Id or name.", 1)
 
 @dataclass(frozen=True, slots=True)
 class PlanArgument(ArgumentType):
-    """A whole plan: an object, or one written as JSON in a text. Whoever reads it says what is wrong with it."""
+    """A whole plan: an object, or JSON in a text. The parser reports what is wrong in it."""
 
     json_type: ClassVar[str] = "object"
     description: str
 
     def read(self, name: str, value: Any) -> Any:
-        """What was sent, as it is."""
+        """Return the value unchanged."""
         if not isinstance(value, str | Mapping):
             raise argument_error(name, "must be an object or JSON in a text", "load_plan shows how a plan looks.")
         return value
@@ -67,18 +67,18 @@ class PlanArgument(ArgumentType):
 
 @dataclass(frozen=True, slots=True)
 class LongText(ArgumentType):
-    """A text that may be a whole log: its middle is cut out when it is kept, so the limit is not worth a word in the schema."""
+    """A text that may be a whole log: it is shortened when saved, so the schema has no limit."""
 
     description: str
 
     def read(self, name: str, value: Any) -> str:
-        """The text."""
+        """Return the text."""
         return TextArg("", most=PROSE_CHARS_MAX).read(name, value)
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectRows(ArgumentType):
-    """A list of objects, for somebody else to check. `alone` is the field that a text in place of an object stands for."""
+    """A list of objects that are checked later. `alone` is the field for a text in place of an object."""
 
     json_type: ClassVar[str] = "array"
     description: str
@@ -86,11 +86,11 @@ class ObjectRows(ArgumentType):
     most: int = 100
 
     def schema(self) -> dict[str, Any]:
-        """A list of objects."""
+        """Return the schema of a list of objects."""
         return {"type": "array", "items": {"type": "object"}}
 
     def read(self, name: str, value: Any) -> tuple[Mapping[str, Any], ...]:
-        """A list, or one written as JSON in a text; an object alone is a list of one."""
+        """Return a list; accept JSON in a text, or a single object."""
         listed = parse_json_text(value) if isinstance(value, str) else value
         listed = [listed] if isinstance(listed, Mapping) or (self.alone and isinstance(listed, str)) else listed
         if not isinstance(listed, list | tuple):
@@ -108,14 +108,14 @@ class ObjectRows(ArgumentType):
 
 
 def which_step(number: int, uid: str) -> int | str:
-    """The step that a call is about. Raises: InvalidArgument when it names none."""
+    """Return the step of a call. Raises: InvalidArgument when it names none."""
     if not uid.strip() and not number:
         raise argument_error("step_number", "is missing", "Name the step: step_number, or step_uid.")
     return uid.strip() or number
 
 
 def parse_step_numbers(sent: tuple[str, ...]) -> tuple[int | str, ...]:
-    """Steps by number or uid, as a list of texts names them."""
+    """Return steps by number or uid, from a list of texts."""
     return tuple(int(each) if each.isdecimal() and len(each) < 7 else each for each in sent)
 
 
@@ -130,9 +130,9 @@ LEAST_CHARS = 100
 
 
 def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The plan as a reply of so many characters can hold it, and beside it what was left out; nothing when nothing was.
+    """Return the plan as it fits into a reply, and next to it what was left out, if anything.
 
-    `steps_shown`, `steps_total`, `next_step` (the `from_step` to go on with), `fields_left_out`.
+    `steps_shown`, `steps_total`, `next_step` (the `from_step` to continue with), `fields_left_out`.
     """
     whole = serialize_plan(plan)
     if from_step <= 1 and reply_size(compact_json(whole)) <= room:
@@ -163,14 +163,14 @@ def _without_spare(whole: dict[str, Any], room: int) -> list[str]:
 
 
 def _cut(row: Mapping[str, Any], room: int) -> dict[str, Any]:
-    """A step that has no room even alone: its fields one after the other, the long ones by their beginnings."""
+    """Return a step that does not fit even alone: its long fields are cut."""
     share = max(room // (2 * len(row)), LEAST_CHARS)
     kept = {key: _beginning(value, share) for key, value in row.items()}
     return kept | {"cut": sorted(key for key in row if kept[key] != row[key])}
 
 
 def _beginning(value: Any, room: int) -> Any:
-    """A text or a list up to so many characters; anything else as it is."""
+    """Return a text or a list up to a size; anything else unchanged."""
     if isinstance(value, str) and reply_size(value) > room:
         return cut_to_size(value, room - 1) + "…"
     if isinstance(value, list | tuple):
@@ -179,7 +179,7 @@ def _beginning(value: Any, room: int) -> Any:
 
 
 def cut_lines(text: str, room: int) -> str:
-    """A rendering up to so many characters, by whole lines; its last line says how much more there is."""
+    """Return a rendering up to a size, in whole lines; its last line counts the lines left out."""
     lines = text.split("\n")
     count = count_fitting(lines, chars_max=room - NOTE_CHARS)
     if count == len(lines):
@@ -190,14 +190,14 @@ def cut_lines(text: str, room: int) -> str:
 
 
 def format_reply(told: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
-    """A reply: `ok`, then what is told of it, without what is empty; `kept` stays whatever it is."""
+    """Return a reply: `ok`, then the fields that are not empty, and those in `kept`."""
     full = {"ok": True, **told}
     return compact_json({key: value for key, value in full.items() if key in kept or key in drop_empty({key: value})})
 
 
 LIST_MAX = 200
 VERSIONS_MAX = 100_000
-"""More than anybody makes."""
+"""More than any plan has."""
 FORMATS = ("json", "markdown")
 TagList = TextListArg("Words to find it by.", most=20)
 Versions = IntegerArg("Refused unless this is the newest.", 0, VERSIONS_MAX)
@@ -378,7 +378,7 @@ def rollback_plan(
 
 
 def _plan_metadata(loaded: "LoadedPlan", room: int, *, include_execution: bool) -> dict[str, Any]:
-    """What a reply says of a plan beside the plan itself; how far each step is, only where that has room."""
+    """Return the metadata of a plan in a reply; the progress of each step only where it fits."""
     told: dict[str, Any] = {
         "plan_id": loaded.plan.id,
         "name": loaded.version.name,
@@ -395,7 +395,7 @@ def _plan_metadata(loaded: "LoadedPlan", room: int, *, include_execution: bool) 
 
 
 def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
-    """A request for approval, its steps by number."""
+    """Return an approval request with its steps by number."""
     number = {step.uid: place for place, step in enumerate(plan.steps, 1)}
     row = msgspec.to_builtins(approval)
     return drop_empty(row | {"steps": sorted(number[uid] for uid in approval.steps if uid in number)})
@@ -421,7 +421,7 @@ def _parse_moment(name: str, text: str, otherwise: float) -> float:
 
 
 def _empty_list_hint(by_status: Mapping[str, int], status: str) -> str:
-    """What to try when nothing is listed."""
+    """Return what to try when the list is empty."""
     others: Sequence[str] = [f"{count} {name}" for name, count in by_status.items() if name != status]
     if others and status:
         return f"There are {', '.join(others)}: leave status out to see them."
