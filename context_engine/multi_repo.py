@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from context_engine.context.project_knowledge import Ranked, Remembered, Team
 from context_engine.context.workspace import Workspace
 from context_engine.engine import Engine
-from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NotIndexed
+from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NextStep, NotIndexed
 from context_engine.index.file_roles import ROLES
 from context_engine.index.index_service import IndexService
 from context_engine.index.symbol_service import SymbolService
@@ -189,7 +189,7 @@ class MultiRepoSearch(SearchService):
         if not any(engine.index.is_building for engine in self._repositories.engines.values()):
             raise NotIndexed(
                 "none of these repositories has an index yet",
-                suggestion="call index_workspace for each (at a terminal: ctx workspace update); it takes seconds",
+                next_steps=NextStep("index_workspace", "for each of them; it takes seconds"),
             )
         return Answer((), "lexical", freshness, 0, "the indexes are being built: ask again in a moment", ())
 

@@ -43,7 +43,15 @@ NOT_KNOBS = frozenset(
     {
         *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_CHUNKS_DIR"),
         *("CTX_WORKSPACE", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
-        *("CTX_HTTP_TOKENS", "CTX_AUDIT_LOG", "CTX_HTTP_STATELESS", "CTX_HTTP_DRAIN_S", "CTX_HTTP_NOTICE_S"),
+        *(
+            "CTX_HTTP_TOKENS",
+            "CTX_AUDIT_LOG",
+            "CTX_HTTP_STATELESS",
+            "CTX_HTTP_SHUTDOWN_TIMEOUT_S",
+            "CTX_HTTP_DRAIN_S",
+            "CTX_HTTP_SHUTDOWN_DELAY_S",
+            "CTX_HTTP_NOTICE_S",
+        ),
         *("CTX_OTEL", "CTX_FAKE_NOW", "CTX_DEBUG"),
     }
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 
-from context_engine.errors import Cancelled, ContextEngineError
+from context_engine.errors import Cancelled, ContextEngineError, NextStep
 from context_engine.secrets.masked_text import redact_file
 from context_engine.text.visible_text import escape_controls, escape_line
 
@@ -29,6 +30,37 @@ Outcome = TypeVar("Outcome")
 Cell = str | tuple[str, str]
 """A text, or a text and its style."""
 
+TOOL_COMMANDS = {
+    "codebase_retrieval": "ctx search",
+    "compare_plan_versions": "ctx plan diff",
+    "context_search": "ctx memory search",
+    "create_plan": "ctx plan create",
+    "find_symbol": "ctx symbol",
+    "index_status": "ctx status",
+    "index_workspace": "ctx index",
+    "list_memories": "ctx memory list",
+    "list_plans": "ctx plan list",
+    "load_plan": "ctx plan show",
+    "reindex_workspace": "ctx index --force",
+    "respond_approval": "ctx plan approve",
+    "review_git_diff": "ctx review",
+    "trace": "ctx trace",
+    "undo_edit": "ctx undo",
+    "view_history": "ctx plan history",
+    "view_progress": "ctx plan progress",
+}
+"""The command that does the work of a tool. The options have the names of the arguments."""
+ARGUMENT_OPTIONS = {
+    "chunk_types": "--kind",
+    "exclude_paths": "--exclude",
+    "expires_at": "--expires",
+    "include_paths": "--include",
+    "languages": "--lang",
+    "linked_files": "--file",
+    "tags": "--tag",
+    "top_k": "--limit",
+}
+"""The option that passes an argument of a tool, where the two have different names."""
 COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
 """Words that keep their lower case at the start of a sentence."""
 
@@ -75,8 +107,34 @@ def escape_text(text: str) -> str:
 
 def print_error(error: ContextEngineError) -> None:
     """Print one line: the problem and the next step."""
-    message = f"{error.message.rstrip('.')}. {capitalize(error.suggestion)}"
+    argument = str(error.details.get("argument", ""))
+    message = error.message.rstrip(".")
+    if argument in ARGUMENT_OPTIONS and message.startswith(argument):
+        message = ARGUMENT_OPTIONS[argument] + message.removeprefix(argument)
+    message = f"{message}. {capitalize(error.format_suggestion(format_step))}"
     err.print(f"[red]error:[/red] {escape_text(' '.join(message.split()))}")
+
+
+def format_step(step: NextStep) -> str:
+    r"""Return a next step in the words of the terminal: the command that does it, or `ctx call` for a tool without one.
+
+    >>> format_step(NextStep("undo_edit", "to see what can be undone", {"list": True}))
+    'Run ctx undo --list to see what can be undone.'
+    >>> format_step(NextStep("fail_step", "to open it again", {"retry": True}))
+    'Run ctx call fail_step \'{"retry":true}\' to open it again.'
+    """
+    command = TOOL_COMMANDS.get(step.tool)
+    if command is None:
+        arguments = f" '{json.dumps(step.arguments, separators=(',', ':'))}'" if step.arguments else ""
+        command = f"ctx call {step.tool}{arguments}"
+    else:
+        command = " ".join([command, *(_format_option(name, value) for name, value in step.arguments.items())])
+    return " ".join(filter(None, ["Run", command, step.purpose])) + "."
+
+
+def _format_option(name: str, value: Any) -> str:
+    option = f"--{name.replace('_', '-')}"
+    return option if value is True else f"{option} {value}"
 
 
 def capitalize(sentence: str) -> str:

@@ -34,6 +34,7 @@ from context_engine.errors import (
     ContextEngineError,
     FileNotFound,
     InvalidArgument,
+    NextStep,
     StaleFile,
     StorageBusy,
 )
@@ -199,7 +200,9 @@ class Editor:
         path = self._root.rel(text, must_exist=must_exist)
         if is_state_path(path):
             raise AccessDenied(
-                f"{path} belongs to Context Engine itself", suggestion="undo_edit changes it.", details={"path": path}
+                f"{path} belongs to Context Engine itself",
+                next_steps=NextStep("undo_edit", "to change it"),
+                details={"path": path},
             )
         return path
 
@@ -244,7 +247,7 @@ class Editor:
             if self._journal.entry(entry.id) != entry:
                 raise StaleFile(
                     f"somebody else has just turned back or repeated edit {entry.id}",
-                    suggestion="Call undo_edit with list=true to see what stands.",
+                    next_steps=NextStep("undo_edit", "to see what can be undone", {"list": True}),
                 )
             steps = self._steps(paths, changes, None)
             self._transactions.write(steps, at=self._now(), session=session, turns=entry.id)
@@ -260,7 +263,7 @@ class Editor:
         verb = "undone" if wanted == "done" else "done again"
         raise InvalidArgument(
             f"edit {undo_id} cannot be {verb}" if undo_id else f"there is nothing to be {verb}",
-            suggestion="Call undo_edit with list=true to see what can.",
+            next_steps=NextStep("undo_edit", "to see what can be undone", {"list": True}),
             details={"undo_id": undo_id},
         )
 

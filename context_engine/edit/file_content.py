@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import accumulate, chain, repeat
 
 from context_engine.edit.normalized_lines import key_of
-from context_engine.errors import BinaryFile, TooLarge, WrongEncoding
+from context_engine.errors import BinaryFile, NextStep, TooLarge, WrongEncoding
 from context_engine.secrets.masked_text import redact_file
 from context_engine.text import lines
 
@@ -216,6 +216,7 @@ def _binary() -> BinaryFile:
 def _unreadable(name: str) -> WrongEncoding:
     return WrongEncoding(
         f"it begins as {name}, which cannot be kept byte for byte here",
-        suggestion="Convert the file to UTF-8, or write it anew with write_file.",
+        suggestion="Convert the file to UTF-8, or replace it.",
+        next_steps=NextStep("write_file", "to replace it"),
         details={"encoding": name},
     )

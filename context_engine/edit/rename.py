@@ -19,7 +19,7 @@ from context_engine.edit.file_edit import FileEdit, edit_file
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.patch import plan
 from context_engine.edit.syntax_check import find_new_errors
-from context_engine.errors import CallError, InvalidArgument, MultipleMatches, SymbolNotFound
+from context_engine.errors import CallError, InvalidArgument, MultipleMatches, NextStep, SymbolNotFound
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.languages import Grammars, Language, Languages, Outline, PathIndex, Symbol, outline, resolve_import
 from context_engine.languages.name_occurrences import NameScope, Occurrence, occurrences, places
@@ -382,7 +382,7 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
     if at is None or source.unparsed:
         raise InvalidArgument(
             f"{source.path} cannot be understood well enough: {source.unparsed or 'the name is written in another way'}",
-            suggestion="Rename it with edit_file, place by place; search_files finds them.",
+            next_steps=(NextStep("search_files", "to find its places"), NextStep("edit_file", "to rename each")),
             details={"path": source.path},
         )
     makers = [each for each in source.outline.symbols if (each.parent, each.kind) == (number, "constructor")]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from context_engine.errors import Cancelled, StorageCorrupt
+from context_engine.errors import Cancelled, NextStep, StorageCorrupt
 from context_engine.index.changed_files import IndexChanges, compare_files, is_under
 from context_engine.index.embedded_store import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
 from context_engine.index.encoder import StaticEncoder
@@ -311,7 +311,9 @@ class _BuildRun:
     def check(self) -> None:
         """Raise Cancelled when the caller has cancelled."""
         if self.cancel is not None and self.cancel.is_set():
-            raise Cancelled("indexing was cancelled", suggestion="call index_workspace to go on; nothing is lost")
+            raise Cancelled(
+                "indexing was cancelled", next_steps=NextStep("index_workspace", "to continue; nothing is lost")
+            )
 
 
 def _sizes_and_times(seen: Walk) -> dict[str, tuple[int, int]]:

@@ -34,6 +34,7 @@ from context_engine import __version__
 from context_engine.errors import (
     FileNotFound,
     InvalidArgument,
+    NextStep,
     NotIndexed,
     PreconditionFailed,
     StorageBusy,
@@ -119,9 +120,7 @@ def export_index(
     """
     snapshot = store.snapshot()
     if snapshot is None:
-        raise NotIndexed(
-            "this workspace has no index yet", suggestion="call index_workspace (at a terminal: ctx index)"
-        )
+        raise NotIndexed("this workspace has no index yet", next_steps=NextStep("index_workspace", "to build it"))
     static = snapshot.static()
     aside = store.folder / f"export-{os.getpid()}-{threading.get_ident()}"
     part = file.with_name(f"{file.name}.part")

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 from context_engine.embedding.vector_rows import KEY_BYTES, Rows
-from context_engine.errors import StorageCorrupt
+from context_engine.errors import NextStep, StorageCorrupt
 
 MAGIC = b"CTXSEG04"
 ALIGN_BYTES = 64
@@ -309,7 +309,8 @@ def _checksum(arrays: dict[str, Array]) -> int:
 def _corrupt(path: Path, how: str) -> StorageCorrupt:
     return StorageCorrupt(
         f"index file {path.name} cannot be used: {how}",
-        suggestion="call reindex_workspace (or `ctx index --force`); the index is only a cache",
+        suggestion="The index is only a cache.",
+        next_steps=NextStep("reindex_workspace", "to build it again"),
         details={"file": str(path)},
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from context_engine.errors import InvalidArgument, MemoryNotFound, StaleFile, StorageBusy
+from context_engine.errors import InvalidArgument, MemoryNotFound, NextStep, StaleFile, StorageBusy
 from context_engine.memory import memory_checks, memory_listing
 from context_engine.memory.duplicate_memories import SAME_MEANING_MIN, SAME_WORDS_MIN, conflict, digest, said, sameness
 from context_engine.memory.linked_files import LinkedFiles
@@ -130,7 +130,9 @@ class Memories:
             if entry.memory and entry.memory.id == id:
                 return entry
         raise MemoryNotFound(
-            f"no memory has the id {id[:80]!r}", suggestion="list_memories shows their ids.", details={"id": id[:80]}
+            f"no memory has the id {id[:80]!r}",
+            next_steps=NextStep("list_memories", "to see their ids"),
+            details={"id": id[:80]},
         )
 
     def _found(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, float], str]:
@@ -311,7 +313,9 @@ def _named(entries: Sequence[Entry], ids: Sequence[str]) -> list[Entry]:
     if missing:
         raise MemoryNotFound(
             f"no memory has the id {missing[0][:80]!r}; nothing was written",
-            suggestion="list_memories shows their ids; status all shows those that no longer hold, too.",
+            next_steps=NextStep(
+                "list_memories", "to see all ids, also of memories that no longer apply", {"status": "all"}
+            ),
             details={"ids": missing},
         )
     return [known[each] for each in dict.fromkeys(ids)]
@@ -351,7 +355,8 @@ def _expected(entry: Entry, version: str) -> Memory:
     if version and version != entry.version:
         raise StaleFile(
             f"{entry.path} was changed by somebody else; nothing was written",
-            suggestion="Look at it with list_memories, then repeat the call with its version.",
+            suggestion="Repeat the call with its current version.",
+            next_steps=NextStep("list_memories", "to see the version"),
             details={"path": entry.path, "version": entry.version},
         )
     assert entry.memory

@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from context_engine.errors import ApprovalNotFound, Conflict, InvalidArgument, NeedsApproval
+from context_engine.errors import ApprovalNotFound, Conflict, InvalidArgument, NeedsApproval, NextStep
 from context_engine.plans.model import Plan, PlanStep, find_step
 from context_engine.plans.plan_events import (
     AGENT,
@@ -232,6 +232,9 @@ def _find_approval(request_id: str, known: Sequence[Approval]) -> Approval:
 def _unknown_request(request_id: str) -> ApprovalNotFound:
     return ApprovalNotFound(
         f"there is no request for approval {request_id[:80]!r}",
-        suggestion="load_plan shows the requests of a plan; request_approval makes one.",
+        next_steps=(
+            NextStep("load_plan", "to see the requests of a plan"),
+            NextStep("request_approval", "to make one"),
+        ),
         details={"request_id": request_id[:80]},
     )

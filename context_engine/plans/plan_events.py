@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from context_engine.errors import CallError, Conflict, NeedsApproval, PreconditionFailed
+from context_engine.errors import CallError, Conflict, NeedsApproval, NextStep, PreconditionFailed
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_closure, compute_timing
 from context_engine.plans.model import LEVELS, Plan, PlanStep, step_numbers
 from context_engine.storage import timestamps
@@ -110,12 +110,15 @@ def move_approval(status: str, move: ApprovalMove) -> ApprovalStatus:
     if status == "expired":
         raise PreconditionFailed(
             "the request has expired: the plan changed since, or its time is over",
-            suggestion="Read the plan with load_plan, then call request_approval again.",
+            next_steps=(NextStep("load_plan", "to read the plan"), NextStep("request_approval", "again")),
             details={"status": status},
         )
     raise Conflict(
         f"the request was decided already: {status.replace('_', ' ')}",
-        suggestion="load_plan shows the decision; request_approval asks anew once the plan has changed.",
+        next_steps=(
+            NextStep("load_plan", "to see the decision"),
+            NextStep("request_approval", "again once the plan has changed"),
+        ),
         details={"status": status},
     )
 
@@ -617,7 +620,7 @@ def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, req
         raise NeedsApproval(
             f"step {number} was not approved of: {said.status.replace('_', ' ')}"
             + (f" ({said.comment})" if said.comment else ""),
-            suggestion="Change the plan with refine_plan, then ask again with request_approval.",
+            next_steps=(NextStep("refine_plan", "to change the plan"), NextStep("request_approval", "again")),
             details=details,
         )
     if required:

@@ -28,7 +28,7 @@ from context_engine.edit.edit_service import EditService
 from context_engine.edit.file_content import content_of
 from context_engine.edit.file_edit import FileEdit
 from context_engine.edit.model import Patch
-from context_engine.errors import CallError, ContextEngineError, InvalidArgument
+from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
 from context_engine.plans.model import Plan, PlanStep, step_numbers
 from context_engine.plans.plan_events import Execution
 from context_engine.plans.step_tracking import CompletionReport, StepCaller, StepTracker
@@ -401,7 +401,8 @@ def _check_declared(step: PlanStep, receipt: EditResult, *, strict: bool) -> tup
     if strange and strict:
         raise InvalidArgument(
             f"the step does not name {', '.join(strange)}; nothing was written",
-            suggestion="Add the files to the step with refine_plan (op set_files), or leave strict out.",
+            suggestion="Leave strict out, or add the files to the step.",
+            next_steps=NextStep("refine_plan", "to add the files (op set_files)"),
             details={"paths": strange, "declared": sorted(step.files)},
         )
     return tuple(f"the step does not name {path}" for path in strange)

@@ -19,7 +19,7 @@ from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import Part, brief
 from context_engine.context.resolve_references import Place, resolved
 from context_engine.context.workspace import Workspace
-from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
+from context_engine.errors import Conflict, InvalidArgument, NextStep, PlanNotFound
 from context_engine.plans.model import Plan, PlanEvidence, find_step, step_numbers
 from context_engine.plans.operations import (
     AppliedOperation,
@@ -123,7 +123,9 @@ class PlanRefiner:
         """Return the saved plan (if any), the plan to change, its findings, and the base version."""
         if asked.plan is None:
             if not asked.plan_id:
-                raise InvalidArgument("which plan?", suggestion="Pass plan_id; list_plans shows ids and names.")
+                raise InvalidArgument(
+                    "which plan?", suggestion="Pass plan_id.", next_steps=NextStep("list_plans", "to see ids and names")
+                )
             loaded = self._desk.load(asked.plan_id)
             return loaded, loaded.plan, (), asked.expected_version
         read = self._desk.parse(asked.plan)
@@ -222,7 +224,8 @@ def _check_current(loaded: LoadedPlan | None, expected: int | None) -> None:
     if expected != newest:
         raise Conflict(
             f"the plan is at version {newest}, not {expected}",
-            suggestion="Load it again with load_plan, and repeat the change on what is there now.",
+            suggestion="Repeat the change on the newest version.",
+            next_steps=NextStep("load_plan", "to read it"),
             details={"plan_id": loaded.plan.id, "expected": expected, "current": newest},
         )
 

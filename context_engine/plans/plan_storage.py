@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from context_engine.errors import Conflict, HostError, PlanNotFound, StorageCorrupt
+from context_engine.errors import Conflict, HostError, NextStep, PlanNotFound, StorageCorrupt
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import (
     Approval,
@@ -244,7 +244,8 @@ def check_seq(current: PlanState, expected: int | None) -> None:
             f"{current.seq - expected} events came since number {expected}"
             if expected < current.seq
             else f"there is no event {expected} yet, the last one is {current.seq}",
-            suggestion="Look at view_progress, then repeat the call with this expected_seq, or without it.",
+            suggestion="Repeat the call with this expected_seq, or without it.",
+            next_steps=NextStep("view_progress", "to see the state of the plan"),
             details={"expected_seq": expected, "current": current.seq},
         )
 
@@ -254,7 +255,8 @@ def check_version(current: int, expected: int | None) -> None:
     if expected is not None and expected != current:
         raise Conflict(
             f"the plan is at version {current}, not {expected}",
-            suggestion="Load it, or look at compare_plan_versions, then repeat the change on the newest version.",
+            suggestion="Repeat the change on the newest version.",
+            next_steps=NextStep("compare_plan_versions", "to see what changed"),
             details={"expected_version": expected, "current": current},
         )
 
@@ -264,7 +266,8 @@ def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
     said = f"Did you mean {' or '.join(near)}? " if near else ""
     return PlanNotFound(
         f"there is no plan {which[:80]!r}",
-        suggestion=f"{said}list_plans shows all of them.",
+        suggestion=said.strip(),
+        next_steps=NextStep("list_plans", "to see all plans"),
         details={"plan": which[:80], "near": list(near)},
     )
 
@@ -276,7 +279,8 @@ def unknown_version(plan_id: str, number: int, there: Iterable[int]) -> PlanNotF
         return unknown_plan(plan_id)
     return PlanNotFound(
         f"{plan_id} has no version {number}",
-        suggestion=f"It has versions {listed[0]} to {listed[-1]}; view_history tells of them.",
+        suggestion=f"It has versions {listed[0]} to {listed[-1]}.",
+        next_steps=NextStep("view_history", "to see what changed in each"),
         details={"plan_id": plan_id, "version": number, "current": listed[-1]},
     )
 

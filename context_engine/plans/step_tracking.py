@@ -20,6 +20,7 @@ from context_engine.errors import (
     Conflict,
     ContextEngineError,
     InvalidArgument,
+    NextStep,
     PreconditionFailed,
     TooLarge,
     UnsupportedHost,
@@ -437,7 +438,8 @@ def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
     if state.status == "in_progress":
         raise Conflict(
             f"{_step_name(now.plan, step)} is in progress" + (f" by {state.actor}" if state.actor else ""),
-            suggestion="Take another of the ready steps, or give this one back first: fail_step with release: true.",
+            suggestion="Take another of the ready steps, or release this one first.",
+            next_steps=NextStep("fail_step", "to release it", {"release": True}),
             details={
                 "step": step_numbers(now.plan)[step.uid],
                 "actor": state.actor,
@@ -465,13 +467,16 @@ def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force:
     if state.status == "failed":
         raise PreconditionFailed(
             f"{_step_name(now.plan, step)} failed: {state.error[:200] or 'nobody said why'}",
-            suggestion="fail_step with retry: true opens it again.",
+            next_steps=NextStep("fail_step", "to open it again", {"retry": True}),
             details={"step": step_numbers(now.plan)[step.uid], "retries_left": state.retries_left},
         )
     if state.status in DONE:
         raise PreconditionFailed(
             f"{_step_name(now.plan, step)} is {state.status} already",
-            suggestion="view_progress names the next one; refine_plan with force_reopen opens this one again.",
+            next_steps=(
+                NextStep("view_progress", "to see the next step"),
+                NextStep("refine_plan", "with force_reopen to open this one again"),
+            ),
             details={"step": step_numbers(now.plan)[step.uid], "next": step_numbers(now.plan).get(now.execution.next)},
         )
     move_step(state.status, "start", forced=force, what=_step_name(now.plan, step))
@@ -504,7 +509,8 @@ def _check_moves(now: PlanState, step: PlanStep, kinds: Sequence[str]) -> None:
     if "step_retried" in kinds and not state.retries_left:
         raise PreconditionFailed(
             f"{what} was tried {state.attempts} times",
-            suggestion="Change it with refine_plan, or go on without it: skip: true.",
+            suggestion="To go on without it, repeat the call with skip: true.",
+            next_steps=NextStep("refine_plan", "to change it"),
             details={"step": step_numbers(now.plan)[step.uid], "attempts": state.attempts},
         )
     status = state.status

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from context_engine.errors import Cancelled, PreconditionFailed
+from context_engine.errors import Cancelled, NextStep, PreconditionFailed
 from context_engine.repo.git_diffs import DiffRequest, Diffs, TakenDiff, TouchedFile
 from context_engine.review.classification import summary
 from context_engine.review.finding import Finding, Scrub, identified, plain, scrubbed
@@ -320,7 +320,7 @@ def _key(facts: Iterable[str]) -> str:
 
 def _check(cancel: threading.Event) -> None:
     if cancel.is_set():
-        raise Cancelled("the review was stopped", suggestion="resume_review goes on with it.")
+        raise Cancelled("the review was stopped", next_steps=NextStep("resume_review", "to continue"))
 
 
 @contextmanager

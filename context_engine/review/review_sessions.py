@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from context_engine.errors import Cancelled, InvalidArgument, ReviewBusy, ReviewNotFound, TooLarge
+from context_engine.errors import Cancelled, InvalidArgument, NextStep, ReviewBusy, ReviewNotFound, TooLarge
 from context_engine.review.review_request import Request
 from context_engine.review.review_store import Event, ReviewStore, Session, Unit
 from context_engine.review.review_units import Part, Tie, cost, units
@@ -221,7 +221,9 @@ class Sessions:
             if seen.status in AT_REST or has_news or left_s <= 0:
                 return seen
             if cancel.wait(min(WAIT_POLL_S, left_s)):
-                raise Cancelled("the waiting was cancelled, the review goes on", suggestion="Call get_review_status.")
+                raise Cancelled(
+                    "the waiting was cancelled, the review goes on", next_steps=NextStep("get_review_status")
+                )
 
     def close(self) -> None:
         """End what runs here in good order: it waits for whoever resumes it."""
@@ -300,7 +302,10 @@ class Sessions:
         if key not in {each.key for each in self._store.sessions() if each.status in OWNED}:
             raise ReviewBusy(
                 f"{SESSIONS_MAX} reviews are running here already",
-                suggestion="Wait for one of them with get_review_status, or pause one with pause_review.",
+                next_steps=(
+                    NextStep("get_review_status", "to wait for one of them"),
+                    NextStep("pause_review", "to pause one"),
+                ),
                 details={"running": len(self._runners)},
             )
 
@@ -329,7 +334,7 @@ def _present(session: Session | None, session_id: str) -> Session:
     if session is None:
         raise ReviewNotFound(
             f"no review session is called {session_id[:60]!r}",
-            suggestion="reactive_review_pr starts one and tells its id.",
+            next_steps=NextStep("reactive_review_pr", "to start one; its reply has the id"),
             details={"session_id": session_id[:100]},
         )
     return session

@@ -24,6 +24,7 @@ from context_engine.errors import (
     Cancelled,
     ContextEngineError,
     InvalidArgument,
+    NextStep,
     RateLimited,
     TooLarge,
 )
@@ -458,8 +459,8 @@ def _append_count(masked: RedactedText) -> str:
 def _error_result(error: ContextEngineError, tool: Tool | None) -> CallResult:
     """The outcome of an error; where another call of the same tool would fail too, with a tool that takes another way."""
     if tool and tool.instead and not isinstance(error, CallError):
-        suggestion = f"{error.suggestion} Meanwhile {tool.instead} finds things another way.".strip()
-        error = type(error)(error.message, suggestion=suggestion, details=error.details)
+        next_steps = (*error.next_steps, NextStep(tool.instead, "meanwhile: it works in another way"))
+        error = type(error)(error.message, suggestion=error.advice, next_steps=next_steps, details=error.details)
     return CallResult(tools.failure(error, tool.error_fields if tool else {}), error)
 
 

@@ -1,8 +1,8 @@
-"""`ctx serve --http`: streamable HTTP for any number of clients, with /health, /ready and /metrics beside it.
+"""`ctx serve --http`: streamable HTTP for any number of clients, with /health, /ready and /metrics.
 
-It listens on this machine only unless told otherwise, and then asks for a token; the guard stands before every path, and
-behind it a shared's authenticator. Both eras of the protocol are served at /mcp: the newer one without sessions, the older one with
-sessions that end when idle, or without where several servers stand side by side.
+The server listens on this machine only, unless it is configured otherwise; then it requires a token. The guard checks every
+request, and the authenticator of a shared server checks it next. /mcp serves all protocol versions: those from 2026-07-28
+without sessions, the older ones with sessions that end when idle. With --stateless no version has sessions.
 """
 
 from __future__ import annotations
@@ -50,30 +50,30 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 BODY_BYTES_MAX = 4 * 1024 * 1024
-"""The largest file a tool takes is far below; whatever is larger is refused before it is read."""
+"""The largest file that a tool accepts is far smaller. Larger bodies are refused before they are read."""
 IDLE_S = 30 * 60
-"""A session without a request for this long is over; its client is told to begin a new one."""
-DRAIN_S = 0.6
-"""Calls under way get this long when the server ends, unless somebody says otherwise."""
+"""A session without a request for this long ends; its client has to start a new one."""
+SHUTDOWN_TIMEOUT_S = 0.6
+"""How long running calls may take when the server ends, by default."""
 ENDING_S_MAX = 3_600.0
 SENT_S = 0.2
-"""And their replies this long to leave."""
+"""How long their replies then have to be sent."""
 LET_IN_S = 0.1
-"""Who was let in just before the server ends has this long to say what he wants: his bytes may be on their way."""
+"""A connection that was accepted just before the end has this long to send its request."""
 WINDING_UP_S = 0.3
-"""And the library this long to wind up; with what `Life` takes afterwards all of it stays under two seconds."""
+"""How long the library has to finish. With the time of `ShutdownCoordinator` the whole end takes under two seconds."""
 BACKLOG = 1_024
 """Connections that the system keeps until they are accepted."""
 ACCEPTED_AT_ONCE = 32
-"""asyncio accepts so many before any of them is looked at, so no more can be open beyond the limit."""
-STORE_AWAY = "the shared store cannot be asked, and there is no index here to answer from"
-STORE_KEPT = "the shared store cannot be asked: what is here already answers"
+"""asyncio accepts this many connections at once, so at most this many can exceed the limit."""
+STORE_AWAY = "the shared store cannot be reached, and there is no local index to answer from"
+STORE_KEPT = "the shared store cannot be reached: answers come from the local index"
 
 _ADDRESS = re.compile(r"(?:(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:/\s]*)):)?(?P<port>\d{1,5})")
 _TROUBLE = {
     errno.EADDRINUSE: ("is taken by another process", "Choose another port, or 0 for any that is free."),
     errno.EACCES: ("is reserved for the system", "Choose a port above 1023."),
-    errno.EADDRNOTAVAIL: ("is at an address that is not of this machine", "Bind to 127.0.0.1 or to 0.0.0.0."),
+    errno.EADDRNOTAVAIL: ("is at an address that this machine does not have", "Bind to 127.0.0.1 or to 0.0.0.0."),
 }
 
 
@@ -85,50 +85,51 @@ def serve_http(
     *,
     shared: SharedServer | None = None,
 ) -> None:
-    """Listen, tell where in one line on stderr, serve until a signal ends the process. A `shared` brings its own tokens.
+    """Listen, print the address in one line on stderr, and serve until a signal ends the process.
 
-    Raises: InvalidArgument, HostError before anything is served, with the next step.
+    A `shared` server has its own tokens. Raises: InvalidArgument, HostError before anything is served.
     """
     host, port = parse_address(options.http or "")
-    drain_s, notice_s = parse_seconds("--drain", options.drain, DRAIN_S), parse_seconds("--notice", options.notice, 0.0)
+    timeout_s = parse_seconds("--shutdown-timeout", options.shutdown_timeout, SHUTDOWN_TIMEOUT_S)
+    delay_s = parse_seconds("--shutdown-delay", options.shutdown_delay, 0.0)
     hosts = AllowedHosts(host, tuple(options.http_hosts))
-    asked_for = (
+    token = (
         bearer_token.BearerToken("", shared.token_location)
         if shared
         else bearer_token.choose_token(given=options.http_token, file=options.token_file, is_loopback=hosts.is_loopback)
     )
     listening = bind_socket(host, port)
     logging_bridge.install_bridge(dispatcher.log)
-    projects.settle()  # clients come and go and share these projects: none of them is asked for its own
+    projects.settle()  # clients share these projects, so none of them is asked for its own folders
     projects.start()
-    print(f"ctx: serving {endpoint_url(listening)} (token {asked_for.location})", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"ctx: serving {endpoint_url(listening)} (token {token.location})", file=sys.stderr, flush=True)  # noqa: T201
     names = projects.names if len(projects.names) > 1 else ()
     server = mcp_server.build_server(
         dispatcher,
-        selection=options.shown._replace(projects=names),
+        selection=options.selection._replace(projects=names),
         projects=projects,
         shutdown=shutdown,
         shared=shared,
     )
     guarded = create_application(
-        *(server, dispatcher, projects, RequestGuard(hosts, asked_for.value)),
+        *(server, dispatcher, projects, RequestGuard(hosts, token.value)),
         shutdown=shutdown,
         shared=shared,
         stateless=bool(options.stateless),
     )
-    hosting = create_http_server(guarded, server, shutdown=shutdown, timeout_s=drain_s, delay_s=notice_s)
+    hosting = create_http_server(guarded, server, shutdown=shutdown, timeout_s=timeout_s, delay_s=delay_s)
     if hangup := getattr(signal, "SIGHUP", None):
-        signal.signal(hangup, hosting.handle_exit)  # uvicorn takes the others itself
+        signal.signal(hangup, hosting.handle_exit)  # uvicorn handles the others itself
     hosting.run(sockets=[listening])
     shutdown.shut_down()
-    wait_forever()  # a signal came first and is ending the process
+    wait_forever()  # a signal came first and ends the process
 
 
-# -- where --------------------------------------------------------------------------------------------------------
+# -- address and socket -------------------------------------------------------------------------------------------
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """`[HOST:]PORT` as host and port; without a host this machine only.
+    """Return the host and port of `[HOST:]PORT`; the default host is this machine only.
 
     >>> parse_address("8000"), parse_address(":0"), parse_address("0.0.0.0:80"), parse_address("[::1]:8000")
     (('127.0.0.1', 8000), ('127.0.0.1', 0), ('0.0.0.0', 80), ('::1', 8000))
@@ -138,38 +139,39 @@ def parse_address(text: str) -> tuple[str, int]:
     found = _ADDRESS.fullmatch(text.strip())
     if found is None or int(found["port"]) > 65_535:
         raise InvalidArgument(
-            f"--http {text!r} is no address", suggestion="Write PORT, HOST:PORT or [IPV6]:PORT, such as 127.0.0.1:8000."
+            f"--http {text!r} is not an address",
+            suggestion="Write PORT, HOST:PORT or [IPV6]:PORT, such as 127.0.0.1:8000.",
         )
     host = found["six"] or found["host"] or "127.0.0.1"
     return "127.0.0.1" if host == "localhost" else host, int(found["port"])
 
 
-def parse_seconds(option: str, text: str | None, unsaid: float) -> float:
-    """How long something may take at the end. Raises: InvalidArgument.
+def parse_seconds(option: str, text: str | None, default: float) -> float:
+    """Return the seconds of an option, or `default` when it is not set. Raises: InvalidArgument.
 
-    >>> parse_seconds("--drain", None, 0.6), parse_seconds("--drain", "20", 0.6)
+    >>> parse_seconds("--shutdown-timeout", None, 0.6), parse_seconds("--shutdown-timeout", "20", 0.6)
     (0.6, 20.0)
     """
     try:
-        seconds = unsaid if text is None else float(text)
+        seconds = default if text is None else float(text)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= ENDING_S_MAX:
         raise InvalidArgument(
-            f"{option} {text!r} is no time", suggestion=f"Write seconds, 0 to {ENDING_S_MAX:,.0f}, such as 20."
+            f"{option} {text!r} is not a duration", suggestion=f"Write seconds, 0 to {ENDING_S_MAX:,.0f}, such as 20."
         )
     return seconds
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises: HostError, naming the port and the next step."""
+    """Return a listening socket. Raises: HostError."""
     try:
         family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         every = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
         return socket.create_server(place[:2], family=family, backlog=BACKLOG, dualstack_ipv6=every)
     except socket.gaierror as error:
         raise HostError(
-            f"{host} is no name of this machine: {error.strerror}", suggestion="Bind to 127.0.0.1 or to 0.0.0.0."
+            f"{host} is not a name of this machine: {error.strerror}", suggestion="Bind to 127.0.0.1 or to 0.0.0.0."
         ) from error
     except OSError as error:
         what, next_step = _TROUBLE.get(error.errno or 0, (f"cannot be used: {error.strerror}", "Choose another port."))
@@ -177,12 +179,12 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def endpoint_url(listening: socket.socket) -> str:
-    """Where clients find the protocol."""
+    """Return the address of the MCP endpoint."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
-# -- what ---------------------------------------------------------------------------------------------------------
+# -- the application ----------------------------------------------------------------------------------------------
 
 
 def create_application(
@@ -195,9 +197,9 @@ def create_application(
     shared: SharedServer | None = None,
     stateless: bool = False,
 ) -> ASGIApp:
-    """The four paths - the protocol, health, ready, metrics - with the guard before them, and a shared's authenticator.
+    """Create the application: the protocol, /health, /ready and /metrics behind the guard and the authenticator.
 
-    Until its reply is out a request is a call of `shutdown`, so that nobody is cut off in the middle when the server ends.
+    `shutdown` tracks each request until its reply is sent, so that the end of the server does not cut it off.
     """
     shutdown = shutdown or ShutdownCoordinator(lambda: None)
 
@@ -222,7 +224,7 @@ def create_application(
         session_idle_timeout=IDLE_S,
         max_sessions=SESSIONS_MAX,
         stateless_http=stateless,
-        # The guard asks more than the library would.
+        # The guard checks more than the library would.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", metrics)],
     )
@@ -232,30 +234,33 @@ def create_application(
 
 
 def _health_response(projects: Projects) -> Response:
-    """That we live, our version, and how many projects are in which state; no name and no path, since anybody may ask."""
+    """Report that the server is up, its version, and how many projects are in which state.
+
+    The path is open to everyone, so the reply has no names and no paths.
+    """
     try:
-        told = {"status": "ok", "version": VERSION, "projects": dict(Counter(projects.states().values()))}
+        report = {"status": "ok", "version": VERSION, "projects": dict(Counter(projects.states().values()))}
     except ContextEngineError:
-        told = {"status": "ending", "version": VERSION}
-    return Response(json.dumps(told), 200 if told["status"] == "ok" else 503, media_type="application/json")
+        report = {"status": "ending", "version": VERSION}
+    return Response(json.dumps(report), 200 if report["status"] == "ok" else 503, media_type="application/json")
 
 
 def _readiness_response(projects: Projects, shutdown: ShutdownCoordinator) -> Response:
-    """Whether requests should be sent here: nothing is opening any more, and something that is open can answer.
+    """Report whether requests should be sent here: all projects are opened, and at least one can answer.
 
-    No name, no path, no address: anybody may ask. A proxy that asks is also who finds out that a store is back.
+    The path is open to everyone, so the reply has no names, paths or addresses. The check also reconnects a lost store.
     """
     try:
         counts, engines = Counter(projects.states().values()), projects.open_engines()
     except ContextEngineError:
         counts, engines = Counter(), []
-    reached = {_describe_store_problem(each) for each in engines}
+    reached = {_describe_store_problem(engine) for engine in engines}
     is_lost = reached == {STORE_AWAY}
     is_ready = bool(counts["open"]) and not counts["opening"] and not is_lost and not shutdown.is_ending
-    told: dict[str, Any] = {"ready": is_ready, "projects": dict(counts)}
-    if troubles := sorted(reached - {""}):
-        told["reason" if is_lost else "warning"] = "; ".join(troubles)
-    return Response(json.dumps(told), 200 if is_ready else 503, media_type="application/json")
+    report: dict[str, Any] = {"ready": is_ready, "projects": dict(counts)}
+    if problems := sorted(reached - {""}):
+        report["reason" if is_lost else "warning"] = "; ".join(problems)
+    return Response(json.dumps(report), 200 if is_ready else 503, media_type="application/json")
 
 
 def _describe_store_problem(engine: Engine) -> str:
@@ -267,7 +272,7 @@ def _describe_store_problem(engine: Engine) -> str:
 
 
 class _GuardedApp:
-    """An application that answers only those whom the guard lets pass, and the authenticator of a shared where there is one."""
+    """An application that answers only requests that pass the guard and, on a shared server, the authenticator."""
 
     def __init__(
         self, app: ASGIApp, guard: RequestGuard, shared: SharedServer | None, shutdown: ShutdownCoordinator
@@ -278,20 +283,18 @@ class _GuardedApp:
         self._shutdown = shutdown
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application's answer, or the refusal."""
+        """Answer a request, or refuse it."""
         with self._shutdown.track(threading.Event()) if _ends_by_itself(scope) else nullcontext():
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        who = (
-            self._authenticate(scope["path"], Headers(scope=scope), _client_address(scope))
-            if scope["type"] == "http"
-            else None
-        )
-        if isinstance(who, HttpRefusal):
-            await Response(who.text + "\n", who.status, who.headers, "text/plain")(scope, receive, send)
+        result = None
+        if scope["type"] == "http":
+            result = self._authenticate(scope["path"], Headers(scope=scope), _client_address(scope))
+        if isinstance(result, HttpRefusal):
+            await Response(result.text + "\n", result.status, result.headers, "text/plain")(scope, receive, send)
         else:
-            await self._app({**scope, **_identity_scope(who)} if who else scope, receive, send)
+            await self._app({**scope, **_identity_scope(result)} if result else scope, receive, send)
 
     def _authenticate(self, path: str, headers: Headers, address: str) -> Grant | HttpRefusal | None:
         refusal = self._guard.find_refusal(path, headers)
@@ -299,24 +302,24 @@ class _GuardedApp:
 
 
 def _ends_by_itself(scope: Scope) -> bool:
-    """Whether a request comes to an end by itself: not one that opens a stream for whatever may happen some day."""
+    """Return whether a request ends by itself: one that opens a stream for future events does not."""
     if scope["type"] != "http" or scope["method"] == "GET":
         return False
     return Headers(scope=scope).get("mcp-method") != "subscriptions/listen"
 
 
 def _client_address(scope: Scope) -> str:
-    """Where a request comes from: what a proxy says, if it is one that uvicorn was told to believe, else its other end."""
+    """Return where a request comes from: the address that a trusted proxy reports, else the peer."""
     return (scope.get("client") or ("",))[0][:100]
 
 
 def _identity_scope(grant: Grant) -> dict[str, Any]:
-    """What a request carries from here on: its grant, and for the library whose sessions are whose."""
-    known = AccessToken(token="", client_id=grant.id, scopes=[grant.role])  # the token itself stays outside
+    """Return what the scope of a request gets: its grant, and the owner of its sessions for the library."""
+    known = AccessToken(token="", client_id=grant.id, scopes=[grant.role])  # the token itself is not passed on
     return {SCOPE_KEY: grant, "user": AuthenticatedUser(known)}
 
 
-# -- how ----------------------------------------------------------------------------------------------------------
+# -- running and ending -------------------------------------------------------------------------------------------
 
 
 def create_http_server(
@@ -324,17 +327,18 @@ def create_http_server(
     server: mcp_server.Server[Any],
     *,
     shutdown: ShutdownCoordinator | None = None,
-    timeout_s: float = DRAIN_S,
+    timeout_s: float = SHUTDOWN_TIMEOUT_S,
     delay_s: float = 0.0,
 ) -> uvicorn.Server:
-    """What serves the application on a socket until SIGINT or SIGTERM, and then finishes the calls of a `shutdown`.
+    """Create the server that runs the application until SIGINT or SIGTERM.
 
-    For `notice_s` /ready says so; nobody new is let in; what runs has `drain_s`; then open streams are cut off.
+    At the end /ready fails for `delay_s`, then the server accepts no new connections, running calls have `timeout_s`,
+    and then open streams are closed.
     """
     among = connections.Connections()
     config = uvicorn.Config(
         guarded,
-        # h11 is always there; a faster parser would serve clients that send a request a second no better
+        # h11 is always installed; at one request a second a faster parser would not help
         http=connections.protocol_factory(among),
         ws="none",
         lifespan="on",
@@ -343,7 +347,7 @@ def create_http_server(
         server_header=False,
         backlog=ACCEPTED_AT_ONCE,
         timeout_keep_alive=connections.KEEP_ALIVE_S,
-        timeout_graceful_shutdown=timeout_s + SENT_S,  # ty: ignore[invalid-argument-type] - parts of a second work as well
+        timeout_graceful_shutdown=timeout_s + SENT_S,  # ty: ignore[invalid-argument-type] - fractions of a second work as well
     )
     entry = server.get_request_handler("subscriptions/listen")
     assert entry is not None
@@ -352,34 +356,34 @@ def create_http_server(
 
 
 class _GracefulServer(uvicorn.Server):
-    """uvicorn, which knows nothing of our streams, and waits for ever for a task that does not end."""
+    """uvicorn with a bounded end: by itself it does not know the open streams, and waits forever for their tasks."""
 
     def __init__(
         self,
         config: uvicorn.Config,
         streams: ListenHandler,
         shutdown: ShutdownCoordinator | None,
-        drain_s: float,
-        notice_s: float,
+        timeout_s: float,
+        delay_s: float,
         among: connections.Connections,
     ) -> None:
         super().__init__(config)
         self._connections = among
         self._streams = streams
         self._shutdown = shutdown
-        self._drain_s = drain_s
-        self._notice_s = notice_s
-        AppStatus.disable_automatic_graceful_drain()  # it would cut off each reply that comes as a stream, at the signal
+        self._timeout_s = timeout_s
+        self._delay_s = delay_s
+        AppStatus.disable_automatic_graceful_drain()  # it would cut off every streamed reply at the signal
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, with room for many who wait to be accepted, and for days on which no descriptor is left."""
+        """Listen with a long backlog, and survive a lack of file descriptors."""
         asyncio.get_running_loop().set_exception_handler(self._connections.handle_loop_error)
         await super().startup(sockets)
-        for each in sockets or ():
-            each.listen(BACKLOG)
+        for listening in sockets or ():
+            listening.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell those who listen that it is over, then as ever; but nobody waits for a stream on which no call is answered."""
+        """End the open subscriptions, then shut down without waiting for streams that answer no call."""
         if self._shutdown:
             await self._announce_shutdown(self._shutdown)
         await self._accept_pending()
@@ -389,41 +393,41 @@ class _GracefulServer(uvicorn.Server):
         cutting.cancel()
 
     async def _announce_shutdown(self, shutdown: ShutdownCoordinator) -> None:
-        """For a while tell who asks that it will end, and serve on; from then on there is a limit to everything."""
+        """Report the end at /ready for a while and keep serving; then bound the rest of the shutdown."""
         shutdown.announce()
-        await asyncio.sleep(self._notice_s)
-        patience = threading.Timer(self._drain_s + SENT_S + WINDING_UP_S, shutdown.shut_down)
-        patience.daemon = True
-        patience.start()
+        await asyncio.sleep(self._delay_s)
+        deadline = threading.Timer(self._timeout_s + SENT_S + WINDING_UP_S, shutdown.shut_down)
+        deadline.daemon = True
+        deadline.start()
 
     async def _accept_pending(self) -> None:
-        """Let nobody in any more, and hear those who are: uvicorn hangs up on whoever has not said anything yet."""
+        """Stop listening, and read from accepted connections: uvicorn would close those that have not sent anything yet."""
         self.server_state.default_headers.append((b"connection", b"close"))
         loop = asyncio.get_running_loop()
-        for connection in [each for server in self.servers for each in _stop_listening(server)]:
+        for connection in [accepted for server in self.servers for accepted in _stop_listening(server)]:
             await loop.connect_accepted_socket(self._create_protocol, connection)
         await asyncio.sleep(LET_IN_S)
 
     def _create_protocol(self) -> asyncio.Protocol:
-        """What uvicorn makes for each connection."""
-        made: Any = self.config.http_protocol_class
-        return made(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        """Create the protocol of a connection as uvicorn does."""
+        protocol_class: Any = self.config.http_protocol_class
+        return protocol_class(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def _cancel_requests(self) -> None:
-        """Once the last call is answered, or its time is over: end what is still connected."""
+        """Cancel the remaining requests once the last call is answered or has timed out."""
         if self._shutdown is None:
             return
-        await asyncio.to_thread(self._shutdown.wait_until_idle, self._drain_s)
+        await asyncio.to_thread(self._shutdown.wait_until_idle, self._timeout_s)
         await asyncio.sleep(SENT_S)
         for task in list(self.server_state.tasks):
             task.cancel()
 
 
 def _stop_listening(server: asyncio.Server) -> Iterator[socket.socket]:
-    """Stop listening; those who stood at the door, whom the system would turn away although it has let them in."""
-    listening = [each.dup() for each in server.sockets]
+    """Stop listening, and yield the connections that the system has accepted but the server has not."""
+    copies = [listening.dup() for listening in server.sockets]
     server.close()
-    for each in listening:
-        with each, suppress(BlockingIOError):
+    for copy in copies:
+        with copy, suppress(BlockingIOError):
             while True:
-                yield each.accept()[0]
+                yield copy.accept()[0]

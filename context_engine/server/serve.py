@@ -1,7 +1,7 @@
-"""`ctx serve`: projects over stdio until the client leaves, or over HTTP. What is imported when is the whole point here.
+"""`ctx serve`: serve projects over stdio until the client leaves, or over HTTP.
 
-Until the first reply is out only the standard library is loaded, and of that little: clients wait for it, some for no more
-than a second. The protocol library, the tools and the Engine are imported behind it, in a thread.
+The order of imports matters here. Clients wait for the first reply, some for at most a second. So only a small part of the
+standard library is loaded before it. A thread imports the protocol library, the tools and the Engine afterwards.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from context_engine.server.projects import Projects
 
 QUIET_S = 0.05
-"""A client that says nothing this long after the start is not waiting for us: the imports need not wait for it."""
+"""The imports start after this time even if the client has not sent anything yet."""
 TURN_S = 0.000_5
-"""A thread that was woken, by the client or with an answer, waits this long for the interpreter, not ten times that."""
+"""The switch interval: a thread that wakes up waits this long for the interpreter; the default is ten times as long."""
 LOG_S = 0.1
-"""The last lines of the log get this long to be read."""
+"""The client has this long to read the last lines of the log."""
 
 
 def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
-    """Serve as the command line says; the exit code, where the process does not end by itself."""
+    """Serve as the command line says. Return the exit code, unless the process ends by itself."""
     options = parse_options(argv, env)
     if options.workspace:
-        options, trouble = add_workspace(options)
-        if trouble:
-            sys.stderr.write(trouble)
+        options, problem = add_workspace(options)
+        if problem:
+            sys.stderr.write(problem)
             return 1
-    if options.chunks_dir and (trouble := find_chunks_problem(options.chunks_dir)):
-        sys.stderr.write(trouble)
+    if options.chunks_dir and (problem := find_chunks_problem(options.chunks_dir)):
+        sys.stderr.write(problem)
         return 1
     if options.http:
         return _serve_http(options, env)
@@ -51,21 +51,21 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
 
 
 class StdioServer:
-    """One client over stdin and stdout."""
+    """The server of one client over stdin and stdout."""
 
     def __init__(self, options: ServeOptions, env: Mapping[str, str]) -> None:
-        self._options = options._replace(shown=options.shown._replace(projects=project_names(options, env)))
+        self._options = options._replace(selection=options.selection._replace(projects=project_names(options, env)))
         self._env = env
         self._projects: Projects | None = None
         self._chunks: ChunkFolderLoader | None = None
         front = BootstrapResponder(
-            protocol_catalogue.read_catalogue(), self._options.shown, private=os.urandom(8).hex()
+            protocol_catalogue.read_catalogue(), self._options.selection, private=os.urandom(8).hex()
         )
         self.shutdown = ShutdownCoordinator(self._close, finish=lambda seconds: self.session.finish(seconds))
         self.session = StdioSession(stdio_streams.claim_stdio(), front, gone=self.shutdown.shut_down_in_thread)
 
     def serve(self) -> None:
-        """Until the client leaves, or whoever started us; ends the process."""
+        """Serve until the client or its parent process leaves, then end the process."""
         self.shutdown.shut_down_on_signals()
         ParentWatcher(self.shutdown.shut_down).start()
         threading.Thread(target=self._listen, name="listening", daemon=True).start()
@@ -77,12 +77,12 @@ class StdioServer:
         self.shutdown.shut_down()
 
     def _run(self) -> None:
-        """Everything that needs more than the standard library, behind the first reply."""
+        """Import the libraries after the first reply, and serve with them."""
         self.session.has_replied.wait(QUIET_S)
         sys.setswitchinterval(TURN_S)
         try:
             self._converse()
-        except BaseException:  # noqa: BLE001 - whatever it was, nobody would be left to answer
+        except BaseException:  # noqa: BLE001 - no other thread could answer the client
             import traceback
 
             traceback.print_exc()
@@ -99,7 +99,7 @@ class StdioServer:
         if chunks:
             chunks.start()
         server = mcp_server.build_server(
-            dispatcher, selection=self._options.shown, projects=projects, shutdown=self.shutdown
+            dispatcher, selection=self._options.selection, projects=projects, shutdown=self.shutdown
         )
 
         async def converse() -> None:
@@ -108,42 +108,42 @@ class StdioServer:
         anyio.run(converse)
 
     def _refuse(self, error: ContextEngineError) -> None:
-        """End, because what the command line asks for cannot be served."""
+        """End the process: what the command line asks for cannot be served."""
         sys.stderr.write(_format_error(error))
         self.shutdown.shut_down_in_thread(1)
 
     def _close(self) -> None:
-        for each in (self._projects, self._chunks):
-            if each is not None:
-                each.close()
+        for resource in (self._projects, self._chunks):
+            if resource is not None:
+                resource.close()
         self.session.close()
         if isinstance(sys.stderr, stdio_streams.LogStream):
             sys.stderr.end(LOG_S)
 
 
 def project_names(options: ServeOptions, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the projects, where more than one was named: they stand in the tools' schemas."""
+    """Return the names of the projects when there are several; the schemas of the tools list them."""
     if len(options.roots) < 2:
         return ()
     from context_engine.server.projects import initial_folders, name_folders
 
-    return tuple(name_folders(initial_folders(options.roots, env), dict(options.called)))
+    return tuple(name_folders(initial_folders(options.roots, env), dict(options.given_names)))
 
 
 def add_workspace(options: ServeOptions) -> tuple[ServeOptions, str]:
-    """With the repositories of the workspace among the roots, under the names they have there; or why not, in a line."""
+    """Add the repositories of the workspace to the roots, with their names there; or return the problem in one line."""
     from context_engine.errors import ContextEngineError
     from context_engine.server.projects import workspace_folders
 
     try:
-        called = workspace_folders(options.workspace)
+        names = workspace_folders(options.workspace)
     except ContextEngineError as error:
         return options, _format_error(error)
-    return options._replace(roots=(*options.roots, *called), called=tuple(called.items())), ""
+    return options._replace(roots=(*options.roots, *names), given_names=tuple(names.items())), ""
 
 
 def find_chunks_problem(named: str) -> str:
-    """Why a folder of chunk files cannot be served, in a line; empty when it is there."""
+    """Return why a folder of chunk files cannot be served, in one line; empty when it can."""
     from context_engine.errors import ContextEngineError
     from context_engine.server.chunk_server import choose_folder
 
@@ -174,13 +174,13 @@ def open_projects(
     try:
         settings = Settings.load(named[0] if named else os.getcwd(), env)
     except ContextEngineError:
-        settings = Settings()  # opening the workspace meets the same error, and tells it to the client with each call
+        settings = Settings()  # opening the workspace raises the same error, and each call reports it
     log = LOGS[settings.log_level]
     if options.otel:
         from context_engine.server.otel_spans import add_span_attributes
 
         log = add_span_attributes(log)
-    projects = Projects(named, here=os.getcwd(), log=log, given_names=dict(options.called), isolated=isolated)
+    projects = Projects(named, here=os.getcwd(), log=log, given_names=dict(options.given_names), isolated=isolated)
     chunks = None
     if options.chunks_dir:
         from context_engine.server.chunk_server import ChunkFolderLoader, choose_folder
@@ -188,13 +188,13 @@ def open_projects(
         chunks = ChunkFolderLoader(choose_folder(options.chunks_dir), settings, env, log=log, failed=failed)
     served = chunks.wait if chunks else None
     dispatcher = ToolDispatcher(
-        projects.engine, selection=options.shown, log=log, chunks=served, project_names=lambda: projects.names
+        projects.engine, selection=options.selection, log=log, chunks=served, project_names=lambda: projects.names
     )
     return projects, dispatcher, chunks
 
 
 def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> int:
-    """Any number of clients, until a signal."""
+    """Serve any number of clients over HTTP; return the exit code if the server cannot start."""
     from context_engine.errors import ContextEngineError
 
     try:
@@ -206,7 +206,7 @@ def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> int:
 
 
 def _listen(options: ServeOptions, env: Mapping[str, str]) -> None:
-    """Serve over HTTP until a signal ends the process. Raises: whatever keeps it from starting, with the next step."""
+    """Serve over HTTP until a signal ends the process. Raises: ContextEngineError when the server cannot start."""
     from context_engine.server import http_server
     from context_engine.server.otel_spans import TraceExporter
     from context_engine.server.shared_server import create_shared_server, is_shared
@@ -216,9 +216,9 @@ def _listen(options: ServeOptions, env: Mapping[str, str]) -> None:
     projects, dispatcher, chunks = open_projects(options, env, isolated=shared)
 
     def close() -> None:
-        for each in (projects, chunks, spans):
-            if each:
-                each.close()
+        for resource in (projects, chunks, spans):
+            if resource:
+                resource.close()
 
     shutdown = ShutdownCoordinator(close)
     shutdown.shut_down_on_signals()

@@ -1,10 +1,11 @@
-"""The options of `ctx serve`: one table, from which parsing, help and environment twins are made. Stdlib only.
+"""The options of `ctx serve`: one table for parsing, help and environment variables. Standard library only.
 
 >>> options = parse_options(["--root", "/src/web", "--profile", "core,plan"], {"CTX_READ_ONLY": "1"})
->>> options.roots, options.shown.profiles, options.shown.read_only
+>>> options.roots, options.selection.profiles, options.selection.read_only
 (('/src/web',), ('core', 'plan'), True)
 
-An option wins over its twin. What cannot be understood ends the process with one line on stderr and exit code 2.
+An option takes precedence over its environment variable. An invalid option or value ends the process with one line on
+stderr and exit code 2.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-ServeOption = namedtuple("ServeOption", "name kind twin metavar meaning")  # noqa: PYI024 - annotations need `typing`
-"""`kind`: `paths` (repeatable; the twin holds them as PATH does), `names` (comma list, repeatable), `text`, `flag`."""
+ServeOption = namedtuple("ServeOption", "name kind variable metavar meaning")  # noqa: PYI024 - annotations need `typing`
+"""`kind`: `paths` (repeatable; the variable lists them as PATH does), `names` (comma list, repeatable), `text`, `flag`."""
 
 OPTIONS = (
     ServeOption(
@@ -69,13 +70,13 @@ OPTIONS = (
         "With --http: keep no sessions, so that any of several servers can answer any request.",
     ),
     ServeOption(
-        *("drain", "text", "CTX_HTTP_DRAIN_S", "SECONDS"),
-        "With --http: how long calls under way may take when the server is told to end (default 0.6).",
+        *("shutdown-timeout", "text", "CTX_HTTP_SHUTDOWN_TIMEOUT_S", "SECONDS"),
+        "With --http: how long running calls may take once the server is told to end (default 0.6).",
     ),
     ServeOption(
-        *("notice", "text", "CTX_HTTP_NOTICE_S", "SECONDS"),
-        "With --http: how long before it lets nobody in /ready says that the server will end (default 0), so that a proxy "
-        "which asks for that sends nobody to a closed door.",
+        *("shutdown-delay", "text", "CTX_HTTP_SHUTDOWN_DELAY_S", "SECONDS"),
+        "With --http: how long /ready reports the end before the server stops accepting requests (default 0), so that a "
+        "load balancer can send clients elsewhere.",
     ),
     ServeOption(
         *("otel", "flag", "CTX_OTEL", ""),
@@ -83,120 +84,128 @@ OPTIONS = (
     ),
 )
 TOKEN_VARIABLE = "CTX_HTTP_TOKEN"  # noqa: S105 - the name of a variable; an option would show the token in every process list
-VARIABLES = (*(option.twin for option in OPTIONS), TOKEN_VARIABLE)
-"""Every environment variable that is read here."""
+FORMER_OPTIONS = {"drain": "shutdown-timeout", "notice": "shutdown-delay"}
+"""Former name of an option -> its name today. The former names work for one more release."""
+FORMER_VARIABLES = {
+    "CTX_HTTP_SHUTDOWN_TIMEOUT_S": "CTX_HTTP_DRAIN_S",
+    "CTX_HTTP_SHUTDOWN_DELAY_S": "CTX_HTTP_NOTICE_S",
+}
+"""Variable -> its former name, which is read where the variable is not set."""
+VARIABLES = (*(option.variable for option in OPTIONS), *FORMER_VARIABLES.values(), TOKEN_VARIABLE)
+"""Every environment variable that this module reads."""
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 ServeOptions = namedtuple(  # noqa: PYI024 - as above
     "ServeOptions",
-    "roots shown chunks_dir http token_file http_hosts http_token tokens audit_log stateless drain otel workspace called notice",
-    defaults=(None, None, False, None, False, None, (), None),
+    "roots selection http_token chunks_dir http token_file http_hosts tokens audit_log stateless otel workspace"
+    " shutdown_timeout shutdown_delay given_names",
+    defaults=(None, None, None, None, (), None, None, False, False, None, None, None, ()),
 )
-"""What was asked for: `roots` as they were typed, `shown` as `profiles.Shown`, `None` for what was not said.
+"""The parsed options: `roots` as they were typed; None for a text option that is not set.
 
-`called` are the names that a workspace gives to its folders, (path, name) each; nothing until somebody looks it up.
+`given_names` are (path, name) pairs of the folders of a workspace; empty until the workspace has been read.
 """
 
 
 def parse_options(argv: Sequence[str], env: Mapping[str, str]) -> ServeOptions:
-    """Read the command line, and the environment for what it leaves open.
+    """Read the command line, and the environment variables of the options that it leaves out.
 
-    Raises: SystemExit, 0 after --help, 2 when something cannot be understood.
+    Raises: SystemExit, 0 after --help, 2 for an invalid option or value.
     """
-    parser = _parser()
-    given, rest = parser.parse_known_args(list(argv))
-    if rest:
-        parser.error(_describe_unknown(rest[0]))
-    said = {option.name: _option_value(parser, option, vars(given)[option.name], env) for option in OPTIONS}
-    tools = said["tools"] or ()
-    profiles = said["profile"] or (() if tools else ("core",))
-    shown = ToolSelection(profiles, tools, said["exclude-tools"] or (), said["read-only"] or False)
-    if trouble := find_unknown_name(shown):
-        parser.error(trouble)
+    parser = _create_parser()
+    given, unknown = parser.parse_known_args(list(argv))
+    if unknown:
+        parser.error(_describe_unknown(unknown[0]))
+    values = {option.name: _option_value(parser, option, vars(given)[option.name], env) for option in OPTIONS}
+    tools = values["tools"] or ()
+    profiles = values["profile"] or (() if tools else ("core",))
+    selection = ToolSelection(profiles, tools, values["exclude-tools"] or (), values["read-only"])
+    if problem := find_unknown_name(selection):
+        parser.error(problem)
     return ServeOptions(
-        said["root"] or (),
-        shown,
-        said["chunks-dir"],
-        said["http"],
-        said["token-file"],
-        said["http-host"] or (),
-        env.get(TOKEN_VARIABLE) or None,
-        said["tokens"],
-        said["audit-log"],
-        said["stateless"] or False,
-        said["drain"],
-        said["otel"] or False,
-        said["workspace"],
-        notice=said["notice"],
+        roots=values["root"] or (),
+        selection=selection,
+        http_token=env.get(TOKEN_VARIABLE) or None,
+        chunks_dir=values["chunks-dir"],
+        http=values["http"],
+        token_file=values["token-file"],
+        http_hosts=values["http-host"] or (),
+        tokens=values["tokens"],
+        audit_log=values["audit-log"],
+        stateless=values["stateless"],
+        otel=values["otel"],
+        workspace=values["workspace"],
+        shutdown_timeout=values["shutdown-timeout"],
+        shutdown_delay=values["shutdown-delay"],
     )
 
 
-def help_text() -> str:
-    """What `ctx serve --help` prints."""
-    return _parser().format_help()
-
-
 class _Parser(argparse.ArgumentParser):
-    """argparse that complains in one line."""
+    """An argument parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"ctx serve: {message}\n")
 
 
-def _parser() -> _Parser:
+def _create_parser() -> _Parser:
     parser = _Parser(
         prog="ctx serve",
         usage="ctx serve [OPTIONS]",
         description="Serve projects to a coding agent over MCP. Clients start it; you rarely do. "
-        "Indexing runs beside the answers, edits are followed, and the process ends with its client.",
+        "The index is built in the background and follows edits. The process ends with its client.",
         epilog="Examples: ctx serve --root ~/src/web; ctx serve --profile core,plan --read-only; ctx serve --http 8931. "
         "In a client's settings: command ctx, arguments serve --root /path; ctx setup CLIENT writes that. "
-        "Each option has a twin in the environment, shown in brackets; the option wins.",
+        "The environment variable of each option is in brackets; the option takes precedence.",
         allow_abbrev=False,
         add_help=False,
     )
-    parser.add_argument("-h", "--help", action="help", help="Show this and leave.")
+    parser.add_argument("-h", "--help", action="help", help="Show this message and exit.")
     for option in OPTIONS:
         how: dict[str, Any] = {
             "flag": {"action": "store_const", "const": True},
             "text": {"metavar": option.metavar},
         }.get(option.kind, {"metavar": option.metavar, "action": "append"})
-        parser.add_argument(f"--{option.name}", dest=option.name, help=f"{option.meaning} [{option.twin}]", **how)
+        parser.add_argument(f"--{option.name}", dest=option.name, help=f"{option.meaning} [{option.variable}]", **how)
+    for former, name in FORMER_OPTIONS.items():
+        parser.add_argument(f"--{former}", dest=name, help=argparse.SUPPRESS)
     return parser
 
 
 def _option_value(parser: _Parser, option: ServeOption, given: Any, env: Mapping[str, str]) -> Any:
-    """The value of one option: from the command line, else from its twin, else None."""
-    from_variable = env.get(option.twin, "").strip()
+    """Return the value of an option: from the command line, else from its variable, else None (False for a flag)."""
+    former = FORMER_VARIABLES.get(option.variable, "")
+    text = (env.get(option.variable) or env.get(former, "")).strip()
     if option.kind == "flag":
-        return given or _flag(parser, option, from_variable)
+        return given or _parse_flag(parser, option, text)
     if option.kind == "text":
-        return given or from_variable or None
+        return given or text or None
     if option.kind == "paths":
-        return tuple(given or (path for path in from_variable.split(os.pathsep) if path.strip())) or None
-    return tuple(_names(given or [from_variable])) or None
+        return tuple(given or (path for path in text.split(os.pathsep) if path.strip())) or None
+    return tuple(_split_names(given or [text])) or None
 
 
-def _names(texts: Iterable[str]) -> Iterable[str]:
-    """The words of comma lists, each once, in order.
+def _split_names(lists: Iterable[str]) -> Iterable[str]:
+    """Return the words of comma-separated lists, each once, in order.
 
-    >>> list(_names(["core, plan", "core"]))
+    >>> list(_split_names(["core, plan", "core"]))
     ['core', 'plan']
     """
-    return dict.fromkeys(word for text in texts for each in text.split(",") if (word := each.strip()))
+    words = ",".join(lists).split(",")
+    return dict.fromkeys(filter(None, map(str.strip, words)))
 
 
-def _flag(parser: _Parser, option: ServeOption, twin: str) -> bool:
-    if twin.lower() not in (*YES, *NO):
-        parser.error(f"{option.twin} is {twin!r}; it is 1 or 0")
-    return twin.lower() in YES
+def _parse_flag(parser: _Parser, option: ServeOption, text: str) -> bool:
+    if text.lower() not in (*YES, *NO):
+        parser.error(f"{option.variable} is {text!r}; it must be 1 or 0")
+    return text.lower() in YES
 
 
 def _describe_unknown(word: str) -> str:
-    import difflib  # only a start that fails pays for it
+    import difflib  # imported only when the start fails
 
     names = [f"--{option.name}" for option in OPTIONS]
     if not word.startswith("-"):
-        return f"does not know what {word!r} is for; did you mean --root {word}?"
+        return f"unexpected argument {word!r}; did you mean --root {word}?"
     close = difflib.get_close_matches(word.partition("=")[0], names, 1, 0.6)
-    return f"there is no option {word}; " + (f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}")
+    advice = f"did you mean {close[0]}?" if close else f"the options are {', '.join(names)}"
+    return f"there is no option {word}; {advice}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 
 from context_engine.context.refinement import ASSISTS, Climbed
-from context_engine.errors import CallError, InvalidArgument, PlanNotFound
+from context_engine.errors import CallError, InvalidArgument, NextStep, PlanNotFound
 from context_engine.model import Filter
 from context_engine.tools.arguments import (
     ArgumentType,
@@ -312,7 +312,7 @@ def execute_plan(
     if apply_changes and not stand.is_kept:
         raise InvalidArgument(
             "changes are applied to steps of a plan that is kept",
-            suggestion="Call save_plan, then execute_plan with its plan_id.",
+            next_steps=(NextStep("save_plan", "first"), NextStep("execute_plan", "with its plan_id")),
         )
     reply: dict[str, Any] = {"ok": True, "plan_id": stand.plan.id}
     climbed = Climbed()
@@ -347,7 +347,7 @@ def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
 
     if bool(plan_id.strip()) == (plan is not None):
         raise InvalidArgument(
-            "plan_id or plan: one of the two is needed", suggestion="list_plans shows the plans that are kept."
+            "plan_id or plan: one of the two is needed", next_steps=NextStep("list_plans", "to see the saved plans")
         )
     if plan_id.strip():
         loaded = engine.plans.repository.load(plan_id)
@@ -383,7 +383,8 @@ def _target_step(stand: _PlanStanding, number: int) -> "PlanStep":
     if len(current) != 1 or not current[0]:
         raise InvalidArgument(
             "it is not clear which step the changes are for",
-            suggestion="Say step_number; view_progress shows the steps.",
+            suggestion="Pass step_number.",
+            next_steps=NextStep("view_progress", "to see the steps"),
         )
     return find_step(stand.plan, current[0])
 

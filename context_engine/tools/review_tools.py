@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine import __version__
 from context_engine.context.refinement import ASSISTS, Climbed
-from context_engine.errors import HostError, InvalidArgument, TooLarge
+from context_engine.errors import HostError, InvalidArgument, NextStep, TooLarge
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.review_options import FAIL_ON, Options
 from context_engine.text.diff import DIFF_BYTES_MAX
@@ -96,11 +96,16 @@ def review_changes(
         again = _again(engine, findings, review_id, submission_id)
         return _reply(engine, "review_changes", again.reviewed, format, began, again=again, review_id=review_id)
     if not diff.strip():
-        raise InvalidArgument("diff is empty", suggestion="Send a unified diff, or call review_git_diff: git makes it.")
+        raise InvalidArgument(
+            "diff is empty",
+            suggestion="Send a unified diff.",
+            next_steps=NextStep("review_git_diff", "to let git make it"),
+        )
     if len(diff.encode("utf-8", "replace")) > DIFF_BYTES_MAX:
         raise TooLarge(
             f"the diff has more than {DIFF_BYTES_MAX:,} bytes",
-            suggestion="Review it commit by commit: review_git_diff.",
+            suggestion="Review it commit by commit.",
+            next_steps=NextStep("review_git_diff", "for each commit"),
         )
     fields = {
         "categories": categories,

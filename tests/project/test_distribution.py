@@ -100,7 +100,7 @@ def test_a_new_release_reaches_every_document_and_nothing_else_in_it_changes(nam
 
 
 def test_the_desktop_extension_lists_the_tools_that_a_client_is_shown() -> None:
-    shown = [tool.name for tool in tools.ALL if serve_options.parse_options([], {}).shown.lists(tool.name)]
+    shown = [tool.name for tool in tools.ALL if serve_options.parse_options([], {}).selection.lists(tool.name)]
     assert shown
     assert [tool["name"] for tool in document("mcpb/manifest.json")["tools"]] == shown
 
@@ -173,7 +173,7 @@ def test_the_skill_knows_which_tools_an_agent_sees_at_once() -> None:
     for page, seen in ((listed, True), (hidden, False)):
         named = [tool.name for tool in tools.ALL if f"`{tool.name}` |" in page]
         assert named
-        assert [name for name in named if serve_options.parse_options([], {}).shown.lists(name) is not seen] == []
+        assert [name for name in named if serve_options.parse_options([], {}).selection.lists(name) is not seen] == []
 
 
 def examples(page: Path) -> list[tuple[str, dict[str, Any]]]:

@@ -200,5 +200,5 @@ def test_a_server_is_ready_once_all_that_will_open_is_open(states: dict[str, str
 
 @pytest.mark.parametrize("text", ["soon", "-1", "", "nan", "inf", "1e9"])
 def test_what_is_no_time_to_drain_is_refused(text: str) -> None:
-    with pytest.raises(InvalidArgument, match="is no time"):
-        http_server.parse_seconds("--drain", text, 0.6)
+    with pytest.raises(InvalidArgument, match="is not a duration"):
+        http_server.parse_seconds("--shutdown-timeout", text, 0.6)

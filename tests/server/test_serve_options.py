@@ -1,14 +1,15 @@
-"""The options of `ctx serve`: one table, twins in the environment, and refusals that name the nearest right word."""
+"""The options of `ctx serve`: one table, environment variables, and errors that name the nearest right word."""
 
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import pytest
 
 from context_engine.server.profiles import ToolSelection
-from context_engine.server.serve_options import OPTIONS, VARIABLES, ServeOptions, help_text, parse_options
+from context_engine.server.serve_options import OPTIONS, VARIABLES, ServeOptions, parse_options
 from context_engine.settings import NOT_KNOBS, knobs
 
 SAID = {
@@ -17,58 +18,80 @@ SAID = {
     "profile": (
         ["--profile", "core,plan", "--profile", "review"],
         "core, plan,review",
-        lambda asked: asked.shown.profiles,
+        lambda asked: asked.selection.profiles,
         ("core", "plan", "review"),
     ),
-    "tools": (["--tools", "trace"], "trace,", lambda asked: asked.shown.tools, ("trace",)),
+    "tools": (["--tools", "trace"], "trace,", lambda asked: asked.selection.tools, ("trace",)),
     "exclude-tools": (
         ["--exclude-tools", "write_file,edit_file"],
         "write_file, edit_file",
-        lambda asked: asked.shown.exclude,
+        lambda asked: asked.selection.exclude,
         ("write_file", "edit_file"),
     ),
-    "read-only": (["--read-only"], "yes", lambda asked: asked.shown.read_only, True),
+    "read-only": (["--read-only"], "yes", lambda asked: asked.selection.read_only, True),
     "chunks-dir": (["--chunks-dir", "/c"], "/c", lambda asked: asked.chunks_dir, "/c"),
     "http": (["--http", "127.0.0.1:8000"], "127.0.0.1:8000", lambda asked: asked.http, "127.0.0.1:8000"),
     "token-file": (["--token-file", "/t"], "/t", lambda asked: asked.token_file, "/t"),
     "tokens": (["--tokens", "/k"], "/k", lambda asked: asked.tokens, "/k"),
     "audit-log": (["--audit-log", "/l"], "/l", lambda asked: asked.audit_log, "/l"),
     "stateless": (["--stateless"], "on", lambda asked: asked.stateless, True),
-    "drain": (["--drain", "20"], "20", lambda asked: asked.drain, "20"),
-    "notice": (["--notice", "6"], "6", lambda asked: asked.notice, "6"),
+    "shutdown-timeout": (["--shutdown-timeout", "20"], "20", lambda asked: asked.shutdown_timeout, "20"),
+    "shutdown-delay": (["--shutdown-delay", "6"], "6", lambda asked: asked.shutdown_delay, "6"),
     "otel": (["--otel"], "1", lambda asked: asked.otel, True),
     "http-host": (["--http-host", "a.example,b"], "a.example, b", lambda asked: asked.http_hosts, ("a.example", "b")),
 }
 
 
 def test_nothing_said_is_the_core_profile_over_stdio() -> None:
-    assert parse_options([], {}) == ServeOptions((), ToolSelection(), None, None, None, (), None)
+    assert parse_options([], {}) == ServeOptions((), ToolSelection())
 
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS])
-def test_an_option_and_its_twin_say_the_same(name: str) -> None:
+def test_an_option_and_its_variable_say_the_same(name: str) -> None:
     argv, twin, asked, value = SAID[name]
-    (variable,) = [option.twin for option in OPTIONS if option.name == name]
+    (variable,) = [option.variable for option in OPTIONS if option.name == name]
     assert asked(parse_options(argv, {})) == value
     assert asked(parse_options([], {variable: twin})) == value
     assert asked(parse_options([], {variable: " "})) == asked(parse_options([], {}))
 
 
-def test_an_option_wins_over_its_twin() -> None:
+def test_an_option_wins_over_its_variable() -> None:
     env = {"CTX_ROOT": "/elsewhere", "CTX_PROFILE": "all", "CTX_HTTP": "1"}
     asked = parse_options(["--root", "/here", "--profile", "edit", "--http", "2"], env)
-    assert (asked.roots, asked.shown.profiles, asked.http) == (("/here",), ("edit",), "2")
+    assert (asked.roots, asked.selection.profiles, asked.http) == (("/here",), ("edit",), "2")
 
 
 def test_tools_alone_are_the_only_ones_and_add_to_a_profile_that_is_named() -> None:
-    assert parse_options(["--tools", "trace"], {}).shown == ToolSelection((), ("trace",))
-    assert parse_options(["--tools", "trace", "--profile", "core"], {}).shown == ToolSelection(("core",), ("trace",))
+    assert parse_options(["--tools", "trace"], {}).selection == ToolSelection((), ("trace",))
+    assert parse_options(["--tools", "trace", "--profile", "core"], {}).selection == ToolSelection(
+        ("core",), ("trace",)
+    )
 
 
-def test_the_token_itself_is_never_an_option() -> None:
+def print_help(capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit):
+        parse_options(["--help"], {})
+    return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("argv", "env"),
+    [(["--drain", "20", "--notice", "6"], {}), ([], {"CTX_HTTP_DRAIN_S": "20", "CTX_HTTP_NOTICE_S": "6"})],
+)
+def test_the_former_names_of_the_shutdown_options_still_work(argv: list[str], env: dict[str, str]) -> None:
+    options = parse_options(argv, env)
+    assert (options.shutdown_timeout, options.shutdown_delay) == ("20", "6")
+
+
+def test_the_help_does_not_list_the_former_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not re.search("--drain|--notice|DRAIN_S|NOTICE_S", print_help(capsys))
+
+
+def test_the_token_itself_is_never_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = print_help(capsys)
     assert parse_options([], {"CTX_HTTP_TOKEN": "s3cret"}).http_token == "s3cret"
-    assert "CTX_HTTP_TOKEN holds" in help_text()
-    assert "--token " not in help_text()
+    assert "CTX_HTTP_TOKEN holds" in shown
+    assert "--token " not in shown
 
 
 @pytest.mark.parametrize(
@@ -100,11 +123,11 @@ def test_what_is_not_understood_is_one_line_and_exit_code_2(
     assert [word for word in words if word not in told.err] == []
 
 
-def test_the_help_is_made_from_the_table() -> None:
-    shown = " ".join(help_text().split())
+def test_the_help_is_made_from_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = print_help(capsys)
     for option in OPTIONS:
         assert f"--{option.name}" in shown
-        assert f"[{option.twin}]" in shown
+        assert f"[{option.variable}]" in shown
 
 
 def test_no_variable_of_an_option_is_taken_for_a_setting() -> None:
