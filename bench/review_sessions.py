@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.engine import Engine
-from context_engine.review.review_request import Request
+from context_engine.review.review_request import ReviewRequest
 from context_engine.settings import Settings
 from context_engine.storage.state_folder import FOLDER
 from context_engine.tools.review_arguments import options_of
@@ -74,7 +74,7 @@ def opened(work: Path) -> Engine:
 def begin(work: str, base: str, head: str) -> None:
     """Start a review in this process and wait to be killed."""
     with opened(Path(work)) as engine:
-        engine.reviews.sessions.start(Request(head, base, options=options_of(OPTIONS)), workers=1)
+        engine.reviews.sessions.start(ReviewRequest(head, base, options=options_of(OPTIONS)), workers=1)
         time.sleep(WAIT_S)
 
 
@@ -96,8 +96,8 @@ def killed(work: Path, base: str, head: str, *, after_done: int) -> None:
 def reviewed(name: str, engine: Engine, base: str, head: str) -> dict[str, Any]:
     """One whole review; its outcome."""
     began = time.perf_counter()
-    started = engine.reviews.sessions.start(Request(head, base, options=options_of(OPTIONS)), workers=4)
-    return shown(name, engine, started.seen.session.id, began)
+    started = engine.reviews.sessions.start(ReviewRequest(head, base, options=options_of(OPTIONS)), workers=4)
+    return shown(name, engine, started.view.session.id, began)
 
 
 def resumed(name: str, engine: Engine) -> dict[str, Any]:

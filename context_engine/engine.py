@@ -50,8 +50,8 @@ from context_engine.storage.timestamps import make_clock
 
 if TYPE_CHECKING:
     from context_engine.plans.plan_service import PlanService
-    from context_engine.review.review_service import Reviewing
-    from context_engine.review.validation_service import Validating
+    from context_engine.review.review_service import ReviewService
+    from context_engine.review.validation.content_validation import ValidationService
     from context_engine.sharing.shared_records import Commons
 
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
@@ -155,19 +155,19 @@ class Engine(Workspace, DeprecatedMethods):
 
     def _objections(self, diff: str) -> tuple[str, ...]:
         """Return what a review finds pressing in a diff of files as they are now."""
-        from context_engine.review.review_options import Options
+        from context_engine.review.review_options import ReviewOptions
 
-        return self.reviews.review_diff(diff, Options(analyzers="none", fail_on="P1")).fail_reasons
+        return self.reviews.review_diff(diff, ReviewOptions(analyzers="none", fail_on="P1")).fail_reasons
 
     @property
-    def reviews(self) -> Reviewing:
+    def reviews(self) -> ReviewService:
         """What is wrong with a change: checks, analyzers, sessions."""
         with self._lock:
             return self._reviews
 
     @cached_property
-    def _reviews(self) -> Reviewing:
-        from context_engine.review.review_service import ReviewDependencies, Reviewing  # parsers of diffs and rules
+    def _reviews(self) -> ReviewService:
+        from context_engine.review.review_service import ReviewDependencies, ReviewService  # parsers of diffs and rules
 
         parts = ReviewDependencies(
             root=self._root,
@@ -182,16 +182,15 @@ class Engine(Workspace, DeprecatedMethods):
             now=self.now,
             commons=self._commons,
         )
-        return Reviewing(parts)
+        return ReviewService(parts)
 
     @cached_property
-    def validation(self) -> Validating:
+    def validation(self) -> ValidationService:
         """Whether content can be trusted: secrets, parsers, habits, and what it says of this workspace."""
         from context_engine.review.source_versions import Parsers  # 20 ms
-        from context_engine.review.validation_service import Validating, ValidationDependencies
+        from context_engine.review.validation.content_validation import ValidationService
 
-        parsers = Parsers(self.languages, self.grammars)
-        return Validating(ValidationDependencies(self._root, parsers, self, self.scrubber))
+        return ValidationService(Parsers(self.languages, self.grammars), self.scrubber, self, self._root)
 
     # -- its life --
 

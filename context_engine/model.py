@@ -88,6 +88,84 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Suggestion:
+    """How to repair a finding. `replacement` is the new text of the finding's lines, if one fits."""
+
+    description: str
+    replacement: str = ""
+    can_auto_fix: bool = False
+
+
+WHOLE_TEXT = LineSpan(0, 0)
+FROM_RULE = -1
+"""Priority or confidence of a finding that leaves it to its rule."""
+SEVERITIES = ("error", "error", "warning", "info")
+"""By priority."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong, or may be, at a place of a text: what checks, parsers, validation and models report.
+
+    `source` names the reporter: `builtin`, `invariant`, an analyzer, a tier of the validation, `host` or `model`. `priority` goes
+    from 0 (must not be merged) to 3 (a hint). `span` is 0-0 for the text as a whole, `column` 0 for the whole line. `quote` is the
+    first line of the span. `id` stays the same while the line moves.
+    """
+
+    rule: str = ""
+    source: str = ""
+    title: str = ""
+    body: str = ""
+    priority: int = FROM_RULE
+    category: str = ""
+    confidence: float = FROM_RULE
+    path: str = ""
+    span: LineSpan = WHOLE_TEXT
+    quote: str = ""
+    id: str = ""
+    is_on_changed_line: bool = False
+    is_new: bool = True
+    evidence: tuple[str, ...] = ()
+    suggestion: Suggestion | None = None
+    related: tuple[str, ...] = ()
+    column: int = 0
+
+    @property
+    def line(self) -> int:
+        """The first line; 0 for the text as a whole."""
+        return self.span.first
+
+    @property
+    def severity(self) -> str:
+        """`error`, `warning` or `info`, by the priority."""
+        return SEVERITIES[self.priority]
+
+    @property
+    def advice(self) -> str:
+        """What to do, in words; empty without a suggestion."""
+        return self.suggestion.description if self.suggestion else ""
+
+    @property
+    def order(self) -> tuple[int, float, str, int, str, str]:
+        """Sort key: most pressing first, then by confidence, path, line, rule and id."""
+        return (self.priority, -self.confidence, self.path, self.span.first, self.rule, self.id)
+
+
+def syntax_finding(line: int, column: int, message: str, *, confidence: float = 1.0) -> Finding:
+    """Return the finding of a parser. A confidence below 1 means that healthy files have such errors, too."""
+    return Finding(
+        rule="syntax-error",
+        source="parser",
+        title=message,
+        priority=0,
+        category="syntax",
+        confidence=confidence,
+        span=LineSpan(line, line),
+        column=column,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A file or folder that is not in the index, and the reason in one word (`binary`, `ignored`, `too_large`...)."""
 

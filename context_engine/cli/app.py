@@ -325,8 +325,8 @@ def review(
     - `ctx review --base origin/main --sarif review.sarif`
     - `ctx review HEAD~3..HEAD --format markdown`
     """
+    from context_engine.cli.review_command import parse_arguments
     from context_engine.cli.review_command import review as run_review
-    from context_engine.cli.review_command import wish
     from context_engine.tools.review_arguments import options_of
 
     chosen = {
@@ -337,7 +337,7 @@ def review(
         "invariants_path": invariants,
         "analyzers": analyzer or ["auto"],
     }
-    request = wish(
+    request = parse_arguments(
         rev, staged=staged, base=base, options=options_of(chosen), format=format, sarif=sarif, untracked=untracked
     )
     raise typer.Exit(run_review(root, request))

@@ -17,17 +17,18 @@ from context_engine.cli.console import err, escape_text, out, print_note, run_wi
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
+from context_engine.model import Finding
 from context_engine.repo.file_writer import write_atomic
 from context_engine.repo.git_diffs import DiffRequest
-from context_engine.review.finding import PRIORITIES, Finding
-from context_engine.review.rdjson import rdjson
-from context_engine.review.review_markdown import headline, left_out, markdown
-from context_engine.review.review_options import Options
-from context_engine.review.sarif import sarif
+from context_engine.review.finding import PRIORITIES
+from context_engine.review.rdjson import render_rdjson
+from context_engine.review.review_markdown import format_headline, format_suppressed, render_markdown
+from context_engine.review.review_options import ReviewOptions
+from context_engine.review.sarif import render_sarif
 
 if TYPE_CHECKING:
     from context_engine.review.review_coverage import Coverage
-    from context_engine.review.verdict import Reviewed
+    from context_engine.review.verdict import ReviewResult
 
 INTERRUPTED = 130
 FOUND = 3
@@ -40,27 +41,27 @@ TARGET = "head"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReviewArguments:
     """What the command line asked for."""
 
     target: str
     base: str
-    options: Options
+    options: ReviewOptions
     format: str = "text"
     sarif: Path | None = None
     untracked: bool = False
 
 
-def wish(
+def parse_arguments(
     rev: str | None,
     *,
     staged: bool,
     base: str,
-    options: Options,
+    options: ReviewOptions,
     format: str,  # noqa: A002 - the word of the option
     sarif: Path | None,
     untracked: bool,
-) -> Wish:
+) -> ReviewArguments:
     """The wish that these words mean. Raises: InvalidArgument when two of them name different changes.
 
     >>> wish(None, staged=False, base="main", options=Options(), format="text", sarif=None, untracked=False).target
@@ -71,11 +72,11 @@ def wish(
             "--staged says what to review, and so does what stands beside it", suggestion="Leave one of them out."
         )
     if rev is None and base:
-        return Wish(f"{base}...HEAD", "", options, format, sarif, untracked)
-    return Wish("staged" if staged else rev or TARGET, base, options, format, sarif, untracked)
+        return ReviewArguments(f"{base}...HEAD", "", options, format, sarif, untracked)
+    return ReviewArguments("staged" if staged else rev or TARGET, base, options, format, sarif, untracked)
 
 
-def review(root: Path | None, wanted: Wish) -> int:
+def review(root: Path | None, wanted: ReviewArguments) -> int:
     """Review a change and show it; the exit code."""
     asked = DiffRequest(wanted.target, wanted.base, include_untracked=wanted.untracked)
     with Engine.open(resolve_root(root)) as engine:
@@ -92,7 +93,7 @@ def review(root: Path | None, wanted: Wish) -> int:
             print_note(f"nothing to review: {error.details['reason']}")  # an empty change must not fail a hook or CI
             return 0
     if wanted.sarif:
-        write_atomic(wanted.sarif.expanduser().absolute(), sarif(reviewed, version=__version__).encode())
+        write_atomic(wanted.sarif.expanduser().absolute(), render_sarif(reviewed, version=__version__).encode())
         print_note(f"SARIF in {wanted.sarif}")
     if wanted.format == "text":
         _show(reviewed)
@@ -101,28 +102,28 @@ def review(root: Path | None, wanted: Wish) -> int:
     return FOUND if reviewed.should_fail else 0
 
 
-def _as_json(reviewed: Reviewed) -> str:
-    from context_engine.review.review_replies import reply
+def _as_json(reviewed: ReviewResult) -> str:
+    from context_engine.review.review_replies import review_to_json
 
-    return json.dumps(reply(reviewed), ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(review_to_json(reviewed), ensure_ascii=False, indent=2) + "\n"
 
 
-FORMATS: Mapping[str, Callable[[Reviewed], str]] = {
-    "markdown": markdown,
+FORMATS: Mapping[str, Callable[[ReviewResult], str]] = {
+    "markdown": render_markdown,
     "json": _as_json,
-    "sarif": lambda reviewed: sarif(reviewed, version=__version__),
-    "rdjson": rdjson,
+    "sarif": lambda reviewed: render_sarif(reviewed, version=__version__),
+    "rdjson": render_rdjson,
 }
 
 
-def _show(reviewed: Reviewed) -> None:
+def _show(reviewed: ReviewResult) -> None:
     """Findings on stdout, most pressing first; about the review itself on stderr."""
     for number, finding in enumerate(reviewed.findings):
         if number:
             out.print()
         _show_finding(finding)
     colour = "green" if not reviewed.findings else COLOURS[min(each.priority for each in reviewed.findings)]
-    said = f"{headline(reviewed)}." if reviewed.findings else ""
+    said = f"{format_headline(reviewed)}." if reviewed.findings else ""
     err.print(f"[{colour}]{said}[/{colour}] {escape_text(reviewed.overall_explanation)}".strip())
     factors = f" ({'; '.join(reviewed.summary.factors)})" if reviewed.summary.factors else ""
     print_note(f"risk {reviewed.summary.risk} of 5{factors}")
@@ -151,14 +152,14 @@ def _show_finding(finding: Finding) -> None:
     out.print(f"   [dim]{escape_text(sure)}[/dim]")
 
 
-def _about(reviewed: Reviewed) -> list[str]:
+def _about(reviewed: ReviewResult) -> list[str]:
     """What was not looked at, which analysers ran, what is not told."""
     coverage = reviewed.coverage
     return [
         *_files("not looked at", [(each.path, each.reason) for each in coverage.files_skipped]),
         *_files("only in part", [(each.path, each.reason) for each in coverage.files_partly]),
         *_analyzers(coverage),
-        *([f"not told: {not_told}"] if (not_told := left_out(reviewed)) else []),
+        *([f"not told: {not_told}"] if (not_told := format_suppressed(reviewed)) else []),
     ]
 
 

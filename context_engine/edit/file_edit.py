@@ -24,7 +24,7 @@ from context_engine.errors import (
     WrongEncoding,
 )
 from context_engine.repo import file_reader
-from context_engine.text.delta import Delta, back, between, forth, moved, of_spans
+from context_engine.text.delta import Delta, apply_delta, delta_of_spans, make_delta, relocate_delta, reverse_delta
 
 
 class PlannedFile(Protocol):
@@ -117,10 +117,10 @@ def delta_of(old: bytes, planned: PlannedFile) -> Delta:
     """How a plan changes a file. Raises: BugError when the plan contradicts itself; nothing must be written then."""
     new = planned.data or b""
     if isinstance(planned, FileReplacement):
-        delta = between(old, new) if planned.delta is None else planned.delta
+        delta = make_delta(old, new) if planned.delta is None else planned.delta
     else:
-        delta = of_spans(new, ((each.start, each.stop, each.original) for each in planned.inverse))
-    if _apply_delta(back(delta), new) != old:
+        delta = delta_of_spans(new, ((each.start, each.stop, each.original) for each in planned.inverse))
+    if _apply_delta(reverse_delta(delta), new) != old:
         raise BugError(
             "a plan does not lead back to the file it was made for", suggestion="Report it; nothing was written."
         )
@@ -175,12 +175,12 @@ def _rewritten(path: str, text: str, overwrite: bool, old: bytes | None) -> File
 
 
 def _revert_bytes(op: Op, data: bytes | None) -> FileReplacement:
-    delta = back(op.delta)
+    delta = reverse_delta(op.delta)
     if hash_of(data) == op.after:
         new = _led_back(op, delta, data or b"")
         return FileReplacement(new if op.before else None, delta)
-    if data is not None and op.before and op.after and (found := moved(delta, data)) is not None:
-        return FileReplacement(forth(found, data), found)
+    if data is not None and op.before and op.after and (found := relocate_delta(delta, data)) is not None:
+        return FileReplacement(apply_delta(found, data), found)
     gone = "is gone" if data is None else "is there again" if not op.after else "was changed since"
     raise StaleFile(
         f"{op.path} {gone}, and what was changed does not stand there exactly once; nothing was written",
@@ -202,6 +202,6 @@ def _led_back(op: Op, delta: Delta, data: bytes) -> bytes:
 
 def _apply_delta(delta: Delta, data: bytes) -> bytes | None:
     try:
-        return forth(delta, data)
+        return apply_delta(delta, data)
     except ValueError:
         return None

@@ -22,7 +22,7 @@ import msgspec
 
 from context_engine.storage import database, storage_errors
 from context_engine.storage.state_folder import StateFolder
-from context_engine.text.delta import Delta, Piece
+from context_engine.text.delta import ByteChange, Delta
 
 NAME = "journal.db"
 SCHEMA_VERSION = 1
@@ -292,7 +292,7 @@ def _contents(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
         pieces = msgspec.msgpack.decode(data, type=list[tuple[int, bytes, bytes]])
         found.append(
             Op(
-                *(path, before, after, tuple(Piece(*piece) for piece in pieces), mode, old, temp),
+                *(path, before, after, tuple(ByteChange(*piece) for piece in pieces), mode, old, temp),
                 folders=tuple(filter(None, folders.split("\0"))),
             )
         )

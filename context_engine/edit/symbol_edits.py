@@ -133,7 +133,7 @@ def _symbol_not_found(file: _ParsedFile, name: str) -> SymbolNotFound:
     near = [qualified for qualified, is_alike in zip(file.qualified, alike, strict=True) if is_alike and last][
         :NAMES_MAX
     ]
-    problem = next((f": {each.message}" for each in file.outline.problems), "")
+    problem = next((f": {each.title}" for each in file.outline.problems), "")
     return SymbolNotFound(
         f"{file.path} defines no {name!r}{problem}",
         suggestion=f"Did you mean {' or '.join(near)}?" if near else "find_symbol with outline lists what it defines.",

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from context_engine.edit.file_content import content_of
 from context_engine.errors import CallError
-from context_engine.languages import Grammars, Language, Languages, Problem, syntax_errors
+from context_engine.languages import Grammars, Language, Languages, syntax_errors
+from context_engine.model import Finding
 
 BYTES_MAX = 1_000_000
 """Parsing a megabyte takes a tenth of a second; larger files are hardly written by hand."""
@@ -24,7 +25,7 @@ MESSAGE_CHARS_MAX = 80
 class SyntaxReport:
     """The new syntax errors of a file in their order; `unchecked` says why nobody looked; `older` errors were there before."""
 
-    errors: tuple[Problem, ...] = ()
+    errors: tuple[Finding, ...] = ()
     unchecked: str = ""
     older: int = 0
 
@@ -37,7 +38,7 @@ class SyntaxReport:
     def summary(self) -> str:
         """One short line for whoever made the edit.
 
-        >>> SyntaxReport((Problem(3, 7, "missing )"), Problem(9, 1, "syntax error"))).summary
+        >>> SyntaxReport((syntax_finding(3, 7, "missing )"), syntax_finding(9, 1, "syntax error"))).summary
         'new syntax error at line 3: missing ) (1 more)'
         """
         if self.unchecked:
@@ -46,7 +47,7 @@ class SyntaxReport:
             return "no new syntax errors, old ones are left" if self.older else "syntax ok"
         first, more = self.errors[0], len(self.errors) - 1
         rest = f" ({more} more)" if more else ""
-        return f"new syntax error at line {first.line}: {first.message[:MESSAGE_CHARS_MAX]}{rest}"
+        return f"new syntax error at line {first.line}: {first.title[:MESSAGE_CHARS_MAX]}{rest}"
 
 
 def find_new_errors(
@@ -80,16 +81,16 @@ def _compare(old: bytes, new: bytes, language: Language, grammars: Grammars) -> 
     return SyntaxReport(added, older=len(now) - len(added))
 
 
-Named = tuple[str, Problem]
+Named = tuple[str, Finding]
 
 
-def _with_lines(data: bytes, errors: Iterable[Problem]) -> list[Named]:
+def _with_lines(data: bytes, errors: Iterable[Finding]) -> list[Named]:
     """Each error with the line it is on, by which it is known again: what a parser says of it depends on what follows."""
     lines = data.decode("utf-8", "replace").split("\n")
     return [(lines[error.line - 1].strip(), error) for error in errors]
 
 
-def _subtract(then: Iterable[Named], now: Iterable[Named]) -> Iterable[Problem]:
+def _subtract(then: Iterable[Named], now: Iterable[Named]) -> Iterable[Finding]:
     known = Counter(name for name, _ in then)
     for name, error in now:
         if known[name]:

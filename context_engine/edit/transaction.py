@@ -18,7 +18,7 @@ from context_engine.errors import AccessDenied, ContextEngineError, InvalidPath,
 from context_engine.repo import file_writer
 from context_engine.repo.file_writer import FileStamp
 from context_engine.repo.paths import Root
-from context_engine.text.delta import back, forth
+from context_engine.text.delta import apply_delta, reverse_delta
 
 Standing = Literal["before", "after", "torn", "foreign"]
 """A file of a transaction that was broken off: untouched, written, half written over, or changed by somebody else since."""
@@ -151,7 +151,7 @@ class Transactions:
             return seen, "before"
         if now == op.after and not file_writer.lies_beside(seen, op.temp):
             return seen, "after"
-        is_torn = op.image is not None and file_writer.is_torn(seen.data, op.image, forth(op.delta, op.image))
+        is_torn = op.image is not None and file_writer.is_torn(seen.data, op.image, apply_delta(op.delta, op.image))
         return seen, "torn" if is_torn else "foreign"
 
     def _put_back(self, op: Op, seen: FileStamp, standing: Standing) -> None:
@@ -159,7 +159,9 @@ class Transactions:
         if not op.before:
             file_writer.remove(seen)
             return
-        old = op.image if standing == "torn" and op.image is not None else forth(back(op.delta), seen.data)
+        old = (
+            op.image if standing == "torn" and op.image is not None else apply_delta(reverse_delta(op.delta), seen.data)
+        )
         if file_writer.is_written_over(seen):
             file_writer.write_over(seen, old, flush=self._flush)
             return

@@ -51,7 +51,7 @@ def describe_file(
         [StoredSymbol(s.name, s.kind, s.first, s.last, s.line, s.parent, s.owner) for s in symbols],
         [(item.target, item.line) for item in found.imports],
         text.count("\n") + (not text.endswith("\n")),
-        found.problems[0].message if found.problems else "",
+        found.problems[0].title if found.problems else "",
     )
     is_prose = language.content == "documentation"
     spans, doc = _byte_spans(text, data, pieces), doc_head(language, data)

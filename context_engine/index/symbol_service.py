@@ -59,7 +59,7 @@ class SymbolService:
             depths.append(depths[symbol.parent] + 1 if symbol.parent >= 0 else 0)
             symbols.append((depths[-1], _definition_of(rel, language.name, symbol, parsed.qualified[number])))
         imports = tuple((entry.target, entry.line) for entry in parsed.outline.imports)
-        problems = tuple((problem.line, problem.message) for problem in parsed.outline.problems)
+        problems = tuple((problem.line, problem.title) for problem in parsed.outline.problems)
         return FileOutline(rel, language.name, lines, tuple(symbols), imports, problems)
 
     # -- uses and imports --

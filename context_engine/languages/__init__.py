@@ -6,7 +6,7 @@ from context_engine.languages.import_resolution import PathIndex, resolve_import
 from context_engine.languages.language import OWN_FOLDER, Language, Languages
 from context_engine.languages.leading_comments import Above, above, leading_part
 from context_engine.languages.outline import Outline, outline
-from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Problem, Reference, Symbol
+from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Reference, Symbol
 from context_engine.languages.syntax_errors import syntax_errors
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "Languages",
     "Outline",
     "PathIndex",
-    "Problem",
     "Reference",
     "Symbol",
     "above",

@@ -3,8 +3,8 @@ r"""Whether the brackets and quotes of a text close: evidence that does not depe
 A grammar lags behind its language, and macros belong to no grammar, so a parser finds errors in healthy files. A bracket that
 nothing closes is an error in every language. Those in strings and comments are none.
 
->>> c_brackets('if (x) { puts("}"); /* ) */')
-Problem(line=1, column=8, message="'{' is never closed")
+>>> c_brackets('if (x) { puts("}"); /* ) */').title
+"'{' is never closed"
 >>> c_brackets("#if A\nf(a) {\n#else\nf(b) {\n#endif\n}") is None
 True
 """
@@ -19,9 +19,9 @@ from tree_sitter import Node
 
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
-from context_engine.languages.outline_types import Problem
 from context_engine.languages.signatures import position
 from context_engine.languages.syntax_trees import read_tree
+from context_engine.model import Finding, syntax_finding
 
 PREPROCESSED = frozenset({"c", "cpp", "objc"})
 """Their parser sees macros it does not know; the brackets of one branch of each `#if` must close all the same."""
@@ -48,7 +48,7 @@ Bracket = tuple[str, int, int]
 Branch = Literal["now", "later", "done"]
 
 
-def bracket_problem(language: Language, data: bytes, grammars: Grammars) -> Problem | None:
+def bracket_problem(language: Language, data: bytes, grammars: Grammars) -> Finding | None:
     """The first bracket that does not close, or closes what is not open; None as well when the file cannot be parsed."""
     if language.name in PREPROCESSED:
         return c_brackets(data.decode("utf-8", "replace"))
@@ -58,28 +58,28 @@ def bracket_problem(language: Language, data: bytes, grammars: Grammars) -> Prob
     return first_problem(_of_tree(data, tree.root_node))
 
 
-def c_brackets(text: str) -> Problem | None:
+def c_brackets(text: str) -> Finding | None:
     """The same for C and its kin, without a parser: of each `#if` the first branch counts, unless it is `#if 0`."""
     return first_problem(_of_c(text))
 
 
-def first_problem(brackets: Iterable[Bracket]) -> Problem | None:
+def first_problem(brackets: Iterable[Bracket]) -> Finding | None:
     """What is wrong with brackets in their order.
 
-    >>> first_problem([("(", 1, 5), ("]", 2, 1)])
-    Problem(line=2, column=1, message="']' closes the '(' of line 1")
+    >>> first_problem([("(", 1, 5), ("]", 2, 1)]).title
+    "']' closes the '(' of line 1"
     """
     opened: list[Bracket] = []
     for character, line, column in brackets:
         if character in _PAIRS:
             opened.append((character, line, column))
         elif character in _QUOTES:
-            return Problem(line, column, f"the string that begins with {character} is never ended")
+            return syntax_finding(line, column, f"the string that begins with {character} is never ended")
         elif not opened:
-            return Problem(line, column, f"{character!r} closes nothing")
+            return syntax_finding(line, column, f"{character!r} closes nothing")
         elif _PAIRS[(last := opened.pop())[0]] != character:
-            return Problem(line, column, f"{character!r} closes the {last[0]!r} of line {last[1]}")
-    return Problem(opened[-1][1], opened[-1][2], f"{opened[-1][0]!r} is never closed") if opened else None
+            return syntax_finding(line, column, f"{character!r} closes the {last[0]!r} of line {last[1]}")
+    return syntax_finding(opened[-1][1], opened[-1][2], f"{opened[-1][0]!r} is never closed") if opened else None
 
 
 def _of_tree(data: bytes, root: Node) -> Iterator[Bracket]:

@@ -23,9 +23,10 @@ from context_engine.languages import signatures as detailed
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.line_scanners import SCANNERS
-from context_engine.languages.outline_types import FoundSymbol, Import, Problem, Reference, Symbol, join_clauses, nest
+from context_engine.languages.outline_types import FoundSymbol, Import, Reference, Symbol, join_clauses, nest
 from context_engine.languages.query_matches import read_matches
 from context_engine.languages.syntax_trees import read_tree
+from context_engine.model import Finding, syntax_finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Outline:
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[Import, ...] = ()
     references: tuple[Reference, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
 
 
 def outline(language: Language, data: bytes, grammars: Grammars, *, details: bool = False) -> Outline:
@@ -46,10 +47,10 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
         return Outline()
     cursor = grammars.cursor(language.grammar, language.definitions)
     if cursor is None:
-        return Outline(problems=(Problem(1, 1, grammars.problem(language.grammar, language.definitions)),))
+        return Outline(problems=(syntax_finding(1, 1, grammars.problem(language.grammar, language.definitions)),))
     data, tree = read_tree(language, data, grammars)
     if isinstance(tree, str):
-        return Outline(problems=(Problem(1, 1, tree),))
+        return Outline(problems=(syntax_finding(1, 1, tree),))
     if language.depth_max is not None:
         cursor.set_max_start_depth(language.depth_max)
     found, imports, nodes = read_matches(language, data, cursor.matches(tree.root_node))
@@ -65,7 +66,7 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
 def _scan(language: Language, data: bytes, grammars: Grammars, details: bool) -> Outline:
     scan: Callable[[bytes], tuple[list[FoundSymbol], list[Import]]] | None = SCANNERS.get(language.scanner or "")
     if scan is None:
-        return Outline(problems=(Problem(1, 1, f"no scanner named {language.scanner}"),))
+        return Outline(problems=(syntax_finding(1, 1, f"no scanner named {language.scanner}"),))
     found, imports = scan(data)
     symbols = nest(found)
     if details:

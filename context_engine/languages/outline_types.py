@@ -1,4 +1,4 @@
-"""What an outline is made of: symbols, imports, references and problems, as plain tuples.
+"""What an outline is made of: symbols, imports and references, as plain tuples.
 
 Lines and columns are 1-based, a span's `last` line is included; `start`/`stop` are byte offsets, half-open.
 There may be thousands a file, so these are tuples and nothing more.
@@ -59,14 +59,6 @@ class Reference(NamedTuple):
     column: int
     kind: str
     symbol: int = -1
-
-
-class Problem(NamedTuple):
-    """Something that could not be read; never an exception."""
-
-    line: int
-    column: int
-    message: str
 
 
 class FoundSymbol(NamedTuple):

@@ -14,7 +14,8 @@ from tree_sitter import Node, Tree
 
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Comments, Language, compile_pattern
-from context_engine.languages.outline_types import Problem, Reference, Symbol
+from context_engine.languages.outline_types import Reference, Symbol
+from context_engine.model import Finding, syntax_finding
 
 SIGNATURE_CHARS_MAX = 300
 SIGNATURE_BYTES_MAX = 4_000  # read so much to find these: attributes, comments and indentation fall away
@@ -200,19 +201,19 @@ def position(data: bytes, node: Node) -> tuple[int, int]:
     return row + 1, len(data[start - column : start].decode("utf-8", "replace")) + 1
 
 
-def problems(data: bytes, grammars: Grammars, language: Language, tree: Tree) -> tuple[Problem, ...]:
+def problems(data: bytes, grammars: Grammars, language: Language, tree: Tree) -> tuple[Finding, ...]:
     """The syntax errors, at most 20."""
     if not tree.root_node.has_error:
         return ()
     cursor = grammars.cursor(language.grammar or "", "(ERROR) @error (MISSING) @missing")
     nodes = cursor.captures(tree.root_node) if cursor else {}
     broken = sorted((node for found in nodes.values() for node in found), key=lambda node: node.start_byte)
-    return tuple(_problem(data, node) for node in broken[:PROBLEMS_MAX]) or (Problem(1, 1, "syntax error"),)
+    return tuple(_problem(data, node) for node in broken[:PROBLEMS_MAX]) or (syntax_finding(1, 1, "syntax error"),)
 
 
-def _problem(data: bytes, node: Node) -> Problem:
+def _problem(data: bytes, node: Node) -> Finding:
     line, column = position(data, node)
     if node.is_missing:
-        return Problem(line, column, f"missing {node.type}")
+        return syntax_finding(line, column, f"missing {node.type}")
     text = " ".join(data[node.start_byte : node.start_byte + 40].decode("utf-8", "replace").split())
-    return Problem(line, column, f"unexpected {text!r}" if text else "syntax error")
+    return syntax_finding(line, column, f"unexpected {text!r}" if text else "syntax error")

@@ -18,7 +18,7 @@ from context_engine.repo.diff_range import DiffRange, scope_of
 from context_engine.repo.file_reader import binary, contents
 from context_engine.repo.git import OUTPUT_BYTES_MAX, Git
 from context_engine.repo.paths import Root, is_sensitive, path_of_listing
-from context_engine.text.git_quoting import quoted, unquoted
+from context_engine.text.git_quoting import quote_path, unquote_path
 
 VERSION_BYTES_MAX = 2_000_000
 """A larger file is hardly written by hand, and no checker gets through it in time."""
@@ -260,7 +260,7 @@ def adding(path: str, content: bytes) -> str:
     @@ -0,0 +1,1 @@
     +one
     """
-    new = quoted(f"b/{path}")
+    new = quote_path(f"b/{path}")
     head = f"{_header(path)}\nnew file mode 100644\n"
     if binary(content):
         return f"{head}Binary files /dev/null and {new} differ\n"
@@ -294,7 +294,7 @@ def parse_batch(said: bytes) -> dict[str, bytes]:
 
 def _header(path: str) -> str:
     """How git begins what it says of a file."""
-    return f"diff --git {quoted(f'a/{path}')} {quoted(f'b/{path}')}"
+    return f"diff --git {quote_path(f'a/{path}')} {quote_path(f'b/{path}')}"
 
 
 def _is_known(touched: TouchedFile) -> bool:
@@ -307,7 +307,7 @@ def _parse_touched(line: str) -> TouchedFile:
     if said is None:
         raise AccessFailed(f"git lists a change in words we do not know: {line[:80]!r}", suggestion="report this")
     old_mode, new_mode, old_blob, new_blob, status, first, second = said.groups()
-    old, new = unquoted(first), unquoted(second or first)
+    old, new = unquote_path(first), unquote_path(second or first)
     has_old, has_new = old_mode != ABSENT or status == "U", new_mode != ABSENT or status == "U"
     return TouchedFile(
         status,

@@ -23,7 +23,7 @@ RISK_MAX = 5
 HOTSPOTS_MAX = 5
 
 
-class Part(NamedTuple):
+class FileStats(NamedTuple):
     """One file of a change, in numbers."""
 
     path: str
@@ -34,7 +34,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ChangeSummary:
     """What a change is, in short. `factors` say where each point of the risk comes from."""
 
     classification: str = "empty"
@@ -60,18 +60,18 @@ ACCESS = re.compile(
 )
 
 
-def summary(parts: Sequence[Part], hot: Iterable[str] = ()) -> Summary:
+def summarize_change(parts: Sequence[FileStats], hot: Iterable[str] = ()) -> ChangeSummary:
     """The summary of a change.
 
-    >>> summary([Part("a.py", 3, 1, False, True), Part("test_a.py", 9, 0, True, True)]).classification
+    >>> summarize_change([FileStats("a.py", 3, 1, False, True), FileStats("test_a.py", 9, 0, True, True)]).classification
     'code'
     """
     added, removed = sum(part.added for part in parts), sum(part.removed for part in parts)
     heated = sorted(set(hot) & {part.path for part in parts})
     factors = [*_size(added + removed), *_spread(parts), *_heat(heated), *_kinds(parts), *_tests(parts)]
     points = sum(weight for weight, _ in factors)
-    return Summary(
-        classification=classified(parts),
+    return ChangeSummary(
+        classification=classify_change(parts),
         risk=min(RISK_MAX, 1 + points),
         factors=tuple(why for _, why in factors),
         hotspots=tuple(heated[:HOTSPOTS_MAX]),
@@ -81,7 +81,7 @@ def summary(parts: Sequence[Part], hot: Iterable[str] = ()) -> Summary:
     )
 
 
-def classified(parts: Sequence[Part]) -> str:
+def classify_change(parts: Sequence[FileStats]) -> str:
     """One word for a change: what all of its files are, else what they mostly are."""
     kinds = {_kind(part) for part in parts}
     if not kinds:
@@ -91,7 +91,7 @@ def classified(parts: Sequence[Part]) -> str:
     return "code" if "code" in kinds else "mixed"
 
 
-def _kind(part: Part) -> str:
+def _kind(part: FileStats) -> str:
     if part.is_test:
         return "tests"
     for name, pattern in (
@@ -114,7 +114,7 @@ def _size(lines: int) -> list[Factor]:
     return [(2 if lines > LARGE_LINES else 1, f"size: {lines:,} changed lines")]
 
 
-def _spread(parts: Sequence[Part]) -> list[Factor]:
+def _spread(parts: Sequence[FileStats]) -> list[Factor]:
     return [(1, f"spread: {len(parts)} files")] if len(parts) > MANY_FILES else []
 
 
@@ -122,12 +122,12 @@ def _heat(heated: Sequence[str]) -> list[Factor]:
     return [(1, f"heat: {', '.join(heated[:3])} are among the files that change most")] if heated else []
 
 
-def _kinds(parts: Sequence[Part]) -> list[Factor]:
+def _kinds(parts: Sequence[FileStats]) -> list[Factor]:
     named = (("migrations", MIGRATIONS), ("deployment", DEPLOYMENT), ("dependencies", DEPENDENCIES), ("access", ACCESS))
     touched = [name for name, pattern in named if any(pattern.search(part.path) and not part.is_test for part in parts)]
     return [(1, f"kind: {', '.join(touched)}")] if touched else []
 
 
-def _tests(parts: Sequence[Part]) -> list[Factor]:
+def _tests(parts: Sequence[FileStats]) -> list[Factor]:
     code = any(_kind(part) == "code" for part in parts)
     return [(1, "tests: code changes and no test does")] if code and not any(part.is_test for part in parts) else []

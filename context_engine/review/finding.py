@@ -2,9 +2,9 @@
 
 >>> one = Finding("bare-except", "builtin", "Bare except", "It catches KeyboardInterrupt.", 2, "correctness", 0.8, "a.py",
 ...     LineSpan(3, 3), "except:")
->>> plain(one)["code_location"]
+>>> finding_to_json(one)["code_location"]
 {'file_path': 'a.py', 'line_range': {'start': 3, 'end': 3}}
->>> read(plain(one)) == one
+>>> finding_from_json(finding_to_json(one)) == one
 True
 """
 
@@ -13,9 +13,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
+from context_engine.model import Finding, Suggestion
 from context_engine.text.spans import LineSpan
 
 Category = Literal["correctness", "security", "performance", "maintainability", "style", "documentation"]
@@ -25,46 +26,6 @@ PRIORITIES = ("P0", "P1", "P2", "P3")
 """P0 must not be merged, P1 should not, P2 is worth a look, P3 is a hint."""
 ID_CHARS = 16
 """64 bits of a hash: a repository never has so many findings that two of them meet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """What to do. `replacement` is the text for the finding's lines, when there is one that fits."""
-
-    description: str
-    replacement: str = ""
-    can_auto_fix: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong, or may be, in the new version of a file.
-
-    `source` is `builtin`, `invariant`, the name of an analyser, `host` or `model`; `quote` is the line that `span` begins
-    with, as it stands; `confidence` is a constant of the check. `id` stays the same while the line moves.
-    """
-
-    rule: str
-    source: str
-    title: str
-    body: str
-    priority: int
-    category: Category
-    confidence: float
-    path: str
-    span: LineSpan
-    quote: str = ""
-    id: str = ""
-    is_on_changed_line: bool = False
-    is_new: bool = True
-    evidence: tuple[str, ...] = ()
-    suggestion: Suggestion | None = None
-    related: tuple[str, ...] = ()
-
-    @property
-    def order(self) -> tuple[int, float, str, int, str, str]:
-        """Most pressing first, then by confidence, path, line, rule and id."""
-        return (self.priority, -self.confidence, self.path, self.span.first, self.rule, self.id)
 
 
 def fingerprint(rule: str, path: str, line: str, occurrence: int) -> str:
@@ -77,7 +38,7 @@ def fingerprint(rule: str, path: str, line: str, occurrence: int) -> str:
     return hashlib.sha1(said.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:ID_CHARS]
 
 
-def identified(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def assign_ids(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The same findings, each with its id, in order of path, line and rule."""
     seen: Counter[tuple[str, str, str]] = Counter()
     named = []
@@ -92,7 +53,7 @@ Scrub = Callable[[str], str]
 """Takes the secrets out of a text."""
 
 
-def scrubbed(finding: Finding, scrub: Scrub) -> Finding:
+def scrub_finding(finding: Finding, scrub: Scrub) -> Finding:
     """A finding without secrets: what it quotes is kept on the disk, and sent to others."""
     suggestion = finding.suggestion
     if suggestion:
@@ -108,7 +69,7 @@ def scrubbed(finding: Finding, scrub: Scrub) -> Finding:
     )
 
 
-def plain(finding: Finding) -> dict[str, Any]:
+def finding_to_json(finding: Finding) -> dict[str, Any]:
     """A finding as it goes over the wire, and into a database."""
     suggestion = finding.suggestion
     return {
@@ -141,7 +102,7 @@ def _suggested(suggestion: Suggestion) -> dict[str, Any]:
     }
 
 
-def read(row: Mapping[str, Any]) -> Finding:
+def finding_from_json(row: Mapping[str, Any]) -> Finding:
     """The finding that `plain` wrote."""
     place = row["code_location"]
     suggested = row.get("suggestion")

@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
-from context_engine.review.finding import CATEGORIES, PRIORITIES, Category, Finding
-from context_engine.review.new_findings import fresh
+from context_engine.model import Finding
+from context_engine.review.finding import CATEGORIES, PRIORITIES, Category
+from context_engine.review.new_findings import mark_new
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.review.source_versions import ChangedFile, Source
+    from context_engine.review.source_versions import ChangedFile, FileVersion
 
 Scope = Literal["added", "file", "diff"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -47,7 +48,7 @@ SEVERITIES = {
 """The words that people write for a priority."""
 
 
-class Pattern(Protocol):
+class TextPattern(Protocol):
     """A compiled pattern."""
 
     def search(self, text: str) -> object:
@@ -55,11 +56,11 @@ class Pattern(Protocol):
         ...
 
 
-Shapes = Callable[[str, "Source"], Sequence[int] | str]
+ShapeFinder = Callable[[str, "FileVersion"], Sequence[int] | str]
 """Who finds code by its shape: (shape, file) -> the lines where it stands, or why nobody knows."""
-Compile = Callable[[str, str], Pattern | str]
+PatternCompiler = Callable[[str, str], TextPattern | str]
 """(pattern, flags) -> what searches a text, or why the pattern is wrong."""
-Fits = Callable[[str], bool]
+PathFilter = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +75,34 @@ class Invariant:
     priority: int
     category: Category
     scope: Scope
-    said: str
-    fits: Fits
-    deny: Pattern | None = None
-    when: Pattern | None = None
-    require: Pattern | None = None
+    written: str
+    applies_to: PathFilter
+    deny: TextPattern | None = None
+    when: TextPattern | None = None
+    require: TextPattern | None = None
     shape: str = ""
 
     def __repr__(self) -> str:
         """As it was written: what a cache may know it by."""
-        return self.said
+        return self.written
 
 
 @dataclass(frozen=True, slots=True)
-class Rulebook:
+class InvariantSet:
     """The rules of a file, and what is wrong with it."""
 
     invariants: tuple[Invariant, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def read(written: Any, compile_: Compile, globs: Callable[[Sequence[str]], Fits]) -> Rulebook:
+def parse_invariants(
+    written: Any, compile_: PatternCompiler, globs: Callable[[Sequence[str]], PathFilter]
+) -> InvariantSet:
     """The rules of a parsed YAML file: a list, or lists under names of groups, perhaps under `invariants`."""
     listed = written.get("invariants", written) if isinstance(written, Mapping) else written
     rows = list(_rows(listed))
     if not rows and listed:
-        return Rulebook(warnings=("the invariants file holds no list of rules: nothing of it is used",))
+        return InvariantSet(warnings=("the invariants file holds no list of rules: nothing of it is used",))
     rules, warnings = [], []
     for number, row in enumerate(rows, 1):
         made = _invariant(row, number, compile_, globs)
@@ -107,7 +110,7 @@ def read(written: Any, compile_: Compile, globs: Callable[[Sequence[str]], Fits]
             warnings.append(made)
         else:
             rules.append(made)
-    return Rulebook(tuple(rules), tuple(warnings))
+    return InvariantSet(tuple(rules), tuple(warnings))
 
 
 def _rows(listed: Any) -> Iterator[Any]:
@@ -118,11 +121,13 @@ def _rows(listed: Any) -> Iterator[Any]:
         yield from listed
 
 
-def _invariant(row: Any, number: int, compile_: Compile, globs: Callable[[Sequence[str]], Fits]) -> Invariant | str:
+def _invariant(
+    row: Any, number: int, compile_: PatternCompiler, globs: Callable[[Sequence[str]], PathFilter]
+) -> Invariant | str:
     if not isinstance(row, Mapping):
         return f"invariant {number} is no mapping with an id: it is left out"
     name = str(row.get("id") or f"number {number}")
-    compiled: dict[str, Pattern | None] = {}
+    compiled: dict[str, TextPattern | None] = {}
     for key in ("deny", "when", "require"):
         pattern = _compiled(row.get(key), compile_)
         if isinstance(pattern, str):
@@ -142,8 +147,8 @@ def _invariant(row: Any, number: int, compile_: Compile, globs: Callable[[Sequen
         priority=severity,
         category=next(each for each in CATEGORIES if each == category),
         scope=next(each for each in SCOPES if each == scope),
-        said=repr(sorted((str(key), str(value)) for key, value in row.items())),
-        fits=globs([str(each) for each in (paths if isinstance(paths, list) else [paths])]),
+        written=repr(sorted((str(key), str(value)) for key, value in row.items())),
+        applies_to=globs([str(each) for each in (paths if isinstance(paths, list) else [paths])]),
         shape=shape,
         deny=compiled["deny"],
         when=compiled["when"],
@@ -151,7 +156,7 @@ def _invariant(row: Any, number: int, compile_: Compile, globs: Callable[[Sequen
     )
 
 
-def _compiled(written: Any, compile_: Compile) -> Pattern | str | None:
+def _compiled(written: Any, compile_: PatternCompiler) -> TextPattern | str | None:
     """`text`, `{regex: text}` or `{regex: {pattern: text, flags: i}}`."""
     if isinstance(written, Mapping):
         written = written.get("regex", written)
@@ -163,19 +168,19 @@ def _compiled(written: Any, compile_: Compile) -> Pattern | str | None:
 # -- using them ---------------------------------------------------------------------------------------------------
 
 
-def broken(invariants: Iterable[Invariant], file: ChangedFile, shapes: Shapes | None = None) -> list[Finding]:
+def find_broken(invariants: Iterable[Invariant], file: ChangedFile, shapes: ShapeFinder | None = None) -> list[Finding]:
     """The rules that a changed file breaks, one finding for each line (or one for the file, where the rule speaks of that)."""
     if file.new is None:
         return []
     return [
         _finding(rule, line, file, is_new=is_new)
         for rule in invariants
-        if rule.fits(file.path)
+        if rule.applies_to(file.path)
         for line, is_new in _places(rule, file, file.new, shapes)
     ]
 
 
-def _places(rule: Invariant, file: ChangedFile, new: Source, shapes: Shapes | None) -> list[tuple[int, bool]]:
+def _places(rule: Invariant, file: ChangedFile, new: FileVersion, shapes: ShapeFinder | None) -> list[tuple[int, bool]]:
     """The lines that break a rule, and whether each is new."""
     if rule.shape:
         return _shaped(rule.shape, file, new, shapes) if shapes else []
@@ -188,16 +193,16 @@ def _places(rule: Invariant, file: ChangedFile, new: Source, shapes: Shapes | No
     return [(number, True) for number in sorted(file.added) if rule.when.search(new.line(number))]
 
 
-def _shaped(shape: str, file: ChangedFile, new: Source, shapes: Shapes) -> list[tuple[int, bool]]:
+def _shaped(shape: str, file: ChangedFile, new: FileVersion, shapes: ShapeFinder) -> list[tuple[int, bool]]:
     found = shapes(shape, new)
     if isinstance(found, str) or not found:
         return []
     before = shapes(shape, file.old) if file.old else ()
     then = [file.old.line(number) for number in before] if file.old and not isinstance(before, str) else []
-    return list(zip(found, fresh([(new.line(number), None) for number in found], then), strict=True))
+    return list(zip(found, mark_new([(new.line(number), None) for number in found], then), strict=True))
 
 
-def _denied(rule: Invariant, deny: Pattern, file: ChangedFile, new: Source) -> list[tuple[int, bool]]:
+def _denied(rule: Invariant, deny: TextPattern, file: ChangedFile, new: FileVersion) -> list[tuple[int, bool]]:
     added = sorted(file.added)
     if rule.scope == "added":
         return [(number, True) for number in added if deny.search(new.line(number))]
@@ -208,10 +213,10 @@ def _denied(rule: Invariant, deny: Pattern, file: ChangedFile, new: Source) -> l
     return _marked([number for number, line in enumerate(new.lines, 1) if deny.search(line)], rule, file, new)
 
 
-def _marked(lines: Sequence[int], rule: Invariant, file: ChangedFile, new: Source) -> list[tuple[int, bool]]:
+def _marked(lines: Sequence[int], rule: Invariant, file: ChangedFile, new: FileVersion) -> list[tuple[int, bool]]:
     """Lines of the new file, each with whether the old one had it."""
     then = [] if file.old is None or rule.deny is None else [each for each in file.old.lines if rule.deny.search(each)]
-    return list(zip(lines, fresh([(new.line(number), None) for number in lines], then), strict=True))
+    return list(zip(lines, mark_new([(new.line(number), None) for number in lines], then), strict=True))
 
 
 def _finding(rule: Invariant, line: int, file: ChangedFile, *, is_new: bool) -> Finding:

@@ -12,21 +12,21 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def fresh(now: Sequence[tuple[str, T]], then: Iterable[str]) -> list[bool]:
+def mark_new(now: Sequence[tuple[str, T]], then: Iterable[str]) -> list[bool]:
     """For each thing found now, by the line it is on, whether it is one more than there were then.
 
-    >>> fresh([("x = 1", "a"), ("  x = 1", "b"), ("y", "c")], ["x  = 1"])
+    >>> mark_new([("x = 1", "a"), ("  x = 1", "b"), ("y", "c")], ["x  = 1"])
     [False, True, True]
     """
-    known = Counter(words(line) for line in then)
+    known = Counter(normalize_line(line) for line in then)
     answers = []
     for line, _ in now:
-        said = words(line)
+        said = normalize_line(line)
         answers.append(known[said] <= 0)
         known[said] -= 1
     return answers
 
 
-def words(line: str) -> str:
+def normalize_line(line: str) -> str:
     """A line as it is known again: without its indentation and the width of its blanks."""
     return " ".join(line.split())

@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from context_engine.review.finding import Finding
-from context_engine.review.verdict import Reviewed
+from context_engine.model import Finding
+from context_engine.review.verdict import ReviewResult
 
 SEVERITIES = ("ERROR", "ERROR", "WARNING", "INFO")
 """By priority."""
 NAME = "context-engine"
 
 
-def rdjson(reviewed: Reviewed) -> str:
+def render_rdjson(reviewed: ReviewResult) -> str:
     """The findings as JSON text."""
     rows = [_diagnostic(finding) for finding in reviewed.findings]
     severity = min((finding.priority for finding in reviewed.findings), default=len(SEVERITIES) - 1)

@@ -11,19 +11,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from context_engine.languages import PathIndex
-from context_engine.review.source_versions import Source
+from context_engine.review.source_versions import FileVersion
 
 if TYPE_CHECKING:
     from context_engine.history.file_history import Partner
     from context_engine.review.source_versions import Parsers
 
 
-Holding = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
+WordSearch = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
 """Words -> for each of them the files of the new tree in which it stands as a whole word."""
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ReviewContext:
     """`listed` and `read` tell of the tree as the change leaves it; `is_known` is False where there is no such tree.
 
     `usually_with` names the files that history says belong to one; `hot` are the tenth of all files that change most.
@@ -31,22 +31,22 @@ class Surroundings:
 
     parsers: Parsers
     is_known: bool = False
-    listed: Callable[[], Sequence[str]] = tuple
+    list_paths: Callable[[], Sequence[str]] = tuple
     read: Callable[[Sequence[str]], Mapping[str, bytes]] = lambda _paths: {}
-    holding: Holding = lambda _words: {}
-    usually_with: Callable[[str], Sequence[Partner]] = lambda _path: ()
-    hot: Callable[[], frozenset[str]] = frozenset
+    files_with_words: WordSearch = lambda _words: {}
+    partners_of: Callable[[str], Sequence[Partner]] = lambda _path: ()
+    hot_paths: Callable[[], frozenset[str]] = frozenset
 
     @cached_property
     def paths(self) -> PathIndex:
         """The files of the new tree, for resolving imports."""
-        return PathIndex(self.listed())
+        return PathIndex(self.list_paths())
 
     @cached_property
-    def _sources(self) -> dict[str, Source | None]:
+    def _sources(self) -> dict[str, FileVersion | None]:
         return {}
 
-    def source(self, path: str) -> Source | None:
+    def source(self, path: str) -> FileVersion | None:
         """A file of the new tree; None when it is not there, or not known."""
         self.fetch((path,))
         return self._sources[path]
@@ -56,4 +56,4 @@ class Surroundings:
         missing = [path for path in paths if path not in self._sources]
         found = self.read(missing) if missing else {}
         for path in missing:
-            self._sources[path] = Source(path, found[path], self.parsers) if path in found else None
+            self._sources[path] = FileVersion(path, found[path], self.parsers) if path in found else None

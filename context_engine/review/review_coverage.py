@@ -59,10 +59,10 @@ class Coverage:
         return tuple(Skipped(each.path, each.partly) for each in self.files if each.partly and not each.skipped)
 
 
-def because(covered: FileCoverage, why: str) -> FileCoverage:
+def add_reason(covered: FileCoverage, why: str) -> FileCoverage:
     """A file's coverage, with the reason why its text, or a part of it, is not there.
 
-    >>> because(FileCoverage("a.py"), "the old version is too large").partly
+    >>> add_reason(FileCoverage("a.py"), "the old version is too large").partly
     'the old version is too large'
     """
     if not why:
@@ -70,7 +70,7 @@ def because(covered: FileCoverage, why: str) -> FileCoverage:
     return replace(covered, skipped=why) if covered.skipped else replace(covered, partly=why)
 
 
-def together(parts: Iterable[Coverage]) -> Coverage:
+def merge_coverage(parts: Iterable[Coverage]) -> Coverage:
     """The coverage of several parts of one change: analysers that ran in several are one."""
     files: dict[str, FileCoverage] = {}
     runs: dict[str, AnalyzerRun] = {}

@@ -18,25 +18,26 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from context_engine.errors import Cancelled, NextStep, PreconditionFailed
+from context_engine.model import Finding
 from context_engine.repo.git_diffs import DiffRequest, Diffs, TakenDiff, TouchedFile
-from context_engine.review.classification import summary
-from context_engine.review.finding import Finding, Scrub, identified, plain, scrubbed
-from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, because, together
-from context_engine.review.review_replies import reply
-from context_engine.review.review_request import Request
-from context_engine.review.review_store import Checkpoint, ReviewStore, Unit
-from context_engine.review.review_units import Part, Tie
-from context_engine.review.reviewer import Reviewer, parts_of
-from context_engine.review.second_pass import first_look, packed
-from context_engine.review.session_runner import Conclusion
-from context_engine.review.source_versions import ChangedFile, Parsers, changed
-from context_engine.review.telemetry import Figures
-from context_engine.review.verdict import judged, why_not
-from context_engine.text.diff import GIT_DIFF_BYTES_MAX, Diff, FileDiff, parsed
+from context_engine.review.classification import summarize_change
+from context_engine.review.finding import Scrub, assign_ids, finding_to_json, scrub_finding
+from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, add_reason, merge_coverage
+from context_engine.review.review_replies import review_to_json
+from context_engine.review.review_request import ReviewRequest
+from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
+from context_engine.review.review_units import FileTie, UnitFile
+from context_engine.review.reviewer import Reviewer, count_lines
+from context_engine.review.second_pass import encode_pending, make_pending
+from context_engine.review.session_runner import SessionOutcome
+from context_engine.review.source_versions import ChangedFile, Parsers, make_changed_file
+from context_engine.review.telemetry import UnitMetrics
+from context_engine.review.verdict import make_result, suppression_reason
+from context_engine.text.diff import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
 
 if TYPE_CHECKING:
-    from context_engine.review.review_context import Surroundings
-    from context_engine.review.review_options import Options
+    from context_engine.review.review_context import ReviewContext
+    from context_engine.review.review_options import ReviewOptions
 
 Stages = dict[str, list[float]]
 """Milliseconds, by what took them."""
@@ -71,27 +72,27 @@ class Means(Protocol):
         """What turns bytes into trees."""
         ...
 
-    def reviewer(self, options: Options) -> tuple[Reviewer, Sequence[str]]:
+    def make_reviewer(self, options: ReviewOptions) -> tuple[Reviewer, Sequence[str]]:
         """The checks with this workspace's rules, and what is wrong with those."""
         ...
 
-    def analysed(self, files: Sequence[ChangedFile], options: Options, taken: TakenDiff) -> Analysed:
+    def run_analyzers(self, files: Sequence[ChangedFile], options: ReviewOptions, taken: TakenDiff) -> Analysed:
         """What external analysers say of some files."""
         ...
 
-    def analysers(self, options: Options, taken: TakenDiff) -> str:
+    def fingerprint_analyzers(self, options: ReviewOptions, taken: TakenDiff) -> str:
         """Which of them would be asked: another text when one of them is another one, or may say something else."""
         ...
 
-    def surroundings(self, commit: str) -> Surroundings:
+    def open_context(self, commit: str) -> ReviewContext:
         """The tree of a commit."""
         ...
 
-    def ties(self, paths: Sequence[str]) -> Iterable[Tie]:
+    def find_ties(self, paths: Sequence[str]) -> Iterable[FileTie]:
         """Which files belong together."""
         ...
 
-    def excludes(self, options: Options) -> Callable[[str], bool]:
+    def make_exclude_filter(self, options: ReviewOptions) -> Callable[[str], bool]:
         """Whether a path is not to be reviewed."""
         ...
 
@@ -105,7 +106,7 @@ class Means(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class FileReview:
     """What is kept of one file."""
 
     findings: tuple[Finding, ...]
@@ -113,18 +114,18 @@ class Body:
     runs: tuple[AnalyzerRun, ...] = ()
 
 
-def opened(request: Request, means: Means, store: ReviewStore) -> GitChange:
+def open_change(request: ReviewRequest, means: Means, store: ReviewStore) -> CommitChange:
     """The change that was asked for, with the hashes of both its commits.
 
     Raises: RefNotFound, GitUnavailable, PreconditionFailed (nothing changed, or nothing of what was named), TooLarge.
     """
     began = time.perf_counter()
     taken = means.diffs.take(DiffRequest(f"{request.base}...{request.commit}"))
-    whole = parsed(taken.text, bytes_max=GIT_DIFF_BYTES_MAX)
-    named = whole.only(set(request.paths).__contains__) if request.paths else whole
-    excludes = means.excludes(request.options)
+    whole = parse_diff(taken.text, bytes_max=GIT_DIFF_BYTES_MAX)
+    named = whole.filter_paths(set(request.paths).__contains__) if request.paths else whole
+    excludes = means.make_exclude_filter(request.options)
     excluded = frozenset(file.path for file in named.files if excludes(file.path))
-    diff = named.only(lambda path: path not in excluded)
+    diff = named.filter_paths(lambda path: path not in excluded)
     if not diff.files:
         raise PreconditionFailed(
             "none of the files that were named, and not excluded, differs between the two commits",
@@ -133,10 +134,10 @@ def opened(request: Request, means: Means, store: ReviewStore) -> GitChange:
         )
     ms = (time.perf_counter() - began) * 1_000
     full = _in_full(request, taken, means.scrub)
-    return GitChange(full, taken, diff, means, store, excluded=tuple(sorted(excluded)), diff_ms=ms)
+    return CommitChange(full, taken, diff, means, store, excluded=tuple(sorted(excluded)), diff_ms=ms)
 
 
-def _in_full(request: Request, taken: TakenDiff, scrub: Callable[[str], str]) -> Request:
+def _in_full(request: ReviewRequest, taken: TakenDiff, scrub: Callable[[str], str]) -> ReviewRequest:
     """A request as it is kept: with the hashes of both commits, the named files that did change, and no secrets."""
     there = {file.path for file in taken.files}
     missing = sorted(set(request.paths) - there)
@@ -154,38 +155,38 @@ def _in_full(request: Request, taken: TakenDiff, scrub: Callable[[str], str]) ->
 
 
 @dataclass(frozen=True)
-class GitChange:
+class CommitChange:
     """What changed between two commits; `diff_ms` is what it took to know."""
 
-    request: Request
+    request: ReviewRequest
     taken: TakenDiff
-    diff: Diff
+    diff: UnifiedDiff
     means: Means
     store: ReviewStore
     excluded: tuple[str, ...] = ()
     diff_ms: float = 0.0
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[UnitFile]:
         """Its files with their changed lines."""
-        return [Part(file.path, len(file.added) + len(file.removed)) for file in self.diff.files]
+        return [UnitFile(file.path, len(file.added_lines) + len(file.removed_lines)) for file in self.diff.files]
 
     @cached_property
     def keys(self) -> dict[str, str]:
         """What each file is known by."""
         options = self.request.options
-        rules = self.means.reviewer(options)[0].ruleset
-        always = (rules, self.means.analysers(options, self.taken), options.key)
+        rules = self.means.make_reviewer(options)[0].ruleset
+        always = (rules, self.means.fingerprint_analyzers(options, self.taken), options.key)
         touched = {each.path: each for each in self.taken.files}
         return {file.path: _key((*touched[file.path], *always)) for file in self.diff.files if file.path in touched}
 
-    def ties(self) -> Iterable[Tie]:
+    def ties(self) -> Iterable[FileTie]:
         """Which of them import one another, or usually change together."""
-        return self.means.ties([part.path for part in self.parts])
+        return self.means.find_ties([part.path for part in self.parts])
 
     def known(self) -> int:
         """How many of them were looked at before."""
-        return len(self.store.cached(self.keys.values()))
+        return len(self.store.read_cached(self.keys.values()))
 
     def job(self) -> ReviewJob:
         """Its review."""
@@ -196,7 +197,7 @@ class GitChange:
 class ReviewJob:
     """The review of one change. Used by several threads; what they share does not change."""
 
-    change: GitChange
+    change: CommitChange
     _files: Mapping[str, FileDiff] = field(init=False)
     _touched: Mapping[str, TouchedFile] = field(init=False)
 
@@ -205,10 +206,10 @@ class ReviewJob:
         self._files = {file.path: file for file in self.change.diff.files}
         self._touched = {each.path: each for each in self.change.taken.files}
 
-    def look(self, paths: Sequence[str], cancel: threading.Event) -> Checkpoint:
+    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitCheckpoint:
         """Review some files; those that are known are not read. Raises: Cancelled, AccessFailed."""
         keys = {path: self.change.keys[path] for path in paths if path in self.change.keys}
-        known = self.change.store.cached(keys.values())
+        known = self.change.store.read_cached(keys.values())
         fresh = [path for path in paths if keys.get(path) not in known]
         found = {path: _of_old(_body(known[keys[path]])) for path in paths if path not in fresh}
         stages: Stages = {}
@@ -220,66 +221,68 @@ class ReviewJob:
             found |= self._bodies(files, whys, stages, cancel)
         bodies = {path: msgspec.json.encode(found[path]) for path in paths}
         failures = {f"{run.name}: {run.why_not}" for body in found.values() for run in body.runs if run.is_failure}
-        figures = Figures(stages, len(paths) - len(fresh), len(fresh), read, sorted(failures))
+        figures = UnitMetrics(stages, len(paths) - len(fresh), len(fresh), read, sorted(failures))
         options = self.change.request.options
-        told = [each for path in paths for each in found[path].findings if not why_not(each, options)]
-        return Checkpoint(
+        told = [each for path in paths for each in found[path].findings if not suppression_reason(each, options)]
+        return UnitCheckpoint(
             bodies=bodies,
-            findings=[msgspec.json.encode(plain(each)) for each in told],
+            findings=[msgspec.json.encode(finding_to_json(each)) for each in told],
             cache={keys[path]: bodies[path] for path in fresh if path in keys and not failures},
             used=tuple(known),
             figures=msgspec.json.encode(figures),
         )
 
-    def conclude(self, bodies: Mapping[str, bytes], failed: Sequence[Unit], cancel: threading.Event) -> Conclusion:
+    def conclude(
+        self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
+    ) -> SessionOutcome:
         """The whole review: what is told of all findings, and of the change as one. Raises: Cancelled."""
         means, request = self.change.means, self.change.request
         stages: Stages = {"diff": [self.change.diff_ms]}
         with _timed(stages, "blobs"):
             files, _ = self._changed(sorted(self._files))
         _check(cancel)
-        around = means.surroundings(self.change.taken.commit)
-        reviewer, warnings = means.reviewer(request.options)
+        around = means.open_context(self.change.taken.commit)
+        reviewer, warnings = means.make_reviewer(request.options)
         with _timed(stages, "history"):
-            wide = reviewer.across(files, around)
+            wide = reviewer.review_change(files, around)
         _check(cancel)
         with _timed(stages, "merge"):
             looked = [_body(bodies[path]) for path in sorted(bodies)]
             findings = [each for body in looked for each in body.findings]
             scrub = means.scrub_parts(files)
-            findings += [scrubbed(each, scrub) for each in wide]
+            findings += [scrub_finding(each, scrub) for each in wide]
             coverage = self._coverage(looked, failed)
-            about = summary(parts_of(files), around.hot())
-            told = judged(
+            about = summarize_change(count_lines(files), around.hot_paths())
+            told = make_result(
                 findings, request.options, coverage, about,
                 warnings=(*request.warnings, *warnings), is_partial=bool(failed),
             )  # fmt: skip
-        kept = first_look(told, request.options, files, scrub, reviewer.rules)
-        outcome = reply(told) | {"figures": asdict(Figures(stages))}
-        return Conclusion(msgspec.json.encode(outcome), packed(kept))
+        kept = make_pending(told, request.options, files, scrub, reviewer.rules)
+        outcome = review_to_json(told) | {"figures": asdict(UnitMetrics(stages))}
+        return SessionOutcome(msgspec.json.encode(outcome), encode_pending(kept))
 
     def _bodies(
         self, files: Sequence[ChangedFile], whys: Mapping[str, str], stages: Stages, cancel: threading.Event
-    ) -> dict[str, Body]:
+    ) -> dict[str, FileReview]:
         """What is found in each of these files."""
         means, options = self.change.means, self.change.request.options
-        reviewer, _ = means.reviewer(options)
+        reviewer, _ = means.make_reviewer(options)
         looked = {}
         for file in files:
             _check(cancel)
-            looked[file.path] = reviewer.look(file)
+            looked[file.path] = reviewer.review_file(file)
             for stage, ms in looked[file.path].ms:
                 stages.setdefault(stage, []).append(ms)
         _check(cancel)
         with _timed(stages, "lint"):
-            more = means.analysed(files, options, self.change.taken)
-        bodies: dict[str, Body] = {}
+            more = means.run_analyzers(files, options, self.change.taken)
+        bodies: dict[str, FileReview] = {}
         scrub = means.scrub_parts(files)
         for path, each in looked.items():
-            found = identified((*each.findings, *(one for one in more.findings if one.path == path)))
-            kept = tuple(scrubbed(one, scrub) for one in found)
+            found = assign_ids((*each.findings, *(one for one in more.findings if one.path == path)))
+            kept = tuple(scrub_finding(one, scrub) for one in found)
             runs = tuple(_of_file(run, found, is_first=not bodies) for run in more.runs)
-            bodies[path] = Body(kept, because(each.coverage, whys.get(path, "")), runs)
+            bodies[path] = FileReview(kept, add_reason(each.coverage, whys.get(path, "")), runs)
         return bodies
 
     def _changed(self, paths: Sequence[str]) -> tuple[list[ChangedFile], dict[str, str]]:
@@ -287,17 +290,17 @@ class ReviewJob:
         means = self.change.means
         versions = means.diffs.versions(self._touched[path] for path in paths if path in self._touched)
         files = [
-            changed(file, versions.old.get(file.old_path), versions.new.get(file.new_path), means.parsers)
+            make_changed_file(file, versions.old.get(file.old_path), versions.new.get(file.new_path), means.parsers)
             for file in (self._files[path] for path in paths)
         ]
         return files, {each.path: each.detail or each.reason for each in versions.left_out}
 
-    def _coverage(self, looked: Iterable[Body], failed: Iterable[Unit]) -> Coverage:
+    def _coverage(self, looked: Iterable[FileReview], failed: Iterable[ReviewUnit]) -> Coverage:
         """What was looked at, the files of units that went wrong, and those that nobody wanted."""
         parts = [Coverage((body.coverage,), body.runs) for body in looked]
         lost = [FileCoverage(path, f"its review failed: {unit.error}") for unit in failed for path in unit.paths]
         unwanted = [FileCoverage(path, "excluded by a pattern") for path in self.change.excluded]
-        return together((*parts, Coverage((*lost, *unwanted))))
+        return merge_coverage((*parts, Coverage((*lost, *unwanted))))
 
 
 def _of_file(run: AnalyzerRun, found: Iterable[Finding], *, is_first: bool) -> AnalyzerRun:
@@ -305,13 +308,13 @@ def _of_file(run: AnalyzerRun, found: Iterable[Finding], *, is_first: bool) -> A
     return replace(run, ms=run.ms if is_first else 0, findings=sum(each.source == run.name for each in found))
 
 
-def _of_old(body: Body) -> Body:
+def _of_old(body: FileReview) -> FileReview:
     """What was found another time: nothing took any time now."""
     return replace(body, runs=tuple(replace(run, ms=0) for run in body.runs))
 
 
-def _body(stored: bytes) -> Body:
-    return msgspec.json.decode(stored, type=Body)
+def _body(stored: bytes) -> FileReview:
+    return msgspec.json.decode(stored, type=FileReview)
 
 
 def _key(facts: Iterable[str]) -> str:

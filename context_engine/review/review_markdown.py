@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from context_engine.model import Skipped
-from context_engine.review.finding import PRIORITIES, Finding
+from context_engine.model import Finding, Skipped
+from context_engine.review.finding import PRIORITIES
 from context_engine.review.review_coverage import AnalyzerRun, Coverage
-from context_engine.review.verdict import Reviewed
+from context_engine.review.verdict import ReviewResult
 from context_engine.text.visible_text import escape_line
 
 SKIPPED_MAX = 20
@@ -23,10 +23,10 @@ VERDICTS = {
 }
 
 
-def markdown(reviewed: Reviewed, *, title: str = "Review") -> str:
+def render_markdown(reviewed: ReviewResult, *, title: str = "Review") -> str:
     """The whole review."""
     blocks = [
-        f"# {title}: {headline(reviewed)}",
+        f"# {title}: {format_headline(reviewed)}",
         f"{reviewed.overall_explanation} Risk {reviewed.summary.risk} of 5{_factors(reviewed.summary.factors)}.",
         *(_finding(each) for each in reviewed.findings),
         "\n".join(("## What was looked at", *_coverage(reviewed))),
@@ -36,14 +36,14 @@ def markdown(reviewed: Reviewed, *, title: str = "Review") -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def headline(reviewed: Reviewed) -> str:
+def format_headline(reviewed: ReviewResult) -> str:
     """The verdict in a few words; `patch is correct` only where somebody has read it."""
     if reviewed.overall_correctness == "patch is correct":
         return "Nothing found, by the checks and by a second pass"
     return VERDICTS[reviewed.verdict]
 
 
-def left_out(reviewed: Reviewed) -> str:
+def format_suppressed(reviewed: ReviewResult) -> str:
     """How many findings are not told, and why; empty when all are.
 
     The names are those of the options that would show them.
@@ -81,13 +81,13 @@ def _quoted(code: str) -> list[str]:
     return [f"{fence}\n{code}\n{fence}"]
 
 
-def _coverage(reviewed: Reviewed) -> Iterator[str]:
+def _coverage(reviewed: ReviewResult) -> Iterator[str]:
     coverage = reviewed.coverage
     yield f"- {coverage.files_reviewed} of {len(coverage.files)} files."
     yield from _files("Not looked at", coverage.files_skipped)
     yield from _files("Only in part", coverage.files_partly)
     yield from _analyzers(coverage)
-    if not_told := left_out(reviewed):
+    if not_told := format_suppressed(reviewed):
         yield f"- Findings that are not told: {not_told}."
     if reviewed.is_partial:
         yield "- **Not complete**: the time was over before everything was looked at."

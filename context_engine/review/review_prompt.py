@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from context_engine.context.refinement_prompt import TOKENS_MAX, Part, brief
-from context_engine.review.finding import PRIORITIES, Finding
-from context_engine.text.diff import FileDiff, Hunk
+from context_engine.model import Finding
+from context_engine.review.finding import PRIORITIES
+from context_engine.text.diff import DiffHunk, FileDiff
 
 TASK = (
     "Review this change as an experienced colleague would. Report only what is wrong in the new lines: logic errors, broken "
@@ -40,7 +41,7 @@ def review_brief(
     return brief(task, parts, tokens_max=tokens_max)
 
 
-def _numbered(number: int, path: str, hunk: Hunk) -> str:
+def _numbered(number: int, path: str, hunk: DiffHunk) -> str:
     inside = f" in {hunk.section}" if hunk.section else ""
     lines = (f"{line.mark}{line.new or '':>5} {line.text[:LINE_CHARS].rstrip()}" for line in hunk.lines)
     return "\n".join((f"[{number}] {path}:{hunk.new}{inside}", *lines))

@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from context_engine.review.finding import plain
+from context_engine.review.finding import finding_to_json
 from context_engine.review.review_coverage import Coverage
-from context_engine.review.review_markdown import headline
-from context_engine.review.verdict import Reviewed
+from context_engine.review.review_markdown import format_headline
+from context_engine.review.verdict import ReviewResult
 
 FILES_SHOWN_MAX = 200
 """A reply names so many files that were not looked at; the others it counts."""
 
 
-def reply(reviewed: Reviewed) -> dict[str, Any]:
+def review_to_json(reviewed: ReviewResult) -> dict[str, Any]:
     """The whole review as JSON values. What is empty stays, so that its absence never has to be guessed at."""
     return {
-        "findings": [plain(each) for each in reviewed.findings],
+        "findings": [finding_to_json(each) for each in reviewed.findings],
         "verdict": reviewed.verdict,
-        "headline": headline(reviewed),
+        "headline": format_headline(reviewed),
         "overall_correctness": reviewed.overall_correctness,
         "overall_explanation": reviewed.overall_explanation,
         "overall_confidence_score": round(reviewed.overall_confidence, 3),
         "should_fail": reviewed.should_fail,
         "fail_reasons": list(reviewed.fail_reasons),
         "findings_filtered": asdict(reviewed.filtered),
-        "coverage": coverage(reviewed.coverage),
+        "coverage": coverage_to_json(reviewed.coverage),
         "summary": _summary(reviewed),
         "partial": reviewed.is_partial,
         "second_pass": reviewed.second_pass,
@@ -34,7 +34,7 @@ def reply(reviewed: Reviewed) -> dict[str, Any]:
     }
 
 
-def coverage(covered: Coverage) -> dict[str, Any]:
+def coverage_to_json(covered: Coverage) -> dict[str, Any]:
     """What was looked at, and what was not and why."""
     skipped = [{"path": each.path, "why": each.reason} for each in covered.files_skipped]
     partly = [{"path": each.path, "why": each.reason} for each in covered.files_partly]
@@ -51,7 +51,7 @@ def coverage(covered: Coverage) -> dict[str, Any]:
     }
 
 
-def _summary(reviewed: Reviewed) -> dict[str, Any]:
+def _summary(reviewed: ReviewResult) -> dict[str, Any]:
     told = reviewed.summary
     return {
         "classification": told.classification,

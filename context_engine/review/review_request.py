@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from context_engine.review.review_options import Options
+from context_engine.review.review_options import ReviewOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReviewRequest:
     """What is to be reviewed, as it is kept: full hashes, so that it means the same tomorrow."""
 
     commit: str
     base: str
     paths: tuple[str, ...] = ()
-    options: Options = field(default_factory=Options)
+    options: ReviewOptions = field(default_factory=ReviewOptions)
     title: str = ""
     author: str = ""
     warnings: tuple[str, ...] = ()

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from context_engine.errors import Cancelled
-from context_engine.review.analyzers.analyzer_runner import Analysed, Bench, Tree
-from context_engine.review.classification import summary
-from context_engine.review.finding import Scrub, scrubbed
-from context_engine.review.review_coverage import Coverage, FileCoverage, because
-from context_engine.review.reviewer import Looked, Reviewer, parts_of
-from context_engine.review.verdict import Reviewed, judged
+from context_engine.review.analyzers.analyzer_runner import AnalyzerReport, AnalyzerRunner, TreeReader
+from context_engine.review.classification import summarize_change
+from context_engine.review.finding import Scrub, scrub_finding
+from context_engine.review.review_coverage import Coverage, FileCoverage, add_reason
+from context_engine.review.reviewer import FileFindings, Reviewer, count_lines
+from context_engine.review.verdict import ReviewResult, make_result
 
 if TYPE_CHECKING:
     from context_engine.model import Skipped
-    from context_engine.review.review_context import Surroundings
-    from context_engine.review.review_options import Options
+    from context_engine.review.review_context import ReviewContext
+    from context_engine.review.review_options import ReviewOptions
     from context_engine.review.source_versions import ChangedFile
 
 ACROSS_SHARE = 0.8
@@ -30,31 +30,31 @@ ACROSS_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ReviewedChange:
     """What is reviewed: its files, the tree they lead to, and the whole tree they come from, for compilers.
 
     `left_out` are files whose text is not here, with the reasons; `began` is a moment of `time.monotonic`.
     """
 
     files: tuple[ChangedFile, ...]
-    around: Surroundings
+    context: ReviewContext
     began: float
-    before: Tree = dict
+    before: TreeReader = dict
     left_out: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class ReviewRun:
     """Who reviews, under which options: `excludes` says which paths not, `scrub_parts` takes secrets out of parts of files."""
 
     reviewer: Reviewer
-    bench: Bench
-    options: Options
+    bench: AnalyzerRunner
+    options: ReviewOptions
     excludes: Callable[[str], bool]
     scrub_parts: Callable[[Iterable[ChangedFile]], Scrub]
     warnings: tuple[str, ...] = ()
 
-    def review(self, change: Change, cancel: threading.Event | None = None) -> Reviewed:
+    def review(self, change: ReviewedChange, cancel: threading.Event | None = None) -> ReviewResult:
         """What the change shows. Raises: Cancelled."""
         wanted = [file for file in change.files if not self.excludes(file.path)]
         deadline = change.began + self.options.time_budget_s
@@ -64,49 +64,49 @@ class Round:
         if is_partial or marks[0] > change.began + ACROSS_SHARE * self.options.time_budget_s:
             is_partial = True
         else:
-            findings += self.reviewer.across(wanted, change.around)
+            findings += self.reviewer.review_change(wanted, change.context)
         marks.append(time.monotonic())
         analysed = self._analysed(wanted, change, deadline, cancel)
         marks.append(time.monotonic())
         scrub = self.scrub_parts(wanted)  # what is told repeats no secret; a finding is known by its id already
-        return judged(
-            [scrubbed(each, scrub) for each in (*findings, *analysed.findings)],
+        return make_result(
+            [scrub_finding(each, scrub) for each in (*findings, *analysed.findings)],
             self.options,
             Coverage(self._covered(change, looked), analysed.runs),
-            summary(parts_of(wanted), change.around.hot()),
+            summarize_change(count_lines(wanted), change.context.hot_paths()),
             warnings=(*self.warnings, *analysed.warnings),
             is_partial=is_partial,
-            ms=(*added_up(looked), ("across", _ms(marks[0], marks[1])), ("analyzers", _ms(marks[1], marks[2]))),
+            ms=(*sum_stages(looked), ("across", _ms(marks[0], marks[1])), ("analyzers", _ms(marks[1], marks[2]))),
         )
 
     def _looked(
         self, files: Sequence[ChangedFile], deadline: float, cancel: threading.Event | None
-    ) -> tuple[list[Looked], bool]:
+    ) -> tuple[list[FileFindings], bool]:
         """Each file looked at while there is time; whether it ran out."""
-        looked: list[Looked] = []
+        looked: list[FileFindings] = []
         for file in files:
             _check(cancel)
             if time.monotonic() > deadline:
                 return looked, True
-            looked.append(self.reviewer.look(file))
+            looked.append(self.reviewer.review_file(file))
         return looked, False
 
     def _analysed(
-        self, files: Sequence[ChangedFile], change: Change, deadline: float, cancel: threading.Event | None
-    ) -> Analysed:
+        self, files: Sequence[ChangedFile], change: ReviewedChange, deadline: float, cancel: threading.Event | None
+    ) -> AnalyzerReport:
         def after() -> Mapping[str, bytes]:
-            return change.around.read(change.around.listed())
+            return change.context.read(change.context.list_paths())
 
-        analysed = self.bench.analyse(
+        analysed = self.bench.run(
             files, self.options, deadline=deadline, before=change.before, after=after, cancel=cancel
         )
         _check(cancel)
         return analysed
 
-    def _covered(self, change: Change, looked: Iterable[Looked]) -> tuple[FileCoverage, ...]:
+    def _covered(self, change: ReviewedChange, looked: Iterable[FileFindings]) -> tuple[FileCoverage, ...]:
         """Every file of the change: looked at, or why not."""
         whys = {each.path: each.detail or each.reason for each in change.left_out}
-        covered = {each.coverage.path: because(each.coverage, whys.get(each.coverage.path, "")) for each in looked}
+        covered = {each.coverage.path: add_reason(each.coverage, whys.get(each.coverage.path, "")) for each in looked}
         for file in change.files:
             why = "excluded by a pattern" if self.excludes(file.path) else "no time was left"
             covered.setdefault(file.path, FileCoverage(file.path, why))
@@ -121,7 +121,7 @@ def _check(cancel: threading.Event | None) -> None:
         raise Cancelled("the review was cancelled", suggestion="ask again")
 
 
-def added_up(looked: Iterable[Looked]) -> list[tuple[str, float]]:
+def sum_stages(looked: Iterable[FileFindings]) -> list[tuple[str, float]]:
     """The milliseconds of each stage over all files."""
     total: dict[str, float] = {}
     for each in looked:

@@ -16,12 +16,20 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from context_engine.errors import Cancelled, InvalidArgument, NextStep, ReviewBusy, ReviewNotFound, TooLarge
-from context_engine.review.review_request import Request
-from context_engine.review.review_store import Event, ReviewStore, Session, Unit
-from context_engine.review.review_units import Part, Tie, cost, units
-from context_engine.review.session_lifecycle import AT_REST, OWNED, UNFINISHED, Progress, as_seen, moved, progress
-from context_engine.review.session_runner import Job, Pace, Runner
-from context_engine.review.telemetry import Figures, Span, measured
+from context_engine.review.review_request import ReviewRequest
+from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitEvent
+from context_engine.review.review_units import FileTie, UnitFile, cut_into_units, estimate_cost
+from context_engine.review.session_lifecycle import (
+    AT_REST,
+    OWNED,
+    UNFINISHED,
+    SessionProgress,
+    count_progress,
+    next_status,
+    visible_status,
+)
+from context_engine.review.session_runner import Job, SessionRunner, SessionTiming
+from context_engine.review.telemetry import UnitMetrics, UnitTimes, summarize_metrics
 from context_engine.storage.liveness import LivenessLock
 from context_engine.text.ids import CHANCE_BYTES, uuid7
 
@@ -39,16 +47,16 @@ class Change(Protocol):
     """A change that can be reviewed in units."""
 
     @property
-    def request(self) -> Request:
+    def request(self) -> ReviewRequest:
         """It, with full hashes."""
         ...
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[UnitFile]:
         """Its files."""
         ...
 
-    def ties(self) -> Iterable[Tie]:
+    def ties(self) -> Iterable[FileTie]:
         """Which of them belong together."""
         ...
 
@@ -61,37 +69,37 @@ class Change(Protocol):
         ...
 
 
-class Seen(NamedTuple):
+class SessionView(NamedTuple):
     """A session as others see it. `problem` says why it is not as it should be; `outcome` is empty until it is over."""
 
-    session: Session
+    session: ReviewSession
     status: str
     problem: str
-    progress: Progress
-    units: tuple[Unit, ...]
+    progress: SessionProgress
+    units: tuple[ReviewUnit, ...]
     outcome: Mapping[str, Any]
 
 
-class Started(NamedTuple):
+class StartedSession(NamedTuple):
     """A session, how much of it is known already, and whether it was there before."""
 
-    seen: Seen
+    view: SessionView
     known: int
     is_same: bool
 
 
-class Page(NamedTuple):
+class FindingPage(NamedTuple):
     """Some findings, in the shape of replies, and what to ask for the next; empty when there are no more for now."""
 
     findings: Sequence[Mapping[str, Any]]
     cursor: str
 
 
-class Sessions:
+class ReviewSessions:
     """The review sessions of one workspace, and those of them that run in this process. Thread-safe."""
 
     def __init__(
-        self, store: ReviewStore, presence: LivenessLock, opened: Callable[[Request], Change], pace: Pace
+        self, store: ReviewStore, presence: LivenessLock, opened: Callable[[ReviewRequest], Change], pace: SessionTiming
     ) -> None:
         """`opened` looks at git: it raises RefNotFound, and whatever else is wrong with a request."""
         self._store = store
@@ -99,12 +107,12 @@ class Sessions:
         self._opened = opened
         self._pace = pace
         self._lock = threading.Lock()
-        self._runners: dict[str, Runner] = {}  # by owner
+        self._runners: dict[str, SessionRunner] = {}  # by owner
         self._runs = 0
 
     # -- what can be asked for --
 
-    def start(self, request: Request, *, workers: int, resume_if_same: bool = True) -> Started:
+    def start(self, request: ReviewRequest, *, workers: int, resume_if_same: bool = True) -> StartedSession:
         """Begin to review a change, or go on with the unfinished review of the same one.
 
         Raises: RefNotFound, PreconditionFailed (nothing changed), TooLarge, ReviewBusy.
@@ -117,19 +125,19 @@ class Sessions:
         session_id = self._store.add(session, cut, instead_of=UNFINISHED if resume_if_same else ())
         if self._seen(session_id).status != "paused":  # a pause holds until somebody says resume
             self._take(session_id, change)
-        return Started(self._seen(session_id), known, is_same=session_id != session.id)
+        return StartedSession(self._seen(session_id), known, is_same=session_id != session.id)
 
-    def status(self, session_id: str) -> Seen:
+    def status(self, session_id: str) -> SessionView:
         """A session as it is now. Raises: ReviewNotFound."""
         return self._seen(session_id)
 
-    def pause(self, session_id: str, reason: str = "") -> Seen:
+    def pause(self, session_id: str, reason: str = "") -> SessionView:
         """Begin no unit any more; it is paused once those under way have ended. Raises: ReviewNotFound, PreconditionFailed."""
         at = self._pace.now()
 
-        def paused(session: Session) -> Session:
+        def paused(session: ReviewSession) -> ReviewSession:
             is_orphan = session.status in OWNED and not self._is_alive(session)
-            status = moved("queued" if is_orphan else session.status, "pause")
+            status = next_status("queued" if is_orphan else session.status, "pause")
             if status == session.status:
                 return session
             return replace(session, status=status, error=reason, updated_at=at)
@@ -138,10 +146,10 @@ class Sessions:
         self._wake(session_id)
         return self._seen(session_id)
 
-    def resume(self, session_id: str) -> Seen:
+    def resume(self, session_id: str) -> SessionView:
         """Go on with what is not done, here unless it runs already. Raises: ReviewNotFound, PreconditionFailed (completed)."""
         session = self._seen(session_id).session
-        moved(session.status, "run")
+        next_status(session.status, "run")
         if session.status not in OWNED or not self._is_alive(session):
             self._refuse_when_busy()
             self._take(session_id, self._opened(_request(session)))
@@ -150,7 +158,7 @@ class Sessions:
             self._wake(session_id)
         return self._seen(session_id)
 
-    def page(self, session_id: str, cursor: str, limit: int) -> Page:
+    def page(self, session_id: str, cursor: str, limit: int) -> FindingPage:
         """The next findings: as they come while it runs; when it is over, the settled ones that were not shown yet.
 
         Raises: ReviewNotFound, InvalidArgument (a cursor that is none of ours).
@@ -159,14 +167,14 @@ class Sessions:
         seen = self._seen(session_id)
         if not seen.outcome:
             rows = self._store.findings(session_id, after=after, limit=limit)
-            return Page([msgspec.json.decode(body) for _, body in rows], str(rows[-1][0] if rows else after))
+            return FindingPage([msgspec.json.decode(body) for _, body in rows], str(rows[-1][0] if rows else after))
         streamed = self._store.findings(session_id)
         shown = {msgspec.json.decode(body)["id"] for number, body in streamed if number <= after}
         left = [finding for finding in seen.outcome["findings"] if finding["id"] not in shown]
         is_more = offset + limit < len(left)
-        return Page(left[offset : offset + limit], f"{after}+{offset + limit}" if is_more else "")
+        return FindingPage(left[offset : offset + limit], f"{after}+{offset + limit}" if is_more else "")
 
-    def found(self, session_id: str) -> Sequence[Mapping[str, Any]]:
+    def findings(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """All findings: the settled ones, or what has come so far. Raises: ReviewNotFound."""
         outcome = self._seen(session_id).outcome
         if outcome:
@@ -177,23 +185,23 @@ class Sessions:
         """What it took so far, measured. Raises: ReviewNotFound."""
         seen = self._seen(session_id)
         ended = [unit for unit in seen.units if unit.ended_at]
-        figures = [msgspec.json.decode(unit.figures, type=Figures) for unit in ended if unit.figures]
+        figures = [msgspec.json.decode(unit.figures, type=UnitMetrics) for unit in ended if unit.figures]
         if last := seen.outcome.get("figures"):
-            figures.append(msgspec.convert(last, type=Figures))
-        return measured(
+            figures.append(msgspec.convert(last, type=UnitMetrics))
+        return summarize_metrics(
             figures,
-            [Span(unit.queued_at, unit.began_at, unit.ended_at) for unit in ended],
-            [(each["source"], each["category"]) for each in self.found(session_id)],
+            [UnitTimes(unit.queued_at, unit.began_at, unit.ended_at) for unit in ended],
+            [(each["source"], each["category"]) for each in self.findings(session_id)],
             workers=seen.session.workers,
             retries=sum(max(0, unit.tries - 1) for unit in seen.units),
         )
 
     @staticmethod
-    def request(session: Session) -> Request:
+    def request(session: ReviewSession) -> ReviewRequest:
         """What a session is to review."""
         return _request(session)
 
-    def log(self, session_id: str) -> list[Event]:
+    def log(self, session_id: str) -> list[UnitEvent]:
         """What happened to each unit, in order."""
         return self._store.log(session_id)
 
@@ -204,8 +212,8 @@ class Sessions:
         *,
         after: str = "",
         cancel: threading.Event | None = None,
-        tell: Callable[[Progress], None] | None = None,
-    ) -> Seen:
+        tell: Callable[[SessionProgress], None] | None = None,
+    ) -> SessionView:
         """Wait until nothing more comes by itself, there are findings after the cursor, or the time is up.
 
         Raises: ReviewNotFound, InvalidArgument (the cursor), Cancelled: only the waiting is, the review goes on.
@@ -238,15 +246,15 @@ class Sessions:
 
     # -- who runs what --
 
-    def _new(self, change: Change, workers: int) -> tuple[Session, list[Unit]]:
+    def _new(self, change: Change, workers: int) -> tuple[ReviewSession, list[ReviewUnit]]:
         """The rows of a session that nobody runs yet."""
         at = self._pace.now()
         request = change.request
         cut = [
-            Unit(number, tuple(part.path for part in unit), cost(unit), queued_at=at)
-            for number, unit in enumerate(units(change.parts, change.ties()), 1)
+            ReviewUnit(number, tuple(part.path for part in unit), estimate_cost(unit), queued_at=at)
+            for number, unit in enumerate(cut_into_units(change.parts, change.ties()), 1)
         ]
-        session = Session(
+        session = ReviewSession(
             id=f"rev_{uuid7(round(at * 1000), os.urandom(CHANCE_BYTES))}",
             key=request.key,
             status="queued",
@@ -267,15 +275,15 @@ class Sessions:
             self._runs += 1
             owner = f"{self._presence.name}.{self._runs}"
 
-            def taken(session: Session) -> Session:
+            def taken(session: ReviewSession) -> ReviewSession:
                 if session.status in OWNED and self._is_alive(session):
                     return session
-                after = replace(session, status=moved(session.status, "run"), owner=owner, outcome=b"", error="")
+                after = replace(session, status=next_status(session.status, "run"), owner=owner, outcome=b"", error="")
                 return replace(after, lease_until=at + self._pace.lease_s, updated_at=at)
 
             session = self._move(session_id, taken, requeue=("running", "failed"), at=at)
             if session.owner == owner:
-                self._runners[owner] = Runner(self._store, session, job, self._pace, ended=self._ended)
+                self._runners[owner] = SessionRunner(self._store, session, job, self._pace, ended=self._ended)
                 self._runners[owner].start()
 
     def _ended(self, owner: str) -> None:
@@ -288,7 +296,7 @@ class Sessions:
         if runner:
             runner.wake()
 
-    def _is_alive(self, session: Session) -> bool:
+    def _is_alive(self, session: ReviewSession) -> bool:
         """Whether the owner of a session works on it: its process is there, and has said so lately."""
         name = session.owner.rpartition(".")[0]
         if name == self._presence.name:
@@ -312,25 +320,25 @@ class Sessions:
     # -- the store --
 
     def _move(
-        self, session_id: str, decide: Callable[[Session], Session], *, requeue: Sequence[str], at: float
-    ) -> Session:
+        self, session_id: str, decide: Callable[[ReviewSession], ReviewSession], *, requeue: Sequence[str], at: float
+    ) -> ReviewSession:
         session = self._store.move(session_id, decide, requeue=requeue, at=at)
         return _present(session, session_id)
 
-    def _seen(self, session_id: str) -> Seen:
+    def _seen(self, session_id: str) -> SessionView:
         session = _present(self._store.session(session_id), session_id)
         cut = tuple(self._store.units(session_id))
         is_alive = session.status not in OWNED or self._is_alive(session)
-        status, problem = as_seen(session.status, is_alive=is_alive)
+        status, problem = visible_status(session.status, is_alive=is_alive)
         if not is_alive:  # it may have ended in this moment
             session = _present(self._store.session(session_id), session_id)
-            status, problem = as_seen(session.status, is_alive=session.status not in OWNED)
-        far = progress([(unit.state, len(unit.paths)) for unit in cut])
+            status, problem = visible_status(session.status, is_alive=session.status not in OWNED)
+        far = count_progress([(unit.state, len(unit.paths)) for unit in cut])
         outcome = msgspec.json.decode(session.outcome) if session.outcome else {}
-        return Seen(session, status, problem or session.error, far, cut, outcome)
+        return SessionView(session, status, problem or session.error, far, cut, outcome)
 
 
-def _present(session: Session | None, session_id: str) -> Session:
+def _present(session: ReviewSession | None, session_id: str) -> ReviewSession:
     if session is None:
         raise ReviewNotFound(
             f"no review session is called {session_id[:60]!r}",
@@ -340,16 +348,16 @@ def _present(session: Session | None, session_id: str) -> Session:
     return session
 
 
-def _request(session: Session) -> Request:
-    return msgspec.json.decode(session.request, type=Request)
+def _request(session: ReviewSession) -> ReviewRequest:
+    return msgspec.json.decode(session.request, type=ReviewRequest)
 
 
-def _resumed(session: Session) -> Session:
+def _resumed(session: ReviewSession) -> ReviewSession:
     """A session that runs elsewhere, or is about to pause there, goes on there."""
-    return replace(session, status=moved(session.status, "run"), error="")
+    return replace(session, status=next_status(session.status, "run"), error="")
 
 
-def _check_size(parts: Sequence[Part]) -> None:
+def _check_size(parts: Sequence[UnitFile]) -> None:
     if len(parts) > FILES_MAX:
         raise TooLarge(
             f"{len(parts):,} files changed, a session reviews at most {FILES_MAX:,}",

@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from context_engine.sharing import review_tables as tables
-from context_engine.sharing.review_tables import Checkpoint, Event, Session, Unit
+from context_engine.sharing.review_tables import ReviewSession, ReviewUnit, UnitCheckpoint, UnitEvent
 from context_engine.storage import database, storage_errors
 from context_engine.storage.locks import PathLocks
 from context_engine.storage.state_folder import StateFolder
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.sharing.synced_reviews import CommonReviews
-
-__all__ = ["Checkpoint", "Event", "ReviewStore", "Session", "Unit"]
+    from context_engine.sharing.synced_reviews import SyncedReviews
 
 NAME = "state.db"
 BUSY_MS = 5_000
@@ -37,7 +35,7 @@ KEPT_MAX = 200
 """Reviews that wait for a second pass; agents come back within minutes."""
 BODY_BYTES_MAX = 64 * 1024 * 1024
 """A thousand times what was found in any file."""
-KEPT = storage_errors.StorageAdvice(
+STORE_WORDS = storage_errors.StorageAdvice(
     "the reviews",
     busy="Call again in a moment; nothing was lost.",
     full="Free some space, then call resume_review.",
@@ -51,7 +49,7 @@ DELETE FROM cache WHERE key IN (
     SELECT key FROM (SELECT key, sum(length(body) + length(key)) OVER (ORDER BY used_at DESC, key) AS bytes FROM cache)
     WHERE bytes > ?)"""
 
-Decide = Callable[[Session], Session]
+SessionUpdate = Callable[[ReviewSession], ReviewSession]
 """What becomes of a session, given what it is."""
 
 
@@ -62,7 +60,7 @@ class ReviewStore:
     StoreUnavailable, StoreUnusable where a team has them in common.
     """
 
-    def __init__(self, folder: Path, common: CommonReviews | None = None) -> None:
+    def __init__(self, folder: Path, common: SyncedReviews | None = None) -> None:
         """Nothing is opened or created until something is written. `common`: the team's, None on a laptop."""
         self.path = folder / NAME
         self._files = StateFolder(folder)
@@ -81,7 +79,7 @@ class ReviewStore:
 
     # -- sessions --
 
-    def add(self, session: Session, units: Iterable[Unit], *, instead_of: Collection[str] = ()) -> str:
+    def add(self, session: ReviewSession, units: Iterable[ReviewUnit], *, instead_of: Collection[str] = ()) -> str:
         """Put a session down, unless there is one of its key whose status is among `instead_of`; the id of the one that counts."""
         with self._changing(session.id) as db:
             same = tables.rows(
@@ -95,18 +93,18 @@ class ReviewStore:
             tables.drop_old_sessions(db)
             return session.id
 
-    def session(self, session_id: str) -> Session | None:
+    def session(self, session_id: str) -> ReviewSession | None:
         """A session as it is now."""
         rows = self._ask("SELECT * FROM session WHERE id = ?", (session_id,))
-        return Session(*rows[0]) if rows else None
+        return ReviewSession(*rows[0]) if rows else None
 
-    def sessions(self) -> list[Session]:
+    def sessions(self) -> list[ReviewSession]:
         """All of them, newest first."""
-        return [Session(*row) for row in self._ask("SELECT * FROM session ORDER BY created_at DESC, id DESC")]
+        return [ReviewSession(*row) for row in self._ask("SELECT * FROM session ORDER BY created_at DESC, id DESC")]
 
     def move(
-        self, session_id: str, decide: Decide, *, requeue: Collection[str] = (), at: float = 0.0
-    ) -> Session | None:
+        self, session_id: str, decide: SessionUpdate, *, requeue: Collection[str] = (), at: float = 0.0
+    ) -> ReviewSession | None:
         """Change a session as `decide` says, which sees what nobody changes meanwhile; None when there is none.
 
         If it changes, units whose state is among `requeue` are queued again. What `decide` raises leaves all as it is.
@@ -115,32 +113,32 @@ class ReviewStore:
             rows = tables.rows(db, "SELECT * FROM session WHERE id = ?", (session_id,))
             if not rows:
                 return None
-            before = Session(*rows[0])
+            before = ReviewSession(*rows[0])
             after = decide(before)
             if after != before:
                 db.execute(tables.UPDATE_SESSION, (*astuple(after)[2:], session_id))
                 tables.requeue(db, session_id, requeue, at)
             return after
 
-    def beat(self, session_id: str, owner: str, lease_until: float) -> Session | None:
+    def renew_lease(self, session_id: str, owner: str, lease_until: float) -> ReviewSession | None:
         """Say that the owner is alive; the session, None when it is not the owner's any more."""
         with self._changing(session_id) as db:
             said = "UPDATE session SET lease_until = ? WHERE id = ? AND owner = ?"
             db.execute(said, (lease_until, session_id, owner))
             return (
-                Session(*tables.rows(db, "SELECT * FROM session WHERE id = ?", (session_id,))[0])
+                ReviewSession(*tables.rows(db, "SELECT * FROM session WHERE id = ?", (session_id,))[0])
                 if db.changes()
                 else None
             )
 
     # -- units --
 
-    def units(self, session_id: str) -> list[Unit]:
+    def units(self, session_id: str) -> list[ReviewUnit]:
         """The units of a session, by number."""
         rows = self._ask(f"SELECT {tables.UNIT_COLUMNS} FROM unit WHERE session = ? ORDER BY number", (session_id,))  # noqa: S608 - our own names
         return [tables.unit_of(row) for row in rows]
 
-    def take(self, session_id: str, owner: str, at: float) -> Unit | None:
+    def take(self, session_id: str, owner: str, at: float) -> ReviewUnit | None:
         """Take the next unit of a session that is running and is the owner's; None when there is none to take."""
         with self._changing(session_id) as db:
             found = tables.rows(db, tables.NEXT_UNIT, (session_id, owner))
@@ -151,10 +149,10 @@ class ReviewStore:
             tables.put_unit(db, session_id, taken, at, "taken")
             return taken
 
-    def checkpoint(self, session_id: str, unit: Unit, left: Checkpoint, at: float) -> bool:
+    def checkpoint(self, session_id: str, unit: ReviewUnit, left: UnitCheckpoint, at: float) -> bool:
         """A taken unit is done; False when it is not the taker's any more, and what it left is thrown away."""
         with self._changing(session_id, unit.number) as db:
-            if not tables.is_held(db, session_id, unit):
+            if not tables.is_taken_by(db, session_id, unit):
                 return False
             done = replace(unit, state="done", ended_at=at, figures=left.figures, error="")
             tables.put_unit(db, session_id, done, at, "done")
@@ -167,28 +165,28 @@ class ReviewStore:
             db.executemany("UPDATE cache SET used_at = ? WHERE key = ?", [(at, key) for key in left.used])
             return True
 
-    def give_back(self, session_id: str, unit: Unit, at: float) -> bool:
+    def give_back(self, session_id: str, unit: ReviewUnit, at: float) -> bool:
         """A taken unit was not finished and waits for the next; whether it still was the taker's."""
         return self._ended(session_id, replace(unit, state="queued", owner="", queued_at=at), unit, at, "given back")
 
-    def fail(self, session_id: str, unit: Unit, error: str, at: float, *, again: bool) -> bool:
+    def fail(self, session_id: str, unit: ReviewUnit, error: str, at: float, *, again: bool) -> bool:
         """A taken unit went wrong: it is tried `again`, or not; whether it still was the taker's."""
         if again:
             queued = replace(unit, state="queued", owner="", queued_at=at, error=error)
             return self._ended(session_id, queued, unit, at, "again")
         return self._ended(session_id, replace(unit, state="failed", ended_at=at, error=error), unit, at, "failed")
 
-    def _ended(self, session_id: str, after: Unit, before: Unit, at: float, event: str) -> bool:
+    def _ended(self, session_id: str, after: ReviewUnit, before: ReviewUnit, at: float, event: str) -> bool:
         with self._changing(session_id) as db:
-            held = tables.is_held(db, session_id, before)
+            held = tables.is_taken_by(db, session_id, before)
             if held:
                 tables.put_unit(db, session_id, after, at, event, owner=before.owner)
             return held
 
-    def log(self, session_id: str) -> list[Event]:
+    def log(self, session_id: str) -> list[UnitEvent]:
         """What happened to the units of a session, in order."""
         return [
-            Event(*row)
+            UnitEvent(*row)
             for row in self._ask("SELECT unit, at, owner, event FROM log WHERE session = ? ORDER BY id", (session_id,))
         ]
 
@@ -206,7 +204,7 @@ class ReviewStore:
 
     # -- what need not be done twice --
 
-    def cached(self, keys: Iterable[str]) -> dict[str, bytes]:
+    def read_cached(self, keys: Iterable[str]) -> dict[str, bytes]:
         """The bodies that are known by these keys."""
         asked = "SELECT key, body FROM cache WHERE key IN (SELECT value FROM json_each(?))"
         return {key: self._unpacked(body) for key, body in self._ask(asked, (json.dumps(sorted(set(keys))),))}
@@ -217,10 +215,10 @@ class ReviewStore:
             db.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (name, at, zlib.compress(body, 1)))
             db.execute("DELETE FROM kept WHERE id NOT IN (SELECT id FROM kept ORDER BY at DESC LIMIT ?)", (KEPT_MAX,))
         if self._common:
-            with self._lock, storage_errors.translate_errors(self.path, KEPT):
-                self._common.keeping(db, name)
+            with self._lock, storage_errors.translate_errors(self.path, STORE_WORDS):
+                self._common.push_kept(db, name)
 
-    def kept(self, name: str) -> bytes | None:
+    def read_kept(self, name: str) -> bytes | None:
         """What was kept under a name; None when it was never there, or is too long ago."""
         rows = self._ask("SELECT body FROM kept WHERE id = ?", (name,))
         return self._unpacked(rows[0][0]) if rows else None
@@ -233,9 +231,9 @@ class ReviewStore:
     # -- the database --
 
     def _ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, storage_errors.translate_errors(self.path, KEPT):
+        with self._lock, storage_errors.translate_errors(self.path, STORE_WORDS):
             if self._common:
-                self._common.look(self._made)
+                self._common.pull(self._made)
             with database.open_readable(self._files, NAME, lambda: self._connected(create=False)) as db:
                 return [] if db is None else tables.rows(db, sql, values)
 
@@ -246,18 +244,22 @@ class ReviewStore:
             with self._writing() as db:
                 yield db
             return
-        with self._lock, storage_errors.translate_errors(self.path, KEPT):
+        with self._lock, storage_errors.translate_errors(self.path, STORE_WORDS):
             db = self._made()
             with self._common.writing(db, session_id, units):
                 yield db
 
     def _unpacked(self, body: bytes) -> bytes:
-        with storage_errors.translate_errors(self.path, KEPT):
+        with storage_errors.translate_errors(self.path, STORE_WORDS):
             return database.decompress(body, BODY_BYTES_MAX)
 
     @contextmanager
     def _writing(self) -> Generator[apsw.Connection]:
-        with self._lock, storage_errors.translate_errors(self.path, KEPT), database.transaction(db := self._made()):
+        with (
+            self._lock,
+            storage_errors.translate_errors(self.path, STORE_WORDS),
+            database.transaction(db := self._made()),
+        ):
             yield db
 
     def _made(self) -> apsw.Connection:
@@ -281,8 +283,8 @@ def _opened(files: StateFolder) -> apsw.Connection:
     settings = "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"  # a power cut costs units, which are done again
     db = database.open_in_state(files, NAME, tables=tables.FIRST, busy_ms=BUSY_MS, settings=settings)
     files.update_git_ignore()
-    version = tables.lay_out(db)
+    version = tables.create_tables(db)
     if version > tables.SCHEMA_VERSION:
         db.close()
-        raise storage_errors.newer_format_error(files.path / NAME, KEPT, version, tables.SCHEMA_VERSION)
+        raise storage_errors.newer_format_error(files.path / NAME, STORE_WORDS, version, tables.SCHEMA_VERSION)
     return db

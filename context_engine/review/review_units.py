@@ -3,8 +3,8 @@
 Ties - one file imports the other, both are usually changed together - pull files into a unit, the strongest first. What is
 left alone goes with its neighbours in the tree.
 
->>> parts = [Part("a/x.py", 10), Part("a/y.py", 10), Part("b/x.py", 10), Part("b/y.py", 2_000)]
->>> [[part.path for part in unit] for unit in units(parts, [Tie("a/x.py", "b/x.py", 1.0)])]
+>>> parts = [UnitFile("a/x.py", 10), UnitFile("a/y.py", 10), UnitFile("b/x.py", 10), UnitFile("b/y.py", 2_000)]
+>>> [[part.path for part in unit] for unit in cut_into_units(parts, [FileTie("a/x.py", "b/x.py", 1.0)])]
 [['a/x.py', 'a/y.py', 'b/x.py'], ['b/y.py']]
 """
 
@@ -21,14 +21,14 @@ FILE_COST = 20
 """Reading and parsing a file costs about what its checks take for so many changed lines."""
 
 
-class Part(NamedTuple):
+class UnitFile(NamedTuple):
     """One file of a change, and how many of its lines changed."""
 
     path: str
     lines: int
 
 
-class Tie(NamedTuple):
+class FileTie(NamedTuple):
     """Two files that belong together, and how much."""
 
     one: str
@@ -36,22 +36,22 @@ class Tie(NamedTuple):
     weight: float
 
 
-Unit = tuple[Part, ...]
+Unit = tuple[UnitFile, ...]
 
 
-def cost(unit: Iterable[Part]) -> int:
+def estimate_cost(unit: Iterable[UnitFile]) -> int:
     """What a unit is about to take, in changed lines."""
     return sum(part.lines + FILE_COST for part in unit)
 
 
-def units(parts: Iterable[Part], ties: Iterable[Tie] = ()) -> tuple[Unit, ...]:
+def cut_into_units(parts: Iterable[UnitFile], ties: Iterable[FileTie] = ()) -> tuple[Unit, ...]:
     """Every part in exactly one unit, each unit within its limits; the same for the same change, whatever its order."""
     ordered = sorted(parts)
     tied = _tied(ordered, sorted(ties, key=lambda tie: (-tie.weight, tie.one, tie.other)))
     return tuple(sorted(_packed(tied)))
 
 
-def _tied(parts: Sequence[Part], ties: Iterable[Tie]) -> list[Unit]:
+def _tied(parts: Sequence[UnitFile], ties: Iterable[FileTie]) -> list[Unit]:
     """Clusters along the ties, as long as they stay within the limits."""
     cluster_of: dict[str, Unit] = {part.path: (part,) for part in parts}
     for one, other, _ in ties:

@@ -13,23 +13,24 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from context_engine.review.analyzers.code_shapes import shapes
+from context_engine.model import Finding
+from context_engine.review.analyzers.code_shapes import find_shape
 from context_engine.review.checks import check_registry
 from context_engine.review.checks.dependency_checks import LOCKS
-from context_engine.review.classification import Part
-from context_engine.review.finding import Finding, identified
-from context_engine.review.invariants import Invariant, broken
-from context_engine.review.new_findings import fresh
+from context_engine.review.classification import FileStats
+from context_engine.review.finding import assign_ids
+from context_engine.review.invariants import Invariant, find_broken
+from context_engine.review.new_findings import mark_new
 from context_engine.review.review_coverage import FileCoverage
 
 if TYPE_CHECKING:
-    from context_engine.review.checks.check import Check, FileRun, Note, TextRun
-    from context_engine.review.review_context import Surroundings
-    from context_engine.review.source_versions import ChangedFile, Source
+    from context_engine.review.checks.check import FileRun, ReviewCheck, TextRun
+    from context_engine.review.review_context import ReviewContext
+    from context_engine.review.source_versions import ChangedFile, FileVersion
 
 RULESET = "1"
 """Raised when a check finds something else than before: findings kept under another number are not used again."""
@@ -52,7 +53,7 @@ ONLY_DANGERS = "generated: looked through for secrets, conflict markers and hidd
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class FileFindings:
     """What was found in one file, how it was looked at, and how many milliseconds each stage took."""
 
     findings: tuple[Finding, ...]
@@ -68,7 +69,7 @@ class Reviewer:
     ) -> None:
         """`now` counts seconds from anywhere; `outside` is the workspace, whose programs do not count."""
         self._invariants = tuple(invariants)
-        self._shapes = partial(shapes, outside=outside)
+        self._shapes = partial(find_shape, outside=outside)
         self._now = now
 
     @property
@@ -83,27 +84,27 @@ class Reviewer:
         """The invariants in words, for a brief."""
         return tuple(f"{each.id}: {each.rule}" for each in self._invariants)
 
-    def look(self, file: ChangedFile) -> Looked:
+    def review_file(self, file: ChangedFile) -> FileFindings:
         """What one file shows by itself. Its two versions decide alone, so the answer may be kept by their hashes."""
         skipped = _not_reviewed(file)
         if skipped:
-            return Looked(identified(self._compared(file, whole_only=False)), FileCoverage(file.path, skipped))
+            return FileFindings(assign_ids(self._compared(file, whole_only=False)), FileCoverage(file.path, skipped))
         began = self._now()
         generated = file.new is not None and is_generated(file.new)
         found = list(self._texts(file, dangers_only=generated))
         read = self._now()
         found += self._compared(file, whole_only=not generated)
         compared = self._now()
-        found += broken(self._invariants, file, self._shapes)
+        found += find_broken(self._invariants, file, self._shapes)
         done = self._now()
         stages = (("text", read - began), ("compare", compared - read), ("invariants", done - compared))
-        return Looked(
-            identified(found),
+        return FileFindings(
+            assign_ids(found),
             FileCoverage(file.path, partly=ONLY_DANGERS if generated else _partly(file)),
             tuple((name, seconds * 1_000) for name, seconds in stages),
         )
 
-    def across(self, files: Sequence[ChangedFile], surroundings: Surroundings) -> tuple[Finding, ...]:
+    def review_change(self, files: Sequence[ChangedFile], surroundings: ReviewContext) -> tuple[Finding, ...]:
         """What a change shows only as a whole: what it leaves behind elsewhere, and what it forgot."""
         by_path = {file.path: file for file in files}
         found = []
@@ -111,8 +112,8 @@ class Reviewer:
             for note in check.run(files, surroundings):
                 file = by_path.get(note.path)
                 if file is not None and (check.in_tests or not TESTS.search(note.path)):
-                    found.append(_finding(check, note, file))
-        return identified(found)
+                    found.append(_placed(check, note, file))
+        return assign_ids(found)
 
     def _texts(self, file: ChangedFile, *, dangers_only: bool) -> Iterator[Finding]:
         if file.new is None:
@@ -125,24 +126,24 @@ class Reviewer:
                 continue
             lines = [(file.new.line(note.span.first), note) for note in notes]
             then = _then(check, file.old)
-            for note, is_new in zip(notes, fresh(lines, then), strict=True):
-                yield _finding(check, note, file, is_new=is_new, is_caused=False)
+            for note, is_new in zip(notes, mark_new(lines, then), strict=True):
+                yield _placed(check, note, file, is_new=is_new, is_caused=False)
 
     def _compared(self, file: ChangedFile, *, whole_only: bool) -> list[Finding]:
         return [
-            _finding(check, note, file)
+            _placed(check, note, file)
             for check in check_registry.FILE
             if (whole_only or not check.needs_whole) and _applies(check, file)
             for note in check.run(file)
         ]
 
 
-def _then(check: Check[TextRun], old: Source | None) -> list[str]:
+def _then(check: ReviewCheck[TextRun], old: FileVersion | None) -> list[str]:
     """The lines on which a check finds something in the old version."""
     return [] if old is None else [old.line(note.span.first) for note in check.run(old)]
 
 
-def _applies(check: Check[TextRun] | Check[FileRun], file: ChangedFile) -> bool:
+def _applies(check: ReviewCheck[TextRun] | ReviewCheck[FileRun], file: ChangedFile) -> bool:
     """Whether a check understands a file, and wants to look at it."""
     if check.needs_whole and not file.is_whole:
         return False
@@ -155,24 +156,17 @@ def _applies(check: Check[TextRun] | Check[FileRun], file: ChangedFile) -> bool:
     return check.in_tests or not TESTS.search(file.path)
 
 
-def _finding(check: Check, note: Note, file: ChangedFile, *, is_new: bool = True, is_caused: bool = True) -> Finding:
-    """A note as a finding; what a comparison found is caused by the change, wherever it stands."""
-    quote = file.new.line(note.span.first) if file.new else ""
-    return Finding(
-        rule=check.rule,
-        source="builtin",
-        title=note.title or check.title,
-        body=note.body or check.body,
-        priority=check.priority if note.priority is None else note.priority,
-        category=check.category,
-        confidence=check.confidence if note.confidence is None else note.confidence,
-        path=note.path or file.path,
-        span=note.span,
+def _placed(
+    check: ReviewCheck, found: Finding, file: ChangedFile, *, is_new: bool = True, is_caused: bool = True
+) -> Finding:
+    """Return the finding of a check with its place; what a comparison found is caused by the change, wherever it is."""
+    quote = file.new.line(found.line) if file.new else ""
+    return replace(
+        check.complete(found),
+        path=found.path or file.path,
         quote=quote.strip(),
-        is_on_changed_line=is_caused or file.touches(note.span),
+        is_on_changed_line=is_caused or file.touches(found.span),
         is_new=is_new,
-        evidence=note.evidence,
-        suggestion=note.suggestion,
     )
 
 
@@ -189,7 +183,7 @@ def _not_reviewed(file: ChangedFile) -> str:
     return "symbolic link" if file.diff.is_symlink else ""
 
 
-def is_generated(source: Source) -> bool:
+def is_generated(source: FileVersion) -> bool:
     """Whether a program wrote a file: its name or its head says so, or its lines are too long for anybody."""
     if GENERATED.search(source.path) or source.path.rpartition("/")[2] in LOCKS:
         return True
@@ -202,13 +196,13 @@ def _partly(file: ChangedFile) -> str:
     source = file.new
     if source is None or source.language is None or source.language.content != "code":
         return ""
-    return source.unparsed and f"not parsed: {source.unparsed}"
+    return source.unparsed_reason and f"not parsed: {source.unparsed_reason}"
 
 
-def parts_of(files: Sequence[ChangedFile]) -> tuple[Part, ...]:
+def count_lines(files: Sequence[ChangedFile]) -> tuple[FileStats, ...]:
     """The files of a change in numbers."""
     return tuple(
-        Part(file.path, len(file.added), len(file.removed), bool(TESTS.search(file.path)), _is_code(file))
+        FileStats(file.path, len(file.added), len(file.removed), bool(TESTS.search(file.path)), _is_code(file))
         for file in files
     )
 

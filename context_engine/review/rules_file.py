@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument
-from context_engine.review.invariants import Pattern, Rulebook, read
+from context_engine.review.invariants import InvariantSet, TextPattern, parse_invariants
 from context_engine.text.safe_regex import compile_linear
 from context_engine.text.untrusted_data import ParseError, read_yaml
 
@@ -18,18 +18,18 @@ RULES_BYTES_MAX = 200_000
 """A thousand rules."""
 
 
-def rulebook(name: str, data: bytes) -> Rulebook:
+def read_invariants_file(name: str, data: bytes) -> InvariantSet:
     """The rules of a file."""
     try:
-        return read(read_yaml(data, bytes_max=RULES_BYTES_MAX), compiled, globs)
+        return parse_invariants(read_yaml(data, bytes_max=RULES_BYTES_MAX), compile_pattern, compile_globs)
     except ParseError as error:
-        return Rulebook(warnings=(f"{name} cannot be read, nothing of it is used: {error}",))
+        return InvariantSet(warnings=(f"{name} cannot be read, nothing of it is used: {error}",))
 
 
-def compiled(pattern: str, flags: str = "") -> Pattern | str:
+def compile_pattern(pattern: str, flags: str = "") -> TextPattern | str:
     r"""A pattern that never takes forever, or why it is wrong.
 
-    >>> compiled(r"(a)\1")
+    >>> compile_pattern(r"(a)\1")
     "'(a)\\\\1' is not an RE2 pattern: invalid escape sequence: \\1"
     """
     try:
@@ -38,7 +38,7 @@ def compiled(pattern: str, flags: str = "") -> Pattern | str:
         return f"{pattern!r} is not an RE2 pattern: {error}"
 
 
-def globs(patterns: Sequence[str]) -> Callable[[str], bool]:
+def compile_globs(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Whether a path is among some, in gitignore notation; none of them: none is. Raises: InvalidArgument."""
     try:
         spec = GitIgnoreSpec.from_lines([each.removeprefix("./").replace("\\", "/") for each in patterns])

@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from context_engine.review.finding import PRIORITIES, Finding
-from context_engine.review.verdict import Reviewed
+from context_engine.model import Finding
+from context_engine.review.finding import PRIORITIES
+from context_engine.review.verdict import ReviewResult
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = ("error", "error", "warning", "note")
@@ -21,7 +22,7 @@ UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 FINGERPRINT = "contextEngine/v1"
 
 
-def sarif(reviewed: Reviewed, *, version: str) -> str:
+def render_sarif(reviewed: ReviewResult, *, version: str) -> str:
     """The whole review as JSON text. `version` is that of the product."""
     rules = {finding.rule: finding for finding in reversed(reviewed.findings)}
     driver = {
@@ -115,7 +116,7 @@ def _uri(path: str) -> str:
     )
 
 
-def _invocation(reviewed: Reviewed) -> dict[str, Any]:
+def _invocation(reviewed: ReviewResult) -> dict[str, Any]:
     """Whether all of it was looked at, and what kept us from it."""
     coverage = reviewed.coverage
     why_not = [f"{each.path} was not looked at: {each.reason}" for each in coverage.files_skipped]

@@ -20,18 +20,18 @@ from context_engine.context.fact_check import Rejected
 from context_engine.context.proposals import digest, parsed, taken
 from context_engine.context.refinement import SecondPass
 from context_engine.errors import ReviewNotFound
-from context_engine.review.classification import Summary
-from context_engine.review.finding import Finding
+from context_engine.model import Finding
+from context_engine.review.classification import ChangeSummary
 from context_engine.review.review_coverage import Coverage
-from context_engine.review.review_options import Options
+from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_prompt import review_brief
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.reviewer import TESTS
-from context_engine.review.second_pass_findings import SCHEMA, joined, standing
+from context_engine.review.second_pass_findings import SCHEMA, join_findings, validate_draft
 from context_engine.review.source_versions import ChangedFile
-from context_engine.review.verdict import Filtered, Reviewed, judged
+from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
 from context_engine.storage.timestamps import Now
-from context_engine.text.diff import FileDiff, Hunk, Line
+from context_engine.text.diff import DiffHunk, DiffLine, FileDiff
 from context_engine.text.ids import CHANCE_BYTES, uuid7
 from context_engine.text.spans import LineSpan
 
@@ -42,88 +42,88 @@ PIECE_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PendingReview:
     """A review that waits for a second look, or has had one: `submissions` are the drafts that were taken."""
 
     files: tuple[FileDiff, ...]
     findings: tuple[Finding, ...]
-    filtered: Filtered
+    filtered: SuppressedCounts
     coverage: Coverage
-    summary: Summary
-    options: Options
+    summary: ChangeSummary
+    options: ReviewOptions
     warnings: tuple[str, ...] = ()
     is_partial: bool = False
     rules: tuple[str, ...] = ()
     submissions: tuple[str, ...] = ()
 
     @property
-    def reviewed(self) -> Reviewed:
+    def result(self) -> ReviewResult:
         """What the review says now."""
         second = bool(self.submissions)
-        told = judged(
+        told = make_result(
             self.findings, self.options, self.coverage, self.summary,
             warnings=self.warnings, is_partial=self.is_partial, second_pass=second,
         )  # fmt: skip
         return replace(told, filtered=_sum(self.filtered, told.filtered))
 
 
-class Again(NamedTuple):
+class MergedReview(NamedTuple):
     """A review after a second look: what to keep, what it says, what of the draft does not stand and why."""
 
-    kept: Kept
-    reviewed: Reviewed
+    pending: PendingReview
+    result: ReviewResult
     rejected: tuple[Rejected, ...]
     warnings: tuple[str, ...]
 
 
-class SecondLooks:
+class PendingReviews:
     """The reviews of one workspace that wait for a second look. Thread-safe."""
 
     def __init__(self, store: ReviewStore, now: Now) -> None:
         self._store = store
         self._now = now
 
-    def keep(self, kept: Kept, review_id: str = "") -> str:
+    def keep(self, kept: PendingReview, review_id: str = "") -> str:
         """Keep a review, under an id of its own unless it has one; the id."""
         at = self._now()
         review_id = review_id or f"rev_{uuid7(round(at * 1000), os.urandom(CHANCE_BYTES))}"
-        self._store.keep(review_id, packed(kept), at)
+        self._store.keep(review_id, encode_pending(kept), at)
         return review_id
 
-    def kept(self, review_id: str) -> Kept:
+    def load(self, review_id: str) -> PendingReview:
         """A review that was kept. Raises: ReviewNotFound."""
-        stored = self._store.kept(review_id)
+        stored = self._store.read_kept(review_id)
         if stored is None:
             raise ReviewNotFound(
                 f"no review that waits for findings is called {review_id[:60]!r}",
                 suggestion="Review the change again, and send findings with the review_id of that reply.",
                 details={"review_id": review_id[:100]},
             )
-        return unpacked(stored)
+        return decode_pending(stored)
 
     def offer(self, tool: str, review_id: str) -> SecondPass:
         """What somebody is asked for: the brief, the schema, and the call that takes the findings back. Raises: ReviewNotFound."""
-        kept = self.kept(review_id)
+        kept = self.load(review_id)
         instructions = kept.options.custom_instructions
         brief = review_brief(kept.files, kept.findings, kept.rules, instructions=instructions)
         return SecondPass(tool, brief, SCHEMA, {"review_id": review_id}, draft="findings")
 
-    def take(self, review_id: str, given: Any, *, source: str, submission_id: str = "") -> Again:
+    def merge_draft(self, review_id: str, given: Any, *, source: str, submission_id: str = "") -> MergedReview:
         """What the review says with the findings of a second look; from now on, too. Raises: ReviewNotFound, InvalidArgument."""
-        before = self.kept(review_id)
-        again = second_look(before, given, source=source, submission_id=submission_id)
-        if again.kept != before:
-            self.keep(again.kept, review_id)
+        before = self.load(review_id)
+        again = merge_draft_into(before, given, source=source, submission_id=submission_id)
+        if again.pending != before:
+            self.keep(again.pending, review_id)
         return again
 
 
-def first_look(
-    reviewed: Reviewed,
-    options: Options,
+def make_pending(
+    reviewed: ReviewResult,
+    options: ReviewOptions,
     files: Iterable[ChangedFile],
     scrub: Callable[[str], str],
     rules: Iterable[str] = (),
-) -> Kept:
+) -> PendingReview:
     """What is kept of a review, and of the change it is about: code before tests, tests before the rest."""
     shown: list[FileDiff] = []
     room = LINES_MAX
@@ -132,7 +132,7 @@ def first_look(
         if 0 < lines <= room:
             room -= lines
             shown.append(replace(file.diff, hunks=tuple(_scrubbed(each, scrub) for each in _pieces(file))))
-    return Kept(
+    return PendingReview(
         files=tuple(shown),
         findings=reviewed.findings,
         filtered=reviewed.filtered,
@@ -151,7 +151,7 @@ def _deserves(file: ChangedFile) -> tuple[int, str]:
     return 2 if not is_code else int(bool(TESTS.search(file.path))), file.path
 
 
-def _pieces(file: ChangedFile) -> Iterator[Hunk]:
+def _pieces(file: ChangedFile) -> Iterator[DiffHunk]:
     """The hunks of a file, long ones cut, each with the function or class it is in; what is unchanged only is left out."""
     for hunk in file.diff.hunks:
         for start in range(0, len(hunk.lines), PIECE_LINES):
@@ -159,41 +159,43 @@ def _pieces(file: ChangedFile) -> Iterator[Hunk]:
             changed = next((line.new for line in lines if line.mark == "+"), 0)
             if changed or any(line.mark == "-" for line in lines):
                 symbol = file.new.enclosing(changed) if file.new and changed else None
-                yield Hunk(_side(lines, "old"), _side(lines, "new"), symbol.name if symbol else hunk.section, lines)
+                yield DiffHunk(_side(lines, "old"), _side(lines, "new"), symbol.name if symbol else hunk.section, lines)
 
 
-def _side(lines: Iterable[Line], side: Literal["old", "new"]) -> LineSpan | None:
+def _side(lines: Iterable[DiffLine], side: Literal["old", "new"]) -> LineSpan | None:
     """The lines of one version that are among these."""
     numbers = [number for line in lines if (number := getattr(line, side))]
     return LineSpan(numbers[0], numbers[-1]) if numbers else None
 
 
-def second_look(kept: Kept, given: Any, *, source: str, submission_id: str = "") -> Again:
+def merge_draft_into(kept: PendingReview, given: Any, *, source: str, submission_id: str = "") -> MergedReview:
     """What a review says with the findings of a second look. Raises: InvalidArgument (they do not keep to the schema)."""
     draft = taken(_as_object(given), SCHEMA, "findings")
     name = submission_id or digest(draft)
     if name in kept.submissions:
-        return Again(kept, kept.reviewed, (), ())
-    found = standing(draft, kept.files, source=source)
+        return MergedReview(kept, kept.result, (), ())
+    found = validate_draft(draft, kept.files, source=source)
     if found.rejected and not found.findings:  # nothing of it stands: that is no second look
-        return Again(kept, kept.reviewed, found.rejected, found.warnings)
-    after = replace(kept, findings=joined(kept.findings, found.findings), submissions=(*kept.submissions, name))
-    return Again(after, after.reviewed, found.rejected, found.warnings)
+        return MergedReview(kept, kept.result, found.rejected, found.warnings)
+    after = replace(kept, findings=join_findings(kept.findings, found.findings), submissions=(*kept.submissions, name))
+    return MergedReview(after, after.result, found.rejected, found.warnings)
 
 
-def what_is_wrong(kept: Kept, draft: Mapping[str, Any]) -> str:
+def explain_rejections(kept: PendingReview, draft: Mapping[str, Any]) -> str:
     """What a model is told of its draft before its second try; empty when all of it stands."""
-    return "; ".join(f"{each.place}: {each.reason}" for each in standing(draft, kept.files, source="model").rejected)
+    return "; ".join(
+        f"{each.place}: {each.reason}" for each in validate_draft(draft, kept.files, source="model").rejected
+    )
 
 
-def packed(kept: Kept) -> bytes:
+def encode_pending(kept: PendingReview) -> bytes:
     """A review as it is stored."""
     return msgspec.json.encode(kept)
 
 
-def unpacked(stored: bytes) -> Kept:
+def decode_pending(stored: bytes) -> PendingReview:
     """The review that was stored."""
-    return msgspec.json.decode(stored, type=Kept)
+    return msgspec.json.decode(stored, type=PendingReview)
 
 
 def _as_object(given: Any) -> Any:
@@ -206,7 +208,7 @@ def _as_object(given: Any) -> Any:
     return {"findings": list(given)} if isinstance(given, list | tuple) else given
 
 
-def _scrubbed(hunk: Hunk, scrub: Callable[[str], str]) -> Hunk:
+def _scrubbed(hunk: DiffHunk, scrub: Callable[[str], str]) -> DiffHunk:
     """A hunk without secrets, those that go over several lines too."""
     clean = scrub("\n".join(line.text for line in hunk.lines)).split("\n")
     if len(clean) != len(hunk.lines):  # a line of theirs holds a line end of another kind
@@ -214,6 +216,6 @@ def _scrubbed(hunk: Hunk, scrub: Callable[[str], str]) -> Hunk:
     return replace(hunk, lines=tuple(line._replace(text=text) for line, text in zip(hunk.lines, clean, strict=True)))
 
 
-def _sum(one: Filtered, other: Filtered) -> Filtered:
+def _sum(one: SuppressedCounts, other: SuppressedCounts) -> SuppressedCounts:
     more = asdict(other)
-    return Filtered(**{name: count + more[name] for name, count in asdict(one).items()})
+    return SuppressedCounts(**{name: count + more[name] for name, count in asdict(one).items()})

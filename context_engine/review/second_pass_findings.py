@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from context_engine.context.fact_check import Claim, Ground, Lines, Quote, Rejected, grounded
-from context_engine.review.finding import CATEGORIES, Finding, Suggestion, fingerprint
+from context_engine.model import Finding, Suggestion
+from context_engine.review.finding import CATEGORIES, fingerprint
 from context_engine.text.diff import FileDiff
 from context_engine.text.spans import LineSpan, merge_spans
 
@@ -56,7 +57,7 @@ SCHEMA: Mapping[str, Any] = {
 """What a second pass fills in."""
 
 
-class Stands(NamedTuple):
+class ValidatedFindings(NamedTuple):
     """The findings of a draft that stand, those that do not, and what is to be said."""
 
     findings: tuple[Finding, ...]
@@ -64,7 +65,7 @@ class Stands(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def standing(draft: Mapping[str, Any], files: Sequence[FileDiff], *, source: str) -> Stands:
+def validate_draft(draft: Mapping[str, Any], files: Sequence[FileDiff], *, source: str) -> ValidatedFindings:
     """What of a draft stands: its lines are in a hunk, and what it quotes stands there. `source` is host or model."""
     by_path = {file.path: file for file in files if file.new_path}
     ground = Ground(
@@ -74,7 +75,7 @@ def standing(draft: Mapping[str, Any], files: Sequence[FileDiff], *, source: str
     )
     found = grounded([_claim(row, number) for number, row in enumerate(draft["findings"])], ground)
     kept = (_finding(row, by_path[row["file_path"]], source) for row in found.kept)
-    return Stands(tuple(dict.fromkeys(kept)), found.rejected, found.warnings)
+    return ValidatedFindings(tuple(dict.fromkeys(kept)), found.rejected, found.warnings)
 
 
 def _claim(row: Mapping[str, Any], number: int) -> Claim:
@@ -113,7 +114,7 @@ def _finding(row: Mapping[str, Any], file: FileDiff, source: str) -> Finding:
         span=span,
         quote=quote,
         id=fingerprint(f"{rule} {_key(row['title'])}", file.path, quote, 0),
-        is_on_changed_line=any(number in file.changed for number in range(span.first, span.last + 1)),
+        is_on_changed_line=any(number in file.added_numbers for number in range(span.first, span.last + 1)),
         suggestion=Suggestion(suggestion) if suggestion else None,
     )
 
@@ -129,11 +130,11 @@ def _anchored(span: LineSpan, quote: str, file: FileDiff) -> LineSpan:
     return LineSpan(start, min(last, start + span.last - span.first))
 
 
-def joined(findings: Sequence[Finding], second: Iterable[Finding]) -> tuple[Finding, ...]:
+def join_findings(findings: Sequence[Finding], second: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings of the checks and those of a second pass, without doubles."""
     known = list(findings)
     for each in second:
-        double = next((number for number, other in enumerate(known) if says_the_same(other, each)), None)
+        double = next((number for number, other in enumerate(known) if is_same_finding(other, each)), None)
         if double is None:
             known.append(replace(each, confidence=min(each.confidence, CONFIDENCE_MAX)))
         else:
@@ -141,11 +142,11 @@ def joined(findings: Sequence[Finding], second: Iterable[Finding]) -> tuple[Find
     return tuple(known)
 
 
-def says_the_same(one: Finding, other: Finding) -> bool:
+def is_same_finding(one: Finding, other: Finding) -> bool:
     """Whether two findings are one: of the same file, on lines that overlap, in much the same words."""
     if one.path != other.path or one.span.first > other.span.last or other.span.first > one.span.last:
         return False
-    return one.id == other.id or likeness(f"{one.title} {one.body}", f"{other.title} {other.body}") >= ALIKE
+    return one.id == other.id or word_similarity(f"{one.title} {one.body}", f"{other.title} {other.body}") >= ALIKE
 
 
 def _confirmed(known: Finding, again: Finding) -> Finding:
@@ -159,10 +160,10 @@ def _confirmed(known: Finding, again: Finding) -> Finding:
     return replace(known, confidence=confidence, evidence=evidence, related=(*known.related, again.id))
 
 
-def likeness(one: str, other: str) -> float:
+def word_similarity(one: str, other: str) -> float:
     """The share of words that two texts have in common, of all that they have (Jaccard).
 
-    >>> likeness("Result is never closed", "the result is never closed"), likeness("a", "b"), likeness("", "")
+    >>> word_similarity("Result is never closed", "the result is never closed"), word_similarity("a", "b"), word_similarity("", "")
     (0.8, 0.0, 1.0)
     """
     left, right = set(_key(one).split()), set(_key(other).split())

@@ -8,7 +8,7 @@
     partial    some units could not be reviewed; resuming tries those again
     failed     none could, or the end of it went wrong; resuming tries again
 
->>> moved("running", "pause"), moved("pausing", "settle"), moved("paused", "run")
+>>> next_status("running", "pause"), next_status("pausing", "settle"), next_status("paused", "run")
 ('pausing', 'paused', 'running')
 """
 
@@ -20,9 +20,9 @@ from typing import Literal, NamedTuple
 from context_engine.errors import PreconditionFailed
 
 Status = Literal["queued", "running", "pausing", "paused", "completed", "partial", "failed"]
-Happening = Literal["run", "pause", "settle", "release", "complete", "part", "fail"]
+SessionEvent = Literal["run", "pause", "settle", "release", "complete", "part", "fail"]
 
-MOVES: Mapping[tuple[str, str], Status] = {
+TRANSITIONS: Mapping[tuple[str, str], Status] = {
     ("queued", "run"): "running",
     ("paused", "run"): "running",
     ("partial", "run"): "running",
@@ -59,9 +59,9 @@ _NEXT_STEP = {
 }
 
 
-def moved(status: str, happening: Happening) -> Status:
+def next_status(status: str, happening: SessionEvent) -> Status:
     """The status after something happened. Raises: PreconditionFailed when it cannot happen in this one."""
-    after = MOVES.get((status, happening))
+    after = TRANSITIONS.get((status, happening))
     if after is None:
         raise PreconditionFailed(
             f"the review is {status}",
@@ -71,10 +71,10 @@ def moved(status: str, happening: Happening) -> Status:
     return after
 
 
-def ending(unit_states: Collection[str]) -> Happening:
+def final_event(unit_states: Collection[str]) -> SessionEvent:
     """What the end of all units makes of a session.
 
-    >>> ending(["done", "done"]), ending(["done", "failed"]), ending(["failed"])
+    >>> final_event(["done", "done"]), final_event(["done", "failed"]), final_event(["failed"])
     ('complete', 'part', 'fail')
     """
     if "failed" not in unit_states:
@@ -82,10 +82,10 @@ def ending(unit_states: Collection[str]) -> Happening:
     return "part" if "done" in unit_states else "fail"
 
 
-def as_seen(status: str, *, is_alive: bool) -> tuple[str, str]:
+def visible_status(status: str, *, is_alive: bool) -> tuple[str, str]:
     """The status as others should take it, and why: what a dead process ran is not running.
 
-    >>> as_seen("running", is_alive=False)[0], as_seen("pausing", is_alive=False)[0], as_seen("running", is_alive=True)
+    >>> visible_status("running", is_alive=False)[0], visible_status("pausing", is_alive=False)[0], visible_status("running", is_alive=True)
     ('failed', 'paused', ('running', ''))
     """
     if status not in OWNED or is_alive:
@@ -95,7 +95,7 @@ def as_seen(status: str, *, is_alive: bool) -> tuple[str, str]:
     return "failed", "the process that ran it has ended; resume_review goes on where it stopped"
 
 
-class Progress(NamedTuple):
+class SessionProgress(NamedTuple):
     """How far a session is. `percentage` is 100 exactly when every unit has ended."""
 
     units_done: int
@@ -107,15 +107,15 @@ class Progress(NamedTuple):
     percentage: int
 
 
-def progress(units: Collection[tuple[str, int]]) -> Progress:
+def count_progress(units: Collection[tuple[str, int]]) -> SessionProgress:
     """How far, from the state and the number of files of each unit.
 
-    >>> progress([("done", 10), ("failed", 5), ("queued", 3)])
-    Progress(units_done=1, units_failed=1, units_running=0, units_total=3, files_done=10, files_total=18, percentage=66)
+    >>> count_progress([("done", 10), ("failed", 5), ("queued", 3)])
+    SessionProgress(units_done=1, units_failed=1, units_running=0, units_total=3, files_done=10, files_total=18, percentage=66)
     """
     states = [state for state, _ in units]
     terminal = sum(state in TERMINAL_UNITS for state in states)
-    return Progress(
+    return SessionProgress(
         units_done=states.count("done"),
         units_failed=states.count("failed"),
         units_running=states.count("running"),

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from context_engine.errors import Cancelled, ContextEngineError
-from context_engine.review.review_store import Checkpoint, ReviewStore, Session, Unit
-from context_engine.review.session_lifecycle import OWNED, TERMINAL_UNITS, ending, moved
+from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitCheckpoint
+from context_engine.review.session_lifecycle import OWNED, TERMINAL_UNITS, final_event, next_status
 from context_engine.storage.timestamps import Now
 
 LEASE_S = 30.0
@@ -28,7 +28,7 @@ TRIES_MAX = 2
 ERROR_CHARS_MAX = 1_000
 
 
-class Conclusion(NamedTuple):
+class SessionOutcome(NamedTuple):
     """What a review comes to, as JSON, and what a second look at it goes on from; empty when there can be none."""
 
     outcome: bytes
@@ -38,17 +38,19 @@ class Conclusion(NamedTuple):
 class Job(Protocol):
     """One change, as it is reviewed."""
 
-    def look(self, paths: Sequence[str], cancel: threading.Event) -> Checkpoint:
+    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitCheckpoint:
         """Review some of its files. Raises: Cancelled soon after `cancel` is set."""
         ...
 
-    def conclude(self, bodies: Mapping[str, bytes], failed: Sequence[Unit], cancel: threading.Event) -> Conclusion:
+    def conclude(
+        self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
+    ) -> SessionOutcome:
         """What all of it comes to, out of what was left of each path. Raises: Cancelled."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SessionTiming:
     """How a runner keeps time; `now` are seconds since 1970."""
 
     now: Now
@@ -58,11 +60,11 @@ class Pace:
     poll_s: float = POLL_S
 
 
-class Runner:
+class SessionRunner:
     """Runs one session that was moved to `running` for `owner`, until it is over, paused, taken away or stopped."""
 
     def __init__(
-        self, store: ReviewStore, session: Session, job: Job, pace: Pace, *, ended: Callable[[str], None]
+        self, store: ReviewStore, session: ReviewSession, job: Job, pace: SessionTiming, *, ended: Callable[[str], None]
     ) -> None:
         self._store = store
         self._id = session.id
@@ -142,7 +144,7 @@ class Runner:
             session = self._store.session(self._id)
             return session is not None and session.owner == self._owner
         self._beat_at = now + self._pace.beat_s
-        return self._store.beat(self._id, self._owner, now + self._pace.lease_s) is not None
+        return self._store.renew_lease(self._id, self._owner, now + self._pace.lease_s) is not None
 
     def _is_out_of_grace(self) -> bool:
         """Whether a pause was asked for so long ago that units under way must go back to the queue; they do."""
@@ -164,14 +166,14 @@ class Runner:
             self._review(unit)
             self._wake.set()
 
-    def _review(self, unit: Unit) -> None:
+    def _review(self, unit: ReviewUnit) -> None:
         now = self._pace.now
         try:
-            left = self._job.look(unit.paths, self._cancel)
+            left = self._job.review_files(unit.paths, self._cancel)
         except Cancelled:
             self._store.give_back(self._id, unit, now())
         except Exception as error:  # noqa: BLE001 - a defect of one check must not end the review of everything else
-            self._store.fail(self._id, unit, told(error), now(), again=unit.tries < TRIES_MAX)
+            self._store.fail(self._id, unit, format_error(error), now(), again=unit.tries < TRIES_MAX)
         else:
             self._store.checkpoint(self._id, unit, left, now())
 
@@ -186,17 +188,17 @@ class Runner:
     def _conclude(self) -> None:
         units = self._store.units(self._id)
         failed = [unit for unit in units if unit.state == "failed"]
-        happening = ending([unit.state for unit in units])
-        concluded, error = Conclusion(b""), next((unit.error for unit in failed), "")
+        happening = final_event([unit.state for unit in units])
+        concluded, error = SessionOutcome(b""), next((unit.error for unit in failed), "")
         try:
             concluded = self._job.conclude(self._store.bodies(self._id), failed, self._cancel)
         except Cancelled:
             return
         except Exception as problem:  # noqa: BLE001 - told as the state of the session
-            happening, error = "fail", told(problem)
+            happening, error = "fail", format_error(problem)
 
-        def over(session: Session) -> Session:
-            after = moved(session.status, happening)
+        def over(session: ReviewSession) -> ReviewSession:
+            after = next_status(session.status, happening)
             return replace(session, status=after, outcome=concluded.outcome, error=error, owner="", lease_until=0.0)
 
         if concluded.kept:
@@ -207,28 +209,30 @@ class Runner:
     def _has_let_go(self) -> bool:
         """Leave the session as it must be found: paused, failed, or for whoever takes it up. False if it goes on after all."""
 
-        def let_go(session: Session) -> Session:
+        def let_go(session: ReviewSession) -> ReviewSession:
             if session.status == "pausing":
                 return self._settled(session)
             if self._problem:
-                return replace(session, status=moved(session.status, "fail"), error=self._problem, owner="")
+                return replace(session, status=next_status(session.status, "fail"), error=self._problem, owner="")
             if self._cancel.is_set():
-                return replace(session, status=moved(session.status, "release"), owner="", lease_until=0.0)
+                return replace(session, status=next_status(session.status, "release"), owner="", lease_until=0.0)
             return session  # somebody resumed it while the last units ended
 
         session = self._move(let_go, requeue=("running",))
         return session is None or session.owner != self._owner
 
-    def _settled(self, session: Session) -> Session:
+    def _settled(self, session: ReviewSession) -> ReviewSession:
         if session.status != "pausing":
             return session
-        return replace(session, status=moved(session.status, "settle"), owner="", lease_until=0.0)
+        return replace(session, status=next_status(session.status, "settle"), owner="", lease_until=0.0)
 
-    def _move(self, decide: Callable[[Session], Session], *, requeue: Collection[str] = ()) -> Session | None:
+    def _move(
+        self, decide: Callable[[ReviewSession], ReviewSession], *, requeue: Collection[str] = ()
+    ) -> ReviewSession | None:
         """Change the session, if it is still ours and under way."""
         at = self._pace.now()
 
-        def ours(session: Session) -> Session:
+        def ours(session: ReviewSession) -> ReviewSession:
             if session.owner != self._owner or session.status not in OWNED:
                 return session
             after = decide(session)
@@ -237,7 +241,7 @@ class Runner:
         return self._store.move(self._id, ours, requeue=requeue, at=at)
 
 
-def told(error: Exception) -> str:
+def format_error(error: Exception) -> str:
     """What went wrong, in one line, as it is kept."""
     said = error.message if isinstance(error, ContextEngineError) else f"{type(error).__name__}: {error}"
     return " ".join(said.split())[:ERROR_CHARS_MAX]

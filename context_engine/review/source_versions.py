@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Protocol
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.languages import Grammars, Language, Languages, Outline, outline, syntax_errors
 from context_engine.languages.captures import Captures, Match
-from context_engine.text.diff_patching import hunks_only
+from context_engine.text.diff_patching import text_of_hunks
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.languages import Problem, Symbol
+    from context_engine.languages import Symbol
+    from context_engine.model import Finding
     from context_engine.text.diff import FileDiff
 
 PARSED_BYTES_MAX = 1_000_000
@@ -81,7 +82,7 @@ class Parsers:
     secrets: Callable[[str, str], Sequence[Secret]] = no_secrets
 
 
-class Source:
+class FileVersion:
     """One version of a file. Compared by identity; everything costly is made once."""
 
     def __init__(self, path: str, data: bytes, parsers: Parsers) -> None:
@@ -119,7 +120,7 @@ class Source:
         return self.language.name if self.language else ""
 
     @cached_property
-    def unparsed(self) -> str:
+    def unparsed_reason(self) -> str:
         """Why no check can look at its tree; empty when they can."""
         if self.language is None or self.language.grammar is None:
             return "no parser for this kind of file"
@@ -138,12 +139,12 @@ class Source:
 
     def matches(self, query: str) -> list[Match]:
         """What a tree-sitter query finds in it; nothing where there is no tree."""
-        return [] if self.unparsed else self._captures.of(query)
+        return [] if self.unparsed_reason else self._captures.of(query)
 
     @cached_property
     def outline(self) -> Outline:
         """What it defines and imports; empty where there is no tree."""
-        if self.unparsed or self.language is None:
+        if self.unparsed_reason or self.language is None:
             return Outline()
         return outline(self.language, self.data, self._parsers.grammars)
 
@@ -155,7 +156,7 @@ class Source:
         return {name: symbol for name, symbol in pairs if symbol.kind in CALLABLE}
 
     @cached_property
-    def words(self) -> frozenset[str]:
+    def words_in(self) -> frozenset[str]:
         """Every word in it, as names are words."""
         return frozenset(re.findall(r"\w+", self.text))
 
@@ -170,9 +171,9 @@ class Source:
             return None
 
     @cached_property
-    def errors(self) -> Sequence[Problem]:
+    def errors(self) -> Sequence[Finding]:
         """The syntax errors that its parser sees; none where there is no tree."""
-        if self.unparsed or self.language is None or not self._captures.is_broken:
+        if self.unparsed_reason or self.language is None or not self._captures.is_broken:
             return ()
         found = syntax_errors(self.language, self.data, self._parsers.grammars)
         return () if isinstance(found, str) else found
@@ -200,8 +201,8 @@ class ChangedFile:
     path: str
     old_path: str
     kind: str
-    old: Source | None
-    new: Source | None
+    old: FileVersion | None
+    new: FileVersion | None
     added: frozenset[int]
     removed: frozenset[int]
     diff: FileDiff
@@ -212,17 +213,17 @@ class ChangedFile:
         cls, diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers, *, is_whole: bool = True
     ) -> ChangedFile:
         """A file out of its diff and its two versions."""
-        before = None if old is None else Source(diff.old_path or diff.path, old, parsers)
-        after = None if new is None else Source(diff.path, new, parsers)
-        removed = frozenset(line.old for line in diff.removed)
-        return cls(diff.path, diff.old_path, diff.kind, before, after, diff.changed, removed, diff, is_whole)
+        before = None if old is None else FileVersion(diff.old_path or diff.path, old, parsers)
+        after = None if new is None else FileVersion(diff.path, new, parsers)
+        removed = frozenset(line.old for line in diff.removed_lines)
+        return cls(diff.path, diff.old_path, diff.kind, before, after, diff.added_numbers, removed, diff, is_whole)
 
     def touches(self, span: LineSpan) -> bool:
         """Whether a line of the span was added or changed."""
         return any(line in self.added for line in range(span.first, span.last + 1))
 
 
-def versions_of(files: Iterable[ChangedFile]) -> Iterator[tuple[str, str]]:
+def iterate_versions(files: Iterable[ChangedFile]) -> Iterator[tuple[str, str]]:
     """The versions of files, each with its path; of one that is not known what the diff shows of it."""
     for file in files:
         for side, version in (("old", file.old), ("new", file.new)):
@@ -233,10 +234,10 @@ def versions_of(files: Iterable[ChangedFile]) -> Iterator[tuple[str, str]]:
                 yield file.path, "\n".join(line.text for line in lines)
 
 
-def changed(diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers) -> ChangedFile:
+def make_changed_file(diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers) -> ChangedFile:
     """A file with its versions. Where one is missing that must be there, only the hunks are known."""
     is_text = bool(diff.hunks) and not diff.is_submodule
     lacks = is_text and ((diff.old_path and old is None) or (diff.new_path and new is None))
     if lacks and diff.new_path:
-        return ChangedFile.of(diff, None, hunks_only(diff).encode(), parsers, is_whole=False)
+        return ChangedFile.of(diff, None, text_of_hunks(diff).encode(), parsers, is_whole=False)
     return ChangedFile.of(diff, old, new, parsers)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from context_engine.review.source_versions import ChangedFile, Parsers, changed
-from context_engine.text.diff_patching import applied, hunks_only, reverted
+from context_engine.review.source_versions import ChangedFile, Parsers, make_changed_file
+from context_engine.text.diff_patching import apply_diff, revert_diff, text_of_hunks
 
 if TYPE_CHECKING:
     from context_engine.text.diff import FileDiff
@@ -21,28 +21,28 @@ Read = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class DiffVersions:
     """Where versions may be found: what came with the diff, the work tree, the base that was named."""
 
     contexts: Mapping[str, str]
     in_work_tree: Read
     in_base: Read
 
-    def of(self, diff: FileDiff, parsers: Parsers) -> ChangedFile:
+    def find_versions(self, diff: FileDiff, parsers: Parsers) -> ChangedFile:
         """A file of the diff with both its versions."""
         if not diff.hunks or diff.is_submodule:
-            return changed(diff, None, None, parsers)
+            return make_changed_file(diff, None, None, parsers)
         if not diff.old_path:
-            return changed(diff, None, _encoded(applied(diff, "")), parsers)
+            return make_changed_file(diff, None, _encoded(apply_diff(diff, "")), parsers)
         if not diff.new_path:
-            return changed(diff, _encoded(reverted(diff, "")), None, parsers)
+            return make_changed_file(diff, _encoded(revert_diff(diff, "")), None, parsers)
         for new in self._new(diff.new_path):
-            if (old := reverted(diff, new)) is not None:
-                return changed(diff, _encoded(old), _encoded(new), parsers)
+            if (old := revert_diff(diff, new)) is not None:
+                return make_changed_file(diff, _encoded(old), _encoded(new), parsers)
         for old in self._old(diff.old_path):
-            if (new := applied(diff, old)) is not None:
-                return changed(diff, _encoded(old), _encoded(new), parsers)
-        return ChangedFile.of(diff, None, hunks_only(diff).encode(), parsers, is_whole=False)
+            if (new := apply_diff(diff, old)) is not None:
+                return make_changed_file(diff, _encoded(old), _encoded(new), parsers)
+        return ChangedFile.of(diff, None, text_of_hunks(diff).encode(), parsers, is_whole=False)
 
     def _new(self, path: str) -> Iterator[str]:
         if path in self.contexts:

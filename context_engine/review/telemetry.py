@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class UnitMetrics:
     """What was measured in one unit, or at the end of the session. `stages` are milliseconds, one number for each time."""
 
     stages: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Figures:
     failures: Sequence[str] = ()
 
 
-class Span(NamedTuple):
+class UnitTimes(NamedTuple):
     """When a unit waited and was under way, in seconds since 1970."""
 
     queued_at: float
@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class Percentiles:
     """Milliseconds of one stage."""
 
     p50: float
@@ -42,24 +42,24 @@ class Times:
     count: int
 
 
-def times(samples: Sequence[float]) -> Times:
+def percentiles(samples: Sequence[float]) -> Percentiles:
     """The nearest-rank percentiles of some milliseconds, at least one.
 
-    >>> times([1.0, 2.0, 3.0, 4.0])
-    Times(p50=2.0, p95=4.0, p99=4.0, max=4.0, count=4)
+    >>> percentiles([1.0, 2.0, 3.0, 4.0])
+    Percentiles(p50=2.0, p95=4.0, p99=4.0, max=4.0, count=4)
     """
     ordered = sorted(samples)
 
     def rank(share: float) -> float:
         return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
-    return Times(rank(0.5), rank(0.95), rank(0.99), ordered[-1], len(ordered))
+    return Percentiles(rank(0.5), rank(0.95), rank(0.99), ordered[-1], len(ordered))
 
 
-def busy_s(spans: Iterable[Span]) -> float:
+def busy_s(spans: Iterable[UnitTimes]) -> float:
     """Seconds in which at least one unit was under way: what a pause or a crash takes is not in it.
 
-    >>> busy_s([Span(0, 0, 2), Span(0, 1, 3), Span(0, 10, 11)])
+    >>> busy_s([UnitTimes(0, 0, 2), UnitTimes(0, 1, 3), UnitTimes(0, 10, 11)])
     4.0
     """
     total, reached = 0.0, -math.inf
@@ -69,9 +69,9 @@ def busy_s(spans: Iterable[Span]) -> float:
     return total
 
 
-def measured(
-    figures: Sequence[Figures],
-    spans: Sequence[Span],
+def summarize_metrics(
+    figures: Sequence[UnitMetrics],
+    spans: Sequence[UnitTimes],
     found: Iterable[tuple[str, str]],
     *,
     workers: int,
@@ -88,9 +88,9 @@ def measured(
     hits, misses = sum(each.hits for each in figures), sum(each.misses for each in figures)
     told = list(found)
     return {
-        "stages": {name: _rounded(times(samples)) for name, samples in stages.items()},
+        "stages": {name: _rounded(percentiles(samples)) for name, samples in stages.items()},
         "units": {"count": len(spans), "total_ms": _ms(worked), "wall_ms": _ms(busy)},
-        "queue_wait": _rounded(times([_ms(span.began_at - span.queued_at) for span in spans])) if spans else None,
+        "queue_wait": _rounded(percentiles([_ms(span.began_at - span.queued_at) for span in spans])) if spans else None,
         "workers": workers,
         "worker_utilisation": round(worked / (busy * workers), 3) if busy else None,
         "cache": {"hits": hits, "misses": misses, "rate": round(hits / (hits + misses), 4) if hits + misses else None},
@@ -105,7 +105,7 @@ def measured(
     }
 
 
-def _stages(figures: Iterable[Figures]) -> dict[str, list[float]]:
+def _stages(figures: Iterable[UnitMetrics]) -> dict[str, list[float]]:
     """All samples by stage; stages that never ran are not told of."""
     samples: dict[str, list[float]] = {}
     for each in figures:
@@ -114,7 +114,7 @@ def _stages(figures: Iterable[Figures]) -> dict[str, list[float]]:
     return {name: taken for name, taken in sorted(samples.items()) if taken}
 
 
-def _rounded(taken: Times) -> dict[str, float]:
+def _rounded(taken: Percentiles) -> dict[str, float]:
     row = {"p50": taken.p50, "p95": taken.p95, "p99": taken.p99, "max": taken.max}
     return {name: round(value, 2) for name, value in row.items()} | {"count": taken.count}
 

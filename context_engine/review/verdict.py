@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from context_engine.review.classification import Summary
-from context_engine.review.finding import PRIORITIES, Finding
+from context_engine.model import Finding
+from context_engine.review.classification import ChangeSummary
+from context_engine.review.finding import PRIORITIES
 from context_engine.review.review_coverage import Coverage
-from context_engine.review.review_options import Options
+from context_engine.review.review_options import ReviewOptions
 
 Verdict = Literal["blocking_findings", "needs_attention", "no_deterministic_findings"]
 BLOCKING = 1
@@ -24,7 +25,7 @@ CORRECT_CONFIDENCE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered:
+class SuppressedCounts:
     """How many findings are not told, by the first reason that applies."""
 
     preexisting: int = 0
@@ -36,17 +37,17 @@ class Filtered:
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewed:
+class ReviewResult:
     """What a review says. `findings` are those that are told, most pressing first.
 
     `is_partial`: the time was over before all was looked at. `second_pass`: an agent's or a model's findings are among them.
     """
 
     findings: tuple[Finding, ...]
-    filtered: Filtered
+    filtered: SuppressedCounts
     verdict: Verdict
     coverage: Coverage
-    summary: Summary
+    summary: ChangeSummary
     fail_reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     is_partial: bool = False
@@ -87,27 +88,27 @@ class Reviewed:
         return f"The checks found nothing; {looked}. Checks see few logic errors: this says nothing of those."
 
 
-def judged(
+def make_result(
     findings: Iterable[Finding],
-    options: Options,
+    options: ReviewOptions,
     coverage: Coverage,
-    summary: Summary,
+    summary: ChangeSummary,
     *,
     warnings: Sequence[str] = (),
     is_partial: bool = False,
     second_pass: bool = False,
     ms: Sequence[tuple[str, float]] = (),
-) -> Reviewed:
+) -> ReviewResult:
     """What is told of all findings, and what that means."""
-    told, filtered = chosen(merged(findings), options)
+    told, filtered = select_findings(merge_duplicates(findings), options)
     reasons = [f"{PRIORITIES[each.priority]} {each.title} at {each.path}:{each.span.first}" for each in told]
-    failing = [why for why, each in zip(reasons, told, strict=True) if options.fails(each.priority)]
+    failing = [why for why, each in zip(reasons, told, strict=True) if options.is_failing(each.priority)]
     if options.fail_on != "none" and is_partial:
         failing.append("the review is not complete: the time was over")
-    return Reviewed(
+    return ReviewResult(
         findings=told,
         filtered=filtered,
-        verdict=verdict(told),
+        verdict=decide_verdict(told),
         coverage=coverage,
         summary=summary,
         fail_reasons=tuple(failing),
@@ -118,29 +119,31 @@ def judged(
     )
 
 
-def verdict(findings: Sequence[Finding]) -> Verdict:
+def decide_verdict(findings: Sequence[Finding]) -> Verdict:
     """What the findings that are told amount to."""
     if any(each.priority <= BLOCKING for each in findings):
         return "blocking_findings"
     return "needs_attention" if findings else "no_deterministic_findings"
 
 
-def chosen(findings: Iterable[Finding], options: Options) -> tuple[tuple[Finding, ...], Filtered]:
+def select_findings(
+    findings: Iterable[Finding], options: ReviewOptions
+) -> tuple[tuple[Finding, ...], SuppressedCounts]:
     """The findings that are told, most pressing first, and how many are not, each counted once."""
     kept: list[Finding] = []
     dropped: Counter[str] = Counter()
     for finding in sorted(findings, key=lambda each: each.order):
-        why = why_not(finding, options)
+        why = suppression_reason(finding, options)
         if not why and len(kept) >= options.max_findings:
             why = "over_max"
         if why:
             dropped[why] += 1
         else:
             kept.append(finding)
-    return tuple(kept), Filtered(**dropped)
+    return tuple(kept), SuppressedCounts(**dropped)
 
 
-def why_not(finding: Finding, options: Options) -> str:
+def suppression_reason(finding: Finding, options: ReviewOptions) -> str:
     """Why a finding is not told; empty when it is. A P0 needs no changed line."""
     if not finding.is_new:
         return "preexisting"
@@ -153,7 +156,7 @@ def why_not(finding: Finding, options: Options) -> str:
     return "below_confidence" if finding.confidence < options.confidence_threshold else ""
 
 
-def merged(findings: Iterable[Finding]) -> list[Finding]:
+def merge_duplicates(findings: Iterable[Finding]) -> list[Finding]:
     """Findings without their doubles: of those that say the same of one line, the surest stays and names the others."""
     best: dict[tuple[str, int, str], Finding] = {}
     for finding in sorted(

@@ -64,7 +64,7 @@ PRAGMA user_version = 2;
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ReviewSession:
     """One review of one change. `key` is what makes two of them the same; moments are seconds since 1970.
 
     `owner` is the process that runs it, as long as its lease lasts; `request` and `outcome` are JSON.
@@ -84,7 +84,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class ReviewUnit:
     """Some files that are reviewed together. `state` is queued, running, done or failed; `figures` are JSON."""
 
     number: int
@@ -101,7 +101,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class UnitCheckpoint:
     """What a unit leaves behind: a body for each path, what was found, what may be used again, and what was."""
 
     bodies: Mapping[str, bytes]
@@ -111,7 +111,7 @@ class Checkpoint:
     figures: bytes = b""
 
 
-class Event(NamedTuple):
+class UnitEvent(NamedTuple):
     """One line of the log: what happened to a unit, when, and in whose hands."""
 
     unit: int
@@ -120,13 +120,15 @@ class Event(NamedTuple):
     event: str  # taken, done, failed, again, given back, lost
 
 
-UNIT_COLUMNS = ", ".join(each.name for each in fields(Unit))
+UNIT_COLUMNS = ", ".join(each.name for each in fields(ReviewUnit))
 INSERT_SESSION = "INSERT INTO session VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 INSERT_FINDING = "INSERT INTO finding SELECT ?, coalesce(max(number), 0) + 1, ?, ? FROM finding WHERE session = ?"
 INSERT_UNIT = "INSERT OR REPLACE INTO unit VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
-UPDATE_SESSION = f"UPDATE session SET {', '.join(f'{each.name} = ?' for each in fields(Session)[2:])} WHERE id = ?"  # noqa: S608 - our own names
+UPDATE_SESSION = (
+    f"UPDATE session SET {', '.join(f'{each.name} = ?' for each in fields(ReviewSession)[2:])} WHERE id = ?"  # noqa: S608 - our own names
+)
 NEXT_UNIT = f"""
-SELECT {", ".join(f"unit.{field.name}" for field in fields(Unit))} FROM unit JOIN session ON session.id = unit.session
+SELECT {", ".join(f"unit.{field.name}" for field in fields(ReviewUnit))} FROM unit JOIN session ON session.id = unit.session
 WHERE session.id = ? AND session.owner = ? AND session.status = 'running' AND unit.state = 'queued'
 ORDER BY number LIMIT 1"""  # noqa: S608 - our own names
 _DROP_OLD_SESSIONS = """
@@ -134,20 +136,20 @@ DELETE FROM session WHERE status NOT IN ('running', 'pausing')
 AND id NOT IN (SELECT id FROM session ORDER BY created_at DESC LIMIT ?)"""
 
 
-def unit_values(unit: Unit) -> tuple[Any, ...]:
+def unit_values(unit: ReviewUnit) -> tuple[Any, ...]:
     """A unit as a row, without the session."""
     values = list(astuple(unit))
     values[1] = "\0".join(unit.paths)
     return tuple(values)
 
 
-def unit_of(row: Sequence[Any]) -> Unit:
+def unit_of(row: Sequence[Any]) -> ReviewUnit:
     """The unit of a row."""
     number, paths, *rest = row
-    return Unit(number, tuple(paths.split("\0")), *rest)
+    return ReviewUnit(number, tuple(paths.split("\0")), *rest)
 
 
-def put_unit(db: apsw.Connection, session_id: str, unit: Unit, at: float, event: str, *, owner: str = "") -> None:
+def put_unit(db: apsw.Connection, session_id: str, unit: ReviewUnit, at: float, event: str, *, owner: str = "") -> None:
     """Write a unit anew, and the line of the log that says why."""
     db.execute(INSERT_UNIT, (session_id, *unit_values(unit)))
     db.execute(
@@ -155,7 +157,7 @@ def put_unit(db: apsw.Connection, session_id: str, unit: Unit, at: float, event:
     )
 
 
-def is_held(db: apsw.Connection, session_id: str, unit: Unit) -> bool:
+def is_taken_by(db: apsw.Connection, session_id: str, unit: ReviewUnit) -> bool:
     """Whether a unit is still in the hands, and in the try, of who took it."""
     asked = "SELECT 1 FROM unit WHERE session = ? AND number = ? AND state = 'running' AND owner = ? AND tries = ?"
     return bool(rows(db, asked, (session_id, unit.number, unit.owner, unit.tries)))
@@ -176,7 +178,7 @@ def drop_old_sessions(db: apsw.Connection) -> None:
     db.execute(_DROP_OLD_SESSIONS, (SESSIONS_MAX,))
 
 
-def lay_out(db: apsw.Connection) -> int:
+def create_tables(db: apsw.Connection) -> int:
     """Make the tables, or those of this release out of older ones; the version that was found. One of a newer release stays."""
     db.execute("BEGIN IMMEDIATE")
     found = int(str(db.pragma("user_version")))

@@ -18,7 +18,7 @@ from context_engine.errors import InvalidArgument, UnsupportedHost
 from context_engine.sharing.remote_records import RecordDepot
 from context_engine.sharing.sync_state import Seen
 from context_engine.sharing.synced_folder import CommonFolder, Natures
-from context_engine.sharing.synced_reviews import CommonReviews
+from context_engine.sharing.synced_reviews import SyncedReviews
 
 REST_S = 1.0
 """How old a look at the team's records may be for an answer, as for a look at the files (`staleness_ms`)."""
@@ -36,7 +36,7 @@ class Commons:
         self._rest_s = rest_s
         self._mark = hashlib.blake2b(f"{depot.name}\\n{repository}".encode(), digest_size=6).hexdigest()
         self._folders: list[tuple[CommonFolder, Seen]] = []
-        self._reviews: list[CommonReviews] = []
+        self._reviews: list[SyncedReviews] = []
 
     def folder(self, folder: Path, natures: Natures, *, flush: bool = True) -> CommonFolder:
         """A folder whose records all machines have; its name is their kind."""
@@ -45,9 +45,9 @@ class Commons:
         self._folders.append((common, seen))
         return common
 
-    def reviews(self) -> CommonReviews:
+    def reviews(self) -> SyncedReviews:
         """What the store of reviews of this machine brings itself to."""
-        common = CommonReviews(self.depot, self.repository, self._mark, rest_s=self._rest_s)
+        common = SyncedReviews(self.depot, self.repository, self._mark, rest_s=self._rest_s)
         self._reviews.append(common)
         return common
 

@@ -51,7 +51,7 @@ class _UnitBody(msgspec.Struct, array_like=True):
     findings: list[tuple[int, bytes]]
 
 
-class CommonReviews:
+class SyncedReviews:
     """The reviews of one repository, for the store of one machine; which calls it under its own lock."""
 
     def __init__(self, depot: RecordDepot, repository: str, mark: str, *, rest_s: float) -> None:
@@ -66,7 +66,7 @@ class CommonReviews:
 
     # -- reading --
 
-    def look(self, opened: Callable[[], apsw.Connection]) -> None:
+    def pull(self, opened: Callable[[], apsw.Connection]) -> None:
         """Take in what the others did, unless that was done a moment ago. What keeps it from that is told by `problem`."""
         if time.monotonic() < self._look_at:
             return
@@ -99,7 +99,7 @@ class CommonReviews:
             yield
             self._put(db, hand, names)
 
-    def keeping(self, db: apsw.Connection, name: str) -> None:
+    def push_kept(self, db: apsw.Connection, name: str) -> None:
         """Put down what a second call will go on from; where that cannot be it is kept here alone."""
         try:
             with self._writing(db, [f"{KEPT}/{name}"]):
@@ -222,7 +222,7 @@ def _take(db: apsw.Connection, path: str, content: bytes) -> None:
 
 
 def _take_session(db: apsw.Connection, session_id: str, told: _SessionBody) -> None:
-    session = tables.Session(session_id, *told.session)
+    session = tables.ReviewSession(session_id, *told.session)
     if tables.rows(db, "SELECT 1 FROM session WHERE id = ?", (session_id,)):
         db.execute(tables.UPDATE_SESSION, (*astuple(session)[2:], session_id))
         db.execute("DELETE FROM unit WHERE session = ?", (session_id,))

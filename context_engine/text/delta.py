@@ -1,10 +1,10 @@
 r"""PURE. How two versions of a file differ, in bytes with some lines around them: forth, back, and in a file changed since.
 
->>> delta = between(b"a = 1\nb = 2\nc = 3\n", b"a = 1\nb = 5\nc = 3\n")
->>> forth(delta, b"a = 1\nb = 2\nc = 3\n"), forth(back(delta), b"a = 1\nb = 5\nc = 3\n")
+>>> delta = make_delta(b"a = 1\nb = 2\nc = 3\n", b"a = 1\nb = 5\nc = 3\n")
+>>> apply_delta(delta, b"a = 1\nb = 2\nc = 3\n"), apply_delta(reverse_delta(delta), b"a = 1\nb = 5\nc = 3\n")
 (b'a = 1\nb = 5\nc = 3\n', b'a = 1\nb = 2\nc = 3\n')
 >>> other = b"# new above\na = 1\nb = 5\nc = 3\n"
->>> forth(moved(back(delta), other), other)
+>>> apply_delta(relocate_delta(reverse_delta(delta), other), other)
 b'# new above\na = 1\nb = 2\nc = 3\n'
 """
 
@@ -19,7 +19,7 @@ CONTEXT_BYTES_MAX = 400
 """On either side; a minified file has lines of megabytes."""
 
 
-class Piece(NamedTuple):
+class ByteChange(NamedTuple):
     """At the offset `start` of the old version stood `old`; in the new one it is `new`. Both begin and end alike."""
 
     start: int
@@ -27,11 +27,11 @@ class Piece(NamedTuple):
     new: bytes
 
 
-Delta = tuple[Piece, ...]
+Delta = tuple[ByteChange, ...]
 """All pieces of one file, in their order, none touching another."""
 
 
-def of_spans(new: bytes, spans: Iterable[tuple[int, int, bytes]]) -> Delta:
+def delta_of_spans(new: bytes, spans: Iterable[tuple[int, int, bytes]]) -> Delta:
     """The delta that made `new`, told by (start, stop, what stood there before) of its changed spans, in their order."""
     groups: list[list[tuple[int, int, bytes]]] = []
     reach = -1
@@ -41,36 +41,36 @@ def of_spans(new: bytes, spans: Iterable[tuple[int, int, bytes]]) -> Delta:
         else:
             groups.append([(start, stop, original)])
         reach = _below(new, stop)
-    pieces: list[Piece] = []
+    pieces: list[ByteChange] = []
     shift = 0
     for group in groups:
         first, last = _above(new, group[0][0]), _below(new, group[-1][1])
         now, before = new[first:last], _restored(new, first, last, group)
-        pieces.append(Piece(first - shift, before, now))
+        pieces.append(ByteChange(first - shift, before, now))
         shift += len(now) - len(before)
     return tuple(pieces)
 
 
-def between(old: bytes, new: bytes) -> Delta:
+def make_delta(old: bytes, new: bytes) -> Delta:
     """The delta between any two versions, as one piece: all from the first to the last byte that differs."""
     if old == new:
         return ()
     alike = _alike(old, new)
     tail = _alike(old[alike:][::-1], new[alike:][::-1])
-    return of_spans(new, [(alike, len(new) - tail, old[alike : len(old) - tail])])
+    return delta_of_spans(new, [(alike, len(new) - tail, old[alike : len(old) - tail])])
 
 
-def back(delta: Delta) -> Delta:
+def reverse_delta(delta: Delta) -> Delta:
     """The same difference, seen from the new version."""
-    turned: list[Piece] = []
+    turned: list[ByteChange] = []
     shift = 0
     for piece in delta:
-        turned.append(Piece(piece.start + shift, piece.new, piece.old))
+        turned.append(ByteChange(piece.start + shift, piece.new, piece.old))
         shift += len(piece.new) - len(piece.old)
     return tuple(turned)
 
 
-def forth(delta: Delta, old: bytes) -> bytes:
+def apply_delta(delta: Delta, old: bytes) -> bytes:
     """The new version, made of the very version the delta starts from. Raises: ValueError for another one."""
     parts: list[bytes] = []
     at = 0
@@ -83,15 +83,15 @@ def forth(delta: Delta, old: bytes) -> bytes:
     return b"".join((*parts, old[at:]))
 
 
-def moved(delta: Delta, data: bytes) -> Delta | None:
+def relocate_delta(delta: Delta, data: bytes) -> Delta | None:
     """The same difference from another version, in which each piece stands exactly once, in the same order; else None."""
-    pieces: list[Piece] = []
+    pieces: list[ByteChange] = []
     at = 0
     for piece in delta:
         start = data.find(piece.old)
         if not piece.old or start < at or data.find(piece.old, start + 1) >= 0:
             return None
-        pieces.append(Piece(start, piece.old, piece.new))
+        pieces.append(ByteChange(start, piece.old, piece.new))
         at = start + len(piece.old)
     return tuple(pieces)
 

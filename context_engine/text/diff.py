@@ -1,8 +1,8 @@
 r"""PURE. A unified diff as values: files, hunks and lines with their numbers, whatever program wrote it.
 
->>> change = parsed("--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n").files[0]
->>> change.path, change.added
-('x.py', (Line(mark='+', old=0, new=2, text='y = 3'),))
+>>> change = parse_diff("--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n").files[0]
+>>> change.path, change.added_lines
+('x.py', (DiffLine(mark='+', old=0, new=2, text='y = 3'),))
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Kind = Literal["added", "deleted", "modified", "renamed", "copied", "unmerged"]
 Mark = Literal["+", "-", " "]
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     """One line of a hunk: `old` and `new` are its numbers in both versions, 0 where it does not exist."""
 
     mark: Mark
@@ -41,13 +41,13 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
+class DiffHunk:
     """Lines that stand together. `old` and `new` are None where a version has no line here; `section` is git's hint."""
 
     old: LineSpan | None
     new: LineSpan | None
     section: str
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,15 @@ class FileDiff:
     old_path: str
     new_path: str
     kind: Kind
-    hunks: tuple[Hunk, ...] = ()
+    hunks: tuple[DiffHunk, ...] = ()
     is_binary: bool = False
     old_mode: str = ""
     new_mode: str = ""
     old_blob: str = ""
     new_blob: str = ""
     similarity: int | None = None
-    old_ends: bool = True
-    new_ends: bool = True
+    old_has_newline: bool = True
+    new_has_newline: bool = True
 
     @property
     def path(self) -> str:
@@ -76,19 +76,19 @@ class FileDiff:
         return self.new_path or self.old_path
 
     @cached_property
-    def added(self) -> tuple[Line, ...]:
+    def added_lines(self) -> tuple[DiffLine, ...]:
         """The lines of the new version that the old has not."""
         return tuple(line for hunk in self.hunks for line in hunk.lines if line.mark == "+")
 
     @cached_property
-    def removed(self) -> tuple[Line, ...]:
+    def removed_lines(self) -> tuple[DiffLine, ...]:
         """The lines of the old version that the new has not."""
         return tuple(line for hunk in self.hunks for line in hunk.lines if line.mark == "-")
 
     @cached_property
-    def changed(self) -> frozenset[int]:
+    def added_numbers(self) -> frozenset[int]:
         """The numbers of the added lines."""
-        return frozenset(line.new for line in self.added)
+        return frozenset(line.new for line in self.added_lines)
 
     @property
     def is_submodule(self) -> bool:
@@ -113,7 +113,7 @@ class FileDiff:
 
 
 @dataclass(frozen=True)
-class Diff:
+class UnifiedDiff:
     """All files of a diff, in its order."""
 
     files: tuple[FileDiff, ...]
@@ -121,14 +121,14 @@ class Diff:
     @property
     def added(self) -> int:
         """How many lines come."""
-        return sum(len(each.added) for each in self.files)
+        return sum(len(each.added_lines) for each in self.files)
 
     @property
     def removed(self) -> int:
         """How many lines go."""
-        return sum(len(each.removed) for each in self.files)
+        return sum(len(each.removed_lines) for each in self.files)
 
-    def only(self, keep: Callable[[str], bool]) -> Diff:
+    def filter_paths(self, keep: Callable[[str], bool]) -> UnifiedDiff:
         """The files whose path passes."""
         return replace(self, files=tuple(each for each in self.files if keep(each.path)))
 
@@ -137,7 +137,7 @@ class Diff:
         return next((each for each in self.files if path in (each.new_path, each.old_path)), None)
 
 
-def parsed(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> Diff:
+def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> UnifiedDiff:
     """The values of a diff. Prose around it, as of a mail, is left out.
 
     Raises: DiffInvalid, DiffTruncated, DiffCombinedUnsupported, TooLarge.
@@ -155,7 +155,7 @@ def parsed(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> Diff:
             "the text holds no change of a file in the unified format",
             suggestion="Send what git diff or diff -u writes: `--- a/x`, `+++ b/x`, `@@ -1 +1 @@`, then the lines.",
         )
-    return Diff(tuple(_joined(map(_file, found))))
+    return UnifiedDiff(tuple(_joined(map(_file, found))))
 
 
 def _joined(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
@@ -172,7 +172,7 @@ def _joined(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
                 hunks=before.hunks + change.hunks,
                 new_mode=change.new_mode,
                 new_blob=change.new_blob,
-                new_ends=change.new_ends,
+                new_has_newline=change.new_has_newline,
             )
             continue
         if before:
@@ -196,8 +196,8 @@ def _file(section: Section) -> FileDiff:
         old_blob="" if not section.blobs[0].strip("0") else section.blobs[0],
         new_blob="" if not section.blobs[1].strip("0") else section.blobs[1],
         similarity=section.similarity,
-        old_ends=_ends(parsed_hunks, "-"),
-        new_ends=_ends(parsed_hunks, "+"),
+        old_has_newline=_ends(parsed_hunks, "-"),
+        new_has_newline=_ends(parsed_hunks, "+"),
     )
 
 
@@ -229,13 +229,13 @@ def _parsed(section: Section) -> list[ParsedHunk]:
         ) from error
 
 
-def _hunk(hunk: ParsedHunk) -> Hunk:
+def _hunk(hunk: ParsedHunk) -> DiffHunk:
     lines = tuple(
-        Line(line.line_type, line.source_line_no or 0, line.target_line_no or 0, line.value.removesuffix("\n"))
+        DiffLine(line.line_type, line.source_line_no or 0, line.target_line_no or 0, line.value.removesuffix("\n"))
         for line in hunk
         if line.line_type in ("+", "-", " ")
     )
-    return Hunk(
+    return DiffHunk(
         _span(hunk.source_start, hunk.source_length),
         _span(hunk.target_start, hunk.target_length),
         hunk.section_header,

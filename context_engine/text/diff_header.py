@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from context_engine.text.git_quoting import unquoted
+from context_engine.text.git_quoting import unquote_path
 
 PREFIXES = frozenset({"a/ b/", "c/ i/", "i/ w/", "c/ w/", "o/ w/", "1/ 2/", "i/ c/", "w/ i/", "w/ c/", "b/ a/"})
 """What stands before old and new name: git's own, those of diff.mnemonicPrefix, of --no-index, and of a reversed diff."""
@@ -85,11 +85,11 @@ def _new_mode(section: Section, mode: str) -> None:
 
 
 def _from(section: Section, name: str) -> None:
-    section.old_name = unquoted(name)
+    section.old_name = unquote_path(name)
 
 
 def _to(section: Section, name: str) -> None:
-    section.new_name = unquoted(name)
+    section.new_name = unquote_path(name)
 
 
 def _copied_from(section: Section, name: str) -> None:
@@ -126,7 +126,7 @@ def halves(said: str) -> tuple[str, str]:
     (('a/x y', 'b/x y'), ('a/t\tb', 'b/x'))
     """
     if '"' in said and (pair := _QUOTED_PAIR.fullmatch(said)):
-        return unquoted(pair[1]), unquoted(pair[2])
+        return unquote_path(pair[1]), unquote_path(pair[2])
     for at in (at for at, character in enumerate(said) if character == " "):
         old, new = said[:at], said[at + 1 :]
         if old == new or (f"{old[:2]} {new[:2]}" in PREFIXES and old[2:] == new[2:]):
@@ -137,7 +137,7 @@ def halves(said: str) -> tuple[str, str]:
 
 def name_of(said: str) -> str:
     """What `---` or `+++` says: the name, up to the tab before a time."""
-    return unquoted(said.partition("\t")[0].rstrip("\r"))
+    return unquote_path(said.partition("\t")[0].rstrip("\r"))
 
 
 def stripped(old: str, new: str) -> tuple[str, str]:

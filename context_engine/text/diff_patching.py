@@ -1,8 +1,8 @@
 r"""PURE. A file and its diff -> the file's other version; None when the diff was not made for that file.
 
->>> from context_engine.text.diff import parsed
->>> change = parsed("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n").files[0]
->>> applied(change, "one\ntwo\n"), reverted(change, "one\nthree\n"), applied(change, "other\n")
+>>> from context_engine.text.diff import parse_diff
+>>> change = parse_diff("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n").files[0]
+>>> apply_diff(change, "one\ntwo\n"), revert_diff(change, "one\nthree\n"), apply_diff(change, "other\n")
 ('one\nthree\n', 'one\ntwo\n', None)
 """
 
@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from context_engine.text.diff import FileDiff, Hunk
+    from context_engine.text.diff import DiffHunk, FileDiff
 
 
-def applied(diff: FileDiff, old: str) -> str | None:
+def apply_diff(diff: FileDiff, old: str) -> str | None:
     """The new version of a file."""
-    return _turned(diff, old, "-", "+", ends=diff.new_ends)
+    return _turned(diff, old, "-", "+", ends=diff.new_has_newline)
 
 
-def reverted(diff: FileDiff, new: str) -> str | None:
+def revert_diff(diff: FileDiff, new: str) -> str | None:
     """The old version of a file."""
-    return _turned(diff, new, "+", "-", ends=diff.old_ends)
+    return _turned(diff, new, "+", "-", ends=diff.old_has_newline)
 
 
-def hunks_only(diff: FileDiff) -> str:
+def text_of_hunks(diff: FileDiff) -> str:
     """What the hunks know of the new version, each line in its place and blank ones between them."""
     known = {line.new: line.text for hunk in diff.hunks for line in hunk.lines if line.new}
     return "\n".join(known.get(number, "") for number in range(1, max(known, default=0) + 1))
@@ -57,7 +57,7 @@ def _turned(diff: FileDiff, text: str, gone: str, come: str, *, ends: bool) -> s
     return _ended(made, text, ends=ends, to_the_end=bool(diff.hunks) and at >= len(lines))
 
 
-def _start(hunk: Hunk, gone: str, made: int, at: int) -> int:
+def _start(hunk: DiffHunk, gone: str, made: int, at: int) -> int:
     """How many lines of the given version stand before a hunk."""
     numbers = [line.old if gone == "-" else line.new for line in hunk.lines]
     first = next(filter(None, numbers), 0)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from context_engine.errors import DiffCombinedUnsupported, DiffInvalid, DiffTruncated
 from context_engine.text.diff_header import Section, halves, header_line, name_of
-from context_engine.text.git_quoting import unquoted
+from context_engine.text.git_quoting import unquote_path
 
 SHOWN_CHARS = 80
 SUBMODULE = "160000"
@@ -103,7 +103,7 @@ class _Reader:
 
     def unmerged(self, line: str) -> bool:
         """A file in the middle of a merge, of which git shows nothing more."""
-        name = unquoted(line.removeprefix("* Unmerged path "))
+        name = unquote_path(line.removeprefix("* Unmerged path "))
         self._open(Section(self.at + 1, marked=(name, name), is_unmerged=True))
         self.at += 1
         return True

@@ -1,8 +1,8 @@
 r"""PURE. The names of files as git writes them: quoted as in C where they hold a quote, a backslash or a control character.
 
->>> unquoted(r'"t\303\244b\there"'), unquoted("plain name")
+>>> unquote_path(r'"t\303\244b\there"'), unquote_path("plain name")
 ('täb\there', 'plain name')
->>> quoted("täb\there"), quoted("plain name")
+>>> quote_path("täb\there"), quote_path("plain name")
 ('"täb\\there"', 'plain name')
 """
 
@@ -16,14 +16,14 @@ _ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
 
 
-def unquoted(name: str) -> str:
+def unquote_path(name: str) -> str:
     """The name itself. Octal escapes are bytes of UTF-8; a byte that is none becomes U+FFFD."""
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':
         return name
     return _ESCAPE.sub(_character, name[1:-1].encode()).decode("utf-8", "replace")
 
 
-def quoted(name: str) -> str:
+def quote_path(name: str) -> str:
     """The name as git writes it in the header of a diff, other letters as they are."""
     special = _SPECIAL.sub(lambda found: _escaped(found.group()), name)
     return name if special == name else f'"{special}"'

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from context_engine.review.finding import CATEGORIES
-from context_engine.review.review_options import FAIL_ON, Options
+from context_engine.review.review_options import FAIL_ON, ReviewOptions
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,
@@ -37,13 +37,13 @@ OPTIONS = (
 )
 
 
-def options_of(fields: Mapping[str, Any]) -> Options:
+def options_of(fields: Mapping[str, Any]) -> ReviewOptions:
     """The options that an object of arguments means. Raises: InvalidArgument, naming what is wrong with which."""
     given = bind(OPTIONS, dict(fields))
     analyzers = given.pop("analyzers")
     fail_on = given.pop("fail_on")
     categories = given.pop("categories") or CATEGORIES
-    return Options(
+    return ReviewOptions(
         **given,
         categories=tuple(categories),
         analyzers=analyzers[0] if analyzers in (("auto",), ("none",)) else analyzers,

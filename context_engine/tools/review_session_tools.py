@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.model import Progress
 from context_engine.review import session_lifecycle
 from context_engine.review.finding import PRIORITIES
-from context_engine.review.review_request import Request
+from context_engine.review.review_request import ReviewRequest
 from context_engine.storage.timestamps import format_timestamp
 from context_engine.tools.arguments import BooleanArg, IntegerArg, ObjectArg, TextArg, TextListArg
 from context_engine.tools.review_arguments import options_of
@@ -18,7 +18,7 @@ from context_engine.tools.truncate import compact_json, drop_empty, take_fitting
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.review.review_sessions import Seen, Sessions
+    from context_engine.review.review_sessions import ReviewSessions, SessionView
 
 WAIT_S_MAX = 55
 """Most clients give a call a minute."""
@@ -51,12 +51,12 @@ def reactive_review_pr(
 ) -> Reply:
     """Review a large pull request in the background; get_review_status shows findings as they come."""
     began = time.monotonic()
-    request = Request(commit_hash, base_ref, changed_files, options_of(options), title, author)
+    request = ReviewRequest(commit_hash, base_ref, changed_files, options_of(options), title, author)
     sessions = engine.reviews.sessions
     started = sessions.start(
         request, workers=max_workers or min(WORKERS_MAX, os.cpu_count() or 1), resume_if_same=resume_if_same
     )
-    seen = started.seen
+    seen = started.view
     if wait_s:
         seen = sessions.wait(seen.session.id, wait_s, cancel=call.cancel, tell=_teller(call))
     told = {
@@ -89,7 +89,7 @@ def get_review_status(
     if wait_s:
         sessions.wait(session_id, wait_s, after=cursor, cancel=call.cancel, tell=_teller(call))
     seen = sessions.status(session_id)
-    found = sessions.found(session_id)
+    found = sessions.findings(session_id)
     told: dict[str, Any] = {
         "ok": True,
         "session": _session(seen, sessions),
@@ -100,7 +100,7 @@ def get_review_status(
         "coverage": seen.outcome.get("coverage"),
         "reasons": [f"unit {unit.number}: {unit.error}" for unit in seen.units if unit.state == "failed"],
         "warnings": _warnings(sessions, seen),
-        "next": engine.reviews.second.offer("review_changes", session_id).next()
+        "next": engine.reviews.second_passes.offer("review_changes", session_id).next()
         if brief and seen.outcome
         else _next_step(seen),
     }
@@ -148,7 +148,7 @@ def get_review_telemetry(
     return Reply(compact_json({"ok": True, "session_id": session_id, "status": seen.status, **measured}))
 
 
-def _standing(engine: "Engine", seen: "Seen") -> Reply:
+def _standing(engine: "Engine", seen: "SessionView") -> Reply:
     """Where a session stands after it was paused or resumed."""
     told = {"ok": True, "session_id": seen.session.id, "status": seen.status, "progress": _progress(seen)}
     in_flight = [{"unit": unit.number, "files": list(unit.paths)} for unit in seen.units if unit.state == "running"]
@@ -156,7 +156,7 @@ def _standing(engine: "Engine", seen: "Seen") -> Reply:
     return Reply(compact_json(told | {"in_flight": _fitting(engine, in_flight)} | drop_empty(rest)))
 
 
-def _session(seen: "Seen", sessions: "Sessions") -> dict[str, Any]:
+def _session(seen: "SessionView", sessions: "ReviewSessions") -> dict[str, Any]:
     session, request = seen.session, sessions.request(seen.session)
     ended = [unit.ended_at for unit in seen.units if unit.ended_at]
     told = {
@@ -173,7 +173,7 @@ def _session(seen: "Seen", sessions: "Sessions") -> dict[str, Any]:
     return drop_empty(told)
 
 
-def _progress(seen: "Seen") -> dict[str, int]:
+def _progress(seen: "SessionView") -> dict[str, int]:
     far = seen.progress
     return {
         "units_done": far.units_done,
@@ -190,11 +190,11 @@ def _counts(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return {name: counted[number] for number, name in enumerate(PRIORITIES)}
 
 
-def _warnings(sessions: "Sessions", seen: "Seen") -> list[str]:
+def _warnings(sessions: "ReviewSessions", seen: "SessionView") -> list[str]:
     return list(seen.outcome.get("warnings") or sessions.request(seen.session).warnings)
 
 
-def _next_step(seen: "Seen") -> str:
+def _next_step(seen: "SessionView") -> str:
     """What is left to do for whoever asked."""
     if seen.status == "completed":
         return ""
@@ -203,10 +203,10 @@ def _next_step(seen: "Seen") -> str:
     return "get_review_status with wait_s waits for findings."
 
 
-def _teller(call: Call) -> Callable[[session_lifecycle.Progress], None]:
+def _teller(call: Call) -> Callable[[session_lifecycle.SessionProgress], None]:
     """Progress of a session as progress of a call."""
 
-    def tell(far: session_lifecycle.Progress) -> None:
+    def tell(far: session_lifecycle.SessionProgress) -> None:
         if call.progress:
             call.progress(Progress("reviewing", far.files_done, far.files_total))
 

@@ -11,7 +11,7 @@ from context_engine import __version__
 from context_engine.context.refinement import ASSISTS, Climbed
 from context_engine.errors import HostError, InvalidArgument, NextStep, TooLarge
 from context_engine.review.finding import CATEGORIES
-from context_engine.review.review_options import FAIL_ON, Options
+from context_engine.review.review_options import FAIL_ON, ReviewOptions
 from context_engine.text.diff import DIFF_BYTES_MAX
 from context_engine.tools.arguments import (
     BooleanArg,
@@ -29,9 +29,9 @@ from context_engine.tools.truncate import compact_json, drop_empty, reply_size, 
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.review.review_run import Change
-    from context_engine.review.second_pass import Again
-    from context_engine.review.verdict import Reviewed
+    from context_engine.review.review_run import ReviewedChange
+    from context_engine.review.second_pass import MergedReview
+    from context_engine.review.verdict import ReviewResult
 
 FORMATS = ("json", "markdown", "sarif", "rdjson")
 ID_CHARS = 100
@@ -94,7 +94,7 @@ def review_changes(
     began = time.perf_counter()
     if findings is not None or review_id:
         again = _again(engine, findings, review_id, submission_id)
-        return _reply(engine, "review_changes", again.reviewed, format, began, again=again, review_id=review_id)
+        return _reply(engine, "review_changes", again.result, format, began, again=again, review_id=review_id)
     if not diff.strip():
         raise InvalidArgument(
             "diff is empty",
@@ -120,7 +120,7 @@ def review_changes(
         "allow_ids": allow_ids,
         "time_budget_s": time_budget_s,
     }
-    change = engine.reviews.diff_change(diff, contexts=_texts(file_contexts), base_ref=base_ref)
+    change = engine.reviews.read_diff(diff, contexts=_texts(file_contexts), base_ref=base_ref)
     return _reviewed(engine, call, "review_changes", change, options_of(fields), assist, format, began)
 
 
@@ -143,7 +143,7 @@ def review_git_diff(
     began = time.perf_counter()
     wanted = options_of(options)
     asked = DiffRequest(target, base, context_lines, include_untracked)
-    taken, change = engine.reviews.git_change(asked, include_patterns=include_patterns)
+    taken, change = engine.reviews.read_git_change(asked, include_patterns=include_patterns)
     about = {
         "target": taken.target,
         "base": taken.base,
@@ -163,8 +163,8 @@ def _reviewed(
     engine: "Engine",
     call: Call,
     name: str,
-    change: "Change",
-    options: Options,
+    change: "ReviewedChange",
+    options: ReviewOptions,
     assist: str,
     shape: str,
     began: float,
@@ -175,55 +175,57 @@ def _reviewed(
     if assist == "off":
         return _reply(engine, name, reviewed, shape, began, git_info=git_info)
     try:
-        review_id = engine.reviews.keep(reviewed, options, change)
+        review_id = engine.reviews.keep_for_second_pass(reviewed, options, change)
     except HostError as error:  # a full disk, a workspace that nobody may write to: the review itself is done
         alone = Climbed(warnings=(f"no second look can be taken: {error.message}",))
         return _reply(engine, name, reviewed, shape, began, git_info=git_info, climbed=alone)
     climbed, again = _climbed(engine, call, review_id, assist)
-    reviewed = again.reviewed if again else reviewed
+    reviewed = again.result if again else reviewed
     return _reply(
         engine, name, reviewed, shape, began, git_info=git_info, again=again, climbed=climbed, review_id=review_id
     )
 
 
-def _climbed(engine: "Engine", call: Call, review_id: str, assist: str) -> "tuple[Climbed, Again | None]":
+def _climbed(engine: "Engine", call: Call, review_id: str, assist: str) -> "tuple[Climbed, MergedReview | None]":
     """How far a model takes the review, and what it says then."""
-    second = engine.reviews.second.offer("review_changes", review_id)
+    second = engine.reviews.second_passes.offer("review_changes", review_id)
     climbed = engine.ladder.climb(second, assist, check=engine.reviews.wrong_with(review_id), cancel=call.cancel)
     if climbed.draft is None:
         return climbed, None
-    taken = engine.reviews.second.take(review_id, climbed.draft, source="model", submission_id=second.submission_id)
+    taken = engine.reviews.second_passes.merge_draft(
+        review_id, climbed.draft, source="model", submission_id=second.submission_id
+    )
     return climbed, taken
 
 
-def _again(engine: "Engine", findings: Any, review_id: str, submission_id: str) -> "Again":
+def _again(engine: "Engine", findings: Any, review_id: str, submission_id: str) -> "MergedReview":
     """What a review says with the findings that the caller hands in."""
     if findings is None or not review_id:
         raise InvalidArgument(
             "findings and review_id belong together",
             suggestion="Send both as the reply of the review says under next, or neither.",
         )
-    return engine.reviews.second.take(review_id, findings, source="host", submission_id=submission_id)
+    return engine.reviews.second_passes.merge_draft(review_id, findings, source="host", submission_id=submission_id)
 
 
 def _reply(
     engine: "Engine",
     name: str,
-    reviewed: "Reviewed",
+    reviewed: "ReviewResult",
     shape: str,
     began: float,
     *,
     git_info: Mapping[str, Any] | None = None,
-    again: "Again | None" = None,
+    again: "MergedReview | None" = None,
     climbed: Climbed | None = None,
     review_id: str = "",
 ) -> Reply:
     """A review as it is answered."""
     if shape != "json":
         return Reply(rendered(reviewed, shape))
-    from context_engine.review.review_replies import reply
+    from context_engine.review.review_replies import review_to_json
 
-    told = reply(reviewed)
+    told = review_to_json(reviewed)
     used = climbed.used if climbed else "host" if again else "none"
     tokens = climbed.tokens._asdict() if climbed and climbed.tokens else None
     rejected = again.rejected if again else ()
@@ -241,15 +243,15 @@ def _reply(
     return Reply(_fitting(whole, told, engine.settings.result_chars_max))
 
 
-def rendered(reviewed: "Reviewed", shape: str) -> str:
+def rendered(reviewed: "ReviewResult", shape: str) -> str:
     """A review as people or other programs read it."""
-    from context_engine.review.rdjson import rdjson
-    from context_engine.review.review_markdown import markdown
-    from context_engine.review.sarif import sarif
+    from context_engine.review.rdjson import render_rdjson
+    from context_engine.review.review_markdown import render_markdown
+    from context_engine.review.sarif import render_sarif
 
     if shape == "sarif":
-        return sarif(reviewed, version=__version__)
-    return rdjson(reviewed) if shape == "rdjson" else markdown(reviewed)
+        return render_sarif(reviewed, version=__version__)
+    return render_rdjson(reviewed) if shape == "rdjson" else render_markdown(reviewed)
 
 
 def _fitting(whole: dict[str, Any], told: dict[str, Any], chars_max: int) -> str:

@@ -1,4 +1,4 @@
-"""The tool that says whether content can be trusted before somebody uses it: generated code, data, plans, diffs, prose."""
+"""The tool that checks content before it is used: generated code, data, plans, diffs, prose."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context.proposals import taken
 from context_engine.context.refinement import ASSISTS
-from context_engine.review.validation.critique import SCHEMA, second_pass, standing, wrong_with
-from context_engine.review.validation.remark import ids
-from context_engine.review.validation.validation_request import KINDS, Validated, Wanted, by_severity
+from context_engine.review.validation.critique import SCHEMA, explain_rejection, make_second_pass, validate_critique
+from context_engine.review.validation.validation_request import (
+    KINDS,
+    ValidationRequest,
+    ValidationResult,
+    count_severities,
+    make_ids,
+    sort_findings,
+    tier_of,
+)
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, ObjectArg, TextArg, TextListArg
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import (
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
 
 
 CONTENT_CHARS = 2_000_000
-"""A larger text is hardly written by one call."""
+"""No single call writes a larger text."""
 FINDINGS_MAX = 1_000
 TIERS = ("1", "2", "3")
 
@@ -61,7 +68,7 @@ def validate_content(
     findings: Annotated[Mapping[str, Any] | None, ObjectArg("As next asks.")] = None,
 ) -> Reply:
     """Find what is wrong in generated code, data, diffs, plans or text: secrets, syntax, placeholders, unknown files."""
-    wanted = Wanted(
+    request = ValidationRequest(
         kind=content_type,
         path=file_path.strip(),
         language=language.strip(),
@@ -71,80 +78,85 @@ def validate_content(
         stops_on_error=stop_on_error,
         base=base_content,
     )
-    found = engine.validation.validated(content, wanted)
-    beside: dict[str, Any] = {}
+    result = engine.validation.validate(content, request)
+    more: dict[str, Any] = {}
     if "3" in tiers or findings is not None:
-        found, beside = _second(found, content, wanted, assist, findings, engine, call)
-    rows = [drop_empty(row) for row in _rows(found, content.split("\n"))]
-    chars_max = engine.settings.result_chars_max - reply_size(compact_json(beside))
+        result, more = _run_second_pass(result, content, request, assist, findings, engine, call)
+    rows = [drop_empty(row) for row in _make_rows(result, content.split("\n"))]
+    chars_max = engine.settings.result_chars_max - reply_size(compact_json(more))
     shown = take_fitting_rows(rows[:max_findings], chars_max=chars_max)
-    told = _told(found, len(rows), shown, chars_max)
-    warnings = [*told.pop("warnings", ()), *beside.pop("warnings", ())]
-    return Reply(compact_json(told | beside | drop_empty({"warnings": warnings})))
+    reply = _make_reply(result, len(rows), shown, chars_max)
+    warnings = [*reply.pop("warnings", ()), *more.pop("warnings", ())]
+    return Reply(compact_json(reply | more | drop_empty({"warnings": warnings})))
 
 
-def _second(
-    found: Validated,
+def _run_second_pass(
+    result: ValidationResult,
     content: str,
-    wanted: Wanted,
+    request: ValidationRequest,
     assist: str,
     given: Mapping[str, Any] | None,
     engine: "Engine",
     call: Call,
-) -> tuple[Validated, dict[str, Any]]:
-    """Tier 3: what the agent hands in, else what a model says, else the next step for the agent."""
-    used, draft, beside = "host", taken(given, SCHEMA, "findings") if given is not None else None, {}
+) -> tuple[ValidationResult, dict[str, Any]]:
+    """Run tier 3: with the findings of the agent, else with those of a model; else return the next step for the agent."""
+    used, more = "host", {}
+    draft = None if given is None else taken(given, SCHEMA, "findings")
     if draft is None:
-        asked = second_pass(found.scrubbed or content, wanted.kind, wanted.path, found.remarks)
-        climbed = engine.ladder.climb(asked, assist, check=lambda one: wrong_with(one, content), cancel=call.cancel)
+        second = make_second_pass(result.scrubbed or content, request.kind, request.path, result.findings)
+        climbed = engine.ladder.climb(
+            second, assist, check=lambda answer: explain_rejection(answer, content), cancel=call.cancel
+        )
         used, draft = climbed.used, climbed.draft
-        beside = drop_empty({"next": climbed.next, "warnings": list(climbed.warnings)})
-    beside |= {"meta": {"assist_used": used}}
+        more = drop_empty({"next": climbed.next, "warnings": list(climbed.warnings)})
+    more |= {"meta": {"assist_used": used}}
     if draft is None:
-        skipped = "" if beside.get("next") is None else "call again with findings, as next says"
-        return replace(found, skipped=(*found.skipped, (3, skipped or "nobody was asked"))), beside
-    stands = standing(draft, content)
-    rejected = [{"place": each.place, "reason": each.reason} for each in stands.rejected]
-    remarks = (*found.remarks, *sorted(stands.remarks, key=lambda remark: remark.order))
-    return replace(found, remarks=remarks, tiers_run=(*found.tiers_run, 3)), beside | {"rejected": rejected}
+        reason = "nobody was asked" if more.get("next") is None else "call again with findings, as next says"
+        return replace(result, skipped=(*result.skipped, (3, reason))), more
+    critique = validate_critique(draft, content)
+    rejected = [{"place": item.place, "reason": item.reason} for item in critique.rejected]
+    merged = (*result.findings, *sort_findings(critique.findings))
+    return replace(result, findings=merged, tiers_run=(*result.tiers_run, 3)), more | {"rejected": rejected}
 
 
-def _rows(found: Validated, lines: Sequence[str]) -> list[Mapping[str, Any]]:
-    named = zip(ids(found.remarks, lines), found.remarks, strict=True)
+def _make_rows(result: ValidationResult, lines: Sequence[str]) -> list[Mapping[str, Any]]:
+    ids = make_ids(result.findings, lines)
     return [
         {
-            "id": name,
-            "tier": each.tier,
-            "severity": each.severity,
-            "category": each.category,
-            "rule_id": each.rule,
-            "message": each.message,
-            "line": each.line or None,
-            "column": each.column or None,
-            "suggestion": each.suggestion,
+            "id": finding_id,
+            "tier": tier_of(finding),
+            "severity": finding.severity,
+            "category": finding.category,
+            "rule_id": finding.rule,
+            "message": finding.title,
+            "line": finding.line or None,
+            "column": finding.column or None,
+            "suggestion": finding.advice,
         }
-        for name, each in named
+        for finding_id, finding in zip(ids, result.findings, strict=True)
     ]
 
 
-def _told(found: Validated, total: int, shown: Sequence[Mapping[str, Any]], chars_max: int) -> dict[str, Any]:
-    """The reply; the scrubbed content comes along when it has room."""
+def _make_reply(
+    result: ValidationResult, total: int, shown: Sequence[Mapping[str, Any]], chars_max: int
+) -> dict[str, Any]:
+    """Return the reply; the scrubbed content is in it when there is room."""
     warnings = []
     if total > len(shown):
-        rest = Counter(remark.severity for remark in found.remarks[len(shown) :])
+        rest = Counter(finding.severity for finding in result.findings[len(shown) :])
         left = ", ".join(format_count(number, severity) for severity, number in rest.items())
         warnings.append(f"{left} more: raise max_findings, or send a part of the content")
     room = chars_max - NOTE_CHARS - reply_size(compact_json(list(shown)))
-    scrubbed = found.scrubbed
+    scrubbed = result.scrubbed
     if scrubbed is not None and reply_size(compact_json(scrubbed)) > room:
         scrubbed = None
-        warnings.append("the scrubbed content has no room here: scrub_secrets returns it")
+        warnings.append("the scrubbed content does not fit in here: scrub_secrets returns it")
     return {
         "ok": True,
-        "passed": found.passed,
+        "passed": result.has_passed,
         "findings": list(shown),
-        "by_severity": by_severity(found.remarks),
-        "tiers_run": list(found.tiers_run),
-        "tiers_skipped": [{"tier": tier, "why": why} for tier, why in found.skipped],
-        "secrets_scrubbed": found.secrets,
+        "by_severity": count_severities(result.findings),
+        "tiers_run": list(result.tiers_run),
+        "tiers_skipped": [{"tier": tier, "why": why} for tier, why in result.skipped],
+        "secrets_scrubbed": result.secrets,
     } | drop_empty({"scrubbed_content": scrubbed, "warnings": warnings})

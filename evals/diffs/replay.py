@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.errors import ContextEngineError
-from context_engine.text.diff import GIT_DIFF_BYTES_MAX, Diff, FileDiff, parsed
+from context_engine.text.diff import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
 
 STYLES = {
     "plain": ("diff-tree", "-p", "-M", "--root", "--no-commit-id", "--full-index"),
@@ -50,7 +50,7 @@ def main() -> int:
                     continue
                 begun = time.perf_counter()
                 try:
-                    diff = parsed(text, bytes_max=GIT_DIFF_BYTES_MAX)
+                    diff = parse_diff(text, bytes_max=GIT_DIFF_BYTES_MAX)
                 except ContextEngineError as error:
                     wrong.append(f"{repository} {commit} {style}: {error.code} {error.message}")
                     continue
@@ -67,7 +67,7 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def judged(repository: Path, commit: str, style: str, diff: Diff, text: str) -> Iterator[str]:
+def judged(repository: Path, commit: str, style: str, diff: UnifiedDiff, text: str) -> Iterator[str]:
     """Where the counts differ from git's, or the lines do not make the new file of the old one."""
     ours = {each.path: (len(each.added), len(each.removed)) for each in diff.files}
     said = numstat(git(repository, "diff-tree", "--numstat", "-z", "-M", "-r", "--root", "--no-commit-id", commit))
@@ -103,7 +103,7 @@ def applied(change: FileDiff, old: str) -> str:
         after += before[done:start]
         after += [line.text for line in hunk.lines if line.mark != "-"]
         done = hunk.old.last if hunk.old else start
-    ends = change.new_ends if done == len(before) else old.endswith("\n")
+    ends = change.new_has_newline if done == len(before) else old.endswith("\n")
     after += before[done:]
     return "\n".join(after) + ("\n" if ends and after else "")
 

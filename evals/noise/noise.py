@@ -23,10 +23,11 @@ from typing import Any
 
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
+from context_engine.model import Finding
 from context_engine.repo.git import Git
 from context_engine.repo.git_diffs import DiffRequest
-from context_engine.review.finding import PRIORITIES, Finding
-from context_engine.review.review_options import Options
+from context_engine.review.finding import PRIORITIES
+from context_engine.review.review_options import ReviewOptions
 from context_engine.settings import Settings
 
 FILES_MAX = 50
@@ -41,7 +42,7 @@ def chosen(git: Git, count: int, newest: int) -> list[str]:
     return hashes[::step][:count]
 
 
-def reviewed(repository: Path, count: int, newest: int, options: Options) -> dict[str, Any]:
+def reviewed(repository: Path, count: int, newest: int, options: ReviewOptions) -> dict[str, Any]:
     """What the reviews of one repository come to."""
     rows: list[tuple[str, Finding]] = []
     seconds: list[float] = []
@@ -114,11 +115,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--commits", type=int, default=100)
     parser.add_argument("--newest", type=int, default=2_000, help="how far back they are taken from")
     parser.add_argument("--show", action="store_true", help="print every finding")
-    parser.add_argument("--threshold", type=float, default=Options().confidence_threshold)
+    parser.add_argument("--threshold", type=float, default=ReviewOptions().confidence_threshold)
     asked = parser.parse_args(arguments)
     fine = True
     for repository in asked.repositories:
-        told = reviewed(repository, asked.commits, asked.newest, Options(confidence_threshold=asked.threshold))
+        told = reviewed(repository, asked.commits, asked.newest, ReviewOptions(confidence_threshold=asked.threshold))
         rows = told.pop("rows")
         print(json.dumps(told))
         if asked.show:

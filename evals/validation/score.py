@@ -19,14 +19,16 @@ import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.languages import Grammars, Languages
 from context_engine.languages.strip_comments import code_only
 from context_engine.review.source_versions import Parsers
-from context_engine.review.validation.content_validation import World, validated
-from context_engine.review.validation.validation_request import Validated, Wanted
+from context_engine.review.validation.content_validation import ValidationService
+from context_engine.review.validation.validation_request import ValidationRequest, ValidationResult
 from context_engine.secrets import redact
 from context_engine.storage.index_folders import user_cache_folder
 
@@ -49,26 +51,26 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=200)
     parser.add_argument("--damaged", type=int, default=20)
     asked = parser.parse_args()
-    world = world_of()
-    drawn = draw(asked.sources, asked.files, world.parsers)
-    failed = sound(drawn, world)
-    damaged(drawn, world, asked.damaged)
+    service = make_service()
+    drawn = draw(asked.sources, asked.files, service.parsers)
+    failed = sound(drawn, service)
+    damaged(drawn, service, asked.damaged)
     return 1 if failed else 0
 
 
-def sound(drawn: dict[str, list[tuple[str, str]]], world: World) -> int:
+def sound(drawn: dict[str, list[tuple[str, str]]], service: ValidationService) -> int:
     """Files as they are: how many fail, and how many are warned of."""
     print("| sound files | looked at | fail | warned of | not parsed |\n| --- | --- | --- | --- | --- |")
     failures: list[str] = []
     for language, files in drawn.items():
         counts = Counter[str]()
         for path, text in files:
-            found = look(text, path, world)
-            counts["warned"] += any(remark.severity == "warning" for remark in found.remarks)
+            found = look(text, path, service)
+            counts["warned"] += any(finding.severity == "warning" for finding in found.findings)
             counts["skipped"] += bool(found.skipped)
-            if not found.passed:
+            if not found.has_passed:
                 counts["failed"] += 1
-                failures.append(f"{path}: {found.remarks[0]}")
+                failures.append(f"{path}: {found.findings[0]}")
         print(f"| {language} | {len(files)} | {counts['failed']} | {counts['warned']} | {counts['skipped']} |")
     total = sum(map(len, drawn.values()))
     print(f"| all | {total:,} | {len(failures)} | | |\n")
@@ -76,21 +78,21 @@ def sound(drawn: dict[str, list[tuple[str, str]]], world: World) -> int:
     return len(failures)
 
 
-def damaged(drawn: dict[str, list[tuple[str, str]]], world: World, count: int) -> None:
+def damaged(drawn: dict[str, list[tuple[str, str]]], service: ValidationService, count: int) -> None:
     """The same files with something wrong: by kind of damage, and by language."""
     by_kind: dict[str, Counter[str]] = defaultdict(Counter)
     by_language: dict[str, Counter[str]] = defaultdict(Counter)
     for language, files in drawn.items():
         for path, text in files[:count]:
-            before = look(text, path, world)
+            before = look(text, path, service)
             for kind, damage in DAMAGES.items():
-                broken = damage(text, code_of(text, path, world.parsers), random.Random(f"{path}{kind}"))
+                broken = damage(text, code_of(text, path, service.parsers), random.Random(f"{path}{kind}"))
                 if broken == text:
                     continue
-                found = look(broken, path, world)
-                told = not found.passed or len(found.remarks) > len(before.remarks)
+                found = look(broken, path, service)
+                told = not found.has_passed or len(found.findings) > len(before.findings)
                 for counter in (by_kind[kind], by_language[language]):
-                    counter.update({"all": 1, "caught": int(not found.passed), "told": int(told)})
+                    counter.update({"all": 1, "caught": int(not found.has_passed), "told": int(told)})
     for name, rows in (("damage", by_kind), ("language", by_language)):
         print(f"\n| {name} | tried | caught | told |\n| --- | --- | --- | --- |")
         for key, counts in rows.items():
@@ -204,15 +206,18 @@ def starts(code: str) -> list[int]:
 # -- files ---------------------------------------------------------------------------------------------------------------
 
 
-def world_of() -> World:
+def make_service() -> ValidationService:
     """Parsers, and nobody who knows a workspace."""
     parsers = Parsers(Languages.builtin(), Grammars(user_cache_folder() / "grammars"))
-    return World(parsers, find=lambda _text, _path: (), scrub=redact)
+    redactor: Any = SimpleNamespace(find=lambda _text, _path: (), redact=redact)
+    return ValidationService(parsers, redactor)
 
 
-def look(text: str, path: str, world: World) -> Validated:
+def look(text: str, path: str, service: ValidationService) -> ValidationResult:
     """Tier 1 alone."""
-    return validated(text, Wanted(kind="generated_code", path=path, scrubs=False, tiers=frozenset({1})), world)
+    return service.validate(
+        text, ValidationRequest(kind="generated_code", path=path, scrubs=False, tiers=frozenset({1}))
+    )
 
 
 def code_of(text: str, path: str, parsers: Parsers) -> str:

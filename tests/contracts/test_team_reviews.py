@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from context_engine.errors import StoreUnavailable
-from context_engine.review.review_store import Session
+from context_engine.review.review_store import ReviewSession
 from context_engine.review.session_runner import LEASE_S
 from context_engine.sharing import review_tables
 from context_engine.sharing.postgres_records import PostgresRecords
-from context_engine.sharing.synced_reviews import CommonReviews
+from context_engine.sharing.synced_reviews import SyncedReviews
 from tests.support.databases import forbid, new_database, sql
 from tests.support.engines import open_engine
 from tests.support.pull_requests import FILES as FILES_OF_REQUEST
@@ -36,7 +36,7 @@ def database() -> str:
 
 
 def open_machine(folder: Path, clock: Clock, address: str, repository: str) -> Process:
-    common = CommonReviews(PostgresRecords(address), repository, "team", rest_s=0.0)
+    common = SyncedReviews(PostgresRecords(address), repository, "team", rest_s=0.0)
     return Process(folder, f"process@{folder.name}", FILES, clock, common)
 
 
@@ -66,7 +66,7 @@ def test_what_one_machine_finds_another_tells_with_the_same_cursors(machine: Cal
     assert rest == here.sessions.page(session, first.cursor, 100)
     here.gate.open()
     assert here.ended(session) == there.ended(session) == "completed"
-    assert there.sessions.found(session) == here.sessions.found(session) != []
+    assert there.sessions.findings(session) == here.sessions.findings(session) != []
     assert there.sessions.log(session) == here.sessions.log(session)
     assert there.store.bodies(session) == here.store.bodies(session)
     assert [each.id for each in there.store.sessions()] == [session]
@@ -121,9 +121,9 @@ def test_the_same_change_is_reviewed_once_whoever_asks(machine: Callable[[str], 
 def test_a_second_look_may_come_to_another_machine(machine: Callable[[str], Process]) -> None:
     here, there = machine("here"), machine("there")
     here.store.keep("rev_9", b"what was found", 1.0)
-    assert there.store.kept("rev_9") == b"what was found"
+    assert there.store.read_kept("rev_9") == b"what was found"
     there.store.keep("rev_9", b"and more", 2.0)
-    assert here.store.kept("rev_9") == b"and more"
+    assert here.store.read_kept("rev_9") == b"and more"
 
 
 def test_old_sessions_go_everywhere(machine: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_old_sessions_go_everywhere(machine: Callable[[str], Process], monkeypat
     monkeypatch.setattr(review_tables, "SESSIONS_MAX", 2)
     for number in range(4):
         (here, there)[number % 2].store.add(
-            Session(f"rev_{number}", str(number), "completed", "", 0.0, float(number), 0.0, 1, b"{}"), []
+            ReviewSession(f"rev_{number}", str(number), "completed", "", 0.0, float(number), 0.0, 1, b"{}"), []
         )
     assert (
         [each.id for each in here.store.sessions()]
@@ -150,10 +150,10 @@ def test_whoever_comes_later_or_lost_his_file_has_all_of_them(
     here, there = machine("here"), machine("there")
     session = here.start()
     here.ended(session)
-    assert there.sessions.found(session) == here.sessions.found(session)
+    assert there.sessions.findings(session) == here.sessions.findings(session)
     for path in (tmp_path / "there").rglob("state.db*"):
         path.unlink()
-    assert there.sessions.found(session) == here.sessions.found(session)
+    assert there.sessions.findings(session) == here.sessions.findings(session)
 
 
 def test_while_the_database_is_away_reviews_are_read_and_none_is_begun(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_while_the_database_is_away_reviews_are_read_and_none_is_begun(tmp_path:
             here.start(commit="decaf")
         assert [each.id for each in here.store.sessions()] == [session]
         here.store.keep("rev_9", b"what was found", 1.0)
-        assert here.store.kept("rev_9") == b"what was found", "a review alone needs no team"
+        assert here.store.read_kept("rev_9") == b"what was found", "a review alone needs no team"
         assert here.store._common and "does not answer" in here.store._common.problem
     here.ended(here.start(commit="decaf"))
     here.sessions.close()
@@ -205,6 +205,6 @@ def test_a_review_whose_machine_was_killed_goes_on_on_another_one(
         ended = Counter((event.unit, event.event) for event in sessions.log(session))
         assert {ended[unit.number, "done"] for unit in seen.units} == {1}, "each unit exactly once"
         assert [unit for unit, event in ended if event == "lost"] == [3]
-        found = sessions.found(session)
+        found = sessions.findings(session)
     with open_engine(root, **of_team(address)) as engine:
-        assert engine.reviews.sessions.found(session) == found != []
+        assert engine.reviews.sessions.findings(session) == found != []

@@ -13,7 +13,7 @@ from context_engine.edit.journal import Op
 from context_engine.edit.model import Inverse
 from context_engine.edit.patch import EditPlan
 from context_engine.errors import BinaryFile, BugError, InvalidArgument, StaleFile, StorageCorrupt, WrongEncoding
-from context_engine.text.delta import Piece, between
+from context_engine.text.delta import ByteChange, make_delta
 
 LINES = "".join(f"line {n}\n" for n in range(40)).encode()
 
@@ -68,14 +68,14 @@ def test_a_plan_that_does_not_lead_back_is_a_bug_and_not_a_change() -> None:
     with pytest.raises(BugError):
         delta_of(b"a b", EditPlan(b"a c", (), (Inverse(2, 3, b"x"),)))
     with pytest.raises(BugError):
-        delta_of(b"a b", FileReplacement(b"a c", (Piece(0, b"a b", b"a d"),)))
+        delta_of(b"a b", FileReplacement(b"a c", (ByteChange(0, b"a b", b"a d"),)))
 
 
 # -- turning back -----------------------------------------------------------------------------------------------------------
 
 
 def op(old: bytes | None, new: bytes | None) -> Op:
-    return Op("a.txt", hash_of(old), hash_of(new), between(old or b"", new or b""), 0o755, folders=("made",))
+    return Op("a.txt", hash_of(old), hash_of(new), make_delta(old or b"", new or b""), 0o755, folders=("made",))
 
 
 CONTENT = st.none() | st.binary(max_size=30)
@@ -120,10 +120,10 @@ def test_what_was_changed_again_is_not_turned_back(old: bytes | None, new: bytes
 
 
 def test_a_journal_that_lies_is_not_believed() -> None:
-    lying = Op("a.txt", hash_of(b"one"), hash_of(b"two"), between(b"three", b"two"))
+    lying = Op("a.txt", hash_of(b"one"), hash_of(b"two"), make_delta(b"three", b"two"))
     with pytest.raises(StorageCorrupt):
         revert_op(lying).plan(b"two")
-    broken = Op("a.txt", hash_of(b"one"), hash_of(b"two"), between(b"one", b"four"))
+    broken = Op("a.txt", hash_of(b"one"), hash_of(b"two"), make_delta(b"one", b"four"))
     with pytest.raises(StorageCorrupt):
         revert_op(broken).plan(b"two")
 

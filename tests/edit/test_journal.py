@@ -14,7 +14,7 @@ from context_engine.edit import journal as module
 from context_engine.edit.journal import Journal, Op, State
 from context_engine.errors import StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.storage.state_folder import is_state_path
-from context_engine.text.delta import between
+from context_engine.text.delta import make_delta
 from tests.support.trees import ordinary_user
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -22,7 +22,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such 
 
 
 def op(path: str = "a.py", old: bytes = b"one\n", new: bytes = b"two\n") -> Op:
-    return Op(path, old.hex(), new.hex(), between(old, new), 0o644, None, ".ctx-1.tmp", ("src", "src/deep"))
+    return Op(path, old.hex(), new.hex(), make_delta(old, new), 0o644, None, ".ctx-1.tmp", ("src", "src/deep"))
 
 
 def done(journal: Journal, *ops: Op, session: str = "", turns: int = 0) -> int:
@@ -53,7 +53,7 @@ def test_nothing_is_created_before_something_is_recorded(tmp_path: Path) -> None
 
 
 def test_what_was_begun_is_open_until_it_is_finished_and_then_survives(tmp_path: Path) -> None:
-    begun = Op("é.py", "ab", "", between(b"x\0\xff", b""), None, b"whole", "", ())
+    begun = Op("é.py", "ab", "", make_delta(b"x\0\xff", b""), None, b"whole", "", ())
     journal = Journal(tmp_path)
     number = journal.begin([begun, op()], at=12.5, session="s")
     for each in (journal, Journal(tmp_path)):

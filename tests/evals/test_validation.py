@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.review.source_versions import Parsers
-from evals.validation.score import BYTES, DAMAGES, code_of, draw, look, world_of
+from evals.validation.score import BYTES, DAMAGES, code_of, draw, look, make_service
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import repository, tree
 
@@ -22,9 +22,9 @@ def test_every_damage_breaks_a_sound_file_and_is_the_same_each_time(kind: str) -
     broken = DAMAGES[kind](SOUND, code, random.Random(1))
     assert broken != SOUND
     assert broken == DAMAGES[kind](SOUND, code, random.Random(1))
-    world = world_of()
-    assert look(SOUND, "a.py", world).passed
-    assert not look(broken, "a.py", world).passed
+    service = make_service()
+    assert look(SOUND, "a.py", service).has_passed
+    assert not look(broken, "a.py", service).has_passed
 
 
 def test_brackets_in_strings_and_comments_are_left_alone() -> None:

@@ -26,7 +26,7 @@ def rendered(found: Outline, details: bool) -> str:
         names = f" ({', '.join(imported.names)})" if imported.names else ""
         lines.append(f"import {imported.target}{names} {imported.line}")
     lines += [f"{use.kind} {use.name} {use.line}:{use.column} in {use.symbol}" for use in found.references]
-    lines += [f"problem {problem.line}:{problem.column} {problem.message}" for problem in found.problems]
+    lines += [f"problem {problem.line}:{problem.column} {problem.title}" for problem in found.problems]
     return "\n".join(lines)
 
 

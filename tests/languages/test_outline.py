@@ -128,20 +128,20 @@ def test_a_language_without_a_parser_here_is_a_problem_and_no_failure(tmp_path: 
     alien = Language(name="alien", grammar="no-such-grammar", definitions="(x) @name")
     found = outline(alien, b"whatever", Grammars(tmp_path))
     assert found.symbols == ()
-    assert "no-such-grammar" in found.problems[0].message
+    assert "no-such-grammar" in found.problems[0].title
 
 
 def test_a_query_that_does_not_fit_its_grammar_is_a_problem_and_no_failure(tmp_path: Path) -> None:
     wrong = Language(name="wrong", grammar="python", definitions="(no_such_node) @name")
     found = outline(wrong, b"x = 1", Grammars(tmp_path))
-    assert "query" in found.problems[0].message
+    assert "query" in found.problems[0].title
 
 
 def test_an_unwritable_cache_is_a_problem_and_no_failure(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     found = outline(LANGUAGES["python"], b"x = 1", Grammars(blocked))
-    assert "cannot be loaded" in found.problems[0].message
+    assert "cannot be loaded" in found.problems[0].title
 
 
 def test_preparing_unpacks_several_parsers_at_once(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_grammars_of_the_same_name_in_two_engines_do_not_share_state(tmp_path: P
 def test_minified_code_is_not_parsed_and_says_so(grammars: Grammars) -> None:
     found = outline(LANGUAGES["javascript"], b"function f(){};" * 2_000, grammars)
     assert found.symbols == ()
-    assert "20,000 bytes" in found.problems[0].message
+    assert "20,000 bytes" in found.problems[0].title
 
 
 def test_minified_data_keeps_its_keys(grammars: Grammars) -> None:

@@ -15,7 +15,7 @@ from context_engine.errors import GitUnavailable, InvalidArgument, PreconditionF
 from context_engine.repo.git import Git
 from context_engine.repo.git_diffs import DiffRequest, Diffs, TakenDiff, TouchedFile, adding
 from context_engine.repo.paths import Root
-from context_engine.text.diff import Diff, parsed
+from context_engine.text.diff import UnifiedDiff, parse_diff
 from tests.support.trees import commit, git, repository, tree
 
 
@@ -46,8 +46,8 @@ def paths(root: Path, target: str = "staged", **asked: Any) -> list[str]:
     return listed
 
 
-def read(found: TakenDiff) -> Diff:
-    return parsed(found.text)
+def read(found: TakenDiff) -> UnifiedDiff:
+    return parse_diff(found.text)
 
 
 # -- which versions ---------------------------------------------------------------------------------------------------
@@ -246,9 +246,11 @@ def test_a_new_file_is_shown_as_git_would_show_it(repo: Path) -> None:
     for name, content in {"t.txt": b"a\nb\n", "n.txt": b"no newline", "e.txt": b"", "b.bin": b"\0\1\2"}.items():
         tree(repo, {name: content})
         git(repo, "add", "--intent-to-add", name)
-        ours, theirs = (parsed(text).files[0] for text in (adding(name, content), git(repo, "diff", "--", name) + "\n"))
-        assert (ours.hunks, ours.kind, ours.is_binary, ours.new_ends, ours.path) == (
-            *(theirs.hunks, theirs.kind, theirs.is_binary, theirs.new_ends, theirs.path),
+        ours, theirs = (
+            parse_diff(text).files[0] for text in (adding(name, content), git(repo, "diff", "--", name) + "\n")
+        )
+        assert (ours.hunks, ours.kind, ours.is_binary, ours.new_has_newline, ours.path) == (
+            *(theirs.hunks, theirs.kind, theirs.is_binary, theirs.new_has_newline, theirs.path),
         )
 
 
@@ -259,7 +261,7 @@ def test_untracked_secrets_links_and_ignored_files_are_not_read_out(repo: Path) 
     assert [(each.path, each.reason) for each in found.left_out] == [(".env", "sensitive")]
     assert "TOKEN" not in found.text
     assert "root:" not in found.text
-    added = {each.path: [line.text for line in each.added] for each in read(found).files}
+    added = {each.path: [line.text for line in each.added_lines] for each in read(found).files}
     assert added["out"] == ["/etc/passwd"]
 
 
@@ -294,7 +296,7 @@ def test_a_file_that_becomes_a_link_is_one_file(repo: Path) -> None:
     assert [each.status for each in found.files] == ["T"]
     (change,) = read(found).files
     assert (change.kind, change.old_mode, change.new_mode, change.is_symlink) == ("modified", "100644", "120000", True)
-    assert [line.text for line in change.added] == ["b.py"]
+    assert [line.text for line in change.added_lines] == ["b.py"]
     versions = diffs(repo).versions(found.files)
     assert (versions.old, versions.new) == ({"a.py": b"one\ntwo\n"}, {"a.py": b"b.py"})
 
@@ -333,7 +335,7 @@ def test_in_the_middle_of_a_merge_the_conflict_is_seen_from_our_side(repo: Path)
     for target in ("unstaged", "head"):
         found = taken(repo, target)
         assert paths(repo, target) == ["a.py"]
-        assert ">>>>>>> side" in [line.text for each in read(found).files for line in each.added]
+        assert ">>>>>>> side" in [line.text for each in read(found).files for line in each.added_lines]
         assert b">>>>>>> side" in diffs(repo).versions(found.files).new["a.py"]
     assert [(each.path, each.status) for each in taken(repo, "staged").files] == [("a.py", "U")]
     assert diffs(repo).versions(taken(repo, "staged").files).new == {}

@@ -13,27 +13,28 @@ import pytest
 
 from context_engine.repo.executables import find_program
 from context_engine.review.analyzers import typos
-from context_engine.review.analyzers.analyzer import Analyzer, Read, Reported, UnreadableError
+from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError, Read
 from context_engine.review.analyzers.analyzer_registry import ALL
-from context_engine.review.analyzers.analyzer_runner import Analysed, Bench
-from context_engine.review.analyzers.code_shapes import shapes, unseen
-from context_engine.review.analyzers.compilers import cargo_read, vet_read
-from context_engine.review.analyzers.eslint import eslint_read, tsc_read
+from context_engine.review.analyzers.analyzer_runner import AnalyzerReport, AnalyzerRunner
+from context_engine.review.analyzers.code_shapes import find_shape, missing_program_warnings
+from context_engine.review.analyzers.compilers import read_cargo, read_vet
+from context_engine.review.analyzers.eslint import read_eslint, read_tsc
 from context_engine.review.analyzers.ruff_analyzer import RUFF
-from context_engine.review.review_options import Options
-from context_engine.review.rules_file import rulebook
-from context_engine.review.source_versions import Source
+from context_engine.review.review_options import ReviewOptions
+from context_engine.review.rules_file import read_invariants_file
+from context_engine.review.source_versions import FileVersion
 from tests.support.changes import PARSERS, changed_file
 
 
-def reported(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+def reported(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
     """A finding for each line that says BAD, as the program below prints it."""
     try:
         return [
-            Reported(path, line, line, "bad", "It is bad.", 1, "correctness", 0.9) for path, line in json.loads(out)
+            AnalyzerMessage(path, line, line, "bad", "It is bad.", 1, "correctness", 0.9)
+            for path, line in json.loads(out)
         ]
     except ValueError as error:
-        raise UnreadableError(out.decode()) from error
+        raise AnalyzerOutputError(out.decode()) from error
 
 
 SPEAKS = """
@@ -49,10 +50,12 @@ def program(script: str, **fields: object) -> Analyzer:
     return Analyzer(command=lambda program, paths: [program, "-c", script, *paths], **shown)  # ty: ignore[invalid-argument-type]
 
 
-def analysed(analyzer: Analyzer, old: str | None, new: str, *, bench: Bench | None = None, s: float = 30.0) -> Analysed:
+def analysed(
+    analyzer: Analyzer, old: str | None, new: str, *, bench: AnalyzerRunner | None = None, s: float = 30.0
+) -> AnalyzerReport:
     change = changed_file("src/a.py", old, new)
-    options = Options(analyzers=(analyzer.name,))
-    return (bench or Bench((analyzer,))).analyse([change], options, deadline=time.monotonic() + s)
+    options = ReviewOptions(analyzers=(analyzer.name,))
+    return (bench or AnalyzerRunner((analyzer,))).run([change], options, deadline=time.monotonic() + s)
 
 
 def test_what_only_the_new_version_has_is_new_and_the_work_tree_is_never_looked_at() -> None:
@@ -84,7 +87,7 @@ def test_a_program_that_fails_is_a_warning_and_no_end_of_a_review(script: str, s
 def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
     hangs = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
     slow = program(hangs)
-    told = analysed(slow, "x\n", "y\n", bench=Bench((slow,), analyzer_s=0.5))
+    told = analysed(slow, "x\n", "y\n", bench=AnalyzerRunner((slow,), analyzer_s=0.5))
     assert "took longer than" in told.runs[0].why_not
 
 
@@ -92,7 +95,7 @@ def test_a_program_that_nobody_waits_for_any_more_is_ended() -> None:
     cancel = threading.Event()
     cancel.set()
     change, slow = changed_file("src/a.py", "x\n", "y\n"), program("import time; time.sleep(600)")
-    told = Bench((slow,)).analyse([change], Options(), deadline=time.monotonic() + 300, cancel=cancel)
+    told = AnalyzerRunner((slow,)).run([change], ReviewOptions(), deadline=time.monotonic() + 300, cancel=cancel)
     assert told.runs[0].why_not == "was cancelled"
 
 
@@ -101,7 +104,7 @@ def test_what_runs_code_of_the_project_runs_only_where_the_user_said_so() -> Non
     refused = analysed(builds, "x\n", "BAD\n")
     assert (refused.runs[0].ran, refused.findings) == (False, ())
     assert "CTX_REVIEW_PROGRAMS" in refused.runs[0].why_not
-    assert analysed(builds, "x\n", "BAD\n", bench=Bench((builds,), allowed=frozenset({"small"}))).findings
+    assert analysed(builds, "x\n", "BAD\n", bench=AnalyzerRunner((builds,), allowed=frozenset({"small"}))).findings
 
 
 def test_an_analyser_that_is_not_there_or_not_wanted_says_why() -> None:
@@ -109,14 +112,16 @@ def test_an_analyser_that_is_not_there_or_not_wanted_says_why() -> None:
     assert analysed(missing, "x\n", "BAD\n").runs[0].why_not == "not installed"
     change = changed_file("src/a.py", "x\n", "BAD\n")
     for wanted in ("none", ("other",)):
-        told = Bench((program(SPEAKS),)).analyse([change], Options(analyzers=wanted), deadline=time.monotonic() + 9)
+        told = AnalyzerRunner((program(SPEAKS),)).run(
+            [change], ReviewOptions(analyzers=wanted), deadline=time.monotonic() + 9
+        )
         assert told.runs[0].why_not == "not asked for"
     assert analysed(program(SPEAKS), "x\n", "BAD\n", s=-1.0).runs[0].why_not == "no time was left"
 
 
 def test_a_file_that_it_does_not_read_is_not_given_to_it() -> None:
     other = changed_file("src/a.txt", "x\n", "BAD\n")
-    assert Bench((program(SPEAKS),)).analyse([other], Options(), deadline=time.monotonic() + 9).runs == ()
+    assert AnalyzerRunner((program(SPEAKS),)).run([other], ReviewOptions(), deadline=time.monotonic() + 9).runs == ()
 
 
 @pytest.mark.skipif(not find_program("ruff"), reason="ruff is in the extra `dev`, not in the product")
@@ -134,7 +139,7 @@ def test_ruff_reports_what_is_new() -> None:
 def test_ruff_does_not_hear_of_the_settings_of_the_project() -> None:
     quiet = changed_file("pyproject.toml", None, "[tool.ruff]\nlint.ignore = ['F821']\n")
     code = changed_file("a.py", None, "print(undefined)\n")
-    told = Bench((RUFF,)).analyse([quiet, code], Options(), deadline=time.monotonic() + 30)
+    told = AnalyzerRunner((RUFF,)).run([quiet, code], ReviewOptions(), deadline=time.monotonic() + 30)
     assert [each.rule for each in told.findings] == ["F821"]
 
 
@@ -172,11 +177,11 @@ TYPOS_SAYS = b"""{"type":"typo","path":"./a.md","line_num":4,"byte_offset":2,"ty
 @pytest.mark.parametrize(
     ("read", "out", "complaint", "said"),
     [
-        (eslint_read, ESLINT_SAYS, "", [("src/a.js", 3, "no-undef", 2), ("src/a.js", 4, "syntax-error", 0)]),
-        (tsc_read, TSC_SAYS, "", [("src/a.ts", 2, "TS2322", 1)]),
-        (vet_read, b"", VET_SAYS, [("a.go", 7, "vet", 1), ("b/b.go", 3, "vet", 1)]),
-        (cargo_read, CARGO_SAYS, "", [("src/lib.rs", 2, "E0308", 0)]),
-        (typos.read, TYPOS_SAYS, "", [("a.md", 4, "typo", 3)]),
+        (read_eslint, ESLINT_SAYS, "", [("src/a.js", 3, "no-undef", 2), ("src/a.js", 4, "syntax-error", 0)]),
+        (read_tsc, TSC_SAYS, "", [("src/a.ts", 2, "TS2322", 1)]),
+        (read_vet, b"", VET_SAYS, [("a.go", 7, "vet", 1), ("b/b.go", 3, "vet", 1)]),
+        (read_cargo, CARGO_SAYS, "", [("src/lib.rs", 2, "E0308", 0)]),
+        (typos.read_typos, TYPOS_SAYS, "", [("a.md", 4, "typo", 3)]),
     ],
     ids=["eslint", "tsc", "go vet", "cargo check", "typos"],
 )
@@ -189,23 +194,23 @@ def test_what_a_program_says_is_understood(
 
 @pytest.mark.parametrize("read", [each.read for each in ALL], ids=[each.name for each in ALL])
 def test_babble_is_never_taken_for_silence(read: Read) -> None:
-    with pytest.raises(UnreadableError):
+    with pytest.raises(AnalyzerOutputError):
         read(b"panic: runtime error", "panic: runtime error", Path("/t"))
 
 
 def test_code_of_some_shape_is_found_by_a_query_of_the_parser() -> None:
-    source = Source("a.py", b"x = eval(t)\ny = 1\neval(z)\n", PARSERS)
-    assert shapes('(call function: (identifier) @name (#eq? @name "eval"))', source) == [1, 3]
-    assert shapes("(no_such_node)", source) == []
+    source = FileVersion("a.py", b"x = eval(t)\ny = 1\neval(z)\n", PARSERS)
+    assert find_shape('(call function: (identifier) @name (#eq? @name "eval"))', source) == [1, 3]
+    assert find_shape("(no_such_node)", source) == []
 
 
 @pytest.mark.skipif(not find_program("ast-grep"), reason="ast-grep is no dependency: 53 MB")
 def test_code_of_some_shape_is_found_by_a_pattern() -> None:
-    assert shapes("eval($TEXT)", Source("a.py", b"x = eval(t)\ny = 1\n", PARSERS)) == [1]
+    assert find_shape("eval($TEXT)", FileVersion("a.py", b"x = eval(t)\ny = 1\n", PARSERS)) == [1]
 
 
 def test_a_rule_that_nobody_can_look_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    book = rulebook("rules.yml", b"[{id: SHAPE, ast: 'eval($TEXT)'}, {id: QUERY, ast: '(call) @it'}]")
+    book = read_invariants_file("rules.yml", b"[{id: SHAPE, ast: 'eval($TEXT)'}, {id: QUERY, ast: '(call) @it'}]")
     assert [each.id for each in book.invariants] == ["SHAPE", "QUERY"]
-    assert unseen(book) == ("invariant SHAPE: ast-grep is not installed: it is left out",)
+    assert missing_program_warnings(book) == ("invariant SHAPE: ast-grep is not installed: it is left out",)

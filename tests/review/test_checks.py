@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from context_engine.model import Finding
 from context_engine.review.checks import (
     check_registry,
     dependency_checks,
@@ -13,11 +14,11 @@ from context_engine.review.checks import (
     symbol_checks,
     untested_changes,
 )
-from context_engine.review.checks.check import ChangeRun, Check, Example, FileRun, Note, TextRun
+from context_engine.review.checks.check import ChangeRun, CheckExample, FileRun, ReviewCheck, TextRun
 from context_engine.review.finding import CATEGORIES
-from context_engine.review.review_context import Surroundings
-from context_engine.review.source_versions import ChangedFile, Source
-from context_engine.text.diff import parsed
+from context_engine.review.review_context import ReviewContext
+from context_engine.review.source_versions import ChangedFile, FileVersion
+from context_engine.text.diff import parse_diff
 from tests.support.changes import PARSERS, changed_file, of_example, surroundings
 
 EVERY = (*check_registry.TEXT, *check_registry.FILE, *check_registry.CHANGE)
@@ -26,28 +27,30 @@ FILE = [(check, example) for check in check_registry.FILE for example in check.e
 SCRIPTS = [(check, example) for check, example in TEXT if "tsx" in check.languages and example.path.endswith(".js")]
 
 
-def named(each: tuple[Check, Example]) -> str:
+def named(each: tuple[ReviewCheck, CheckExample]) -> str:
     return f"{each[0].rule}: {each[1].new.splitlines()[0][:40]}"
 
 
 @pytest.mark.parametrize(("check", "example"), TEXT, ids=map(named, TEXT))
-def test_a_check_of_a_text_finds_what_its_examples_mark(check: Check[TextRun], example: Example) -> None:
-    found = check.run(Source(example.path, example.text.encode(), PARSERS))
-    assert sorted({note.span.first for note in found}) == list(example.flagged)
+def test_a_check_of_a_text_finds_what_its_examples_mark(check: ReviewCheck[TextRun], example: CheckExample) -> None:
+    found = check.run(FileVersion(example.path, example.text.encode(), PARSERS))
+    assert sorted({note.span.first for note in found}) == list(example.marked_lines)
 
 
 @pytest.mark.parametrize("suffix", [".ts", ".tsx"])
 @pytest.mark.parametrize(("check", "example"), SCRIPTS, ids=map(named, SCRIPTS))
 def test_what_is_wrong_in_javascript_is_wrong_in_typescript(
-    check: Check[TextRun], example: Example, suffix: str
+    check: ReviewCheck[TextRun], example: CheckExample, suffix: str
 ) -> None:
-    found = check.run(Source(example.path.replace(".js", suffix), example.text.encode(), PARSERS))
-    assert sorted({note.span.first for note in found}) == list(example.flagged)
+    found = check.run(FileVersion(example.path.replace(".js", suffix), example.text.encode(), PARSERS))
+    assert sorted({note.span.first for note in found}) == list(example.marked_lines)
 
 
 @pytest.mark.parametrize(("check", "example"), FILE, ids=map(named, FILE))
-def test_a_check_of_two_versions_finds_what_its_examples_mark(check: Check[FileRun], example: Example) -> None:
-    assert sorted({note.span.first for note in check.run(of_example(example))}) == list(example.flagged)
+def test_a_check_of_two_versions_finds_what_its_examples_mark(
+    check: ReviewCheck[FileRun], example: CheckExample
+) -> None:
+    assert sorted({note.span.first for note in check.run(of_example(example))}) == list(example.marked_lines)
 
 
 def test_every_check_has_a_name_of_its_own_and_constants_that_mean_something() -> None:
@@ -65,7 +68,7 @@ def test_every_check_of_a_text_shows_what_it_finds_and_what_not() -> None:
     lacking = {
         check.rule
         for check in check_registry.TEXT
-        if {bool(example.flagged) for example in check.examples} != {True, False} and check.rule not in elsewhere
+        if {bool(example.marked_lines) for example in check.examples} != {True, False} and check.rule not in elsewhere
     }
     assert lacking == set()
 
@@ -73,8 +76,8 @@ def test_every_check_of_a_text_shows_what_it_finds_and_what_not() -> None:
 # -- what a change does to a file beside its text --
 
 
-def found(check: Check[FileRun], diff: str, new: bytes | None = b"", old: bytes | None = b"") -> list[Note]:
-    return list(check.run(ChangedFile.of(parsed(diff).files[0], old, new, PARSERS)))
+def found(check: ReviewCheck[FileRun], diff: str, new: bytes | None = b"", old: bytes | None = b"") -> list[Finding]:
+    return list(check.run(ChangedFile.of(parse_diff(diff).files[0], old, new, PARSERS)))
 
 
 @pytest.mark.parametrize("path", ["../outside.py", "a/../../b.py", "sub/.git/hooks/post-checkout", "/etc/cron.d/job"])
@@ -109,8 +112,8 @@ def test_a_binary_of_more_than_a_megabyte_is_found() -> None:
 
 
 def across(
-    check: Check[ChangeRun], changes: Mapping[str, tuple[str | None, str | None]], rest: Mapping[str, str]
-) -> list[Note]:
+    check: ReviewCheck[ChangeRun], changes: Mapping[str, tuple[str | None, str | None]], rest: Mapping[str, str]
+) -> list[Finding]:
     files = [changed_file(path, *versions) for path, versions in changes.items()]
     tree = {**rest, **{path: new for path, (_, new) in changes.items() if new is not None}}
     return list(check.run(files, surroundings(tree)))
@@ -143,7 +146,7 @@ def test_an_export_that_is_gone_and_still_imported_is_found() -> None:
 def test_files_that_moved_together_still_find_each_other() -> None:
     moved = "diff --git a/old/a.ts b/new/a.ts\nsimilarity index 100%\nrename from old/a.ts\nrename to new/a.ts\n"
     text = "export function total() {}\n"
-    file = ChangedFile.of(parsed(moved).files[0], text.encode(), text.encode(), PARSERS)
+    file = ChangedFile.of(parse_diff(moved).files[0], text.encode(), text.encode(), PARSERS)
     beside = {"new/a.ts": text, "new/b.ts": "import { total } from './a';\n"}
     assert list(symbol_checks.removed_symbol.run([file], surroundings(beside))) == []
     behind = {"new/a.ts": text, "old/b.ts": "import { total } from './a';\n"}
@@ -188,7 +191,7 @@ def test_what_a_module_makes_as_it_runs_lies_in_no_file() -> None:
 def test_a_package_that_moved_as_a_whole_is_found_wherever_its_program_begins() -> None:
     moved = "diff --git a/old/app/__init__.py b/new/app/__init__.py\nsimilarity index 100%\nrename from old/app/__init__.py\nrename to new/app/__init__.py\n"
     text = "total = 1\n"
-    file = ChangedFile.of(parsed(moved).files[0], text.encode(), text.encode(), PARSERS)
+    file = ChangedFile.of(parse_diff(moved).files[0], text.encode(), text.encode(), PARSERS)
     tree = {"new/app/__init__.py": text, "new/run.py": "from app import total\n"}
     assert list(symbol_checks.removed_symbol.run([file], surroundings(tree))) == []
 
@@ -196,7 +199,7 @@ def test_a_package_that_moved_as_a_whole_is_found_wherever_its_program_begins() 
 def test_a_file_that_stands_again_where_another_left_has_its_names() -> None:
     moved = "diff --git a/shop/app.py b/shop/base/app.py\nsimilarity index 90%\nrename from shop/app.py\nrename to shop/base/app.py\n"
     text = "class App: ...\n"
-    file = ChangedFile.of(parsed(moved).files[0], text.encode(), text.encode(), PARSERS)
+    file = ChangedFile.of(parse_diff(moved).files[0], text.encode(), text.encode(), PARSERS)
     tree = {"shop/__init__.py": "from .app import App\n", "shop/base/app.py": text, "shop/app.py": "class App: ...\n"}
     assert list(symbol_checks.removed_symbol.run([file], surroundings(tree))) == []
     assert list(symbol_checks.removed_symbol.run([file], surroundings(tree | {"shop/app.py": "class Other: ...\n"})))
@@ -242,15 +245,15 @@ LONG = "\n    a()\n    b()\n    c()\n    d()\n    return 1\n"
 def test_a_new_function_is_untested_only_where_the_others_are_tested() -> None:
     old = f"def one():{LONG}\ndef two():{LONG}"
     change = {"shop/prices.py": (old, f"{old}\ndef three():{LONG}")}
-    (note,) = across(untested_changes.untested, change, {"tests/test_prices.py": "one(); two()\n"})
+    (note,) = across(untested_changes.untested_function, change, {"tests/test_prices.py": "one(); two()\n"})
     assert (note.path, note.confidence) == ("shop/prices.py", 0.65)
-    assert across(untested_changes.untested, change, {"tests/test_other.py": "four()\n"}) == []
-    assert across(untested_changes.untested, change, {"tests/test_prices.py": "one(); two(); three()\n"}) == []
+    assert across(untested_changes.untested_function, change, {"tests/test_other.py": "four()\n"}) == []
+    assert across(untested_changes.untested_function, change, {"tests/test_prices.py": "one(); two(); three()\n"}) == []
 
 
 def test_without_a_tree_nothing_is_said_of_it() -> None:
     files = [changed_file("src/cart.ts", "", "import { a } from './prices';\n")]
-    assert [note for check in check_registry.CHANGE for note in check.run(files, Surroundings(PARSERS))] == []
+    assert [note for check in check_registry.CHANGE for note in check.run(files, ReviewContext(PARSERS))] == []
 
 
 def test_every_marked_example_mentions_what_its_check_looks_for() -> None:
@@ -258,6 +261,6 @@ def test_every_marked_example_mentions_what_its_check_looks_for() -> None:
         check.rule
         for check in check_registry.TEXT
         for example in check.examples
-        if example.flagged and check.mentions and not any(each in example.text for each in check.mentions)
+        if example.marked_lines and check.mentions and not any(each in example.text for each in check.mentions)
     }
     assert blind == set()

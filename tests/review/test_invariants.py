@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from context_engine.review.analyzers.code_shapes import shapes
-from context_engine.review.invariants import broken
-from context_engine.review.rules_file import rulebook
+from context_engine.review.analyzers.code_shapes import find_shape
+from context_engine.review.invariants import find_broken
+from context_engine.review.rules_file import read_invariants_file
 from tests.support.changes import changed_file
 
 DENY = {
@@ -27,18 +27,18 @@ def rules(*rows: Any) -> bytes:
 
 
 def lines(row: dict[str, Any], old: str | None, new: str, path: str = "src/a.py") -> list[int]:
-    book = rulebook("rules.yml", rules(row))
+    book = read_invariants_file("rules.yml", rules(row))
     assert book.warnings == ()
-    return [each.span.first for each in broken(book.invariants, changed_file(path, old, new)) if each.is_new]
+    return [each.span.first for each in find_broken(book.invariants, changed_file(path, old, new)) if each.is_new]
 
 
 def test_a_rule_is_held_against_every_added_line_of_every_file() -> None:
-    book = rulebook("rules.yml", rules(DENY))
+    book = read_invariants_file("rules.yml", rules(DENY))
     files = [
         changed_file(f"src/{name}.py", "a\n", "a\n" + "b\n" * number + "print(1)\n")
         for number, name in enumerate("abc")
     ]
-    found = [each for file in files for each in broken(book.invariants, file)]
+    found = [each for file in files for each in find_broken(book.invariants, file)]
     assert [(each.path, each.span.first) for each in found] == [("src/a.py", 2), ("src/b.py", 3), ("src/c.py", 4)]
     assert {(each.rule, each.source, each.priority, each.is_on_changed_line) for each in found} == {
         ("NO-PRINT", "invariant", 1, True)
@@ -65,9 +65,9 @@ def test_a_scope_says_what_a_pattern_sees() -> None:
 
 def test_flags_and_groups_are_understood_as_they_are_written() -> None:
     grouped = b"security:\n  - id: S1\n    severity: CRITICAL\n    deny: {regex: {pattern: PASSWORD, flags: i}}\n"
-    (rule,) = rulebook("rules.yml", grouped).invariants
+    (rule,) = read_invariants_file("rules.yml", grouped).invariants
     assert (rule.id, rule.priority) == ("S1", 0)
-    assert [each.span.first for each in broken([rule], changed_file("a.py", "", "password = 1\n"))] == [1]
+    assert [each.span.first for each in find_broken([rule], changed_file("a.py", "", "password = 1\n"))] == [1]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_flags_and_groups_are_understood_as_they_are_written() -> None:
     ],
 )
 def test_a_rule_that_is_wrong_is_named_and_the_others_hold(row: Any, said: str) -> None:
-    book = rulebook("rules.yml", rules(row, DENY))
+    book = read_invariants_file("rules.yml", rules(row, DENY))
     assert [each.id for each in book.invariants] == ["NO-PRINT"]
     assert len(book.warnings) == 1
     assert said in book.warnings[0]
@@ -89,7 +89,7 @@ def test_a_rule_that_is_wrong_is_named_and_the_others_hold(row: Any, said: str) 
 
 @pytest.mark.parametrize("data", [b"a: [", b"3", b"invariants: yes", b"\xff\xfa"])
 def test_a_file_that_holds_no_rules_says_so(data: bytes) -> None:
-    book = rulebook("rules.yml", data)
+    book = read_invariants_file("rules.yml", data)
     assert book.invariants == ()
     assert book.warnings
 
@@ -100,7 +100,9 @@ def test_a_pattern_that_would_take_forever_takes_no_time() -> None:
 
 
 def test_a_rule_may_speak_of_the_shape_of_code() -> None:
-    book = rulebook("rules.yml", rules({"id": "NO-EVAL", "ast": '(call function: (identifier) @f (#eq? @f "eval"))'}))
+    book = read_invariants_file(
+        "rules.yml", rules({"id": "NO-EVAL", "ast": '(call function: (identifier) @f (#eq? @f "eval"))'})
+    )
     change = changed_file("a.py", "eval(x)\n", "eval(x)\ny = '''\neval(x)'''\nz = eval(y)\n")
-    found = broken(book.invariants, change, shapes)
+    found = find_broken(book.invariants, change, find_shape)
     assert [(each.span.first, each.is_new) for each in found] == [(1, False), (4, True)]

@@ -14,14 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.review.classification import Summary
-from context_engine.review.finding import CATEGORIES, PRIORITIES, Finding, Suggestion
-from context_engine.review.rdjson import rdjson
+from context_engine.model import Finding, Suggestion
+from context_engine.review.classification import ChangeSummary
+from context_engine.review.finding import CATEGORIES, PRIORITIES
+from context_engine.review.rdjson import render_rdjson
 from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage
-from context_engine.review.review_markdown import markdown
-from context_engine.review.review_options import Options
-from context_engine.review.sarif import FINGERPRINT, sarif
-from context_engine.review.verdict import Reviewed, judged
+from context_engine.review.review_markdown import render_markdown
+from context_engine.review.review_options import ReviewOptions
+from context_engine.review.sarif import FINGERPRINT, render_sarif
+from context_engine.review.verdict import ReviewResult, make_result
 from context_engine.text.spans import LineSpan
 
 FIX = Suggestion("Close it.", "with open(path) as file:\n    pass", can_auto_fix=True)
@@ -50,9 +51,9 @@ COVERAGE = Coverage(
 )
 
 
-def reviewed(*findings: Finding, **other: Any) -> Reviewed:
-    options = other.pop("options", Options())
-    return judged(findings, options, COVERAGE, Summary("code", 3, ("size: 90 changed lines",)), **other)
+def reviewed(*findings: Finding, **other: Any) -> ReviewResult:
+    options = other.pop("options", ReviewOptions())
+    return make_result(findings, options, COVERAGE, ChangeSummary("code", 3, ("size: 90 changed lines",)), **other)
 
 
 def run_of(text: str) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def run_of(text: str) -> dict[str, Any]:
 
 
 def test_markdown_tells_the_worst_first_and_what_was_not_looked_at() -> None:
-    text = markdown(reviewed(LEAK, TOKEN, warnings=["tsc is missing"], options=Options(fail_on="P1")))
+    text = render_markdown(reviewed(LEAK, TOKEN, warnings=["tsc is missing"], options=ReviewOptions(fail_on="P1")))
     assert text.startswith("# Review: Must not be merged as it is\n")
     assert text.index("## P0 A secret") < text.index("## P1 The file is never closed")
     for said in (
@@ -80,17 +81,17 @@ def test_markdown_tells_the_worst_first_and_what_was_not_looked_at() -> None:
 
 
 def test_silence_is_not_told_as_praise() -> None:
-    assert markdown(reviewed()).startswith("# Review: The checks found nothing\n")
-    assert "correct" not in markdown(reviewed())
-    assert "by a second pass" in markdown(reviewed(second_pass=True))
-    assert "Not complete" in markdown(reviewed(is_partial=True))
+    assert render_markdown(reviewed()).startswith("# Review: The checks found nothing\n")
+    assert "correct" not in render_markdown(reviewed())
+    assert "by a second pass" in render_markdown(reviewed(second_pass=True))
+    assert "Not complete" in render_markdown(reviewed(is_partial=True))
     quiet = replace(LEAK, confidence=0.1)
-    assert "not told: 1 below confidence" in markdown(reviewed(quiet))
+    assert "not told: 1 below confidence" in render_markdown(reviewed(quiet))
 
 
 def test_what_code_holds_cannot_break_out_of_its_fence_or_its_line() -> None:
     hostile = replace(LEAK, quote="```\n# Approved", title="# Approved\n\n# Approved", body="<img src=x>")
-    text = markdown(reviewed(hostile))
+    text = render_markdown(reviewed(hostile))
     assert [line for line in text.split("\n") if line.startswith("# ")] == [
         "# Review: Must not be merged as it is",
         "# Approved",
@@ -100,7 +101,7 @@ def test_what_code_holds_cannot_break_out_of_its_fence_or_its_line() -> None:
 
 
 def test_sarif_places_each_finding_and_knows_it_again() -> None:
-    run = run_of(sarif(reviewed(LEAK, TOKEN), version="0.1.0"))
+    run = run_of(render_sarif(reviewed(LEAK, TOKEN), version="0.1.0"))
     token, leak = run["results"]
     assert leak["locations"][0]["physicalLocation"]["region"] == {"startLine": 3, "endLine": 4}
     uri = leak["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
@@ -115,7 +116,9 @@ def test_sarif_places_each_finding_and_knows_it_again() -> None:
 
 def test_sarif_says_what_was_not_looked_at_and_that_an_unfinished_review_did_not_succeed() -> None:
     for partial in (False, True):
-        (invocation,) = run_of(sarif(reviewed(is_partial=partial, warnings=["hm"]), version="0.1.0"))["invocations"]
+        (invocation,) = run_of(render_sarif(reviewed(is_partial=partial, warnings=["hm"]), version="0.1.0"))[
+            "invocations"
+        ]
         said = [(each["level"], each["message"]["text"]) for each in invocation["toolExecutionNotifications"]]
         assert ("note", "logo.png was not looked at: binary") in said
         assert ("note", "tsc did not run: not installed") in said
@@ -125,7 +128,7 @@ def test_sarif_says_what_was_not_looked_at_and_that_an_unfinished_review_did_not
 
 
 def test_rdjson_is_what_reviewdog_reads() -> None:
-    told = json.loads(rdjson(reviewed(LEAK, TOKEN)))
+    told = json.loads(render_rdjson(reviewed(LEAK, TOKEN)))
     token, leak = told["diagnostics"]
     assert (told["source"], told["severity"]) == ({"name": "context-engine"}, "ERROR")
     assert leak["location"] == {"path": "src/größe ä.py", "range": {"start": {"line": 3}, "end": {"line": 4}}}
@@ -133,7 +136,7 @@ def test_rdjson_is_what_reviewdog_reads() -> None:
     (fix,) = leak["suggestions"]
     assert fix["range"] == {"start": {"line": 3, "column": 1}, "end": {"line": 5, "column": 1}}
     assert fix["text"].endswith("pass\n")
-    assert json.loads(rdjson(reviewed()))["diagnostics"] == []
+    assert json.loads(render_rdjson(reviewed()))["diagnostics"] == []
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=30)
@@ -159,13 +162,13 @@ findings = st.builds(
 @given(st.lists(findings, max_size=5))
 def test_every_finding_is_told_in_every_form(found: list[Finding]) -> None:
     whole = reviewed(*found)
-    run = run_of(sarif(whole, version="0.1.0"))
+    run = run_of(render_sarif(whole, version="0.1.0"))
     assert [each["partialFingerprints"][FINGERPRINT] for each in run["results"]] == [each.id for each in whole.findings]
     for each in run["results"]:
         assert run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] == each["ruleId"]
         assert_sarif(each)
-    assert len(json.loads(rdjson(whole))["diagnostics"]) == len(whole.findings)
-    headings = re.findall(r"^## (P\d)", markdown(whole), re.MULTILINE)
+    assert len(json.loads(render_rdjson(whole))["diagnostics"]) == len(whole.findings)
+    headings = re.findall(r"^## (P\d)", render_markdown(whole), re.MULTILINE)
     assert headings == [PRIORITIES[each.priority] for each in whole.findings]
 
 
@@ -187,4 +190,4 @@ def test_sarif_keeps_to_the_schema_of_the_standard(found: list[Finding]) -> None
     from jsonschema import Draft4Validator
 
     schema = json.loads(Path(os.environ["CTX_SARIF_SCHEMA"]).read_text(encoding="utf-8"))
-    Draft4Validator(schema).validate(json.loads(sarif(reviewed(*found), version="0.1.0")))
+    Draft4Validator(schema).validate(json.loads(render_sarif(reviewed(*found), version="0.1.0")))

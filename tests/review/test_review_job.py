@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from context_engine.errors import Cancelled, PreconditionFailed, RefNotFound
+from context_engine.model import Finding
 from context_engine.repo.git import Git
 from context_engine.repo.git_diffs import Diffs
 from context_engine.repo.paths import Root
 from context_engine.review.analyzers.analyzer_registry import ALL
-from context_engine.review.analyzers.analyzer_runner import Bench
-from context_engine.review.finding import Finding
-from context_engine.review.review_context import Surroundings
-from context_engine.review.review_job import GitChange, opened
-from context_engine.review.review_options import Options
-from context_engine.review.review_request import Request
-from context_engine.review.review_store import Checkpoint, ReviewStore, Session, Unit
+from context_engine.review.analyzers.analyzer_runner import AnalyzerRunner
+from context_engine.review.review_context import ReviewContext
+from context_engine.review.review_job import CommitChange, open_change
+from context_engine.review.review_options import ReviewOptions
+from context_engine.review.review_request import ReviewRequest
+from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import Parsers
 from context_engine.secrets import redact
@@ -45,12 +45,12 @@ def means(root: Path, **other: Any) -> Any:
     parts: dict[str, Any] = {
         "diffs": Diffs(Git(root), Root(root)),
         "parsers": PARSERS,
-        "reviewer": lambda _options: (Reviewer(), ()),
-        "analysed": lambda _files, _options, _taken: analysed(),
-        "analysers": lambda _options, _taken: "",
-        "surroundings": lambda _commit: Surroundings(PARSERS),
-        "ties": lambda _paths: (),
-        "excludes": lambda options: options.exclude_patterns.__contains__,
+        "make_reviewer": lambda _options: (Reviewer(), ()),
+        "run_analyzers": lambda _files, _options, _taken: analysed(),
+        "fingerprint_analyzers": lambda _options, _taken: "",
+        "open_context": lambda _commit: ReviewContext(PARSERS),
+        "find_ties": lambda _paths: (),
+        "make_exclude_filter": lambda options: options.exclude_patterns.__contains__,
         "scrub": lambda text: redact(text).text,
         "scrub_parts": lambda _files: lambda text: redact(text).text,
     }
@@ -70,14 +70,16 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def change(root: Path, made: Any = None, **asked: Any) -> GitChange:
-    return opened(Request("topic", "main", **asked), made or means(root), ReviewStore(root / ".context-engine"))
+def change(root: Path, made: Any = None, **asked: Any) -> CommitChange:
+    return open_change(
+        ReviewRequest("topic", "main", **asked), made or means(root), ReviewStore(root / ".context-engine")
+    )
 
 
-def run(made: GitChange) -> dict[str, Any]:
+def run(made: CommitChange) -> dict[str, Any]:
     """The whole change as one unit."""
     job = made.job()
-    left = job.look([part.path for part in made.parts], threading.Event())
+    left = job.review_files([part.path for part in made.parts], threading.Event())
     return json.loads(job.conclude(left.bodies, (), threading.Event()).outcome)
 
 
@@ -89,14 +91,14 @@ def test_a_request_is_kept_with_full_hashes_and_means_the_same_when_branches_mov
     )
     tree(root, {"later.py": "x = 1\n"})
     commit(root, "later")
-    again = opened(first.request, means(root), first.store)
+    again = open_change(first.request, means(root), first.store)
     assert (again.request.key, again.parts, again.keys) == (first.request.key, first.parts, first.keys)
     assert [part.path for part in first.parts] == ["new.py", *(f"src/f{number}.py" for number in range(4))]
 
 
 def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path) -> None:
     made = change(root)
-    left = made.job().look([part.path for part in made.parts], threading.Event())
+    left = made.job().review_files([part.path for part in made.parts], threading.Event())
     assert {json.loads(body)["coverage"]["skipped"] for body in left.bodies.values()} == {""}
     assert len(left.cache) == 5
     assert made.known() == 0
@@ -108,7 +110,7 @@ def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path
         raise AssertionError("a file was read")
 
     blind = means(root, diffs=SimpleNamespace(take=made.means.diffs.take, versions=unread))
-    repeated = change(root, blind).job().look([part.path for part in made.parts], threading.Event())
+    repeated = change(root, blind).job().review_files([part.path for part in made.parts], threading.Event())
     assert (repeated.bodies, repeated.findings, repeated.cache) == (left.bodies, left.findings, {})
     figures = json.loads(repeated.figures)
     assert (figures["hits"], figures["misses"], figures["bytes_read"]) == (5, 0, 0)
@@ -116,11 +118,11 @@ def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path
 
 def remember(store: ReviewStore, cache: Mapping[str, bytes]) -> None:
     """Put bodies into the cache, as a session does."""
-    session = Session("rev_1", "key", "running", "me", 9e9, 0.0, 0.0, 1, b"{}")
-    store.add(session, [Unit(1, ("a",), 1)])
+    session = ReviewSession("rev_1", "key", "running", "me", 9e9, 0.0, 0.0, 1, b"{}")
+    store.add(session, [ReviewUnit(1, ("a",), 1)])
     unit = store.take("rev_1", "me", 0.0)
     assert unit
-    assert store.checkpoint("rev_1", unit, Checkpoint({}, cache=cache), 1.0)
+    assert store.checkpoint("rev_1", unit, UnitCheckpoint({}, cache=cache), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +143,9 @@ def test_a_file_with_another_content_name_or_mode_is_not_known(root: Path, what:
 def test_other_rules_analysers_or_options_know_nothing(root: Path) -> None:
     before = change(root).keys["new.py"]
     other = [
-        change(root, means(root, analysers=lambda _options, _taken: "ruff 1.0")),
-        change(root, means(root, reviewer=lambda _options: (SimpleNamespace(ruleset="other"), ()))),
-        change(root, options=Options(confidence_threshold=0.5)),
+        change(root, means(root, fingerprint_analyzers=lambda _options, _taken: "ruff 1.0")),
+        change(root, means(root, make_reviewer=lambda _options: (SimpleNamespace(ruleset="other"), ()))),
+        change(root, options=ReviewOptions(confidence_threshold=0.5)),
     ]
     assert before not in {each.keys["new.py"] for each in other}
     assert len({each.keys["new.py"] for each in other}) == 3
@@ -153,9 +155,9 @@ def test_what_is_found_is_told_and_nothing_secret_is_kept(root: Path) -> None:
     outcome = run(change(root))
     assert {"bare-except"} <= {each["rule"] for each in outcome["findings"]}
     assert outcome["coverage"]["files_reviewed"] == 5
-    made = change(root, title=f"Use {KEY}", author=KEY, options=Options(custom_instructions=f"with {KEY}"))
+    made = change(root, title=f"Use {KEY}", author=KEY, options=ReviewOptions(custom_instructions=f"with {KEY}"))
     assert KEY not in repr(made.request)
-    left = made.job().look(["new.py"], threading.Event())
+    left = made.job().review_files(["new.py"], threading.Event())
     everything = b"".join((*left.bodies.values(), *left.findings, *left.cache.values(), json.dumps(outcome).encode()))
     assert KEY.encode() not in everything
     assert "except: token = " in json.loads(left.findings[0])["quote"], "its line is quoted without it"
@@ -179,23 +181,26 @@ def test_findings_of_analysers_are_kept_with_their_file(root: Path) -> None:
     )
     seen: list[str] = []
 
-    def analyse(files: Sequence[Any], _options: Options, _taken: object) -> SimpleNamespace:
+    def analyse(files: Sequence[Any], _options: ReviewOptions, _taken: object) -> SimpleNamespace:
         seen.extend(file.path for file in files)
         return analysed([found], [AnalyzerRun("ruff", True, 12, 1), AnalyzerRun("tsc", False, why_not="not installed")])
 
-    made = change(root, means(root, analysed=analyse))
-    left = made.job().look(["src/f0.py", "src/f1.py"], threading.Event())
+    made = change(root, means(root, run_analyzers=analyse))
+    left = made.job().review_files(["src/f0.py", "src/f1.py"], threading.Event())
     assert seen == ["src/f0.py", "src/f1.py"]
     by_file = {path: [each["source"] for each in json.loads(body)["findings"]] for path, body in left.bodies.items()}
     assert ("ruff" in by_file["src/f0.py"], "ruff" in by_file["src/f1.py"]) == (False, True)
 
-    def told(left_: Checkpoint) -> list[dict[str, Any]]:
+    def told(left_: UnitCheckpoint) -> list[dict[str, Any]]:
         return json.loads(made.job().conclude(left_.bodies, (), threading.Event()).outcome)["coverage"]["analyzers"]
 
     ruff, tsc = told(left)
     assert (ruff["ran"], ruff["ms"], ruff["findings"], tsc["why_not"]) == (True, 12, 1, "not installed")
     remember(made.store, left.cache)
-    assert [each["ms"] for each in told(made.job().look(["src/f0.py", "src/f1.py"], threading.Event()))] == [0, 0]
+    assert [each["ms"] for each in told(made.job().review_files(["src/f0.py", "src/f1.py"], threading.Event()))] == [
+        0,
+        0,
+    ]
 
 
 def test_only_named_files_are_reviewed_and_others_are_told_of(root: Path) -> None:
@@ -215,14 +220,14 @@ def test_an_analyser_that_failed_is_asked_again_the_next_time(root: Path) -> Non
         (AnalyzerRun("ruff", False, why_not=NO_TIME), False),
         (AnalyzerRun("ruff", False, why_not="not installed"), True),
     ):
-        made = change(root, means(root, analysed=lambda *_, run_=run_: analysed((), [run_])))
-        left = made.job().look(["src/f0.py"], threading.Event())
+        made = change(root, means(root, run_analyzers=lambda *_, run_=run_: analysed((), [run_])))
+        left = made.job().review_files(["src/f0.py"], threading.Event())
         assert bool(left.cache) == is_kept, run_
         assert bool(json.loads(left.figures)["failures"]) != is_kept
 
 
 def test_excluded_files_are_told_of_and_not_reviewed(root: Path) -> None:
-    made = change(root, options=Options(exclude_patterns=("src/f0.py",)))
+    made = change(root, options=ReviewOptions(exclude_patterns=("src/f0.py",)))
     assert "src/f0.py" not in {part.path for part in made.parts}
     coverage = run(made)["coverage"]
     assert coverage["files_reviewed"] == 4
@@ -231,16 +236,16 @@ def test_excluded_files_are_told_of_and_not_reviewed(root: Path) -> None:
 
 def test_what_git_does_not_know_is_refused(root: Path) -> None:
     with pytest.raises(RefNotFound):
-        opened(Request("no-such-branch", "main"), means(root), ReviewStore(root))
+        open_change(ReviewRequest("no-such-branch", "main"), means(root), ReviewStore(root))
     with pytest.raises(PreconditionFailed):
-        opened(Request("main", "main"), means(root), ReviewStore(root))
+        open_change(ReviewRequest("main", "main"), means(root), ReviewStore(root))
 
 
 def test_a_stopped_review_ends_at_the_next_file(root: Path) -> None:
     made, stop = change(root), threading.Event()
     stop.set()
     with pytest.raises(Cancelled):
-        made.job().look(["new.py"], stop)
+        made.job().review_files(["new.py"], stop)
     with pytest.raises(Cancelled):
         made.job().conclude({}, (), stop)
 
@@ -252,16 +257,16 @@ def test_another_program_or_for_compilers_another_tree_is_another_identity(
     program = tmp_path / "ruff"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    linters, compilers = ([each for each in ALL if each.wants_all == wants_all] for wants_all in (False, True))
-    bench = Bench(tuple(linters))
-    first = bench.identity(Options(analyzers=("ruff",)), "commit")
+    linters, compilers = ([each for each in ALL if each.needs_whole_tree == wants_all] for wants_all in (False, True))
+    bench = AnalyzerRunner(tuple(linters))
+    first = bench.fingerprint(ReviewOptions(analyzers=("ruff",)), "commit")
     assert str(program) in first
-    assert bench.identity(Options(analyzers=("ruff",)), "other commit") == first
-    assert bench.identity(Options(analyzers="none"), "commit") == ""
+    assert bench.fingerprint(ReviewOptions(analyzers=("ruff",)), "other commit") == first
+    assert bench.fingerprint(ReviewOptions(analyzers="none"), "commit") == ""
     program.write_text("#!/bin/sh\n# another release\n")
-    assert bench.identity(Options(analyzers=("ruff",)), "commit") != first
+    assert bench.fingerprint(ReviewOptions(analyzers=("ruff",)), "commit") != first
     for each in compilers:
         (tmp_path / each.program).write_text("#!/bin/sh\n")
         (tmp_path / each.program).chmod(0o755)
-    whole = Bench(tuple(compilers), frozenset(each.name for each in compilers))
-    assert whole.identity(Options(), "commit") != whole.identity(Options(), "other commit")
+    whole = AnalyzerRunner(tuple(compilers), frozenset(each.name for each in compilers))
+    assert whole.fingerprint(ReviewOptions(), "commit") != whole.fingerprint(ReviewOptions(), "other commit")

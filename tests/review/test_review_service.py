@@ -10,8 +10,8 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import DiffInvalid, InvalidArgument, PreconditionFailed
 from context_engine.repo.git_diffs import DiffRequest
-from context_engine.review.review_options import Options
-from context_engine.review.verdict import Reviewed
+from context_engine.review.review_options import ReviewOptions
+from context_engine.review.verdict import ReviewResult
 from tests.support.changes import commit, diff_text, git, repository, write
 from tests.support.engines import open_engine
 
@@ -35,12 +35,12 @@ def engine(here: Path) -> Generator[Engine]:
         yield opened
 
 
-def told(reviewed: Reviewed) -> list[tuple[str, str, int]]:
+def told(reviewed: ReviewResult) -> list[tuple[str, str, int]]:
     return [(each.rule, each.path, each.span.first) for each in reviewed.findings]
 
 
-def of_git(engine: Engine, target: str = "staged", **options: object) -> Reviewed:
-    return engine.reviews.review_git(DiffRequest(target), Options(**options))[1]  # ty: ignore[invalid-argument-type]
+def of_git(engine: Engine, target: str = "staged", **options: object) -> ReviewResult:
+    return engine.reviews.review_git(DiffRequest(target), ReviewOptions(**options))[1]  # ty: ignore[invalid-argument-type]
 
 
 def test_what_is_staged_is_reviewed_as_it_is_staged(here: Path, engine: Engine) -> None:
@@ -94,7 +94,7 @@ def test_patterns_that_leave_nothing_are_told_apart_from_an_empty_stage(here: Pa
     write(here, {"shop/new.py": MUTABLE})
     git(here, "add", "-A")
     with pytest.raises(PreconditionFailed, match="the patterns leave none") as refused:
-        engine.reviews.review_git(DiffRequest("staged"), Options(), include_patterns=["*.go"])
+        engine.reviews.review_git(DiffRequest("staged"), ReviewOptions(), include_patterns=["*.go"])
     assert refused.value.details["reason"] == "filtered out"
 
 
@@ -104,14 +104,16 @@ def test_patterns_that_leave_nothing_are_told_apart_from_an_empty_stage(here: Pa
 def test_a_diff_of_the_work_tree_is_reviewed_with_the_whole_files(here: Path, engine: Engine) -> None:
     changed = FILES["shop/prices.py"].replace("tax=0", "rate").replace("+ tax", "+ rate")
     write(here, {"shop/prices.py": changed})
-    reviewed = engine.reviews.review_diff(diff_text("shop/prices.py", FILES["shop/prices.py"], changed), Options())
+    reviewed = engine.reviews.review_diff(
+        diff_text("shop/prices.py", FILES["shop/prices.py"], changed), ReviewOptions()
+    )
     assert told(reviewed) == [("call-mismatch", "shop/prices.py", 1)]
     assert reviewed.coverage.files_partly == ()
 
 
 def test_a_diff_that_is_not_applied_yet_is_reviewed_as_if_it_were(engine: Engine) -> None:
     after = FILES["shop/cart.py"] + MUTABLE
-    reviewed = engine.reviews.review_diff(diff_text("shop/cart.py", FILES["shop/cart.py"], after), Options())
+    reviewed = engine.reviews.review_diff(diff_text("shop/cart.py", FILES["shop/cart.py"], after), ReviewOptions())
     assert told(reviewed) == [("mutable-default", "shop/cart.py", 4)]
 
 
@@ -119,21 +121,21 @@ def test_a_diff_against_a_base_is_reviewed_with_the_files_of_the_base(here: Path
     after = FILES["shop/cart.py"] + MUTABLE
     diff = diff_text("shop/cart.py", FILES["shop/cart.py"], after)
     commit(here, {"shop/cart.py": "entirely = 'other'\n"})
-    assert engine.reviews.review_diff(diff, Options()).coverage.files_partly
-    assert told(engine.reviews.review_diff(diff, Options(), base_ref="HEAD~1")) == [
+    assert engine.reviews.review_diff(diff, ReviewOptions()).coverage.files_partly
+    assert told(engine.reviews.review_diff(diff, ReviewOptions(), base_ref="HEAD~1")) == [
         ("mutable-default", "shop/cart.py", 4)
     ]
     with pytest.raises(InvalidArgument):
-        engine.reviews.review_diff(diff, Options(), base_ref="no-such-branch")
+        engine.reviews.review_diff(diff, ReviewOptions(), base_ref="no-such-branch")
 
 
 def test_contents_that_come_with_a_diff_are_taken_when_they_fit(engine: Engine) -> None:
     diff = diff_text("other/a.py", "x = 1\n", "x = 1\n" + MUTABLE)
     contexts = {"other/a.py": "x = 1\n" + MUTABLE}
-    assert told(engine.reviews.review_diff(diff, Options(), contexts=contexts)) == [
+    assert told(engine.reviews.review_diff(diff, ReviewOptions(), contexts=contexts)) == [
         ("mutable-default", "other/a.py", 2)
     ]
-    wrong = engine.reviews.review_diff(diff, Options(), contexts={"other/a.py": "something else\n"})
+    wrong = engine.reviews.review_diff(diff, ReviewOptions(), contexts={"other/a.py": "something else\n"})
     assert (wrong.findings, len(wrong.coverage.files_partly)) == ((), 1)
 
 
@@ -141,7 +143,7 @@ def test_of_hunks_alone_is_said_what_can_be_said(engine: Engine) -> None:
     diff = (
         "--- a/other/a.py\n+++ b/other/a.py\n@@ -10,2 +10,5 @@\n x = 1\n+<<<<<<< HEAD\n+=======\n+>>>>>>> b\n y = 2\n"
     )
-    reviewed = engine.reviews.review_diff(diff, Options())
+    reviewed = engine.reviews.review_diff(diff, ReviewOptions())
     assert [line for _, _, line in told(reviewed)] == [11, 12, 13]
     assert "only the hunks are known" in reviewed.coverage.files_partly[0].reason
 
@@ -149,7 +151,7 @@ def test_of_hunks_alone_is_said_what_can_be_said(engine: Engine) -> None:
 def test_a_diff_of_paths_that_lead_out_reads_nothing_there(here: Path, engine: Engine) -> None:
     (here.parent / "outside.py").write_text("x = 1\n", encoding="utf-8")
     reviewed = engine.reviews.review_diff(
-        "--- a/../outside.py\n+++ b/../outside.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n", Options()
+        "--- a/../outside.py\n+++ b/../outside.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n", ReviewOptions()
     )
     assert [each.rule for each in reviewed.findings] == ["path-escape"]
     assert reviewed.coverage.files_partly
@@ -158,7 +160,7 @@ def test_a_diff_of_paths_that_lead_out_reads_nothing_there(here: Path, engine: E
 @pytest.mark.parametrize("text", ["garbage", "", "diff --git a b"])
 def test_what_is_no_diff_is_an_error_and_never_an_empty_success(engine: Engine, text: str) -> None:
     with pytest.raises(DiffInvalid):
-        engine.reviews.review_diff(text, Options())
+        engine.reviews.review_diff(text, ReviewOptions())
 
 
 # -- the rules of a team --

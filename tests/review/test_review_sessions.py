@@ -33,7 +33,7 @@ def other(tmp_path: Path, process: Process) -> Generator[Process]:
 
 
 def findings(process: Process, session: str) -> list[str]:
-    return [each["id"] for each in process.sessions.found(session)]
+    return [each["id"] for each in process.sessions.findings(session)]
 
 
 EVERY_TODO = [f"{path}:2" for path in sorted(change(40))]
@@ -48,7 +48,7 @@ def test_a_session_reviews_every_file_once_and_is_completed(process: Process, wo
     assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
     assert findings(process, session) == EVERY_TODO
     assert len(seen.outcome["files"]) == 40
-    assert process.store.kept(session) == b"for a second look"
+    assert process.store.read_kept(session) == b"for a second look"
 
 
 def test_findings_come_while_it_runs_and_the_cursor_shows_none_twice(process: Process) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import StorageCorrupt, WriteFailed
 from context_engine.review import review_store as module
-from context_engine.review.review_store import Checkpoint, ReviewStore, Session, Unit
+from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.sharing import review_tables
 from context_engine.storage.liveness import LivenessLock
 from context_engine.storage.locks import PathLocks
@@ -28,18 +28,18 @@ from tests.support.trees import ordinary_user
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
 
 
-def session(name: str = "rev_1", **other: Any) -> Session:
-    made = Session(name, "key", "running", "me.1", 100.0, 1.0, 1.0, 2, b"{}")
+def session(name: str = "rev_1", **other: Any) -> ReviewSession:
+    made = ReviewSession(name, "key", "running", "me.1", 100.0, 1.0, 1.0, 2, b"{}")
     return replace(made, **other)
 
 
 def store(folder: Path, units: int = 3, **other: Any) -> ReviewStore:
     made = ReviewStore(folder)
-    made.add(session(**other), [Unit(number, (f"{number}.py", "é\n.py"), 10) for number in range(1, units + 1)])
+    made.add(session(**other), [ReviewUnit(number, (f"{number}.py", "é\n.py"), 10) for number in range(1, units + 1)])
     return made
 
 
-def taken(made: ReviewStore, owner: str = "me.1") -> Unit:
+def taken(made: ReviewStore, owner: str = "me.1") -> ReviewUnit:
     unit = made.take("rev_1", owner, 2.0)
     assert unit
     return unit
@@ -51,7 +51,7 @@ def states(made: ReviewStore) -> list[str]:
 
 def test_nothing_is_created_before_something_is_kept(tmp_path: Path) -> None:
     empty = ReviewStore(tmp_path / "state")
-    assert (empty.session("x"), empty.units("x"), empty.cached(["k"]), empty.kept("x"), empty.log("x")) == (
+    assert (empty.session("x"), empty.units("x"), empty.read_cached(["k"]), empty.read_kept("x"), empty.log("x")) == (
         None,
         [],
         {},
@@ -72,12 +72,12 @@ def test_what_was_written_is_read_by_another_process(tmp_path: Path) -> None:
         "me.1",
         2.0,
     )
-    left = Checkpoint({"1.py": b"body"}, [b"one", b"two"], {"k": b"kept"}, (), b"{}")
+    left = UnitCheckpoint({"1.py": b"body"}, [b"one", b"two"], {"k": b"kept"}, (), b"{}")
     assert made.checkpoint("rev_1", unit, left, 3.0)
     other = ReviewStore(tmp_path)
     assert other.session("rev_1") == session()
     assert other.units("rev_1")[0] == replace(unit, state="done", ended_at=3.0, figures=b"{}")
-    assert (other.bodies("rev_1"), other.cached(["k", "z"])) == ({"1.py": b"body"}, {"k": b"kept"})
+    assert (other.bodies("rev_1"), other.read_cached(["k", "z"])) == ({"1.py": b"body"}, {"k": b"kept"})
     assert [body for _, body in other.findings("rev_1")] == [b"one", b"two"]
     assert other.findings("rev_1", after=other.findings("rev_1", limit=1)[0][0]) == other.findings("rev_1")[1:]
     assert [(event.unit, event.event) for event in other.log("rev_1")] == [(1, "taken"), (1, "done")]
@@ -99,7 +99,7 @@ def test_many_threads_and_processes_take_no_unit_twice(tmp_path: Path) -> None:
     def work(made: ReviewStore) -> None:
         while unit := made.take("rev_1", "me.1", 2.0):
             taken.append(unit.number)
-            made.checkpoint("rev_1", unit, Checkpoint({}), 3.0)
+            made.checkpoint("rev_1", unit, UnitCheckpoint({}), 3.0)
 
     threads = [threading.Thread(target=work, args=(each,)) for each in stores * 2]
     for thread in threads:
@@ -132,11 +132,11 @@ def test_who_lost_a_unit_changes_nothing(tmp_path: Path) -> None:
     assert states(made) == ["queued"] * 3
     again = taken(made, "you.1")
     assert (again.number, again.tries, again.queued_at) == (1, 2, 5.0)
-    left = Checkpoint({"1.py": b"old"}, [b"old"], {"k": b"old"})
+    left = UnitCheckpoint({"1.py": b"old"}, [b"old"], {"k": b"old"})
     assert not made.checkpoint("rev_1", lost, left, 6.0)
     assert not made.give_back("rev_1", lost, 6.0)
     assert not made.fail("rev_1", lost, "no", 6.0, again=False)
-    assert (made.bodies("rev_1"), made.findings("rev_1"), made.cached(["k"])) == ({}, [], {})
+    assert (made.bodies("rev_1"), made.findings("rev_1"), made.read_cached(["k"])) == ({}, [], {})
     assert made.units("rev_1")[0] == again
     assert [(event.owner, event.event) for event in made.log("rev_1")] == [
         ("me.1", "taken"),
@@ -173,7 +173,7 @@ def test_the_same_review_is_one_row_as_long_as_it_should_be(tmp_path: Path) -> N
 def test_a_refused_change_leaves_all_as_it_was(tmp_path: Path) -> None:
     made = store(tmp_path)
 
-    def refuse(_: Session) -> Session:
+    def refuse(_: ReviewSession) -> ReviewSession:
         raise WriteFailed("no", suggestion="Do not.")
 
     taken(made)
@@ -188,9 +188,9 @@ def test_a_refused_change_leaves_all_as_it_was(tmp_path: Path) -> None:
 
 def test_only_the_owner_keeps_its_lease(tmp_path: Path) -> None:
     made = store(tmp_path)
-    kept = made.beat("rev_1", "me.1", 500.0)
+    kept = made.renew_lease("rev_1", "me.1", 500.0)
     assert kept and kept.lease_until == 500.0
-    assert made.beat("rev_1", "you.1", 900.0) is None
+    assert made.renew_lease("rev_1", "you.1", 900.0) is None
     assert made.session("rev_1") == session(lease_until=500.0)
 
 
@@ -201,7 +201,7 @@ def test_old_sessions_go_with_all_they_hold_and_running_ones_stay(
     made = store(tmp_path)
     taken(made)
     for number in range(2, 6):
-        made.add(session(f"rev_{number}", status="completed", created_at=float(number)), [Unit(1, ("a",), 1)])
+        made.add(session(f"rev_{number}", status="completed", created_at=float(number)), [ReviewUnit(1, ("a",), 1)])
     assert [each.id for each in made.sessions()] == ["rev_5", "rev_4", "rev_1"]
     db = apsw.Connection(str(made.path))
     assert db.execute("SELECT count(*) FROM unit").fetchall() == [(5,)]
@@ -211,11 +211,11 @@ def test_old_sessions_go_with_all_they_hold_and_running_ones_stay(
 def test_the_cache_keeps_what_was_used_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = store(tmp_path)
     bodies = {f"k{number}": os.urandom(1_000) for number in range(4)}
-    assert made.checkpoint("rev_1", taken(made), Checkpoint({}, cache=bodies), 1.0)
-    assert made.checkpoint("rev_1", taken(made), Checkpoint({}, used=("k1", "k3")), 2.0)
+    assert made.checkpoint("rev_1", taken(made), UnitCheckpoint({}, cache=bodies), 1.0)
+    assert made.checkpoint("rev_1", taken(made), UnitCheckpoint({}, used=("k1", "k3")), 2.0)
     monkeypatch.setattr(module, "CACHE_BYTES_MAX", 2_500)
     made.trim()
-    assert made.cached(bodies) == {name: bodies[name] for name in ("k1", "k3")}
+    assert made.read_cached(bodies) == {name: bodies[name] for name in ("k1", "k3")}
 
 
 def test_what_waits_for_a_second_call_is_kept_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_what_waits_for_a_second_call_is_kept_for_a_while(tmp_path: Path, monkey
     for number in range(3):
         made.keep(f"rev_{number}", b"body %d" % number, float(number))
     made.keep("rev_2", b"again", 9.0)
-    assert [made.kept(f"rev_{number}") for number in range(3)] == [None, b"body 1", b"again"]
+    assert [made.read_kept(f"rev_{number}") for number in range(3)] == [None, b"body 1", b"again"]
 
 
 @POSIX
@@ -271,7 +271,7 @@ def test_a_file_of_the_first_release_keeps_what_was_found_and_its_cursors(tmp_pa
     db.close()
     made = ReviewStore(tmp_path)
     assert made.findings("rev_1") == [(7, b"a")]
-    made.checkpoint("rev_1", taken(made), Checkpoint({}, [b"b"]), 3.0)
+    made.checkpoint("rev_1", taken(made), UnitCheckpoint({}, [b"b"]), 3.0)
     assert made.findings("rev_1", after=7) == [(8, b"b")]
 
 
@@ -300,8 +300,8 @@ bodies = st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=9), st.b
 def test_bodies_come_back_as_they_were(found: Mapping[str, bytes]) -> None:
     with TemporaryDirectory() as folder:
         made = store(Path(folder))
-        assert made.checkpoint("rev_1", taken(made), Checkpoint(found, cache=found), 1.0)
-        assert (made.bodies("rev_1"), made.cached(found)) == (found, found)
+        assert made.checkpoint("rev_1", taken(made), UnitCheckpoint(found, cache=found), 1.0)
+        assert (made.bodies("rev_1"), made.read_cached(found)) == (found, found)
         made.close()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from context_engine.review.finding import Finding
-from context_engine.review.review_options import Options
-from context_engine.review.reviewer import Reviewer, parts_of
-from context_engine.review.verdict import chosen
+from context_engine.model import Finding
+from context_engine.review.review_options import ReviewOptions
+from context_engine.review.reviewer import Reviewer, count_lines
+from context_engine.review.verdict import select_findings
 from tests.support.changes import changed_file, surroundings
 
 REVIEWER = Reviewer()
@@ -16,7 +16,7 @@ KEY = "ghp_" + "R9sX2vLq7TzK4mYbW1cJ8dNf5hGp3aQe0uEi"  # in the provider's forma
 
 def found(old: str | None, new: str | None, path: str = "app/code.py") -> tuple[Finding, ...]:
     """What is told of a change at the defaults."""
-    return chosen(REVIEWER.look(changed_file(path, old, new)).findings, Options())[0]
+    return select_findings(REVIEWER.review_file(changed_file(path, old, new)).findings, ReviewOptions())[0]
 
 
 def rules(old: str | None, new: str | None, path: str = "app/code.py") -> list[tuple[str, int]]:
@@ -37,15 +37,15 @@ def test_a_second_one_like_the_first_is_new() -> None:
 
 
 def test_a_new_mistake_on_a_line_that_nobody_changed_is_marked_so() -> None:
-    looked = REVIEWER.look(changed_file("app/code.py", "x = 1\ny = 2\n", "x = 1\ny = 3\n"))
+    looked = REVIEWER.review_file(changed_file("app/code.py", "x = 1\ny = 2\n", "x = 1\ny = 3\n"))
     assert [each.is_on_changed_line for each in looked.findings] == []
     duplicate = "d = {\n    'a': 1,\n    'b': 2,\n}\n"
-    (finding,) = REVIEWER.look(
+    (finding,) = REVIEWER.review_file(
         changed_file("app/code.py", duplicate, duplicate.replace("{\n", "{\n    'b': 0,\n"))
     ).findings
     assert (finding.rule, finding.span.first, finding.is_on_changed_line) == ("duplicate-key", 4, False)
-    assert chosen([finding], Options())[1].off_changed_lines == 1
-    assert chosen([finding], Options(changed_lines_only=False))[0] == (finding,)
+    assert select_findings([finding], ReviewOptions())[1].off_changed_lines == 1
+    assert select_findings([finding], ReviewOptions(changed_lines_only=False))[0] == (finding,)
 
 
 def test_shifting_a_file_by_ten_lines_keeps_the_ids() -> None:
@@ -65,13 +65,13 @@ def test_a_secret_on_an_added_line_is_blocking_and_on_a_removed_line_is_nothing(
 
 def test_a_secret_is_found_in_hunks_and_in_generated_files_too() -> None:
     lock = changed_file("package-lock.json", "{}\n", f'{{"t": "{KEY}"}}\n')
-    looked = REVIEWER.look(lock)
+    looked = REVIEWER.review_file(lock)
     assert [each.rule for each in looked.findings] == ["secret"]
     assert "secrets" in looked.coverage.partly
 
 
 def test_a_password_that_tests_made_up_is_less_sure_than_a_key_of_a_provider() -> None:
-    made_up = REVIEWER.look(changed_file("tests/test_login.py", "", "password = 'hV7#kq92LmZx'\n")).findings
+    made_up = REVIEWER.review_file(changed_file("tests/test_login.py", "", "password = 'hV7#kq92LmZx'\n")).findings
     assert [each.confidence for each in made_up] == [0.5]
     assert found("", f"token = '{KEY}'\n", "tests/test_login.py")[0].priority == 0
 
@@ -89,18 +89,18 @@ def test_what_tests_do_on_purpose_is_not_told(path: str) -> None:
 
 
 def test_files_that_nobody_reads_line_by_line_say_so() -> None:
-    binary = REVIEWER.look(changed_file("a.py", None, "x\0y\n"))
+    binary = REVIEWER.review_file(changed_file("a.py", None, "x\0y\n"))
     assert (binary.findings, binary.coverage.skipped) == ((), "binary")
-    gone = REVIEWER.look(changed_file("a.py", "x\n", None))
+    gone = REVIEWER.review_file(changed_file("a.py", "x\n", None))
     assert gone.coverage.skipped == "deleted"
-    minified = REVIEWER.look(changed_file("a.js", None, "x=1;" * 3_000))
+    minified = REVIEWER.review_file(changed_file("a.js", None, "x=1;" * 3_000))
     assert "5,000 characters" in minified.coverage.partly
 
 
 def test_the_same_change_gives_the_same_findings() -> None:
     change = changed_file("app/code.py", OLD, OLD + "\n\ndef g(x, seen=[]):\n    seen.append(x)\n")
     again = changed_file("app/code.py", OLD, OLD + "\n\ndef g(x, seen=[]):\n    seen.append(x)\n")
-    assert REVIEWER.look(change).findings == REVIEWER.look(again).findings
+    assert REVIEWER.review_file(change).findings == REVIEWER.review_file(again).findings
     assert REVIEWER.ruleset == Reviewer().ruleset
 
 
@@ -109,13 +109,13 @@ def test_what_a_change_leaves_behind_is_a_finding_on_the_file_that_did_it() -> N
     tree = surroundings(
         {"shop/prices.py": "KEEP = 1\n", "shop/__init__.py": "", "cart.py": "from shop.prices import total\n"}
     )
-    (finding,) = REVIEWER.across([gone], tree)
+    (finding,) = REVIEWER.review_change([gone], tree)
     assert (finding.rule, finding.path, finding.is_on_changed_line) == ("removed-symbol", "shop/prices.py", True)
     assert finding.evidence == ("cart.py:1: from shop.prices import total",)
 
 
 def test_a_change_is_counted_by_what_its_files_are() -> None:
-    parts = parts_of([changed_file("src/a.py", "x\n", "y\nz\n"), changed_file("tests/test_a.py", "x\n", "y\n")])
+    parts = count_lines([changed_file("src/a.py", "x\n", "y\nz\n"), changed_file("tests/test_a.py", "x\n", "y\n")])
     assert [(each.added, each.removed, each.is_test, each.is_code) for each in parts] == [
         (2, 1, False, True),
         (1, 1, True, True),

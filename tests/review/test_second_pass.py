@@ -14,26 +14,33 @@ from hypothesis import strategies as st
 from context_engine.context.budget import bound
 from context_engine.context.proposals import is_strict
 from context_engine.errors import InvalidArgument, ReviewNotFound
-from context_engine.review.classification import Summary
-from context_engine.review.finding import Finding
+from context_engine.model import Finding
+from context_engine.review.classification import ChangeSummary
 from context_engine.review.review_coverage import Coverage, FileCoverage
-from context_engine.review.review_options import Options
+from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_prompt import review_brief
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.second_pass import (
-    Kept,
-    SecondLooks,
-    first_look,
-    packed,
-    second_look,
-    unpacked,
-    what_is_wrong,
+    PendingReview,
+    PendingReviews,
+    decode_pending,
+    encode_pending,
+    explain_rejections,
+    make_pending,
+    merge_draft_into,
 )
-from context_engine.review.second_pass_findings import CONFIDENCE_MAX, SCHEMA, joined, likeness, says_the_same, standing
+from context_engine.review.second_pass_findings import (
+    CONFIDENCE_MAX,
+    SCHEMA,
+    is_same_finding,
+    join_findings,
+    validate_draft,
+    word_similarity,
+)
 from context_engine.review.source_versions import ChangedFile, Parsers
-from context_engine.review.verdict import Filtered, Reviewed, judged
+from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
 from context_engine.secrets import redact
-from context_engine.text.diff import parsed
+from context_engine.text.diff import parse_diff
 from context_engine.text.spans import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
 
@@ -71,7 +78,7 @@ NEW = {
     "        send(card, amount)\n    log(card)\n    done(card)\n",
     "tests/test_pay.py": "import pay\nassert pay\n",
 }
-FILES = parsed(DIFF).files
+FILES = parse_diff(DIFF).files
 CHANGED = [
     ChangedFile.of(each, None, NEW[each.new_path].encode() if each.new_path else None, PARSERS) for each in FILES
 ]
@@ -101,31 +108,33 @@ def draft(*rows: dict[str, Any]) -> dict[str, Any]:
     return {"findings": list(rows)}
 
 
-def reviewed(*findings: Finding, **options: Any) -> Reviewed:
+def reviewed(*findings: Finding, **options: Any) -> ReviewResult:
     coverage = Coverage(
         (FileCoverage("src/pay.py"), FileCoverage("tests/test_pay.py"), FileCoverage("old.py", "deleted"))
     )
-    return judged(findings, Options(**options), coverage, Summary())
+    return make_result(findings, ReviewOptions(**options), coverage, ChangeSummary())
 
 
-def kept(*findings: Finding, **options: Any) -> Kept:
+def kept(*findings: Finding, **options: Any) -> PendingReview:
     said = reviewed(*findings, **options)
-    return first_look(said, Options(**options), CHANGED, lambda text: redact(text).text, ["Money is counted in cents."])
+    return make_pending(
+        said, ReviewOptions(**options), CHANGED, lambda text: redact(text).text, ["Money is counted in cents."]
+    )
 
 
 @pytest.fixture
-def seconds(tmp_path: Path) -> SecondLooks:
-    return SecondLooks(ReviewStore(tmp_path / ".context-engine"), lambda: 1_795_262_400.0)
+def seconds(tmp_path: Path) -> PendingReviews:
+    return PendingReviews(ReviewStore(tmp_path / ".context-engine"), lambda: 1_795_262_400.0)
 
 
 def test_a_finding_that_stands_joins_those_of_the_checks() -> None:
-    again = second_look(kept(CHECKED), draft(row()), source="host")
-    assert [each.source for each in again.reviewed.findings] == ["host", "builtin"]
-    (host, _) = again.reviewed.findings
+    again = merge_draft_into(kept(CHECKED), draft(row()), source="host")
+    assert [each.source for each in again.result.findings] == ["host", "builtin"]
+    (host, _) = again.result.findings
     assert (host.confidence, host.is_on_changed_line, host.quote) == (CONFIDENCE_MAX, True, "send(card, amount)")
     assert host.suggestion and host.suggestion.description == "Raise when it is refused."
     assert again.rejected == ()
-    assert again.reviewed.second_pass
+    assert again.result.second_pass
 
 
 @pytest.mark.parametrize(
@@ -144,38 +153,38 @@ def test_a_finding_that_stands_joins_those_of_the_checks() -> None:
 def test_a_finding_about_what_is_not_in_the_change_is_set_aside_with_its_reason(
     wrong: dict[str, Any], why: str
 ) -> None:
-    again = second_look(kept(CHECKED), draft(row(**wrong), row()), source="host")
+    again = merge_draft_into(kept(CHECKED), draft(row(**wrong), row()), source="host")
     assert [(each.place, why in each.reason) for each in again.rejected] == [("findings[0]", True)]
-    assert len(again.reviewed.findings) == 2
-    assert why in what_is_wrong(kept(), draft(row(**wrong)))
+    assert len(again.result.findings) == 2
+    assert why in explain_rejections(kept(), draft(row(**wrong)))
 
 
 def test_a_draft_of_which_nothing_stands_is_no_second_look() -> None:
     before = kept()
-    again = second_look(before, draft(row(start_line=2, end_line=2)), source="host")
-    assert again.kept == before
-    assert again.reviewed.overall_correctness == "needs attention"
+    again = merge_draft_into(before, draft(row(start_line=2, end_line=2)), source="host")
+    assert again.pending == before
+    assert again.result.overall_correctness == "needs attention"
     assert len(again.rejected) == 1
 
 
 def test_only_a_second_look_may_say_that_a_patch_is_correct() -> None:
     assert reviewed().overall_correctness == "needs attention"
-    assert kept().reviewed.overall_correctness == "needs attention"
-    assert second_look(kept(), [], source="host").reviewed.overall_correctness == "patch is correct"
-    assert second_look(kept(), draft(row()), source="model").reviewed.overall_correctness == "patch is incorrect"
+    assert kept().result.overall_correctness == "needs attention"
+    assert merge_draft_into(kept(), [], source="host").result.overall_correctness == "patch is correct"
+    assert merge_draft_into(kept(), draft(row()), source="model").result.overall_correctness == "patch is incorrect"
     partial = replace(kept(), is_partial=True)
-    assert second_look(partial, [], source="host").reviewed.overall_correctness == "needs attention"
+    assert merge_draft_into(partial, [], source="host").result.overall_correctness == "needs attention"
 
 
 def test_the_line_is_where_the_quote_stands() -> None:
-    again = second_look(kept(), draft(row(start_line=10, end_line=10)), source="host")
-    assert [each.span for each in again.reviewed.findings] == [LineSpan(13, 13)]
+    again = merge_draft_into(kept(), draft(row(start_line=10, end_line=10)), source="host")
+    assert [each.span for each in again.result.findings] == [LineSpan(13, 13)]
 
 
 def test_what_a_check_says_as_well_is_one_finding_and_surer() -> None:
     double = row(start_line=12, end_line=12, quote="for try_number in range(3):", confidence_score=0.95,
                  title="The card is charged again", body="Each try sends the charge again, whether paid or not.")  # fmt: skip
-    (found,) = second_look(kept(CHECKED), draft(double), source="host").reviewed.findings
+    (found,) = merge_draft_into(kept(CHECKED), draft(double), source="host").result.findings
     assert (found.id, found.source, found.confidence) == ("id-1", "builtin", 0.95)
     assert "the second pass (host) says so, too" in found.evidence[-1]
 
@@ -188,50 +197,51 @@ def test_what_says_something_else_of_the_same_line_stays_apart() -> None:
         title="Three tries are too few",
         body="Use a setting.",
     )
-    assert len(second_look(kept(CHECKED), draft(other), source="host").reviewed.findings) == 2
+    assert len(merge_draft_into(kept(CHECKED), draft(other), source="host").result.findings) == 2
 
 
 def test_handing_in_twice_changes_nothing() -> None:
-    once = second_look(kept(CHECKED), draft(row()), source="host", submission_id="sub_1")
+    once = merge_draft_into(kept(CHECKED), draft(row()), source="host", submission_id="sub_1")
     for name in ("sub_1", "sub_2", ""):
-        twice = second_look(once.kept, draft(row()), source="host", submission_id=name)
-        assert twice.reviewed == once.reviewed
+        twice = merge_draft_into(once.pending, draft(row()), source="host", submission_id=name)
+        assert twice.result == once.result
     assert (
-        second_look(once.kept, draft(row(title="Other words")), source="host", submission_id="sub_1").kept == once.kept
+        merge_draft_into(once.pending, draft(row(title="Other words")), source="host", submission_id="sub_1").pending
+        == once.pending
     )
 
 
 def test_it_survives_being_stored() -> None:
-    once = second_look(kept(CHECKED, max_findings=3), draft(row()), source="host").kept
-    assert unpacked(packed(once)) == once
-    assert unpacked(packed(once)).reviewed == once.reviewed
+    once = merge_draft_into(kept(CHECKED, max_findings=3), draft(row()), source="host").pending
+    assert decode_pending(encode_pending(once)) == once
+    assert decode_pending(encode_pending(once)).result == once.result
 
 
 def test_findings_that_are_not_told_stay_counted() -> None:
     quiet = replace(CHECKED, id="id-2", rule="other", confidence=0.3)
     first = kept(CHECKED, quiet)
-    assert first.filtered == Filtered(below_confidence=1)
+    assert first.filtered == SuppressedCounts(below_confidence=1)
     unsure = row(confidence_score=0.5)
-    assert second_look(first, draft(unsure), source="host").reviewed.filtered == Filtered(below_confidence=2)
+    assert merge_draft_into(first, draft(unsure), source="host").result.filtered == SuppressedCounts(below_confidence=2)
 
 
-def test_nothing_secret_is_kept_or_shown(seconds: SecondLooks) -> None:
+def test_nothing_secret_is_kept_or_shown(seconds: PendingReviews) -> None:
     review_id = seconds.keep(kept(CHECKED))
     shown = seconds.offer("review_changes", review_id).next()
-    assert KEY not in packed(seconds.kept(review_id)).decode() + json.dumps(shown)
+    assert KEY not in encode_pending(seconds.load(review_id)).decode() + json.dumps(shown)
     assert (shown["arguments_template"]["review_id"], shown["tool"]) == (review_id, "review_changes")
     lines = [line.text for file in kept().files for hunk in file.hunks for line in hunk.lines]
     assert len(lines) == sum(len(hunk.lines) for file in FILES for hunk in file.hunks)
 
 
-def test_a_second_look_is_taken_by_the_id_of_its_review_and_kept(seconds: SecondLooks) -> None:
+def test_a_second_look_is_taken_by_the_id_of_its_review_and_kept(seconds: PendingReviews) -> None:
     review_id = seconds.keep(kept(CHECKED))
-    first = seconds.take(review_id, [row()], source="host", submission_id="sub_1")
-    assert seconds.kept(review_id) == first.kept
-    again = seconds.take(review_id, [row(title="Another one")], source="host", submission_id="sub_1")
-    assert again.reviewed == first.reviewed
+    first = seconds.merge_draft(review_id, [row()], source="host", submission_id="sub_1")
+    assert seconds.load(review_id) == first.pending
+    again = seconds.merge_draft(review_id, [row(title="Another one")], source="host", submission_id="sub_1")
+    assert again.result == first.result
     for refused in (
-        lambda: seconds.take("rev_none", [], source="host"),
+        lambda: seconds.merge_draft("rev_none", [], source="host"),
         lambda: seconds.offer("review_changes", "rev_none"),
     ):
         with pytest.raises(ReviewNotFound):
@@ -243,7 +253,7 @@ def test_a_second_look_is_taken_by_the_id_of_its_review_and_kept(seconds: Second
 )
 def test_a_draft_that_does_not_keep_to_its_schema_is_refused_with_its_place(given_: Any) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        second_look(kept(), given_, source="host")
+        merge_draft_into(kept(), given_, source="host")
     assert "findings" in refused.value.message
 
 
@@ -255,7 +265,7 @@ def test_a_draft_may_be_a_list_or_json_in_a_text() -> None:
         json.dumps([row()]),
         f"```json\n{json.dumps([row()])}\n```",
     ):
-        assert len(second_look(kept(), form, source="host").reviewed.findings) == 1
+        assert len(merge_draft_into(kept(), form, source="host").result.findings) == 1
 
 
 def test_endpoints_can_hold_a_model_to_the_schema() -> None:
@@ -265,7 +275,7 @@ def test_endpoints_can_hold_a_model_to_the_schema() -> None:
 # -- the brief --------------------------------------------------------------------------------------------------------
 
 
-def test_the_brief_shows_numbered_hunks_with_their_symbols_the_findings_and_the_rules(seconds: SecondLooks) -> None:
+def test_the_brief_shows_numbered_hunks_with_their_symbols_the_findings_and_the_rules(seconds: PendingReviews) -> None:
     text = seconds.offer("review_changes", seconds.keep(kept(CHECKED, custom_instructions="Mind the retries."))).brief
     assert "[1] src/pay.py:10-15 in charge" in text
     assert "+   12     for try_number in range(3):" in text
@@ -280,15 +290,15 @@ def test_the_brief_shows_numbered_hunks_with_their_symbols_the_findings_and_the_
 def test_a_brief_is_never_too_long_and_says_what_it_left_out() -> None:
     lines = [f"line number {number} of a long file" for number in range(5_000)]
     body = "".join(f"+{line}\n" for line in lines)
-    (file,) = parsed(f"--- /dev/null\n+++ b/x.py\n@@ -0,0 +1,5000 @@\n{body}").files
+    (file,) = parse_diff(f"--- /dev/null\n+++ b/x.py\n@@ -0,0 +1,5000 @@\n{body}").files
     long = ChangedFile.of(file, None, "\n".join(lines).encode(), PARSERS)
-    cut = first_look(reviewed(), Options(), [long], lambda text: text).files
+    cut = make_pending(reviewed(), ReviewOptions(), [long], lambda text: text).files
     text = review_brief(cut, [CHECKED] * 50, ["rule"] * 50)
     assert bound(text) <= 2_000
     assert "[1] x.py:1-40" in text
     assert " more" in text
     across = row(file_path="x.py", start_line=39, end_line=42, quote=lines[38])
-    assert not standing(draft(across), cut, source="host").rejected, "a finding may reach over two pieces"
+    assert not validate_draft(draft(across), cut, source="host").rejected, "a finding may reach over two pieces"
 
 
 # -- laws -------------------------------------------------------------------------------------------------------------
@@ -307,23 +317,23 @@ def test_joining_again_changes_nothing_and_nobody_is_surer_than_allowed(
     checks: list[Finding], second: list[Finding]
 ) -> None:
     checked = [replace(each, source="builtin", id=f"check {number}") for number, each in enumerate(checks)]
-    once = joined(checked, second)
-    assert joined(once, second) == once
+    once = join_findings(checked, second)
+    assert join_findings(once, second) == once
     assert len(once) <= len(checked) + len(second)
     assert [each.id for each in once[: len(checked)]] == [each.id for each in checked]
     assert all(each.confidence <= CONFIDENCE_MAX for each in once[len(checked) :])
-    assert all(any(says_the_same(known, each) for known in once) for each in second)
+    assert all(any(is_same_finding(known, each) for known in once) for each in second)
 
 
 @given(words, words)
 def test_likeness_is_a_share(one: str, other: str) -> None:
-    assert likeness(one, other) == likeness(other, one)
-    assert (likeness(one, other) == 1) == (set(one.split()) == set(other.split()))
-    assert (likeness(one, other) == 0) == set(one.split()).isdisjoint(other.split())
+    assert word_similarity(one, other) == word_similarity(other, one)
+    assert (word_similarity(one, other) == 1) == (set(one.split()) == set(other.split()))
+    assert (word_similarity(one, other) == 0) == set(one.split()).isdisjoint(other.split())
 
 
 def test_what_stands_is_anchored_in_a_line_that_is_quoted() -> None:
-    found = standing(
+    found = validate_draft(
         draft(row(quote="  log(card)\n    done(card)", start_line=14, end_line=15)), FILES, source="model"
     ).findings
     assert [(each.span, each.quote, each.is_on_changed_line) for each in found] == [

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.review.telemetry import Figures, Span, busy_s, measured, times
+from context_engine.review.telemetry import UnitMetrics, UnitTimes, busy_s, percentiles, summarize_metrics
 
 moments = st.integers(0, 50).map(float)
-spans = st.lists(st.tuples(moments, moments, moments).map(lambda three: Span(*sorted(three))), max_size=8)
+spans = st.lists(st.tuples(moments, moments, moments).map(lambda three: UnitTimes(*sorted(three))), max_size=8)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1))
 def test_percentiles_are_samples_in_order(samples: list[float]) -> None:
-    taken = times(samples)
+    taken = percentiles(samples)
     assert {taken.p50, taken.p95, taken.p99, taken.max} <= set(samples)
     assert taken.p50 <= taken.p95 <= taken.p99 <= taken.max == max(samples)
     assert taken.count == len(samples)
@@ -21,28 +21,28 @@ def test_percentiles_are_samples_in_order(samples: list[float]) -> None:
 
 
 @given(spans)
-def test_units_take_at_least_as_long_together_as_the_time_in_which_any_was_under_way(found: list[Span]) -> None:
+def test_units_take_at_least_as_long_together_as_the_time_in_which_any_was_under_way(found: list[UnitTimes]) -> None:
     seconds = {second for span in found for second in range(int(span.began_at), int(span.ended_at))}
     assert busy_s(found) == len(seconds)
-    told = measured([], found, [], workers=2, retries=0)
+    told = summarize_metrics([], found, [], workers=2, retries=0)
     assert told["units"]["total_ms"] >= told["units"]["wall_ms"] == len(seconds) * 1_000
     assert told["worker_utilisation"] is None or told["worker_utilisation"] > 0
 
 
 def test_what_was_not_measured_is_not_told() -> None:
-    told = measured([Figures({"lint": []})], [], [], workers=1, retries=0)
+    told = summarize_metrics([UnitMetrics({"lint": []})], [], [], workers=1, retries=0)
     assert (told["stages"], told["model"], told["queue_wait"], told["worker_utilisation"]) == ({}, None, None, None)
     assert told["cache"] == {"hits": 0, "misses": 0, "rate": None}
 
 
 def test_everything_is_counted() -> None:
     figures = [
-        Figures({"lint": [1.0, 3.0]}, 3, 1, 10, ["ruff: timed out"]),
-        Figures({"lint": [2.0], "merge": [5.0]}, 0, 0, 5),
+        UnitMetrics({"lint": [1.0, 3.0]}, 3, 1, 10, ["ruff: timed out"]),
+        UnitMetrics({"lint": [2.0], "merge": [5.0]}, 0, 0, 5),
     ]
     found = [("ruff", "style"), ("builtin", "style"), ("ruff", "security")]
-    told = measured(
-        figures, [Span(0.0, 1.0, 3.0), Span(0.0, 2.0, 4.0)], found, workers=2, retries=1, tokens=(1, 900, 80)
+    told = summarize_metrics(
+        figures, [UnitTimes(0.0, 1.0, 3.0), UnitTimes(0.0, 2.0, 4.0)], found, workers=2, retries=1, tokens=(1, 900, 80)
     )
     assert told["stages"]["lint"] == {"p50": 2.0, "p95": 3.0, "p99": 3.0, "max": 3.0, "count": 3}
     assert told["cache"] == {"hits": 3, "misses": 1, "rate": 0.75}

@@ -2,54 +2,77 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.fact_check import Ground
-from context_engine.errors import InvalidArgument
+from context_engine.errors import FileNotFound, InvalidArgument
 from context_engine.languages import PathIndex
 from context_engine.languages.brackets import bracket_problem, c_brackets, first_problem
 from context_engine.languages.strip_comments import code_only
+from context_engine.model import Finding
+from context_engine.repo.paths import Root
+from context_engine.review.checks.hidden_characters import find_conflicts
 from context_engine.review.source_versions import Parsers
-from context_engine.review.validation.content_validation import World, validated
-from context_engine.review.validation.forbidden_characters import conflicts
+from context_engine.review.validation.content_validation import ValidationService
 from context_engine.review.validation.line_width import line_length
-from context_engine.review.validation.mermaid_syntax import mermaid_faults
-from context_engine.review.validation.remark import Remark, added, ids
-from context_engine.review.validation.structured_content import PlanRemark
-from context_engine.review.validation.validation_request import KINDS, Validated, Wanted
+from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
+from context_engine.review.validation.validation_request import (
+    KINDS,
+    ValidationRequest,
+    ValidationResult,
+    make_finding,
+    make_ids,
+    select_new,
+    tier_of,
+)
 from context_engine.secrets import find_secrets, redact
+from context_engine.text.spans import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 FILES = {"src/app.py": "def login():\n    return 1\n", "src/util.ts": "export const a = 1\n"}
+PLAN = json.dumps(
+    {
+        "goal": "Login returns 2.",
+        "steps": [{"title": "Return 2", "description": "d", "files_to_create": ["src/app.py"]}],
+    }
+)
 KEY = "ghp_" + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vW2xY4"
 
 
-def read_plan(value: Any) -> list[PlanRemark]:
-    return [] if value.get("goal") else [PlanRemark("error", "NO_GOAL", "a plan has a goal", "goal")]
+class Files:
+    """A workspace of some files."""
+
+    def read(self, path: str) -> Any:
+        if path not in FILES:
+            raise FileNotFound(f"{path} does not exist", suggestion="name another")
+        return SimpleNamespace(text=FILES[path])
+
+    def complete_path(self, typed: str, *, limit: int) -> tuple[tuple[str, ...], int]:
+        return tuple(path for path in FILES if typed in path)[:limit], 0
+
+    def paths(self) -> PathIndex:
+        return PathIndex(FILES)
 
 
-WORLD = World(
-    parsers=Parsers(LANGUAGES, GRAMMARS),
-    find=lambda text, path: find_secrets(text, path=path),
-    scrub=redact,
-    read_plan=read_plan,
-    ground=lambda: Ground(has_path=FILES.__contains__, text=FILES.get),
-    paths=lambda: PathIndex(FILES),
-    read=FILES.get,
-)
+REDACTOR: Any = SimpleNamespace(find=lambda text, path: find_secrets(text, path=path), redact=redact)
+WORKSPACE: Any = SimpleNamespace(files=Files(), search=Files(), symbols=Files())
+SERVICE = ValidationService(Parsers(LANGUAGES, GRAMMARS), REDACTOR, WORKSPACE, Root(Path(__file__).parent))
 
 
-def look(content: str, path: str = "", kind: str = "raw_text", **wanted: Any) -> Validated:
-    return validated(content, Wanted(kind=kind, path=path, **wanted), WORLD)
+def look(content: str, path: str = "", kind: str = "raw_text", **wanted: Any) -> ValidationResult:
+    return SERVICE.validate(content, ValidationRequest(kind=kind, path=path, **wanted))
 
 
-def rules(found: Validated) -> set[str]:
-    return {remark.rule for remark in found.remarks}
+def rules(found: ValidationResult) -> set[str]:
+    return {finding.rule for finding in found.findings}
 
 
 # -- broken content fails ----------------------------------------------------------------------------------------------------
@@ -82,8 +105,10 @@ def rules(found: Validated) -> set[str]:
 )
 def test_content_that_its_parser_refuses_fails(path: str, content: str) -> None:
     found = look(content, path)
-    assert not found.passed
-    assert [remark for remark in found.remarks if remark.severity == "error" and remark.tier == 1 and remark.line]
+    assert not found.has_passed
+    assert [
+        finding for finding in found.findings if finding.severity == "error" and tier_of(finding) == 1 and finding.line
+    ]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +127,7 @@ def test_content_that_its_parser_refuses_fails(path: str, content: str) -> None:
     ],
 )
 def test_what_is_no_content_of_its_kind_fails(kind: str, content: str) -> None:
-    assert not look(content, kind=kind).passed
+    assert not look(content, kind=kind).has_passed
 
 
 @pytest.mark.parametrize(
@@ -112,7 +137,7 @@ def test_what_is_no_content_of_its_kind_fails(kind: str, content: str) -> None:
 )
 @pytest.mark.parametrize("path", ["a.py", "a.go", "a.js", "a.rs", "a.c"])
 def test_what_an_answer_was_wrapped_in_is_no_code(path: str, content: str) -> None:
-    assert not look(content, path).passed
+    assert not look(content, path).has_passed
 
 
 # -- sound content never fails ---------------------------------------------------------------------------------------------------
@@ -149,33 +174,33 @@ def test_what_an_answer_was_wrapped_in_is_no_code(path: str, content: str) -> No
 )
 def test_sound_content_passes_whatever_its_strings_and_macros_hold(path: str, content: str) -> None:
     found = look(content, path)
-    assert found.passed, found.remarks
+    assert found.has_passed, found.findings
 
 
 @given(st.sampled_from([*KINDS]), st.sampled_from(["", "a.py", "a.js", "a.c", "a.json", "a.yaml", "a.md"]), st.text())
 def test_whatever_comes_is_answered(kind: str, path: str, content: str) -> None:
     found = look(content, path, kind)
     assert found.tiers_run == (0, 1, 2)
-    assert all(remark.tier < 2 for remark in found.remarks if remark.severity == "error")
+    assert all(tier_of(finding) < 2 for finding in found.findings if finding.severity == "error")
 
 
 def test_what_nobody_can_parse_is_skipped_with_its_reason() -> None:
     assert look("x", "a.unknown", "generated_code").skipped == ((1, "a.unknown is in no language that we know"),)
     assert look("FROM x", "Dockerfile").skipped == ((1, "there is no parser for dockerfile"),)
     assert look("[" * 100_000, "a.json").skipped == ((1, "it is nested deeper than a parser can follow"),)
-    assert look("(" * 100_000, "a.py").remarks
+    assert look("(" * 100_000, "a.py").findings
     assert look("plain words").skipped == ()
 
 
 @pytest.mark.parametrize("language", ["python", "Python", "py"])
 def test_a_language_may_be_called_by_its_name_or_its_suffix(language: str) -> None:
-    assert not look("def f(:", kind="generated_code", language=language).passed
+    assert not look("def f(:", kind="generated_code", language=language).has_passed
     assert look("def f(:", kind="generated_code", language="no such").skipped
 
 
 def test_a_parser_that_stumbles_in_healthy_files_only_warns() -> None:
     found = look("fn main() { let x = = 1; }", "a.rs")
-    assert found.passed
+    assert found.has_passed
     assert rules(found) == {"syntax-doubt"}
 
 
@@ -184,28 +209,28 @@ def test_a_parser_that_stumbles_in_healthy_files_only_warns() -> None:
 
 def test_a_character_that_turns_code_around_is_flagged() -> None:
     found = look("x = 1  # \u202e } \u2066 { evil\n", "a.py")
-    assert [(remark.rule, remark.line, remark.column, remark.severity) for remark in found.remarks[:1]] == [
+    assert [(finding.rule, finding.line, finding.column, finding.severity) for finding in found.findings[:1]] == [
         ("bidi-character", 1, 10, "error")
     ]
-    assert look("x = '\u2067שלום\u2069'\n", "a.py").passed
+    assert look("x = '\u2067שלום\u2069'\n", "a.py").has_passed
     assert rules(look("x = '\u2067שלום\u2069'\n", "a.py")) == {"bidi-character"}
 
 
 def test_nul_and_characters_that_cannot_be_seen_are_flagged() -> None:
     assert "nul-character" in rules(look("a\0b", "notes.txt"))
-    assert not look("a\0b").passed
+    assert not look("a\0b").has_passed
     assert rules(look("pass\u200bword = 1")) == {"hidden-character"}
-    assert look("\ufeffx = 1\n", "a.py").remarks == ()
+    assert look("\ufeffx = 1\n", "a.py").findings == ()
     assert rules(look("caf\ufffd")) == {"replacement-character"}
 
 
 def test_a_conflict_needs_all_its_marks_in_order() -> None:
     whole = "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> d\n"
-    assert conflicts(whole * 2) == [2, 8]
-    assert conflicts("Title\n=======\n") == []
-    assert conflicts(whole.replace("=======\n", "")) == []
-    assert not look(whole, "a.js").passed
-    assert look(whole, "a.md").passed
+    assert list(find_conflicts((whole * 2).split("\n"))) == [[2, 4, 6], [8, 10, 12]]
+    assert not list(find_conflicts(["Title", "======="]))
+    assert not list(find_conflicts(whole.replace("=======\n", "").split("\n")))
+    assert not look(whole, "a.js").has_passed
+    assert look(whole, "a.md").has_passed
 
 
 # -- tier 0 --------------------------------------------------------------------------------------------------------------------------
@@ -213,8 +238,8 @@ def test_a_conflict_needs_all_its_marks_in_order() -> None:
 
 def test_a_secret_fails_content_and_is_taken_out() -> None:
     found = look(f'token = "{KEY}"\n', "a.py")
-    assert not found.passed
-    assert [remark.tier for remark in found.remarks] == [0]
+    assert not found.has_passed
+    assert [tier_of(finding) for finding in found.findings] == [0]
     assert found.secrets == 1
     assert found.scrubbed is not None
     assert KEY not in found.scrubbed
@@ -222,14 +247,14 @@ def test_a_secret_fails_content_and_is_taken_out() -> None:
 
 def test_nobody_looks_for_secrets_when_the_caller_says_so() -> None:
     found = look(f'token = "{KEY}"\n', "a.py", scrubs=False)
-    assert found.passed
+    assert found.has_passed
     assert (found.tiers_run, found.scrubbed, found.secrets) == ((1, 2), None, 0)
 
 
 def test_what_is_said_of_a_content_holds_none_of_its_secrets() -> None:
     found = look(f"# ... rest of the code unchanged {KEY}\n", "a.py")
     assert found.secrets
-    assert KEY not in repr(found.remarks)
+    assert KEY not in repr(found.findings)
 
 
 # -- tier 2 --------------------------------------------------------------------------------------------------------------------------
@@ -258,8 +283,8 @@ def test_what_is_said_of_a_content_holds_none_of_its_secrets() -> None:
 )
 def test_a_habit_is_told_and_fails_nothing(path: str, content: str, rule: str) -> None:
     found = look(content, path)
-    assert rule in rules(found), found.remarks
-    assert found.passed
+    assert rule in rules(found), found.findings
+    assert found.has_passed
 
 
 @pytest.mark.parametrize(
@@ -276,12 +301,12 @@ def test_a_habit_is_told_and_fails_nothing(path: str, content: str, rule: str) -
     ],
 )
 def test_what_only_looks_like_a_habit_is_not_told(path: str, content: str) -> None:
-    assert look(content, path).remarks == ()
+    assert look(content, path).findings == ()
 
 
 def test_a_hunk_is_held_against_the_file_as_it_is() -> None:
     fits = "--- a/src/app.py\n+++ b/src/app.py\n@@ -9,2 +9,2 @@\n def login():\n-    return 1\n+    return 2\n"
-    assert look(fits, kind="diff").remarks == ()
+    assert look(fits, kind="diff").findings == ()
     assert rules(look(fits.replace("return 1", "return 3"), kind="diff")) == {"hunk-does-not-apply"}
     assert rules(look(fits.replace("app.py", "nowhere.py"), kind="diff")) == {"unknown-file"}
 
@@ -305,8 +330,6 @@ def test_the_length_of_lines_is_what_the_projects_settings_say() -> None:
 
 
 def finding(**changed: Any) -> str:
-    import json
-
     place = {"file_path": "src/app.py", "line_range": {"start": 1, "end": 2}}
     values: dict[str, Any] = {
         "title": "t",
@@ -320,7 +343,7 @@ def finding(**changed: Any) -> str:
 
 
 def test_a_finding_stands_on_lines_and_code_that_are_there() -> None:
-    assert look(finding(), kind="review_finding").passed
+    assert look(finding(), kind="review_finding").has_passed
     assert rules(look(finding(quote="return 7"), kind="review_finding")) == {"finding-anchor"}
     nowhere = {"file_path": "src/app.py", "line_range": {"start": 1, "end": 90}}
     assert rules(look(finding(code_location=nowhere), kind="review_finding")) == {"finding-anchor"}
@@ -328,9 +351,9 @@ def test_a_finding_stands_on_lines_and_code_that_are_there() -> None:
 
 
 def test_a_plan_is_what_whoever_knows_plans_says() -> None:
-    assert look('{"goal": "x"}', kind="plan_output").passed
+    assert look(PLAN, kind="plan_output").has_passed
     found = look('```json\n{"steps": []}\n```', kind="plan_output")
-    assert [remark.message for remark in found.remarks] == ["goal: a plan has a goal"]
+    assert any(finding.rule.startswith("plan-") and finding.severity == "error" for finding in found.findings)
 
 
 def test_data_is_held_against_a_schema() -> None:
@@ -345,12 +368,12 @@ def test_data_is_held_against_a_schema() -> None:
         ("yaml", "a: 1", "b: 1"),
         ("toml", "a = 1", 'a = "x"'),
     ):
-        assert look(good, kind=kind, schema=schema).passed
+        assert look(good, kind=kind, schema=schema).has_passed
         assert rules(look(bad, kind=kind, schema=schema)) == {"schema"}
 
 
 def test_a_schema_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="no JSON Schema"):
+    with pytest.raises(InvalidArgument, match="not a JSON Schema"):
         look("{}", kind="json", schema={"type": "nonsense"})
 
 
@@ -358,7 +381,7 @@ def test_no_machine_is_asked_for_a_part_of_a_schema() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(0)
         place = f"http://127.0.0.1:{listening.getsockname()[1]}/schema.json"
-        with pytest.raises(InvalidArgument, match="does not hold"):
+        with pytest.raises(InvalidArgument, match="does not contain"):
             look("{}", kind="json", schema={"$ref": place})
         with pytest.raises(BlockingIOError):
             listening.accept()
@@ -366,9 +389,9 @@ def test_no_machine_is_asked_for_a_part_of_a_schema() -> None:
 
 def test_no_pattern_of_a_schema_takes_forever() -> None:
     slow = {"properties": {"a": {"pattern": "^(a+)+$"}}, "patternProperties": {"^(b+)+$": {"type": "string"}}}
-    assert not look('{"a": "' + "a" * 40 + '!", "' + "b" * 40 + '!": 1}', kind="json", schema=slow).passed
+    assert not look('{"a": "' + "a" * 40 + '!", "' + "b" * 40 + '!": 1}', kind="json", schema=slow).has_passed
     around = look('{"a": "b"}', kind="json", schema={"properties": {"a": {"pattern": "(?=x)y"}}})
-    assert around.passed
+    assert around.has_passed
     assert rules(around) == {"schema-pattern"}
 
 
@@ -378,9 +401,9 @@ def test_no_pattern_of_a_schema_takes_forever() -> None:
 def test_of_a_new_version_only_what_is_new_is_told() -> None:
     old = "x = 1  # TODO a\nprint(1)\n"
     found = look("import os\nx = 1  # TODO a\nprint(1)\nprint(2)\n", "a.py", base=old)
-    assert [(remark.rule, remark.line) for remark in found.remarks] == [("debug-output", 4)]
-    assert look("def f(:\n", "a.py", base="def f(:\n").passed
-    assert not look("def f(:\nx = (\n", "a.py", base="x = (\n").passed
+    assert [(finding.rule, finding.line) for finding in found.findings] == [("debug-output", 4)]
+    assert look("def f(:\n", "a.py", base="def f(:\n").has_passed
+    assert not look("def f(:\nx = (\n", "a.py", base="x = (\n").has_passed
 
 
 def test_after_an_error_later_tiers_can_be_left_out() -> None:
@@ -394,29 +417,40 @@ def test_tiers_can_be_chosen() -> None:
     assert (found.tiers_run, rules(found)) == ((0, 2), {"todo"})
 
 
-REMARKS = st.lists(
+FINDINGS = st.lists(
     st.builds(
-        Remark, st.just(1), st.just("error"), st.just("c"), st.sampled_from("ab"), st.just("m"), st.integers(0, 4)
+        make_finding,
+        st.just(1),
+        st.just("error"),
+        st.just("c"),
+        st.sampled_from("ab"),
+        st.just("m"),
+        st.tuples(st.integers(0, 4), st.just(1)),
     )
 )
 
 
-@given(REMARKS, REMARKS)
-def test_what_is_new_is_what_there_is_more_of(then: list[Remark], now: list[Remark]) -> None:
+@given(FINDINGS, FINDINGS)
+def test_what_is_new_is_what_there_is_more_of(then: list[Finding], now: list[Finding]) -> None:
     lines = ["x", "y", "x", "z"]
-    new = added(then, lines, now, lines)
-    assert len(added(then, lines, then, lines)) == 0
-    assert added([], lines, now, lines) == now
+    new = select_new(then, lines, now, lines)
+    assert len(select_new(then, lines, then, lines)) == 0
+    assert select_new([], lines, now, lines) == now
     assert len(new) >= len(now) - len(then)
 
 
-@given(REMARKS)
-def test_each_remark_has_an_id_of_its_own_that_moves_with_its_line(remarks: list[Remark]) -> None:
+def shifted(finding: Finding) -> Finding:
+    line = finding.line + 1 if finding.line else 0
+    return replace(finding, span=LineSpan(line, line))
+
+
+@given(FINDINGS)
+def test_each_remark_has_an_id_of_its_own_that_moves_with_its_line(findings: list[Finding]) -> None:
     lines = ["a", "b", "c", "d"]
-    found = ids(remarks, lines)
+    found = make_ids(findings, lines)
     assert len(set(found)) == len(found)
-    moved = [remark._replace(line=remark.line + 1 if remark.line else 0) for remark in remarks]
-    assert ids(moved, ["new", *lines]) == found
+    moved = [shifted(finding) for finding in findings]
+    assert make_ids(moved, ["new", *lines]) == found
 
 
 # -- brackets, code and diagrams ------------------------------------------------------------------------------------------------------------
@@ -485,7 +519,7 @@ def test_code_keeps_its_length_without_strings_and_comments() -> None:
     ],
 )
 def test_a_diagram_that_can_be_drawn_has_no_fault(diagram: str) -> None:
-    assert mermaid_faults(diagram) == ()
+    assert find_mermaid_errors(diagram) == ()
 
 
 @pytest.mark.parametrize(
@@ -502,5 +536,5 @@ def test_a_diagram_that_can_be_drawn_has_no_fault(diagram: str) -> None:
     ],
 )
 def test_a_diagram_that_cannot_be_drawn_says_where(diagram: str, line: int) -> None:
-    faults = mermaid_faults(diagram)
+    faults = find_mermaid_errors(diagram)
     assert [fault.line for fault in faults[:1]] == [line]

@@ -7,11 +7,12 @@ from dataclasses import asdict, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.review.classification import Part, Summary, summary
-from context_engine.review.finding import CATEGORIES, Finding, identified, plain, read
-from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, together
-from context_engine.review.review_options import Options
-from context_engine.review.verdict import chosen, judged, merged
+from context_engine.model import Finding
+from context_engine.review.classification import ChangeSummary, FileStats, summarize_change
+from context_engine.review.finding import CATEGORIES, assign_ids, finding_from_json, finding_to_json
+from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, merge_coverage
+from context_engine.review.review_options import ReviewOptions
+from context_engine.review.verdict import make_result, merge_duplicates, select_findings
 from context_engine.text.spans import LineSpan
 
 FINDING = Finding(
@@ -31,7 +32,7 @@ FINDINGS = st.builds(
     is_new=st.booleans(),
 )
 OPTIONS = st.builds(
-    Options,
+    ReviewOptions,
     confidence_threshold=st.sampled_from([0.0, 0.7, 1.0]),
     max_findings=st.integers(1, 4),
     changed_lines_only=st.booleans(),
@@ -40,8 +41,8 @@ OPTIONS = st.builds(
 
 
 @given(st.lists(FINDINGS, max_size=9), OPTIONS)
-def test_every_finding_is_told_or_counted_once(findings: list[Finding], options: Options) -> None:
-    told, filtered = chosen(identified(findings), options)
+def test_every_finding_is_told_or_counted_once(findings: list[Finding], options: ReviewOptions) -> None:
+    told, filtered = select_findings(assign_ids(findings), options)
     assert len(told) + sum(asdict(filtered).values()) == len(findings)
     assert len(told) <= options.max_findings
     assert list(told) == sorted(told, key=lambda each: each.order)
@@ -54,33 +55,35 @@ def test_every_finding_is_told_or_counted_once(findings: list[Finding], options:
 @given(st.lists(FINDINGS, max_size=9), st.integers(1, 100))
 def test_a_finding_keeps_its_id_while_its_lines_move(findings: list[Finding], lines: int) -> None:
     moved = [replace(each, span=LineSpan(each.span.first + lines, each.span.last + lines)) for each in findings]
-    assert [each.id for each in identified(findings)] == [each.id for each in identified(moved)]
+    assert [each.id for each in assign_ids(findings)] == [each.id for each in assign_ids(moved)]
 
 
 @given(st.lists(FINDINGS, max_size=9))
 def test_ids_are_all_different_and_survive_the_wire(findings: list[Finding]) -> None:
-    named = identified(findings)
+    named = assign_ids(findings)
     assert len({each.id for each in named}) == len(named)
-    assert [read(plain(each)) for each in named] == list(named)
+    assert [finding_from_json(finding_to_json(each)) for each in named] == list(named)
 
 
 @given(st.lists(FINDINGS, max_size=6), OPTIONS)
-def test_the_order_in_which_findings_come_does_not_matter(findings: list[Finding], options: Options) -> None:
-    backwards = list(reversed(identified(findings)))
-    assert chosen(merged(backwards), options) == chosen(merged(identified(findings)), options)
+def test_the_order_in_which_findings_come_does_not_matter(findings: list[Finding], options: ReviewOptions) -> None:
+    backwards = list(reversed(assign_ids(findings)))
+    assert select_findings(merge_duplicates(backwards), options) == select_findings(
+        merge_duplicates(assign_ids(findings)), options
+    )
 
 
 def test_two_programs_that_say_the_same_of_a_line_are_one_finding() -> None:
-    ours, theirs = identified([FINDING, replace(FINDING, rule="S307", source="ruff", confidence=0.7)])
+    ours, theirs = assign_ids([FINDING, replace(FINDING, rule="S307", source="ruff", confidence=0.7)])
     ours, theirs = (ours, theirs) if ours.rule == "eval" else (theirs, ours)
-    (one,) = merged([theirs, ours])
+    (one,) = merge_duplicates([theirs, ours])
     assert (one.rule, one.related) == ("eval", (theirs.id,))
 
 
 def test_a_finding_that_is_allowed_is_not_told_and_fails_nothing() -> None:
-    (finding,) = identified([FINDING])
-    assert judged([finding], Options(fail_on="P1"), Coverage(), Summary()).should_fail
-    allowed = judged([finding], Options(fail_on="P1", allow_ids=(finding.id,)), Coverage(), Summary())
+    (finding,) = assign_ids([FINDING])
+    assert make_result([finding], ReviewOptions(fail_on="P1"), Coverage(), ChangeSummary()).should_fail
+    allowed = make_result([finding], ReviewOptions(fail_on="P1", allow_ids=(finding.id,)), Coverage(), ChangeSummary())
     assert (allowed.should_fail, allowed.filtered.allow_listed, allowed.verdict) == (
         False,
         1,
@@ -89,46 +92,49 @@ def test_a_finding_that_is_allowed_is_not_told_and_fails_nothing() -> None:
 
 
 def test_checks_alone_never_say_that_a_patch_is_correct() -> None:
-    silent = judged([], Options(), Coverage((FileCoverage("a.py"),)), Summary())
+    silent = make_result([], ReviewOptions(), Coverage((FileCoverage("a.py"),)), ChangeSummary())
     assert (silent.verdict, silent.overall_correctness) == ("no_deterministic_findings", "needs attention")
     assert "this says nothing of those" in silent.overall_explanation
-    looked_again = judged([], Options(), Coverage(), Summary(), second_pass=True)
+    looked_again = make_result([], ReviewOptions(), Coverage(), ChangeSummary(), second_pass=True)
     assert looked_again.overall_correctness == "patch is correct"
-    cut_off = judged([], Options(), Coverage(), Summary(), second_pass=True, is_partial=True)
+    cut_off = make_result([], ReviewOptions(), Coverage(), ChangeSummary(), second_pass=True, is_partial=True)
     assert cut_off.overall_correctness == "needs attention"
     assert (
-        judged([FINDING], Options(), Coverage(), Summary(), second_pass=True).overall_correctness
+        make_result([FINDING], ReviewOptions(), Coverage(), ChangeSummary(), second_pass=True).overall_correctness
         == "patch is incorrect"
     )
 
 
 def test_a_review_that_had_no_time_fails_where_it_was_to_guard() -> None:
-    assert judged([], Options(fail_on="P0"), Coverage(), Summary(), is_partial=True).should_fail
-    assert not judged([], Options(), Coverage(), Summary(), is_partial=True).should_fail
+    assert make_result([], ReviewOptions(fail_on="P0"), Coverage(), ChangeSummary(), is_partial=True).should_fail
+    assert not make_result([], ReviewOptions(), Coverage(), ChangeSummary(), is_partial=True).should_fail
 
 
 def test_parts_of_a_coverage_come_together_without_losing_a_reason() -> None:
     one = Coverage((FileCoverage("a.py"),), (AnalyzerRun("ruff", True, 20, 1),))
     other = Coverage((FileCoverage("b.png", "binary"),), (AnalyzerRun("ruff", False, why_not="took longer than 1 s"),))
-    both = together([one, other])
+    both = merge_coverage([one, other])
     assert (both.files_reviewed, [each.reason for each in both.files_skipped]) == (1, ["binary"])
     assert both.analyzers == (AnalyzerRun("ruff", True, 20, 1, "took longer than 1 s"),)
 
 
 def test_risk_is_a_sum_that_says_where_it_comes_from() -> None:
-    calm = summary([Part("docs/a.md", 3, 1, is_test=False, is_code=False)])
+    calm = summarize_change([FileStats("docs/a.md", 3, 1, is_test=False, is_code=False)])
     assert (calm.classification, calm.risk, calm.factors) == ("docs", 1, ())
-    parts = [Part("src/auth/login.py", 300, 200, is_test=False, is_code=True)]
-    wild = summary(parts, hot={"src/auth/login.py"})
+    parts = [FileStats("src/auth/login.py", 300, 200, is_test=False, is_code=True)]
+    wild = summarize_change(parts, hot={"src/auth/login.py"})
     assert wild.risk == 5
     assert [each.partition(":")[0] for each in wild.factors] == ["size", "heat", "kind", "tests"]
-    assert summary([*parts, Part("tests/test_login.py", 9, 0, is_test=True, is_code=True)]).factors[-1][:4] == "kind"
+    assert (
+        summarize_change([*parts, FileStats("tests/test_login.py", 9, 0, is_test=True, is_code=True)]).factors[-1][:4]
+        == "kind"
+    )
 
 
 @given(
     st.lists(
         st.builds(
-            Part,
+            FileStats,
             st.sampled_from(["a.py", "Dockerfile", "b.md"]),
             st.integers(0, 900),
             st.integers(0, 900),
@@ -137,5 +143,5 @@ def test_risk_is_a_sum_that_says_where_it_comes_from() -> None:
         )
     )
 )
-def test_risk_stays_between_one_and_five(parts: list[Part]) -> None:
-    assert 1 <= summary(parts, hot=["a.py"]).risk <= 5
+def test_risk_stays_between_one_and_five(parts: list[FileStats]) -> None:
+    assert 1 <= summarize_change(parts, hot=["a.py"]).risk <= 5

@@ -21,18 +21,17 @@ from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.repo import ruff_program
 from context_engine.review.analyzers import analyzer_registry as analyzers
-from context_engine.review.analyzers.analyzer import UnreadableError
+from context_engine.review.analyzers.analyzer import AnalyzerOutputError
 from context_engine.review.checks import check_registry
 from context_engine.review.reviewer import Reviewer
-from context_engine.review.validation.content_validation import validated
-from context_engine.review.validation.mermaid_syntax import mermaid_faults
-from context_engine.review.validation.validation_request import KINDS, Wanted
+from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
+from context_engine.review.validation.validation_request import KINDS, ValidationRequest
 from context_engine.secrets import find_secrets, redact
-from context_engine.text.diff import parsed as read_diff
-from context_engine.text.diff_patching import applied, hunks_only, reverted
+from context_engine.text.diff import parse_diff as read_diff
+from context_engine.text.diff_patching import apply_diff, revert_diff, text_of_hunks
 from tests.plans.test_mermaid import LINE, shape
 from tests.plans.test_plan_html import HOSTILE, Read, hostile_everywhere
-from tests.review.test_validating import WORLD
+from tests.review.test_validating import SERVICE
 from tests.security.fuzzing import ODD, as_bytes, fuzz, mutated
 from tests.support.changes import PARSERS, changed_file
 from tests.support.secret_examples import drawn
@@ -51,10 +50,10 @@ DIFFS = [
 def test_diffs() -> None:
     def read(text: str) -> None:
         for file in read_diff(text).files:
-            hunks_only(file)
+            text_of_hunks(file)
             for other in ("", "a\nb\ne", text):
-                applied(file, other)
-                reverted(file, other)
+                apply_diff(file, other)
+                revert_diff(file, other)
 
     fuzz("diffs", mutated(DIFFS, ["@@ -1 +1 @@\n", "@@ -0,99999999999 +1,2 @@\n", "+++ ", "--- ", "diff --git "]), read)
 
@@ -83,7 +82,7 @@ def test_sources_that_are_reviewed() -> None:
     reviewer = Reviewer()
 
     def read(given: tuple[str, str, str]) -> None:
-        reviewer.look(changed_file(*given))
+        reviewer.review_file(changed_file(*given))
 
     texts = mutated(sorted(SOURCES.values()), nests, GRAMMAR_REPEATS).map(
         lambda text: text.encode("utf-8", "replace").decode()
@@ -95,7 +94,7 @@ def test_sources_that_are_reviewed() -> None:
     "text", ["-" * 3_000 + "1", "a" + ".b" * 3_000, "(" * 3_000, "f(" * 900 + ")" * 900, "x = " * 3_000 + "1"]
 )
 def test_python_that_nests_deeply_is_reviewed(text: str) -> None:
-    Reviewer().look(changed_file("a.py", "x = 1\n", f"{text}\n"))
+    Reviewer().review_file(changed_file("a.py", "x = 1\n", f"{text}\n"))
 
 
 def test_contents_that_are_validated() -> None:
@@ -112,7 +111,7 @@ def test_contents_that_are_validated() -> None:
     ]
 
     def read(given: tuple[str, str, str, Any]) -> None:
-        validated(given[0], Wanted(given[1], given[2], schema=given[3]), WORLD)
+        SERVICE.validate(given[0], ValidationRequest(given[1], given[2], schema=given[3]))
 
     paths = st.sampled_from(["", "a.json", "a.jsonl", "a.yaml", "a.toml", "a.md", "a.py", "a.diff"])
     fuzz("contents", st.tuples(mutated(seeds), st.sampled_from(KINDS), paths, st.sampled_from(schemas)), read)
@@ -123,7 +122,7 @@ def test_diagrams_that_are_read() -> None:
         '```mermaid\nflowchart TD\n  a["x"] -->|y| b{z}\n  subgraph s\n  end\n```\n',
         "sequenceDiagram\n alt x\n else y\n end\n",
     ]
-    fuzz("diagrams", mutated(seeds, ["end\n", "%%{init: {}}%%", ">a", "|a"]), mermaid_faults)
+    fuzz("diagrams", mutated(seeds, ["end\n", "%%{init: {}}%%", ">a", "|a"]), find_mermaid_errors)
 
 
 def test_reports_of_programs(tmp_path: Path) -> None:
@@ -141,7 +140,7 @@ def test_reports_of_programs(tmp_path: Path) -> None:
         for analyzer in analyzers.ALL:
             try:
                 analyzer.read(as_bytes(text), "", tmp_path)
-            except UnreadableError:
+            except AnalyzerOutputError:
                 continue
 
     fuzz("reports of programs", mutated(seeds), read)

@@ -16,8 +16,8 @@ from context_engine.languages.outline import outline
 from context_engine.memory import front_matter
 from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, Stack
 from context_engine.review.checks.dependency_checks import dependencies
-from context_engine.review.rules_file import rulebook
-from context_engine.review.source_versions import Source
+from context_engine.review.rules_file import read_invariants_file
+from context_engine.review.source_versions import FileVersion
 from context_engine.review.validation.line_width import line_length
 from context_engine.secrets import find_secrets, read_rules
 from context_engine.settings import Settings
@@ -75,8 +75,8 @@ def test_invariants() -> None:
     ]
 
     def read(text: str) -> None:
-        for rule in rulebook("rules.yml", as_bytes(text)).invariants:
-            rule.fits("src/a.py")
+        for rule in read_invariants_file("rules.yml", as_bytes(text)).invariants:
+            rule.applies_to("src/a.py")
             for pattern in (rule.deny, rule.when, rule.require):
                 if pattern:
                     pattern.search("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!")
@@ -180,7 +180,7 @@ def test_manifests() -> None:
     def read(text: str) -> None:
         commands(dict.fromkeys([*names, "tox.ini", "Taskfile.yml"], text))
         for name in names:
-            dependencies(Source(name, as_bytes(text), PARSERS))
+            dependencies(FileVersion(name, as_bytes(text), PARSERS))
         for name in settings:
             for path in ("src/a.py", "src/a.js"):
                 line_length(path, lambda asked, name=name: text if asked == name else None)

@@ -12,7 +12,7 @@ from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.index.workspace_languages import load_languages
 from context_engine.languages import Languages
-from context_engine.review.rules_file import rulebook
+from context_engine.review.rules_file import read_invariants_file
 from context_engine.settings import Settings
 from context_engine.storage.confined_folder import ConfinedFolder
 from tests.security.test_security_untrusted import ALIAS_BOMB, MERGE_BOMB
@@ -86,7 +86,7 @@ def test_a_hostile_language_file_is_one_short_sentence(tmp_path: Path, text: str
 @pytest.mark.parametrize("text", [ALIAS_BOMB, MERGE_BOMB, "[" * 50_000, "a: " + "9" * 5_000, "- &a [*a]"])
 def test_hostile_rules_of_a_review_are_a_warning(text: str) -> None:
     started = time.process_time()
-    found = rulebook(".review-invariants.yml", text.encode())
+    found = read_invariants_file(".review-invariants.yml", text.encode())
     assert found.invariants == ()
     assert "nothing of it is used" in found.warnings[0]
     assert time.process_time() - started < SECONDS_MAX

@@ -31,7 +31,7 @@ from context_engine.sharing.versioned_records import Dossiers
 from context_engine.storage import database
 from context_engine.storage.liveness import LivenessLock
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, FOLDER, StateFolder
-from context_engine.text.delta import Piece
+from context_engine.text.delta import ByteChange
 from tests.security.every_tool import through
 from tests.support.engines import open_engine
 from tests.support.trees import commit, repository
@@ -345,7 +345,7 @@ def test_tables_of_our_own_compute_nothing(tmp_path: Path, make: str) -> None:
 @pytest.mark.parametrize("state", ["open", "done"])
 def test_an_entry_of_many_packed_zeros_cannot_fill_the_memory(tmp_path: Path, state: str) -> None:
     """Lists and the look for broken edits unpack nothing; who wants its contents back is refused."""
-    zeros = (Piece(0, bytes(40_000_000), b""),)
+    zeros = (ByteChange(0, bytes(40_000_000), b""),)
     journal = Journal(tmp_path / FOLDER)
     number = journal.begin([Op(f"{place}.py", "1" * 64, "2" * 64, zeros, None) for place in range(8)], at=0.0)
     if state == "done":

@@ -165,7 +165,7 @@ OTHERS = {
     "languages/grammars.py": "the manifest of an installed package",
     "memory/front_matter.py": "where the lines of a key are, in a text that `read_yaml` has accepted",
     "review/checks/syntax_regressions.py": "says where a text stops to be JSON, TOML or YAML, and builds nothing of YAML",
-    "review/validation/data_parsers.py": "the same, for content that is to be validated",
+    "review/content_parsers.py": "the same, for content that is to be validated",
     "index/": "our own segments, and the manifest of an archive of at most a megabyte",
     "semantic/served_model.py": "a note of our own in the cache",
     "repo/repository_registry.py": "a file of our own in the user's data folder",

@@ -8,11 +8,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from context_engine.review.checks.check import Example
-from context_engine.review.review_context import Surroundings
+from context_engine.review.checks.check import CheckExample
+from context_engine.review.review_context import ReviewContext
 from context_engine.review.source_versions import ChangedFile, Parsers
 from context_engine.secrets import find_secrets
-from context_engine.text.diff import parsed
+from context_engine.text.diff import parse_diff
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 PARSERS = Parsers(LANGUAGES, GRAMMARS, lambda text, path: find_secrets(text, path=path))
@@ -38,15 +38,15 @@ def diff_text(path: str, old: str | None, new: str | None) -> str:
 def changed_file(path: str, old: str | None, new: str | None) -> ChangedFile:
     """A file as it was and as it becomes."""
     encoded = [None if text is None else text.encode() for text in (old, new)]
-    return ChangedFile.of(parsed(diff_text(path, old, new)).files[0], *encoded, PARSERS)
+    return ChangedFile.of(parse_diff(diff_text(path, old, new)).files[0], *encoded, PARSERS)
 
 
-def of_example(example: Example) -> ChangedFile:
+def of_example(example: CheckExample) -> ChangedFile:
     """The change that an example shows."""
     return changed_file(example.path, example.old, example.text)
 
 
-def surroundings(files: Mapping[str, str]) -> Surroundings:
+def surroundings(files: Mapping[str, str]) -> ReviewContext:
     """A tree of these files."""
 
     def holding(words: object) -> dict[str, list[str]]:
@@ -58,12 +58,12 @@ def surroundings(files: Mapping[str, str]) -> Surroundings:
             for word in words
         }
 
-    return Surroundings(
+    return ReviewContext(
         PARSERS,
         is_known=True,
-        listed=lambda: sorted(files),
+        list_paths=lambda: sorted(files),
         read=lambda paths: {path: files[path].encode() for path in paths if path in files},
-        holding=holding,
+        files_with_words=holding,
     )
 
 

@@ -20,12 +20,12 @@ NO_ANALYZERS: dict[str, Any] = {"analyzers": ["none"], "max_findings": 100}
 VICTIM = """
     import json, sys, threading
     from pathlib import Path
-    from context_engine.review.review_request import Request
+    from context_engine.review.review_request import ReviewRequest
     from context_engine.tools.review_arguments import options_of
     from tests.support.engines import open_engine
     from tests.support.pull_requests import NO_ANALYZERS
     engine = open_engine(Path(sys.argv[1]), **json.loads(sys.argv[2]))
-    analysed, calls = engine.reviews.analysed, []
+    analysed, calls = engine.reviews.run_analyzers, []
 
     def held_up(*arguments):
         calls.append(1)
@@ -34,9 +34,9 @@ VICTIM = """
             threading.Event().wait()
         return analysed(*arguments)
 
-    engine.reviews.analysed = held_up
+    engine.reviews.run_analyzers = held_up
     sessions = engine.reviews.sessions
-    session = sessions.start(Request("topic", "main", options=options_of(NO_ANALYZERS)), workers=1).seen.session.id
+    session = sessions.start(ReviewRequest("topic", "main", options=options_of(NO_ANALYZERS)), workers=1).view.session.id
     threading.Event().wait()
 """
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 
 from context_engine.errors import AccessFailed, Cancelled
-from context_engine.review.review_request import Request
-from context_engine.review.review_sessions import Sessions
-from context_engine.review.review_store import Checkpoint, ReviewStore, Unit
-from context_engine.review.review_units import Part, Tie
-from context_engine.review.session_runner import Conclusion, Pace
-from context_engine.sharing.synced_reviews import CommonReviews
+from context_engine.review.review_request import ReviewRequest
+from context_engine.review.review_sessions import ReviewSessions
+from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
+from context_engine.review.review_units import FileTie, UnitFile
+from context_engine.review.session_runner import SessionOutcome, SessionTiming
+from context_engine.sharing.synced_reviews import SyncedReviews
 from context_engine.storage.liveness import LivenessLock
 from context_engine.storage.state_folder import FOLDER
 
@@ -60,17 +60,17 @@ class SmallJob:
     gate: Gate
     store: ReviewStore
 
-    def look(self, paths: Sequence[str], cancel: threading.Event) -> Checkpoint:
+    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitCheckpoint:
         self.gate.pass_through(paths[0], cancel)
         keys = {path: f"{path}\0{self.files[path]}" for path in paths}
-        known = self.store.cached(keys.values())
+        known = self.store.read_cached(keys.values())
         bodies = {path: known.get(key) or self._looked(path) for path, key in keys.items()}
         findings = [msgspec.json.encode(each) for path in paths for each in msgspec.json.decode(bodies[path])]
         fresh = {key: bodies[path] for path, key in keys.items() if key not in known}
         figures = msgspec.json.encode(
             {"stages": {"rules": [1.0] * len(fresh)}, "hits": len(known), "misses": len(fresh)}
         )
-        return Checkpoint(bodies, findings, fresh, known, figures)
+        return UnitCheckpoint(bodies, findings, fresh, known, figures)
 
     def _looked(self, path: str) -> bytes:
         if "BROKEN" in self.files[path]:
@@ -83,32 +83,34 @@ class SmallJob:
         ]
         return msgspec.json.encode(found)
 
-    def conclude(self, bodies: Mapping[str, bytes], failed: Sequence[Unit], cancel: threading.Event) -> Conclusion:
+    def conclude(
+        self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
+    ) -> SessionOutcome:
         self.gate.pass_through("end", cancel)
         findings = [each for path in sorted(bodies) for each in msgspec.json.decode(bodies[path])]
         told = {"findings": findings, "files": sorted(bodies), "failed": len(failed)}
-        return Conclusion(msgspec.json.encode(told), b"for a second look")
+        return SessionOutcome(msgspec.json.encode(told), b"for a second look")
 
 
 @dataclass
 class SmallChange:
     """A change of some files."""
 
-    request: Request
+    request: ReviewRequest
     files: Mapping[str, str]
     gate: Gate
     store: ReviewStore
-    tied: Sequence[Tie] = ()
+    tied: Sequence[FileTie] = ()
 
     @property
-    def parts(self) -> list[Part]:
-        return [Part(path, 160) for path in self.files]
+    def parts(self) -> list[UnitFile]:
+        return [UnitFile(path, 160) for path in self.files]
 
-    def ties(self) -> Iterable[Tie]:
+    def ties(self) -> Iterable[FileTie]:
         return self.tied
 
     def known(self) -> int:
-        return len(self.store.cached(f"{path}\0{text}" for path, text in self.files.items()))
+        return len(self.store.read_cached(f"{path}\0{text}" for path, text in self.files.items()))
 
     def job(self) -> SmallJob:
         return SmallJob(self.files, self.gate, self.store)
@@ -133,21 +135,21 @@ class Process:
         name: str,
         files: Mapping[str, str],
         clock: Callable[[], float] | None = None,
-        common: CommonReviews | None = None,
+        common: SyncedReviews | None = None,
     ) -> None:
         self.clock = clock or Clock()
         self.store = ReviewStore(folder / FOLDER, common)
         self.gate = Gate()
         self.files = files
-        pace = Pace(self.clock, poll_s=0.01)
-        self.sessions = Sessions(self.store, LivenessLock(folder / FOLDER, name), self._opened, pace)
+        pace = SessionTiming(self.clock, poll_s=0.01)
+        self.sessions = ReviewSessions(self.store, LivenessLock(folder / FOLDER, name), self._opened, pace)
 
-    def _opened(self, request: Request) -> SmallChange:
+    def _opened(self, request: ReviewRequest) -> SmallChange:
         return SmallChange(request, self.files, self.gate, self.store)
 
     def start(self, *, workers: int = 1, again: bool = False, commit: str = "c0ffee") -> str:
-        started = self.sessions.start(Request(commit, "ba5e"), workers=workers, resume_if_same=not again)
-        return started.seen.session.id
+        started = self.sessions.start(ReviewRequest(commit, "ba5e"), workers=workers, resume_if_same=not again)
+        return started.view.session.id
 
     def ended(self, session: str) -> str:
         """Its status when nothing more comes by itself."""

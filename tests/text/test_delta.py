@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.text.delta import CONTEXT_BYTES_MAX, Delta, back, between, forth, moved, of_spans
+from context_engine.text.delta import (
+    CONTEXT_BYTES_MAX,
+    Delta,
+    apply_delta,
+    delta_of_spans,
+    make_delta,
+    relocate_delta,
+    reverse_delta,
+)
 
 CONTENT = st.text(alphabet="ab\n\r", max_size=60).map(str.encode)
 NUMBERED = b"".join(b"line %d\n" % n for n in range(100))
@@ -33,30 +41,30 @@ def spans(draw: st.DrawFn) -> tuple[bytes, list[tuple[int, int, bytes]], bytes]:
 @example(b"x", b"")
 @example(b"aa", b"aaa")
 def test_between_any_two_versions_it_leads_both_ways(old: bytes, new: bytes) -> None:
-    delta = between(old, new)
-    assert forth(delta, old) == new
-    assert forth(back(delta), new) == old
+    delta = make_delta(old, new)
+    assert apply_delta(delta, old) == new
+    assert apply_delta(reverse_delta(delta), new) == old
     assert bool(delta) == (old != new)
 
 
 @given(spans())
 def test_told_by_spans_it_leads_both_ways(told: tuple[bytes, list[tuple[int, int, bytes]], bytes]) -> None:
     new, each, old = told
-    delta = of_spans(new, each)
-    assert forth(delta, old) == new
-    assert forth(back(delta), new) == old
-    assert back(back(delta)) == delta
+    delta = delta_of_spans(new, each)
+    assert apply_delta(delta, old) == new
+    assert apply_delta(reverse_delta(delta), new) == old
+    assert reverse_delta(reverse_delta(delta)) == delta
 
 
 @given(spans())
 def test_its_pieces_stand_in_order_and_do_not_touch(told: tuple[bytes, list[tuple[int, int, bytes]], bytes]) -> None:
     new, each, _ = told
-    delta = of_spans(new, each)
+    delta = delta_of_spans(new, each)
     assert all(one.start + len(one.old) < other.start for one, other in pairwise(delta))
 
 
 def changed_at_50() -> Delta:
-    return between(NUMBERED, NUMBERED.replace(b"line 50\n", b"changed\n"))
+    return make_delta(NUMBERED, NUMBERED.replace(b"line 50\n", b"changed\n"))
 
 
 def test_each_piece_carries_three_lines_on_either_side() -> None:
@@ -65,7 +73,7 @@ def test_each_piece_carries_three_lines_on_either_side() -> None:
 
 
 def test_of_a_line_without_end_it_carries_a_part_only() -> None:
-    (piece,) = between(b"x" * 10_000, b"x" * 5_000 + b"y" + b"x" * 4_999)
+    (piece,) = make_delta(b"x" * 10_000, b"x" * 5_000 + b"y" + b"x" * 4_999)
     assert len(piece.old) == 2 * CONTEXT_BYTES_MAX + 1
 
 
@@ -73,7 +81,7 @@ def test_changes_far_apart_are_pieces_of_their_own() -> None:
     lines = {b"line 10\n": b"", b"line 50\n": b"changed\n", b"line 90\n": b"90\n91/2\n"}
     delta = swapped(lines)
     assert len(delta) == 3
-    assert forth(back(delta), forth(delta, NUMBERED)) == NUMBERED
+    assert apply_delta(reverse_delta(delta), apply_delta(delta, NUMBERED)) == NUMBERED
 
 
 def swapped(lines: dict[bytes, bytes]) -> Delta:
@@ -83,19 +91,19 @@ def swapped(lines: dict[bytes, bytes]) -> Delta:
         at = new.index(old)
         new = new.replace(old, now)
         spans.append((at, at + len(now), old))
-    return of_spans(new, spans)
+    return delta_of_spans(new, spans)
 
 
 def test_from_another_version_than_its_own_it_is_refused() -> None:
     with pytest.raises(ValueError, match="something else"):
-        forth(changed_at_50(), NUMBERED[1:])
+        apply_delta(changed_at_50(), NUMBERED[1:])
 
 
 def test_in_a_file_that_changed_elsewhere_it_finds_its_place() -> None:
     other = b"# above\n" + NUMBERED.replace(b"line 99\n", b"")
-    found = moved(changed_at_50(), other)
+    found = relocate_delta(changed_at_50(), other)
     assert found is not None
-    assert forth(found, other) == other.replace(b"line 50\n", b"changed\n")
+    assert apply_delta(found, other) == other.replace(b"line 50\n", b"changed\n")
 
 
 @pytest.mark.parametrize(
@@ -109,26 +117,26 @@ def test_in_a_file_that_changed_elsewhere_it_finds_its_place() -> None:
     ids=["changed there", "changed near", "there twice", "empty"],
 )
 def test_where_its_place_is_not_certain_it_has_none(other: bytes) -> None:
-    assert moved(changed_at_50(), other) is None
+    assert relocate_delta(changed_at_50(), other) is None
 
 
 def test_where_nothing_stood_before_there_is_no_place_to_find() -> None:
-    assert moved(between(b"", b"new"), b"something") is None
+    assert relocate_delta(make_delta(b"", b"new"), b"something") is None
 
 
 def test_pieces_in_another_order_have_no_place() -> None:
     delta = swapped({b"line 20\n": b"twenty\n", b"line 70\n": b"seventy\n"})
     half = NUMBERED.index(b"line 45\n")
-    assert moved(delta, b"# above\n" + NUMBERED) is not None
-    assert moved(delta, NUMBERED[half:] + NUMBERED[:half]) is None
+    assert relocate_delta(delta, b"# above\n" + NUMBERED) is not None
+    assert relocate_delta(delta, NUMBERED[half:] + NUMBERED[:half]) is None
 
 
 @given(CONTENT, CONTENT, CONTENT, CONTENT)
 def test_what_was_added_before_and_behind_does_not_matter(old: bytes, new: bytes, before: bytes, behind: bytes) -> None:
-    delta = between(old, new)
+    delta = make_delta(old, new)
     around = before + old + behind
-    found = moved(delta, around)
+    found = relocate_delta(delta, around)
     if delta and found is not None:
         (piece,) = delta
         assert around.count(piece.old) == 1
-        assert forth(found, around) == around.replace(piece.old, piece.new)
+        assert apply_delta(found, around) == around.replace(piece.old, piece.new)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import DiffCombinedUnsupported, DiffInvalid, DiffTruncated, TooLarge
-from context_engine.text.diff import Diff, FileDiff, Line, parsed
-from context_engine.text.git_quoting import quoted, unquoted
+from context_engine.text.diff import DiffLine, FileDiff, UnifiedDiff, parse_diff
+from context_engine.text.git_quoting import quote_path, unquote_path
 from context_engine.text.spans import LineSpan
 from evals.diffs.replay import applied, numstat
 from tests.support.trees import git, repository, tree
@@ -62,12 +62,12 @@ def counted(text: str, tmp_path: Path) -> dict[str, tuple[int, int]]:
     return numstat(said.stdout)
 
 
-def counts(diff: Diff) -> dict[str, tuple[int, int]]:
-    return {each.path: (len(each.added), len(each.removed)) for each in diff.files}
+def counts(diff: UnifiedDiff) -> dict[str, tuple[int, int]]:
+    return {each.path: (len(each.added_lines), len(each.removed_lines)) for each in diff.files}
 
 
 def only(text: str) -> FileDiff:
-    [found] = parsed(text).files
+    [found] = parse_diff(text).files
     return found
 
 
@@ -78,24 +78,24 @@ def only(text: str) -> FileDiff:
     "name", [name for name in GOLDEN if name != "binary"]
 )  # which git can only apply with its bytes
 def test_the_lines_of_a_diff_are_those_that_git_counts(name: str, tmp_path: Path) -> None:
-    assert counts(parsed(GOLDEN[name])) == counted(GOLDEN[name], tmp_path)
+    assert counts(parse_diff(GOLDEN[name])) == counted(GOLDEN[name], tmp_path)
 
 
 def test_lines_know_their_numbers_in_both_versions() -> None:
     change = only(PLAIN)
     assert change.hunks[0].lines == (
-        Line(" ", 1, 1, "one"),
-        Line("-", 2, 0, "two"),
-        Line("+", 0, 2, "TWO"),
-        Line("+", 0, 3, "zwei"),
-        Line(" ", 3, 4, "three"),
+        DiffLine(" ", 1, 1, "one"),
+        DiffLine("-", 2, 0, "two"),
+        DiffLine("+", 0, 2, "TWO"),
+        DiffLine("+", 0, 3, "zwei"),
+        DiffLine(" ", 3, 4, "three"),
     )
     assert (change.hunks[0].old, change.hunks[0].new, change.hunks[0].section) == (
         LineSpan(1, 3),
         LineSpan(1, 4),
         "def f():",
     )
-    assert change.changed == {2, 3}
+    assert change.added_numbers == {2, 3}
     assert (change.old_blob, change.new_blob, change.old_mode, change.new_mode) == (
         "1111111",
         "2222222",
@@ -154,29 +154,29 @@ def test_kinds_of_files_that_are_no_text_are_told() -> None:
 
 def test_whether_a_version_ends_in_a_newline_is_known() -> None:
     change = only(GOLDEN["no newline at the end"])
-    assert (change.old_ends, change.new_ends) == (False, True)
+    assert (change.old_has_newline, change.new_has_newline) == (False, True)
     both = only("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n c\n\\ No newline at end of file\n")
-    assert (both.old_ends, both.new_ends) == (False, False)
+    assert (both.old_has_newline, both.new_has_newline) == (False, False)
 
 
 def test_a_diff_that_was_converted_as_a_whole_is_read_as_it_was() -> None:
-    assert parsed(PLAIN.replace("\n", "\r\n")) == parsed(PLAIN)
+    assert parse_diff(PLAIN.replace("\n", "\r\n")) == parse_diff(PLAIN)
     kept = only(GOLDEN["carriage returns in the file"])
-    assert [line.text for line in kept.added] == ["TWO\r", "zwei"]
+    assert [line.text for line in kept.added_lines] == ["TWO\r", "zwei"]
 
 
 def test_prose_around_a_diff_is_no_part_of_it() -> None:
-    assert parsed(GOLDEN["mail"]) == parsed(PLAIN)
-    assert parsed(f"Here you are:\n```diff\n{PLAIN}```\nEnjoy.\n") == parsed(PLAIN)
+    assert parse_diff(GOLDEN["mail"]) == parse_diff(PLAIN)
+    assert parse_diff(f"Here you are:\n```diff\n{PLAIN}```\nEnjoy.\n") == parse_diff(PLAIN)
 
 
 def test_a_trimmed_end_does_not_cost_the_last_blank_line() -> None:
     text = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n \n"
-    assert parsed(text.strip()) == parsed(text)
+    assert parse_diff(text.strip()) == parse_diff(text)
 
 
 def test_a_header_of_a_file_that_was_only_touched_is_no_change() -> None:
-    assert counts(parsed("diff --git a/y b/y\n" + PLAIN)) == {"x.py": (2, 1)}
+    assert counts(parse_diff("diff --git a/y b/y\n" + PLAIN)) == {"x.py": (2, 1)}
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def test_a_header_of_a_file_that_was_only_touched_is_no_change() -> None:
 )
 def test_a_text_without_a_change_is_refused(text: str) -> None:
     with pytest.raises(DiffInvalid):
-        parsed(text)
+        parse_diff(text)
 
 
 @pytest.mark.parametrize(
@@ -195,25 +195,25 @@ def test_a_text_without_a_change_is_refused(text: str) -> None:
 )
 def test_a_combined_diff_is_refused_with_the_way_to_ask(text: str) -> None:
     with pytest.raises(DiffCombinedUnsupported) as caught:
-        parsed(text)
+        parse_diff(text)
     assert "--first-parent" in caught.value.suggestion
 
 
 @pytest.mark.parametrize("lines", range(4, 9))
 def test_a_diff_that_was_cut_is_refused(lines: int) -> None:
     with pytest.raises(DiffTruncated):
-        parsed("\n".join(PLAIN.split("\n")[:lines]))
+        parse_diff("\n".join(PLAIN.split("\n")[:lines]))
 
 
 def test_a_hunk_that_goes_on_in_another_file_is_refused() -> None:
     cut = PLAIN.replace(" three\n", "")
     with pytest.raises(DiffTruncated, match="1 old and 1 new"):
-        parsed(cut + PLAIN)
+        parse_diff(cut + PLAIN)
 
 
 def test_a_header_is_all_that_was_left_of_a_file() -> None:
     with pytest.raises(DiffTruncated, match=r"y\.py"):
-        parsed(PLAIN + "diff --git a/y.py b/y.py\nindex 1111111..2222222 100644\n")
+        parse_diff(PLAIN + "diff --git a/y.py b/y.py\nindex 1111111..2222222 100644\n")
 
 
 @pytest.mark.parametrize(
@@ -227,14 +227,14 @@ def test_a_header_is_all_that_was_left_of_a_file() -> None:
 )
 def test_a_hunk_that_contradicts_its_header_is_refused(text: str) -> None:
     with pytest.raises(DiffInvalid):
-        parsed(text)
+        parse_diff(text)
 
 
 def test_a_diff_over_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(TooLarge):
-        parsed("x" * 2_000_001)
+        parse_diff("x" * 2_000_001)
     with pytest.raises(TooLarge):
-        parsed(PLAIN, bytes_max=10)
+        parse_diff(PLAIN, bytes_max=10)
 
 
 @given(
@@ -254,7 +254,7 @@ def test_a_diff_over_the_limit_is_refused_before_it_is_read() -> None:
 )
 def test_whatever_lines_come_they_are_read_or_refused(lines: list[str]) -> None:
     try:
-        found = parsed("\n".join(lines))
+        found = parse_diff("\n".join(lines))
     except (DiffInvalid, DiffTruncated, DiffCombinedUnsupported):
         return
     assert found.files
@@ -276,8 +276,8 @@ def test_the_hunks_put_into_the_old_text_give_the_new_one(old: list[str], new: l
         return
     change = only(text)
     assert applied(change, before) == after
-    assert all(_split(after)[line.new - 1] == f"{line.text}\n" for line in change.added)
-    assert all(_split(before)[line.old - 1] == f"{line.text}\n" for line in change.removed)
+    assert all(_split(after)[line.new - 1] == f"{line.text}\n" for line in change.added_lines)
+    assert all(_split(before)[line.old - 1] == f"{line.text}\n" for line in change.removed_lines)
 
 
 def _split(text: str) -> list[str]:
@@ -287,8 +287,8 @@ def _split(text: str) -> list[str]:
 @given(st.text(min_size=1).filter(lambda name: "\0" not in name))
 def test_a_name_survives_being_quoted(name: str) -> None:
     if not name.startswith('"'):
-        assert unquoted(quoted(name)) == name
-    assert unquoted(quoted(f"a/{name}")) == f"a/{name}"
+        assert unquote_path(quote_path(name)) == name
+    assert unquote_path(quote_path(f"a/{name}")) == f"a/{name}"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
@@ -302,4 +302,6 @@ def test_what_git_writes_of_a_small_world_is_read_as_git_counts_it(tmp_path: Pat
     git(root, "add", "--all")
     for style in ((), ("-c", "core.quotepath=on"), ("-c", "diff.noprefix=true"), ("-c", "diff.mnemonicPrefix=true")):
         text = git(root, *style, "diff", "--cached", "-M") + "\n"
-        assert counts(parsed(text)) == numstat(git(root, "diff", "--cached", "-M", "--numstat", "-z").encode()), style
+        assert counts(parse_diff(text)) == numstat(git(root, "diff", "--cached", "-M", "--numstat", "-z").encode()), (
+            style
+        )

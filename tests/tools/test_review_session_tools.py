@@ -15,7 +15,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.repo.git_diffs import DiffRequest
-from context_engine.review.review_replies import reply
+from context_engine.review.review_replies import review_to_json
 from context_engine.tools.review_arguments import OPTIONS, options_of
 from context_engine.tools.review_session_tools import (
     get_review_status,
@@ -63,8 +63,8 @@ class HeldUp:
     def __init__(self, engine: Engine) -> None:
         self.calls = 0
         self.reached, self.go = threading.Event(), threading.Event()
-        self._analysed = engine.reviews.analysed
-        engine.reviews.analysed = self  # ty: ignore[invalid-assignment] - a method, held up
+        self._analysed = engine.reviews.run_analyzers
+        engine.reviews.run_analyzers = self  # ty: ignore[invalid-assignment] - a method, held up
 
     def __call__(self, *arguments: Any) -> Any:
         self.calls += 1
@@ -98,7 +98,7 @@ def test_a_pull_request_of_forty_files_is_covered_whole(engine: Engine) -> None:
 def test_the_second_review_comes_from_the_cache_byte_for_byte(engine: Engine) -> None:
     sessions = [start(engine)["session_id"], start(engine)["session_id"]]
     assert sessions[0] != sessions[1]
-    found = [engine.reviews.sessions.found(session) for session in sessions]
+    found = [engine.reviews.sessions.findings(session) for session in sessions]
     assert json.dumps(found[0]) == json.dumps(found[1])
     first, second = (call(engine, get_review_telemetry, session_id=session) for session in sessions)
     assert (first["cache"]["rate"], second["cache"]["rate"] >= 0.95) == (0.0, True)
@@ -118,7 +118,7 @@ def test_a_session_finds_what_one_review_of_the_whole_change_finds(engine: Engin
     chosen = NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0}
     session = start(engine, commit_hash="HEAD", options=chosen)["session_id"]
     outcome = engine.reviews.sessions.status(session).outcome
-    expected = json.loads(json.dumps(reply(at_once)))
+    expected = json.loads(json.dumps(review_to_json(at_once)))
     for name in ("findings", "verdict", "coverage", "findings_filtered", "warnings"):
         assert outcome[name] == expected[name], name
 
@@ -180,7 +180,7 @@ def test_findings_come_while_it_runs(engine: Engine) -> None:
         cursor = page["next_cursor"]
     shown = [each["id"] for each in (*first["findings"], *rest)]
     assert len(shown) == len(set(shown))
-    assert set(shown) == {each["id"] for each in engine.reviews.sessions.found(session)}
+    assert set(shown) == {each["id"] for each in engine.reviews.sessions.findings(session)}
 
 
 def test_a_finished_review_offers_a_second_look_at_itself(engine: Engine) -> None:
@@ -193,9 +193,9 @@ def test_a_finished_review_offers_a_second_look_at_itself(engine: Engine) -> Non
         "body": "A price of None is no price.", "priority": 1, "category": "correctness", "confidence_score": 0.9,
         "suggestion": "",
     }  # fmt: skip
-    again = engine.reviews.second.take(session, [seen], source="host")
+    again = engine.reviews.second_passes.merge_draft(session, [seen], source="host")
     assert again.rejected == ()
-    assert {each.source for each in again.reviewed.findings} == {"builtin", "host"}
+    assert {each.source for each in again.result.findings} == {"builtin", "host"}
 
 
 def test_waiting_tells_how_far_it_is_and_can_be_cancelled(engine: Engine) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from context_engine.review.finding import Category, Suggestion
+    from context_engine.model import Suggestion
+    from context_engine.review.finding import Category
 
 
-class Reported(NamedTuple):
+class AnalyzerMessage(NamedTuple):
     """What a program says of a line. `path` is relative to the folder it ran in."""
 
     path: str
@@ -29,13 +30,13 @@ class Reported(NamedTuple):
     suggestion: Suggestion | None = None
 
 
-class UnreadableError(Exception):
+class AnalyzerOutputError(Exception):
     """A program said something that is not what it should say; the message is what it said."""
 
 
 Command = Callable[[str, Sequence[str]], Sequence[str]]
 """(where the program is, paths of the files) -> what to start."""
-Read = Callable[[bytes, str, Path], Sequence[Reported]]
+Read = Callable[[bytes, str, Path], Sequence[AnalyzerMessage]]
 """(what it wrote, its complaints, the folder it ran in) -> what it reports. Raises: UnreadableError."""
 
 
@@ -53,20 +54,20 @@ class Analyzer:
     read: Read
     version: tuple[str, ...] = ("--version",)
     runs_project_code: bool = False
-    wants_all: bool = False
-    needs: tuple[str, ...] = ()
+    needs_whole_tree: bool = False
+    required_files: tuple[str, ...] = ()
     good_exits: tuple[int, ...] = (0,)
     offline: Mapping[str, str] | None = None
 
-    def takes(self, path: str) -> bool:
+    def accepts(self, path: str) -> bool:
         """Whether it reads this file."""
         return not self.suffixes or path.endswith(self.suffixes)
 
 
-def below(path: str, folder: Path) -> str:
+def relative_path(path: str, folder: Path) -> str:
     """A path as a program names it, relative to its folder.
 
-    >>> below("/tmp/x/src/a.py", Path("/tmp/x")), below("./a.py", Path("/tmp/x"))
+    >>> relative_path("/tmp/x/src/a.py", Path("/tmp/x")), relative_path("./a.py", Path("/tmp/x"))
     ('src/a.py', 'a.py')
     """
     return path.replace("\\", "/").removeprefix(f"{folder.as_posix()}/").removeprefix("./")

@@ -11,15 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from context_engine.model import Finding
 from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import apart, bare, identity, run
-from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError
-from context_engine.review.finding import Finding, identified
-from context_engine.review.new_findings import fresh
+from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError
+from context_engine.review.finding import assign_ids
+from context_engine.review.new_findings import mark_new
 from context_engine.review.review_coverage import NO_TIME, AnalyzerRun
-from context_engine.review.review_options import Options
+from context_engine.review.review_options import ReviewOptions
 from context_engine.review.reviewer import TESTS, is_generated
-from context_engine.review.source_versions import ChangedFile, Source
+from context_engine.review.source_versions import ChangedFile, FileVersion
 from context_engine.text.spans import LineSpan
 
 ANALYZER_S = 20.0
@@ -33,7 +34,7 @@ QUIET_IN_TESTS = ("S", "ASYNC", "B003", "B018", "B015", "F841", "PLR0124")
 
 
 @dataclass(frozen=True, slots=True)
-class Analysed:
+class AnalyzerReport:
     """What the analysers found, how each of them fared, and what is to be said of it."""
 
     findings: tuple[Finding, ...] = ()
@@ -45,12 +46,12 @@ class Analysed:
         return tuple(f"{run.name} {run.why_not}" for run in self.runs if run.ran and run.why_not)
 
 
-Tree = Callable[[], Mapping[str, bytes]]
+TreeReader = Callable[[], Mapping[str, bytes]]
 """All files of the new version, for those that want them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class AnalyzerRunner:
     """The analysers there are, and which of them the user allowed to run code of the project.
 
     Only these are looked for in `tools`, folders of the workspace, which is `outside`: a repository must not bring the ruff
@@ -65,17 +66,17 @@ class Bench:
     linked: Mapping[str, str] = field(default_factory=dict)
     analyzer_s: float = ANALYZER_S
 
-    def analyse(
+    def run(
         self,
         files: Sequence[ChangedFile],
-        options: Options,
+        options: ReviewOptions,
         *,
         deadline: float,
-        before: Tree = dict,
-        after: Tree = dict,
+        before: TreeReader = dict,
+        after: TreeReader = dict,
         now: Callable[[], float] = time.monotonic,
         cancel: threading.Event | None = None,
-    ) -> Analysed:
+    ) -> AnalyzerReport:
         """What they say of the changed files. `deadline` is a moment of `now`. Never raises for what a program does.
 
         Those under way are ended when `cancel` is set.
@@ -97,15 +98,15 @@ class Bench:
                 problem = f"looked at {FILES_MAX} of {len(mine)} files"
             runs.append(AnalyzerRun(analyzer.name, True, round((now() - began) * 1_000), len(told), problem))
             findings += told
-        return Analysed(identified(findings), tuple(runs))
+        return AnalyzerReport(assign_ids(findings), tuple(runs))
 
-    def identity(self, options: Options, commit: str) -> str:
+    def fingerprint(self, options: ReviewOptions, commit: str) -> str:
         """Which of them would be asked: another text when one is another program, or sees another tree."""
         asked = [each for each in self.analyzers if not self._why_not(each, options, 1.0)]
         programs = [f"{each.name}={identity(self._program(each))}" for each in asked]
-        return "\n".join([*programs, *([commit] if any(each.wants_all for each in asked) else [])])
+        return "\n".join([*programs, *([commit] if any(each.needs_whole_tree for each in asked) else [])])
 
-    def _why_not(self, analyzer: Analyzer, options: Options, left_s: float) -> str:
+    def _why_not(self, analyzer: Analyzer, options: ReviewOptions, left_s: float) -> str:
         wanted = options.analyzers
         if wanted == "none" or (wanted != "auto" and analyzer.name not in wanted):
             return "not asked for"
@@ -124,26 +125,26 @@ class Bench:
         self,
         analyzer: Analyzer,
         files: Sequence[ChangedFile],
-        before: Tree,
-        after: Tree,
+        before: TreeReader,
+        after: TreeReader,
         left_s: float,
         cancel: threading.Event | None,
     ) -> tuple[list[Finding], str]:
         """Its findings, or why there are none."""
         new = {file.path: file.new.data for file in files if file.new is not None}
         old = {file.path: file.old.data for file in files if file.old is not None}
-        if analyzer.wants_all:
+        if analyzer.needs_whole_tree:
             whole, was = after(), before()
             if len(whole) > TREE_FILES_MAX or sum(map(len, whole.values())) > TREE_BYTES_MAX or not whole:
                 return [], "wants the whole tree, which is not known here or too large"
-            if lacking := [name for name in analyzer.needs if name not in whole]:
+            if lacking := [name for name in analyzer.required_files if name not in whole]:
                 return [], f"is not used here: there is no {lacking[0]}"
             new, old = {**whole, **new}, {**was, **old}
         ends = time.monotonic() + left_s
         now, problem = self._ran(analyzer, new, sorted(file.path for file in files), left_s, cancel)
         if problem or not now:
             return [], problem
-        wanted = sorted(old if not analyzer.wants_all else new)
+        wanted = sorted(old if not analyzer.needs_whole_tree else new)
         then, problem = self._ran(analyzer, old, wanted, ends - time.monotonic(), cancel)
         return ([], problem) if problem else (list(_compared(analyzer, files, now, then)), "")
 
@@ -154,7 +155,7 @@ class Bench:
         paths: Sequence[str],
         left_s: float,
         cancel: threading.Event | None,
-    ) -> tuple[Sequence[Reported], str]:
+    ) -> tuple[Sequence[AnalyzerMessage], str]:
         """What it reports of some files, and why it could not."""
         here = [path for path in paths if path in files]
         if not here:
@@ -171,7 +172,7 @@ class Bench:
                 return (), f"failed with exit code {ran.exit}: {_last_line(said)}"
             try:
                 return analyzer.read(ran.out, ran.err, folder), ""
-            except UnreadableError as error:
+            except AnalyzerOutputError as error:
                 return (), f"said what cannot be read: {_last_line(str(error))}"
 
 
@@ -179,11 +180,11 @@ def _is_for(analyzer: Analyzer, file: ChangedFile) -> bool:
     source = file.new
     if source is None or not file.is_whole or source.is_binary or file.diff.is_symlink or is_generated(source):
         return False
-    return analyzer.takes(file.path)
+    return analyzer.accepts(file.path)
 
 
 def _compared(
-    analyzer: Analyzer, files: Sequence[ChangedFile], now: Iterable[Reported], then: Iterable[Reported]
+    analyzer: Analyzer, files: Sequence[ChangedFile], now: Iterable[AnalyzerMessage], then: Iterable[AnalyzerMessage]
 ) -> Iterable[Finding]:
     """What is reported of the new version, each with whether the old one had it."""
     for file in files:
@@ -194,20 +195,20 @@ def _compared(
             these = [each for each in mine if each.rule == rule]
             past = [_line(file.old, each) for each in then if each.path == file.path and each.rule == rule]
             lines = [(_line(file.new, each), each) for each in these]
-            for each, is_new in zip(these, fresh(lines, past), strict=True):
+            for each, is_new in zip(these, mark_new(lines, past), strict=True):
                 yield _finding(analyzer, each, file, is_new=is_new)
 
 
-def _is_quiet(reported: Reported) -> bool:
+def _is_quiet(reported: AnalyzerMessage) -> bool:
     return bool(TESTS.search(reported.path)) and reported.rule.startswith(QUIET_IN_TESTS)
 
 
-def _line(source: Source | None, reported: Reported) -> str:
+def _line(source: FileVersion | None, reported: AnalyzerMessage) -> str:
     """The line it speaks of; with its message, since one line may be wrong in two ways."""
     return f"{source.line(reported.line) if source else ''} {reported.message}"
 
 
-def _finding(analyzer: Analyzer, reported: Reported, file: ChangedFile, *, is_new: bool) -> Finding:
+def _finding(analyzer: Analyzer, reported: AnalyzerMessage, file: ChangedFile, *, is_new: bool) -> Finding:
     span = LineSpan(reported.line, max(reported.line, reported.last))
     first = LineSpan(span.first, span.first)
     return Finding(

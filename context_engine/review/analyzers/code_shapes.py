@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import apart, bare, run
-from context_engine.review.invariants import Rulebook
-from context_engine.review.source_versions import Source
+from context_engine.review.invariants import InvariantSet
+from context_engine.review.source_versions import FileVersion
 from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, read_json
 
 PROGRAM = "ast-grep"
@@ -26,7 +26,7 @@ def is_query(shape: str) -> bool:
     return shape.lstrip().startswith(("(", "["))
 
 
-def unseen(book: Rulebook, outside: str = "") -> tuple[str, ...]:
+def missing_program_warnings(book: InvariantSet, outside: str = "") -> tuple[str, ...]:
     """A sentence for each rule of a book that nobody can look for on this machine."""
     lost = [each.id for each in book.invariants if each.shape and not is_query(each.shape)]
     return (
@@ -36,14 +36,14 @@ def unseen(book: Rulebook, outside: str = "") -> tuple[str, ...]:
     )
 
 
-def shapes(shape: str, source: Source, *, outside: str = "") -> Sequence[int] | str:
+def find_shape(shape: str, source: FileVersion, *, outside: str = "") -> Sequence[int] | str:
     """The lines on which the shape begins, or why nobody knows. `outside` is the workspace, whose programs do not count."""
     if is_query(shape):
         return sorted({min(each.first for each in match.values()) for match in source.matches(shape) if match})
     program = find_program(PROGRAM, outside=outside)
     if not program:
         return NOT_THERE
-    if source.unparsed:
+    if source.unparsed_reason:
         return ()
     args = [program, "run", "--pattern", shape, "--lang", source.language_name, "--json=compact", "--stdin"]
     with apart({}) as folder:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
+from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError, relative_path
 from context_engine.text.untrusted_data import read_json
 
 CONFIDENCE = 0.85
@@ -23,15 +23,15 @@ def vet_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     return [program, "vet", *packages]
 
 
-def vet_read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+def read_vet(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
     """Its complaints `path:line:column: why`; compile errors look the same."""
     told = complaint or out.decode("utf-8", "replace")
     found = [
-        Reported(below(path, folder), int(line), int(line), "vet", why, 1, "correctness", CONFIDENCE)
+        AnalyzerMessage(relative_path(path, folder), int(line), int(line), "vet", why, 1, "correctness", CONFIDENCE)
         for path, line, why in _VET.findall(told)
     ]
     if not found and told.strip() and not all(line.startswith("#") for line in told.strip().splitlines()):
-        raise UnreadableError(told)
+        raise AnalyzerOutputError(told)
     return found
 
 
@@ -43,25 +43,25 @@ def cargo_command(program: str, paths: Sequence[str]) -> Sequence[str]:  # noqa:
     return [program, "check", "--workspace", "--all-targets", "--offline", "--quiet", "--message-format=json"]
 
 
-def cargo_read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+def read_cargo(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
     """Its messages; those without a place are summaries, and tests are compiled beside the library: each counts once."""
     try:
         rows = [read_json(line) for line in out.splitlines() if line.startswith(b"{")]
         found = [_rust(row["message"], folder) for row in rows if row.get("reason") == "compiler-message"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnreadableError(complaint or repr(error)) from error
+        raise AnalyzerOutputError(complaint or repr(error)) from error
     if not rows and complaint.strip():
-        raise UnreadableError(complaint)
+        raise AnalyzerOutputError(complaint)
     return list(dict.fromkeys(each for each in found if each is not None))
 
 
-def _rust(message: Any, folder: Path) -> Reported | None:
+def _rust(message: Any, folder: Path) -> AnalyzerMessage | None:
     place = next((span for span in message["spans"] if span["is_primary"]), None)
     if place is None or message["level"] not in ("error", "warning"):
         return None
     is_error = message["level"] == "error"
-    return Reported(
-        path=below(place["file_name"], folder),
+    return AnalyzerMessage(
+        path=relative_path(place["file_name"], folder),
         line=place["line_start"],
         last=place["line_end"],
         rule=(message.get("code") or {}).get("code") or "rustc",
@@ -77,10 +77,10 @@ GO_VET = Analyzer(
     "go",
     (".go",),
     vet_command,
-    vet_read,
+    read_vet,
     runs_project_code=True,
-    wants_all=True,
-    needs=("go.mod",),
+    needs_whole_tree=True,
+    required_files=("go.mod",),
     good_exits=(0, 1, 2),
     offline={"GOPROXY": "off", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"},
 )
@@ -89,10 +89,10 @@ CARGO = Analyzer(
     "cargo",
     (".rs",),
     cargo_command,
-    cargo_read,
+    read_cargo,
     runs_project_code=True,
-    wants_all=True,
-    needs=("Cargo.toml",),
+    needs_whole_tree=True,
+    required_files=("Cargo.toml",),
     good_exits=(0, 101),
     offline={"CARGO_NET_OFFLINE": "true", "CARGO_INCREMENTAL": "0"},
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
+from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError, relative_path
 from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, read_json
 
 SUFFIXES = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
@@ -21,23 +21,23 @@ def eslint_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     return [program, "--format=json", "--no-error-on-unmatched-pattern", "--", *paths]
 
 
-def eslint_read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+def read_eslint(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
     """Its JSON. What has no rule is about eslint itself: that a file is none of its own."""
     try:
         rows = [
-            (below(file["filePath"], folder), row)
+            (relative_path(file["filePath"], folder), row)
             for file in read_json(out, bytes_max=OUTPUT_BYTES_MAX)
             for row in file["messages"]
         ]
         return [_message(path, row) for path, row in rows if row.get("ruleId") or row.get("fatal")]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnreadableError(complaint or repr(error)) from error
+        raise AnalyzerOutputError(complaint or repr(error)) from error
 
 
-def _message(path: str, row: Any) -> Reported:
+def _message(path: str, row: Any) -> AnalyzerMessage:
     serious = row.get("severity") == 2
     line = row.get("line") or 1
-    return Reported(
+    return AnalyzerMessage(
         path=path,
         line=line,
         last=row.get("endLine") or line,
@@ -54,31 +54,38 @@ def tsc_command(program: str, paths: Sequence[str]) -> Sequence[str]:  # noqa: A
     return [program, "--noEmit", "--pretty", "false", "--incremental", "false"]
 
 
-def tsc_read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+def read_tsc(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
     """Its lines `path(line,column): error TS2322: why`."""
     text = out.decode("utf-8", "replace")
     found = [
-        Reported(below(path, folder), int(line), int(line), rule, why, 1, "correctness", TYPE_CONFIDENCE)
+        AnalyzerMessage(relative_path(path, folder), int(line), int(line), rule, why, 1, "correctness", TYPE_CONFIDENCE)
         for path, line, rule, why in _DIAGNOSTIC.findall(text)
     ]
     if not found and text.strip():
-        raise UnreadableError(complaint or text)
+        raise AnalyzerOutputError(complaint or text)
     return found
 
 
 _DIAGNOSTIC = re.compile(r"^(.+?)\((\d+),\d+\): error (TS\d+): (.*)$", re.MULTILINE)
 
 ESLINT = Analyzer(
-    "eslint", "eslint", SUFFIXES, eslint_command, eslint_read, runs_project_code=True, wants_all=True, good_exits=(0, 1)
+    "eslint",
+    "eslint",
+    SUFFIXES,
+    eslint_command,
+    read_eslint,
+    runs_project_code=True,
+    needs_whole_tree=True,
+    good_exits=(0, 1),
 )
 TSC = Analyzer(
     "tsc",
     "tsc",
     (".ts", ".tsx", ".mts", ".cts"),
     tsc_command,
-    tsc_read,
+    read_tsc,
     runs_project_code=True,
-    wants_all=True,
-    needs=("tsconfig.json",),
+    needs_whole_tree=True,
+    required_files=("tsconfig.json",),
     good_exits=(0, 1, 2),
 )

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from context_engine.model import Suggestion
 from context_engine.repo import ruff_program
-from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
-from context_engine.review.finding import Suggestion
+from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError, relative_path
 
 if TYPE_CHECKING:
     from context_engine.review.finding import Category
@@ -52,18 +52,18 @@ KINDS: tuple[tuple[str, Kind], ...] = (
 """Priority, category and confidence by the beginning of a rule; the first that fits."""
 
 
-def command(program: str, paths: Sequence[str]) -> Sequence[str]:
+def ruff_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     """`ruff check` without the project's settings. As Python 3.13: to 3.14 `except ValueError, e` of old code is no mistake."""
     chosen = f"--select={','.join(SELECTED)}", f"--ignore={','.join(LEFT_OUT)}"
     return ruff_program.over(program, paths, ["--isolated", "--target-version=py313", *chosen])
 
 
-def read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+def read_ruff(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
     """Its rows. Of a file that it cannot parse it only guesses: whether the syntax is wrong our own check says."""
     try:
         rows = ruff_program.rows(out)
     except ValueError as error:
-        raise UnreadableError(complaint or repr(error)) from error
+        raise AnalyzerOutputError(complaint or repr(error)) from error
     guessed = {row.path for row in rows if not row.rule}
     return [_reported(row, folder) for row in rows if row.path not in guessed and not _is_known(row)]
 
@@ -73,10 +73,10 @@ def _is_known(row: ruff_program.RuffFinding) -> bool:
     return row.rule == "F821" and any(f"`{name}`" in row.message for name in KNOWN_ELSEWHERE)
 
 
-def _reported(row: ruff_program.RuffFinding, folder: Path) -> Reported:
+def _reported(row: ruff_program.RuffFinding, folder: Path) -> AnalyzerMessage:
     priority, category, confidence = next(kind for start, kind in (*KINDS, ("", OTHER)) if row.rule.startswith(start))
-    return Reported(
-        path=below(row.path, folder),
+    return AnalyzerMessage(
+        path=relative_path(row.path, folder),
         line=row.first,
         last=row.last,
         rule=row.rule,
@@ -94,5 +94,5 @@ KNOWN_ELSEWHERE = (
 )
 OTHER: Kind = (2, "correctness", 0.7)
 RUFF = Analyzer(
-    ruff_program.NAME, ruff_program.NAME, ruff_program.SUFFIXES, command, read, good_exits=ruff_program.EXITS
+    ruff_program.NAME, ruff_program.NAME, ruff_program.SUFFIXES, ruff_command, read_ruff, good_exits=ruff_program.EXITS
 )

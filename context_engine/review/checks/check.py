@@ -10,16 +10,17 @@ In an example a line that ends with the mark is one that must be found; all othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from context_engine.model import FROM_RULE, Finding
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.languages.captures import Capture
-    from context_engine.review.finding import Category, Suggestion
-    from context_engine.review.review_context import Surroundings
-    from context_engine.review.source_versions import ChangedFile, Source
+    from context_engine.review.finding import Category
+    from context_engine.review.review_context import ReviewContext
+    from context_engine.review.source_versions import ChangedFile, FileVersion
 
 MARK = "«"
 PYTHON = ("python",)
@@ -27,21 +28,8 @@ SCRIPT = ("javascript", "typescript", "tsx")
 GO = ("go",)
 
 
-class Note(NamedTuple):
-    """What a check found in one place. Empty fields are those of the check."""
-
-    span: LineSpan
-    body: str = ""
-    title: str = ""
-    confidence: float | None = None
-    priority: int | None = None
-    evidence: tuple[str, ...] = ()
-    suggestion: Suggestion | None = None
-    path: str = ""
-
-
 @dataclass(frozen=True, slots=True)
-class Example:
+class CheckExample:
     """A file that a check is tried on; `old` is what it was before, for those that compare."""
 
     path: str
@@ -54,7 +42,7 @@ class Example:
         return "\n".join(line.removesuffix(MARK).rstrip() if line.endswith(MARK) else line for line in self._lines)
 
     @property
-    def flagged(self) -> tuple[int, ...]:
+    def marked_lines(self) -> tuple[int, ...]:
         """The numbers of the marked lines."""
         return tuple(number for number, line in enumerate(self._lines, 1) if line.endswith(MARK))
 
@@ -63,14 +51,14 @@ class Example:
         return self.new.split("\n")
 
 
-TextRun = Callable[["Source"], Iterable[Note]]
-FileRun = Callable[["ChangedFile"], Iterable[Note]]
-ChangeRun = Callable[[Sequence["ChangedFile"], "Surroundings"], Iterable[Note]]
+TextRun = Callable[["FileVersion"], Iterable[Finding]]
+FileRun = Callable[["ChangedFile"], Iterable[Finding]]
+ChangeRun = Callable[[Sequence["ChangedFile"], "ReviewContext"], Iterable[Finding]]
 Run = TypeVar("Run", TextRun, FileRun, ChangeRun)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CheckRule:
     """The constants of a check, written above its function: `@Rule(...).text`, `.file` or `.change`.
 
     `languages` are those it understands, none: every file; `in_tests`: also in tests. `needs_whole`: it must see the file, hunks
@@ -85,59 +73,72 @@ class Rule:
     confidence: float
     category: Category
     languages: tuple[str, ...] = ()
-    examples: tuple[Example, ...] = ()
+    examples: tuple[CheckExample, ...] = ()
     in_tests: bool = True
     needs_whole: bool = True
     mentions: tuple[str, ...] = ()
 
-    def text(self, run: TextRun) -> Check[TextRun]:
+    def text(self, run: TextRun) -> ReviewCheck[TextRun]:
         """A check of one version of a file."""
         return self._with(run)
 
-    def file(self, run: FileRun) -> Check[FileRun]:
+    def file(self, run: FileRun) -> ReviewCheck[FileRun]:
         """A check that compares a file's two versions."""
         return self._with(run)
 
-    def change(self, run: ChangeRun) -> Check[ChangeRun]:
+    def change(self, run: ChangeRun) -> ReviewCheck[ChangeRun]:
         """A check of a whole change."""
         return self._with(run)
 
-    def _with(self, run: Run) -> Check[Run]:
-        return Check(**{each.name: getattr(self, each.name) for each in fields(self)}, run=run)
+    def complete(self, finding: Finding) -> Finding:
+        """Return the finding of the check, with the constants of the rule where the check left them open."""
+        return replace(
+            finding,
+            rule=self.rule,
+            source="builtin",
+            title=finding.title or self.title,
+            body=finding.body or self.body,
+            priority=self.priority if finding.priority == FROM_RULE else finding.priority,
+            category=self.category,
+            confidence=self.confidence if finding.confidence == FROM_RULE else finding.confidence,
+        )
+
+    def _with(self, run: Run) -> ReviewCheck[Run]:
+        return ReviewCheck(**{each.name: getattr(self, each.name) for each in fields(self)}, run=run)
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Rule, Generic[Run]):
+class ReviewCheck(CheckRule, Generic[Run]):
     """A rule and the function that looks for it."""
 
     run: Run = field(kw_only=True)
 
 
-def at(found: Capture, body: str = "") -> Note:
-    """A note on what a query captured."""
-    return Note(LineSpan(found.first, max(found.first, found.last)), body)
+def at_capture(capture: Capture, body: str = "") -> Finding:
+    """Return a finding on what a query captured; the rule says the rest."""
+    return Finding(body=body, span=LineSpan(capture.first, max(capture.first, capture.last)))
 
 
-def on_line(line: int, body: str = "") -> Note:
-    """A note on one line."""
-    return Note(LineSpan(line, line), body)
+def on_line(line: int, body: str = "", **fields: Any) -> Finding:
+    """Return a finding on one line, with these fields; the rule says the rest."""
+    return Finding(body=body, span=LineSpan(line, line), **fields)
 
 
-def py(new: str, old: str | None = None) -> Example:
+def py(new: str, old: str | None = None) -> CheckExample:
     """An example in Python."""
-    return Example("app/code.py", new, old)
+    return CheckExample("app/code.py", new, old)
 
 
-def js(new: str, old: str | None = None) -> Example:
+def js(new: str, old: str | None = None) -> CheckExample:
     """An example in JavaScript."""
-    return Example("app/code.js", new, old)
+    return CheckExample("app/code.js", new, old)
 
 
-def ts(new: str, old: str | None = None) -> Example:
+def ts(new: str, old: str | None = None) -> CheckExample:
     """An example in TypeScript."""
-    return Example("app/code.ts", new, old)
+    return CheckExample("app/code.ts", new, old)
 
 
-def go(new: str, old: str | None = None) -> Example:
+def go(new: str, old: str | None = None) -> CheckExample:
     """An example in Go."""
-    return Example("app/code.go", new, old)
+    return CheckExample("app/code.go", new, old)

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import Note, Rule, on_line, py
+from context_engine.review.checks.check import CheckRule, on_line, py
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.languages import Symbol
     from context_engine.languages.captures import Match
-    from context_engine.review.source_versions import ChangedFile, Source
+    from context_engine.model import Finding
+    from context_engine.review.source_versions import ChangedFile, FileVersion
 
 LONG_LINES = 80
 """More than a screen: one scrolls to see how it ends."""
@@ -23,7 +24,7 @@ WAYS_MAX, WAYS_MORE = 15, 3
 """McCabe's own limit is ten, most linters warn above ten to fifteen; three more ways are more than one condition."""
 
 
-@Rule(
+@CheckRule(
     "long-function",
     "Long function grown",
     "It was more than a screen long or is now; what was added may be a function of its own.",
@@ -37,7 +38,7 @@ WAYS_MAX, WAYS_MORE = 15, 3
         py("def f():\n" + "    x()\n" * 60, "def f():\n    x()"),
     ),
 ).file
-def long_function(file: ChangedFile) -> Iterator[Note]:
+def long_function(file: ChangedFile) -> Iterator[Finding]:
     """A function above 80 lines that has more of them than before."""
     before = {name: each.last - each.first + 1 for name, each in _functions(file.old).items()}
     for name, each in _functions(file.new).items():
@@ -51,7 +52,7 @@ def long_function(file: ChangedFile) -> Iterator[Note]:
             yield on_line(each.line, f"{each.name} {was}has {lines} lines now, more than a screen.")
 
 
-@Rule(
+@CheckRule(
     "complexity",
     "Function with many ways through it",
     "Each of them wants a test; a part of it may be a function of its own.",
@@ -66,13 +67,13 @@ def long_function(file: ChangedFile) -> Iterator[Note]:
         py("def f(a):\n" + "    if a and b:\n        x()\n" * 5, "def f(a): pass"),
     ),
 ).file
-def complexity(file: ChangedFile) -> Iterator[Note]:
+def complexity(file: ChangedFile) -> Iterator[Finding]:
     """A function with a cyclomatic complexity above 15 that is 3 more than before."""
     if file.new is None or not any(each.last - each.first > WAYS_MAX for each in _functions(file.new).values()):
         return
-    before = ways(file.old) if file.old is not None else {}
+    before = count_paths(file.old) if file.old is not None else {}
     known = _functions(file.new)
-    for name, count in ways(file.new).items():
+    for name, count in count_paths(file.new).items():
         each = known[name]
         if (
             count > WAYS_MAX
@@ -83,11 +84,11 @@ def complexity(file: ChangedFile) -> Iterator[Note]:
             yield on_line(each.line, f"{each.name} {was}has {count} now; each of them wants a test.")
 
 
-def _functions(source: Source | None) -> Mapping[str, Symbol]:
+def _functions(source: FileVersion | None) -> Mapping[str, Symbol]:
     return source.functions if source else {}
 
 
-def ways(source: Source) -> Mapping[str, int]:
+def count_paths(source: FileVersion) -> Mapping[str, int]:
     """The cyclomatic complexity of each function: one, and one more for each place where its way forks."""
     query = FORKS.get(source.language_name)
     inside = source.functions
@@ -132,7 +133,7 @@ FORKS = {
 """Where the way through a function forks, by language."""
 
 
-@Rule(
+@CheckRule(
     "docs-behind",
     "Documentation names another parameter",
     "Who reads it calls the function wrong.",
@@ -160,11 +161,11 @@ FORKS = {
         ),
     ),
 ).file
-def docs_behind(file: ChangedFile) -> Iterator[Note]:
+def docs_behind(file: ChangedFile) -> Iterator[Finding]:
     """A parameter in a doc text that the signature had before and has no more."""
     if file.new is None or file.old is None:
         return
-    before, now = _documented(file.old), _documented(file.new)
+    before, now = _documented_functions(file.old), _documented_functions(file.new)
     names = Counter(found["name"].text for found in now)
     for found in now:
         name = found["name"].text
@@ -179,7 +180,7 @@ def docs_behind(file: ChangedFile) -> Iterator[Note]:
                 yield on_line(line, f"{said[1] or said[2]} is no parameter of {name} any more.")
 
 
-def _documented(source: Source) -> list[Match]:
+def _documented_functions(source: FileVersion) -> list[Match]:
     """The functions that have a doc text."""
     return source.matches(
         "(function_definition name: (identifier) @name parameters: (parameters) @parameters"

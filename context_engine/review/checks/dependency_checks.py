@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from context_engine.review.checks.check import Note, Rule, on_line
+from context_engine.review.checks.check import CheckRule, on_line
 from context_engine.text.untrusted_data import read_json, read_toml
 
 if TYPE_CHECKING:
-    from context_engine.review.review_context import Surroundings
-    from context_engine.review.source_versions import ChangedFile, Source
+    from context_engine.model import Finding
+    from context_engine.review.review_context import ReviewContext
+    from context_engine.review.source_versions import ChangedFile, FileVersion
 
 PAIRS: Mapping[str, tuple[str, ...]] = {
     "package.json": (
@@ -37,7 +38,7 @@ TOGETHER_FACTOR = 0.6
 """What usually changes together need not this time: the confidence of the rule counts for so much."""
 
 
-@Rule(
+@CheckRule(
     "lock-behind",
     "Dependency changed, lock file not",
     "Whoever installs from the lock file gets something else, or an error.",
@@ -45,7 +46,7 @@ TOGETHER_FACTOR = 0.6
     confidence=0.75,
     category="correctness",
 ).change
-def lock_behind(files: Sequence[ChangedFile], surroundings: Surroundings) -> Iterator[Note]:
+def lock_behind(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """A manifest whose dependencies change while a lock file beside it (or at the top) stays."""
     changed = {file.path for file in files}
     for file in files:
@@ -63,10 +64,10 @@ def lock_behind(files: Sequence[ChangedFile], surroundings: Surroundings) -> Ite
         )
         if before and differing:
             line = _line_of(file, differing)
-            yield on_line(line, f"{', '.join(differing[:3])} changed, {lock} did not.")._replace(path=file.path)
+            yield on_line(line, f"{', '.join(differing[:3])} changed, {lock} did not.", path=file.path)
 
 
-def _is_elsewhere(name: str, wanted: str, lock: str, surroundings: Surroundings) -> bool:
+def _is_elsewhere(name: str, wanted: str, lock: str, surroundings: ReviewContext) -> bool:
     """Whether the lock file need not change with this: a part of the same tree, or overridden for all of it."""
     if re.match(r"(?:workspace|file|link|portal|catalog):", wanted) or "path" in wanted:
         return True
@@ -82,7 +83,7 @@ def _is_elsewhere(name: str, wanted: str, lock: str, surroundings: Surroundings)
     return any(re.search(rf"(?:overrides|resolutions)\b[\s\S]*?[\"'\s]{word}[\"']?\s*:", text) for text in texts)
 
 
-def _lock_of(manifest: str, surroundings: Surroundings) -> str:
+def _lock_of(manifest: str, surroundings: ReviewContext) -> str:
     """The lock file that is nearest to a manifest; empty when there is none."""
     folder, _, name = manifest.rpartition("/")
     while True:
@@ -95,7 +96,7 @@ def _lock_of(manifest: str, surroundings: Surroundings) -> str:
         folder = folder.rpartition("/")[0]
 
 
-def dependencies(source: Source) -> Mapping[str, str]:
+def dependencies(source: FileVersion) -> Mapping[str, str]:
     """What a manifest asks for; of one that cannot be read nothing."""
     name = source.path.rpartition("/")[2]
     try:
@@ -141,7 +142,7 @@ def _line_of(file: ChangedFile, names: Sequence[str]) -> int:
     return next((line for line in added if new and any(name in new.line(line) for name in names)), added[0])
 
 
-@Rule(
+@CheckRule(
     "usually-together",
     "Usually changed together",
     "The history says so: at least five commits, and eight of ten.",
@@ -150,18 +151,20 @@ def _line_of(file: ChangedFile, names: Sequence[str]) -> int:
     category="maintainability",
     in_tests=False,
 ).change
-def usually_together(files: Sequence[ChangedFile], surroundings: Surroundings) -> Iterator[Note]:
+def usually_together(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """A file that belongs to a changed one by the history, and is not in the change."""
     changed = {file.path for file in files}
     for file in files:
-        for partner in surroundings.usually_with(file.path) if file.kind == "modified" else ():
+        for partner in surroundings.partners_of(file.path) if file.kind == "modified" else ():
             is_lock = partner.path.rpartition("/")[2] in LOCKS
             if not is_lock and partner.path not in changed and partner.path in surroundings.paths:
                 yield on_line(
                     min(file.added, default=1),
                     f"Of the commits that changed {file.path}, {partner.confidence:.0%} changed {partner.path} as well"
                     f" ({partner.together} times).",
-                )._replace(path=file.path, confidence=round(partner.confidence * TOGETHER_FACTOR, 2))
+                    path=file.path,
+                    confidence=round(partner.confidence * TOGETHER_FACTOR, 2),
+                )
 
 
 ALL = (lock_behind, usually_together)

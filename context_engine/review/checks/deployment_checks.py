@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import PYTHON, Example, Note, Rule, at, on_line
+from context_engine.review.checks.check import PYTHON, CheckExample, CheckRule, at_capture, on_line
 
 if TYPE_CHECKING:
-    from context_engine.review.source_versions import Source
+    from context_engine.model import Finding
+    from context_engine.review.source_versions import FileVersion
 
 
-@Rule(
+@CheckRule(
     "image-unpinned",
     "Image without a version",
     "What is built tomorrow may stand on another base than what was tested today; name a version or a digest.",
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
     category="maintainability",
     needs_whole=False,
     examples=(
-        Example("Dockerfile", "FROM python:latest «\nRUN true"),
-        Example("docker/Dockerfile.dev", "FROM node «"),
-        Example("Dockerfile", "FROM python:3.12 AS base\nFROM base\nFROM scratch\nFROM ${IMAGE}\nFROM a/b@sha256:00"),
-        Example("Dockerfile", "FROM registry.io:5000/a/b:1.2"),
-        Example("docs/notes.txt", "FROM node"),
+        CheckExample("Dockerfile", "FROM python:latest «\nRUN true"),
+        CheckExample("docker/Dockerfile.dev", "FROM node «"),
+        CheckExample(
+            "Dockerfile", "FROM python:3.12 AS base\nFROM base\nFROM scratch\nFROM ${IMAGE}\nFROM a/b@sha256:00"
+        ),
+        CheckExample("Dockerfile", "FROM registry.io:5000/a/b:1.2"),
+        CheckExample("docs/notes.txt", "FROM node"),
     ),
 ).text
-def image_unpinned(source: Source) -> Iterator[Note]:
+def image_unpinned(source: FileVersion) -> Iterator[Finding]:
     """`FROM image` with no tag, or `latest`."""
     if not re.search(r"(?:^|/)(?:Docker|Container)file(?:[._-][\w.-]+)?$|\.Dockerfile$", source.path, re.IGNORECASE):
         return
@@ -43,7 +46,7 @@ def image_unpinned(source: Source) -> Iterator[Note]:
         stages.add((found[2] or "").lower())
 
 
-@Rule(
+@CheckRule(
     "workflow-target",
     "Workflow runs with secrets for strangers",
     "pull_request_target has the repository's secrets while it looks at a stranger's change: it must not check that out and run it.",
@@ -53,19 +56,19 @@ def image_unpinned(source: Source) -> Iterator[Note]:
     needs_whole=False,
     mentions=("pull_request_target",),
     examples=(
-        Example(
+        CheckExample(
             ".github/workflows/ci.yml",
             "on:\n  pull_request_target: «\njobs:\n  a:\n    steps:\n      - uses: actions/checkout@v4\n"
             "        with:\n          ref: ${{ github.event.pull_request.head.sha }}",
         ),
-        Example(
+        CheckExample(
             ".github/workflows/label.yml",
             "on:\n  pull_request_target:\njobs:\n  a:\n    steps:\n      - uses: actions/labeler@v5",
         ),
-        Example("docs/ci.yml", "on: pull_request_target"),
+        CheckExample("docs/ci.yml", "on: pull_request_target"),
     ),
 ).text
-def workflow_target(source: Source) -> Iterator[Note]:
+def workflow_target(source: FileVersion) -> Iterator[Finding]:
     """`pull_request_target` together with a checkout of the pull request's own head."""
     if not source.path.startswith(".github/workflows/"):
         return
@@ -76,7 +79,7 @@ def workflow_target(source: Source) -> Iterator[Note]:
             yield on_line(number)
 
 
-@Rule(
+@CheckRule(
     "action-unpinned",
     "Action without a version",
     "A branch is whatever its owner pushes next; name a tag or, better, a commit.",
@@ -85,13 +88,13 @@ def workflow_target(source: Source) -> Iterator[Note]:
     category="security",
     needs_whole=False,
     examples=(
-        Example(".github/workflows/ci.yml", "    - uses: someone/action@master «"),
-        Example(
+        CheckExample(".github/workflows/ci.yml", "    - uses: someone/action@master «"),
+        CheckExample(
             ".github/workflows/ci.yml", "    - uses: actions/checkout@v4\n    - uses: ./local\n    - uses: a/b@0a1b2c3"
         ),
     ),
 ).text
-def action_unpinned(source: Source) -> Iterator[Note]:
+def action_unpinned(source: FileVersion) -> Iterator[Finding]:
     """`uses: owner/action@main`."""
     if not re.match(r"\.github/(?:workflows|actions)/", source.path):
         return
@@ -102,7 +105,7 @@ def action_unpinned(source: Source) -> Iterator[Note]:
             yield on_line(number)
 
 
-@Rule(
+@CheckRule(
     "workflow-injection",
     "A stranger's text in a shell",
     "A title or branch name is put into the script before the shell reads it: it can hold commands. Hand it over in `env`.",
@@ -111,15 +114,15 @@ def action_unpinned(source: Source) -> Iterator[Note]:
     category="security",
     needs_whole=False,
     examples=(
-        Example(".github/workflows/ci.yml", '      - run: echo "${{ github.event.pull_request.title }}" «'),
-        Example(".github/workflows/ci.yml", "      - run: |\n          echo ${{ github.head_ref }} «"),
-        Example(
+        CheckExample(".github/workflows/ci.yml", '      - run: echo "${{ github.event.pull_request.title }}" «'),
+        CheckExample(".github/workflows/ci.yml", "      - run: |\n          echo ${{ github.head_ref }} «"),
+        CheckExample(
             ".github/workflows/ci.yml",
             "      - env:\n          TITLE: ${{ github.event.pull_request.title }}\n        run: echo $TITLE",
         ),
     ),
 ).text
-def workflow_injection(source: Source) -> Iterator[Note]:
+def workflow_injection(source: FileVersion) -> Iterator[Finding]:
     """`run` with an expression that strangers write."""
     if not re.match(r"\.github/(?:workflows|actions)/", source.path):
         return
@@ -139,7 +142,7 @@ _STRANGE = re.compile(
 )
 
 
-@Rule(
+@CheckRule(
     "migration-one-way",
     "Migration without a way back",
     "When this release has to be taken back, the database stays behind.",
@@ -148,21 +151,21 @@ _STRANGE = re.compile(
     category="maintainability",
     languages=PYTHON,
     examples=(
-        Example(
+        CheckExample(
             "alembic/versions/1_a.py",
             "def upgrade():\n    op.add_column('a', b)\n\ndef downgrade(): «\n    pass",
         ),
-        Example(
+        CheckExample(
             "alembic/versions/1_a.py",
             "def upgrade():\n    op.add_column('a', b)\n\ndef downgrade():\n    op.drop_column('a', 'b')",
         ),
-        Example("shop/migrations/0002_b.py", "operations = [\n    migrations.RunPython(fill), «\n]"),
-        Example(
+        CheckExample("shop/migrations/0002_b.py", "operations = [\n    migrations.RunPython(fill), «\n]"),
+        CheckExample(
             "shop/migrations/0002_b.py", "operations = [\n    migrations.RunPython(fill, migrations.RunPython.noop),\n]"
         ),
     ),
 ).text
-def migration_one_way(source: Source) -> Iterator[Note]:
+def migration_one_way(source: FileVersion) -> Iterator[Finding]:
     """Alembic's empty `downgrade`, Django's `RunPython` without a reverse."""
     if re.search(r"(?:^|/)versions/", source.path) and "def upgrade" in source.text:
         for found in source.matches(_DOWNGRADE):
@@ -173,13 +176,13 @@ def migration_one_way(source: Source) -> Iterator[Note]:
             "(call function: (attribute) @_name arguments: (argument_list . (_) .) @given"
             ' (#any-of? @_name "migrations.RunPython" "migrations.RunSQL")) @it'
         ):
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
 _DOWNGRADE = '(function_definition name: (identifier) @_name body: (block) @body (#eq? @_name "downgrade")) @it'
 
 
-def _body_of(source: Source, name: str) -> str:
+def _body_of(source: FileVersion, name: str) -> str:
     query = f'(function_definition name: (identifier) @_name body: (block) @body (#eq? @_name "{name}"))'
     return next((found["body"].text for found in source.matches(query)), "")
 

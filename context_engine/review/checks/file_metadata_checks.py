@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import Note, Rule, on_line
+from context_engine.review.checks.check import CheckRule, on_line
 
 if TYPE_CHECKING:
+    from context_engine.model import Finding
     from context_engine.review.source_versions import ChangedFile
 
 LARGE_BYTES = 1_000_000
 """A binary of a megabyte stays in every clone for ever."""
 
 
-@Rule(
+@CheckRule(
     "path-escape",
     "Path leads out of the repository",
     "Whoever applies this change writes outside of the work tree, or into git's own folder.",
@@ -25,7 +26,7 @@ LARGE_BYTES = 1_000_000
     category="security",
     needs_whole=False,
 ).file
-def path_escape(file: ChangedFile) -> Iterator[Note]:
+def path_escape(file: ChangedFile) -> Iterator[Finding]:
     """`../x`, `/etc/x`, `.git/x` as the path of a changed file."""
     for path in {file.path, file.old_path}:
         parts = path.replace("\\", "/").split("/")
@@ -41,7 +42,7 @@ def path_escape(file: ChangedFile) -> Iterator[Note]:
             return
 
 
-@Rule(
+@CheckRule(
     "symlink-escape",
     "Link leads out of the repository",
     "It means another file on every machine, and may show one that is nobody's business.",
@@ -50,11 +51,11 @@ def path_escape(file: ChangedFile) -> Iterator[Note]:
     category="security",
     needs_whole=False,
 ).file
-def symlink_escape(file: ChangedFile) -> Iterator[Note]:
+def symlink_escape(file: ChangedFile) -> Iterator[Finding]:
     """A new or changed symbolic link to an absolute path, or above the top folder."""
-    if file.diff.new_mode != "120000" or not file.diff.added:
+    if file.diff.new_mode != "120000" or not file.diff.added_lines:
         return
-    target = file.diff.added[0].text.strip()
+    target = file.diff.added_lines[0].text.strip()
     led_to = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), target))
     if target.startswith("/") or re.match(r"[A-Za-z]:", target) or led_to.startswith(".."):
         yield on_line(
@@ -62,7 +63,7 @@ def symlink_escape(file: ChangedFile) -> Iterator[Note]:
         )
 
 
-@Rule(
+@CheckRule(
     "executable-text",
     "Text made executable",
     "It has no `#!` line, so it cannot be run.",
@@ -71,7 +72,7 @@ def symlink_escape(file: ChangedFile) -> Iterator[Note]:
     category="maintainability",
     needs_whole=True,
 ).file
-def executable_text(file: ChangedFile) -> Iterator[Note]:
+def executable_text(file: ChangedFile) -> Iterator[Finding]:
     """The executable bit on a text that names no interpreter."""
     if file.diff.new_mode != "100755" or file.diff.old_mode == "100755" or file.new is None:
         return
@@ -80,7 +81,7 @@ def executable_text(file: ChangedFile) -> Iterator[Note]:
         yield on_line(1)
 
 
-@Rule(
+@CheckRule(
     "large-binary",
     "Large binary",
     "It stays in every clone for ever; Git LFS or a release asset does not.",
@@ -89,7 +90,7 @@ def executable_text(file: ChangedFile) -> Iterator[Note]:
     category="performance",
     needs_whole=False,
 ).file
-def large_binary(file: ChangedFile) -> Iterator[Note]:
+def large_binary(file: ChangedFile) -> Iterator[Finding]:
     """A new binary above a megabyte, or one that grew above it."""
     size = len(file.new.data) if file.new else 0
     before = len(file.old.data) if file.old else 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import GO, Note, Rule, at, go, on_line
+from context_engine.review.checks.check import GO, CheckRule, at_capture, go, on_line
 
 if TYPE_CHECKING:
-    from context_engine.review.source_versions import Source
+    from context_engine.model import Finding
+    from context_engine.review.source_versions import FileVersion
 
 
-@Rule(
+@CheckRule(
     "defer-in-loop",
     "defer in a loop",
     "It runs when the function ends, not at the end of the round: files and locks pile up.",
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
         go("package a\nfunc f() {\n\tfor _, p := range ps {\n\t\tfunc() {\n\t\t\tdefer p.Close()\n\t\t}()\n\t}\n}"),
     ),
 ).text
-def defer_in_loop(source: Source) -> Iterator[Note]:
+def defer_in_loop(source: FileVersion) -> Iterator[Finding]:
     """`defer` directly in the body of a `for`."""
     for found in source.matches("(for_statement body: (block (statement_list (defer_statement) @it)))"):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "unreachable-go",
     "Never reached",
     "What stands before it on this level always leaves.",
@@ -46,7 +47,7 @@ def defer_in_loop(source: Source) -> Iterator[Note]:
         go("package a\nfunc f() int {\n\treturn 1\n\t// done\n}"),
     ),
 ).text
-def unreachable(source: Source) -> Iterator[Note]:
+def unreachable(source: FileVersion) -> Iterator[Finding]:
     """A statement right after `return`, `continue` or `break`."""
     for found in source.matches(
         "(statement_list [(return_statement) (continue_statement) (break_statement)] . (_) @next)"
@@ -55,7 +56,7 @@ def unreachable(source: Source) -> Iterator[Note]:
             yield on_line(found["next"].first)
 
 
-@Rule(
+@CheckRule(
     "self-comparison-go",
     "Compared with itself",
     "Both sides are the same, so the outcome is fixed.",
@@ -69,17 +70,17 @@ def unreachable(source: Source) -> Iterator[Note]:
         go("package a\nfunc f() {\n\tif a.size == b.size {\n\t}\n\tif x != x {\n\t}\n}"),
     ),
 ).text
-def self_comparison(source: Source) -> Iterator[Note]:
+def self_comparison(source: FileVersion) -> Iterator[Finding]:
     """`x == x`."""
     for found in source.matches(
         "(binary_expression left: [(identifier) (selector_expression)] @left"
         ' operator: ["==" "<" ">" "<=" ">="] right: [(identifier) (selector_expression)] @right) @it'
     ):
         if found["left"].text == found["right"].text:
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "error-dropped-go",
     "Error dropped",
     "An error was found, and success is reported.",
@@ -95,11 +96,11 @@ def self_comparison(source: Source) -> Iterator[Note]:
         go("package a\nfunc f() error {\n\tif err != nil {\n\t\treturn nil // gone is fine\n\t}\n\treturn nil\n}"),
     ),
 ).text
-def error_dropped(source: Source) -> Iterator[Note]:
+def error_dropped(source: FileVersion) -> Iterator[Finding]:
     """`if err != nil { return nil }` as all there is in the block, without a word of why."""
     for found in source.matches(_DROPPED):
         if "//" not in source.line(found["it"].first) and "//" not in found["block"].text:
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
 _DROPPED = """

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import SCRIPT, Example, Note, Rule, at, js, on_line, ts
+from context_engine.review.checks.check import SCRIPT, CheckExample, CheckRule, at_capture, js, on_line, ts
 
 if TYPE_CHECKING:
     from context_engine.languages.captures import Match
-    from context_engine.review.source_versions import Source
+    from context_engine.model import Finding
+    from context_engine.review.source_versions import FileVersion
 
 
-@Rule(
+@CheckRule(
     "async-foreach",
     "Async callback in forEach",
     "forEach does not wait: errors are lost and what follows runs first. Use for...of with await, or Promise.all over map.",
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
         js("files.forEach((file) => save(file));"),
     ),
 ).text
-def async_foreach(source: Source) -> Iterator[Note]:
+def async_foreach(source: FileVersion) -> Iterator[Finding]:
     """`xs.forEach(async ...)`."""
     for found in source.matches(_FOREACH):
         if found["it"].text.startswith("async"):
@@ -42,7 +43,7 @@ _FOREACH = """
 """
 
 
-@Rule(
+@CheckRule(
     "empty-catch",
     "Empty catch",
     "Whatever goes wrong here leaves no trace; handle it, or say in a comment why it may be ignored.",
@@ -58,14 +59,14 @@ _FOREACH = """
         js("try {\n  work();\n} catch (e) {\n  report(e);\n}"),
     ),
 ).text
-def empty_catch(source: Source) -> Iterator[Note]:
+def empty_catch(source: FileVersion) -> Iterator[Finding]:
     """`catch (e) {}` without even a comment."""
     for found in source.matches("(catch_clause body: (statement_block) @body) @clause"):
         if not found["body"].text.strip("{} \t\n"):
             yield on_line(found["clause"].first)
 
 
-@Rule(
+@CheckRule(
     "nan-comparison-js",
     "Comparison with NaN",
     "NaN equals nothing, itself included: this is never true (or always). Use Number.isNaN.",
@@ -81,14 +82,14 @@ def empty_catch(source: Source) -> Iterator[Note]:
         js("if (name === 'NaN') stop();"),
     ),
 ).text
-def nan_comparison(source: Source) -> Iterator[Note]:
+def nan_comparison(source: FileVersion) -> Iterator[Finding]:
     """`x === NaN`."""
     for found in source.matches('(binary_expression operator: ["==" "===" "!=" "!=="]) @it'):
         if re.search(r"(?:[!=]=\s*|^)(?:Number\.)?NaN\s*(?:$|[!=]=)", found["it"].text):
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "focused-test",
     "Focused test",
     "Only this test runs; all others are silently skipped.",
@@ -98,30 +99,30 @@ def nan_comparison(source: Source) -> Iterator[Note]:
     languages=SCRIPT,
     mentions=(".only", "fit(", "fdescribe("),
     examples=(
-        Example("src/cart.test.ts", "it.only('adds', () => {}); «"),
-        Example("src/cart.test.ts", "describe.only('cart', () => {}); «"),
-        Example("src/cart.test.ts", "fit('adds', () => {}); «"),
-        Example("src/cart.test.ts", "it('adds', () => {});"),
+        CheckExample("src/cart.test.ts", "it.only('adds', () => {}); «"),
+        CheckExample("src/cart.test.ts", "describe.only('cart', () => {}); «"),
+        CheckExample("src/cart.test.ts", "fit('adds', () => {}); «"),
+        CheckExample("src/cart.test.ts", "it('adds', () => {});"),
         js("layout.fit('page');\nquery.only('id');"),
         js("fit('page', box);"),
     ),
 ).text
-def focused_test(source: Source) -> Iterator[Note]:
+def focused_test(source: FileVersion) -> Iterator[Finding]:
     """`it.only`, `fit`, `fdescribe` in a test file."""
     if not re.search(r"(?:\.(?:test|spec|cy)\.|__tests__/|(?:^|/)tests?/)", source.path):
         return
     for found in source.matches("(program (expression_statement (call_expression function: (_) @name) @it))"):
-        yield from _focused(found)
+        yield from _report_focused(found)
     for found in source.matches("(statement_block (expression_statement (call_expression function: (_) @name) @it))"):
-        yield from _focused(found)
+        yield from _report_focused(found)
 
 
-def _focused(found: Match) -> Iterator[Note]:
+def _report_focused(found: Match) -> Iterator[Finding]:
     if re.fullmatch(r"(?:it|test|describe|suite|context|bench)\.only|fit|fdescribe", found["name"].text):
         yield on_line(found["it"].first, f"`{found['name'].text}`: only this runs; all others are silently skipped.")
 
 
-@Rule(
+@CheckRule(
     "debugger",
     "Debugger statement",
     "It stops the program wherever developer tools are open.",
@@ -136,13 +137,13 @@ def _focused(found: Match) -> Iterator[Note]:
         js("const debugger_ = attach();"),
     ),
 ).text
-def debugger(source: Source) -> Iterator[Note]:
+def debugger(source: FileVersion) -> Iterator[Finding]:
     """`debugger;`."""
     for found in source.matches("(debugger_statement) @it"):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "assignment-condition",
     "Assignment as condition",
     "One `=` assigns; if a comparison is meant write ===, else put it into a second pair of parentheses.",
@@ -158,16 +159,16 @@ def debugger(source: Source) -> Iterator[Note]:
         js("if (mode === 'fast') run();"),
     ),
 ).text
-def assignment_condition(source: Source) -> Iterator[Note]:
+def assignment_condition(source: FileVersion) -> Iterator[Finding]:
     """`if (a = b)` where the right side is a plain value; loops assign on purpose."""
     for found in source.matches(
         "(if_statement condition: (parenthesized_expression . (assignment_expression"
         " right: [(string) (number) (true) (false) (null) (identifier) (undefined)]) @it .))"
     ):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "typeof-literal",
     "typeof compared with an unknown type",
     "typeof never gives this text, so the comparison is never true.",
@@ -182,19 +183,19 @@ def assignment_condition(source: Source) -> Iterator[Note]:
         js("if (typeof x === 'string' || typeof y === \"bigint\") use(x);"),
     ),
 ).text
-def typeof_literal(source: Source) -> Iterator[Note]:
+def typeof_literal(source: FileVersion) -> Iterator[Finding]:
     """`typeof x === "strng"`."""
     for found in source.matches(
         '(binary_expression left: (unary_expression operator: "typeof") operator: ["==" "===" "!=" "!=="] right: (string) @type) @it'
     ):
         if found["type"].text.strip("'\"") not in _TYPES:
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
 _TYPES = frozenset("undefined object boolean number bigint string symbol function".split())
 
 
-@Rule(
+@CheckRule(
     "duplicate-key-js",
     "Key given twice",
     "The first value is lost.",
@@ -208,17 +209,19 @@ _TYPES = frozenset("undefined object boolean number bigint string symbol functio
         js("const key = { [a]: 1, [a]: 2 };"),
     ),
 ).text
-def duplicate_key(source: Source) -> Iterator[Note]:
+def duplicate_key(source: FileVersion) -> Iterator[Finding]:
     """The same name twice among the keys of one object."""
     seen: set[tuple[int, str]] = set()
     for found in source.matches("(object (pair key: [(property_identifier) (string) (number)] @key)) @object"):
         key = (found["object"].start, found["key"].text.strip("'\""))
         if key in seen:
-            yield at(found["key"], f"{found['key'].text} is a key of this object already: the first value is lost.")
+            yield at_capture(
+                found["key"], f"{found['key'].text} is a key of this object already: the first value is lost."
+            )
         seen.add(key)
 
 
-@Rule(
+@CheckRule(
     "self-comparison-js",
     "Compared with itself",
     "Both sides are the same, so the outcome is fixed.",
@@ -233,17 +236,17 @@ def duplicate_key(source: Source) -> Iterator[Note]:
         js("const isNaN = x !== x;"),
     ),
 ).text
-def self_comparison(source: Source) -> Iterator[Note]:
+def self_comparison(source: FileVersion) -> Iterator[Finding]:
     """`x === x`; `x !== x` is how NaN was found in old days."""
     for found in source.matches(
         "(binary_expression left: [(identifier) (member_expression)] @left"
         ' operator: ["==" "===" "<" ">" "<=" ">="] right: [(identifier) (member_expression)] @right) @it'
     ):
         if found["left"].text == found["right"].text:
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "unreachable-js",
     "Never reached",
     "What stands before it on this level always leaves.",
@@ -259,7 +262,7 @@ def self_comparison(source: Source) -> Iterator[Note]:
         js("function f() {\n  return g();\n  var late;\n}"),
     ),
 ).text
-def unreachable(source: Source) -> Iterator[Note]:
+def unreachable(source: FileVersion) -> Iterator[Finding]:
     """A statement right after `return`, `throw`, `continue` or `break`; functions and `var` are hoisted."""
     for found in source.matches(
         "(statement_block [(return_statement) (throw_statement) (continue_statement) (break_statement)] . (_) @next)"
@@ -274,7 +277,7 @@ _HOISTED = frozenset({
 })  # fmt: skip
 
 
-@Rule(
+@CheckRule(
     "console-log",
     "Debug output",
     "It will be in everybody's console.",
@@ -287,17 +290,17 @@ _HOISTED = frozenset({
     examples=(
         ts("export function load() {\n  console.log('here'); «\n}"),
         ts("export function load() {\n  console.error('cannot load');\n}"),
-        Example("scripts/build.js", "console.log('built');"),
+        CheckExample("scripts/build.js", "console.log('built');"),
     ),
 ).text
-def console_log(source: Source) -> Iterator[Note]:
+def console_log(source: FileVersion) -> Iterator[Finding]:
     """`console.log` outside of scripts and command lines."""
     if re.search(r"(?:^|/)(?:scripts?|bin|cli|tools?|examples?|bench\w*|docs)/|\.config\.", source.path):
         return
     for found in source.matches(
         '(expression_statement (call_expression function: (member_expression) @_name (#any-of? @_name "console.log" "console.debug")) @it)'
     ):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
 ALL = (

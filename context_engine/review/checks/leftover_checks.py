@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import PYTHON, Example, Note, Rule, at, js, on_line, py
-from context_engine.text.spans import LineSpan
+from context_engine.model import Finding
+from context_engine.review.checks.check import PYTHON, CheckExample, CheckRule, at_capture, js, on_line, py
+from context_engine.review.checks.hidden_characters import find_conflicts, find_hidden_characters
 
 if TYPE_CHECKING:
-    from context_engine.review.source_versions import Source
+    from context_engine.review.source_versions import FileVersion
 
 
-@Rule(
+@CheckRule(
     "conflict-marker",
     "Conflict marker",
     "A merge was not finished: both sides stand in the file.",
@@ -24,22 +25,17 @@ if TYPE_CHECKING:
     mentions=("<<<<<<<",),
     examples=(
         py("<<<<<<< HEAD «\nx = 1\n======= «\nx = 2\n>>>>>>> topic «"),
-        Example("docs/a.rst", "Title\n=======\n\ntext"),
+        CheckExample("docs/a.rst", "Title\n=======\n\ntext"),
         py("text = '''\n    <<<<<<< HEAD\n    >>>>>>> topic\n'''"),
     ),
 ).text
-def conflict_marker(source: Source) -> Iterator[Note]:
-    """The three lines git writes, in their order."""
-    lines = [(number, line) for number, line in enumerate(source.lines, 1) if _MARKER.match(line)]
-    kinds = "".join(line[0] for _, line in lines)
-    for found in re.finditer(r"<\|?=>", kinds):
-        yield from (on_line(number) for number, _ in lines[found.start() : found.end()])
+def conflict_marker(source: FileVersion) -> Iterator[Finding]:
+    """Report the lines that git writes around the two sides of a conflict, in their order."""
+    for conflict in find_conflicts(source.lines):
+        yield from map(on_line, conflict)
 
 
-_MARKER = re.compile(r"(?:<{7} \S|\|{7} |={7}$|>{7} \S)")
-
-
-@Rule(
+@CheckRule(
     "hidden-character",
     "Character that hides code",
     "What a person reads here is not what the machine runs (Trojan Source).",
@@ -50,24 +46,22 @@ _MARKER = re.compile(r"(?:<{7} \S|\|{7} |={7}$|>{7} \S)")
     examples=(
         py("if access != 'user\u202e \u2066# admin': «\n    pass"),
         py("name = 'Zoë'\nflag = '👨\u200d👩\u200d👧'"),
-        Example("i18n/ar.json", '{"a": "\u202bمرحبا\u202c"}'),
+        CheckExample("i18n/ar.json", '{"a": "\u202bمرحبا\u202c"}'),
     ),
 ).text
-def hidden_character(source: Source) -> Iterator[Note]:
-    """Marks that turn the direction of text, in code; translations need them."""
-    if source.language is None or source.language.content != "code" or not _TURNING.search(source.text):
+def hidden_character(source: FileVersion) -> Iterator[Finding]:
+    """Report characters that change the direction of text, in code; translations need them."""
+    if source.language is None or source.language.content != "code":
         return
-    for number, line in enumerate(source.lines, 1):
-        if found := _TURNING.search(line):
-            yield on_line(
-                number, f"U+{ord(found[0]):04X} turns the direction of the text: it does not run as it reads."
-            )
+    reported = 0
+    for hidden in find_hidden_characters(source.lines):
+        if hidden.is_bidi and hidden.line > reported:
+            code = f"U+{ord(hidden.character):04X}"
+            yield on_line(hidden.line, f"{code} turns the direction of the text: it does not run as it reads.")
+            reported = hidden.line
 
 
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
-
-
-@Rule(
+@CheckRule(
     "secret",
     "Secret in the file",
     "Once pushed it is known: revoke it, and read it from the environment or a secret store.",
@@ -80,13 +74,13 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
         py("token = get_token(request)"),
     ),
 ).text
-def secret(source: Source) -> Iterator[Note]:
+def secret(source: FileVersion) -> Iterator[Finding]:
     """What the rules for secrets find; what only looks like one weighs less."""
     is_sample = _is_sample(source.path)
     for each in source.secrets:
         strict = each.tier == "strict"
-        yield Note(
-            LineSpan(each.line, each.line),
+        yield on_line(
+            each.line,
             f"{each.title}: once pushed it is known. Revoke it, and read it from the environment or a secret store.",
             title=f"{each.title} in the file",
             priority=0 if strict else 1,
@@ -110,7 +104,7 @@ def _is_sample(path: str) -> bool:
     )
 
 
-@Rule(
+@CheckRule(
     "breakpoint",
     "Debugger left in",
     "It stops the program and waits for somebody at its terminal.",
@@ -126,14 +120,14 @@ def _is_sample(path: str) -> bool:
         py("def f():\n    debugger.breakpoint(3)"),
     ),
 ).text
-def left_breakpoint(source: Source) -> Iterator[Note]:
+def left_breakpoint(source: FileVersion) -> Iterator[Finding]:
     """`breakpoint()` and `pdb.set_trace()`."""
     for found in source.matches("(expression_statement (call function: (_) @name) @it)"):
         if found["name"].text in ("breakpoint", "pdb.set_trace", "ipdb.set_trace", "pudb.set_trace"):
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "debug-print",
     "Debug output",
     "A library that prints spoils the output of whoever uses it.",
@@ -147,10 +141,10 @@ def left_breakpoint(source: Source) -> Iterator[Note]:
         py("def load():\n    print('here') «"),
         py("def load():\n    print('no', file=sys.stderr)"),
         py("def main():\n    print('done')\nif __name__ == '__main__':\n    main()"),
-        Example("scripts/make.py", "print('made')"),
+        CheckExample("scripts/make.py", "print('made')"),
     ),
 ).text
-def debug_print(source: Source) -> Iterator[Note]:
+def debug_print(source: FileVersion) -> Iterator[Finding]:
     """`print` in a module that is no program."""
     if "__main__" in source.text or _TALKS.search(source.path):
         return
@@ -158,7 +152,7 @@ def debug_print(source: Source) -> Iterator[Note]:
         '(expression_statement (call function: (identifier) @_name arguments: (_) @given (#eq? @_name "print")) @it)'
     ):
         if "file=" not in found["given"].text:
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
 _TALKS = re.compile(
@@ -166,7 +160,7 @@ _TALKS = re.compile(
 )
 
 
-@Rule(
+@CheckRule(
     "todo",
     "Unfinished",
     "A note to oneself becomes an issue, or it is forgotten.",
@@ -178,10 +172,10 @@ _TALKS = re.compile(
         py("def f():\n    # TODO: retries «\n    return 1"),
         js("// FIXME later «\nrun();"),
         py("todo = load('TODO')"),
-        Example("docs/a.md", "TODO: write"),
+        CheckExample("docs/a.md", "TODO: write"),
     ),
 ).text
-def todo(source: Source) -> Iterator[Note]:
+def todo(source: FileVersion) -> Iterator[Finding]:
     """TODO, FIXME, XXX or HACK at the start of a comment."""
     if source.language is None or source.language.content != "code":
         return

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import PYTHON, Note, Rule, at, on_line, py
+from context_engine.review.checks.check import PYTHON, CheckRule, at_capture, on_line, py
 
 if TYPE_CHECKING:
-    from context_engine.review.source_versions import Source
+    from context_engine.model import Finding
+    from context_engine.review.source_versions import FileVersion
 
 
-@Rule(
+@CheckRule(
     "mutable-default",
     "Mutable default argument",
     "The default is made once and shared by all calls; take None and make it inside.",
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
         py("def render(text, options={}):\n    return text.format(**options)"),
     ),
 ).text
-def mutable_default(source: Source) -> Iterator[Note]:
+def mutable_default(source: FileVersion) -> Iterator[Finding]:
     """A list, dict or set as a default that the function changes or hands out; one that it only reads does no harm."""
     for found in source.matches(_DEFAULTS):
         name, body = found["name"].text, found["body"].text
         if re.search(_CHANGES.format(name=re.escape(name)), body):
-            yield at(found["value"])
+            yield at_capture(found["value"])
 
 
 _DEFAULTS = """
@@ -56,7 +57,7 @@ _CHANGES = (
 )
 
 
-@Rule(
+@CheckRule(
     "bare-except",
     "Bare except",
     "It also catches KeyboardInterrupt and SystemExit; name what may be raised, or `Exception`.",
@@ -72,14 +73,14 @@ _CHANGES = (
         py("try:\n    work()\nexcept:\n    undo()\n    raise"),
     ),
 ).text
-def bare_except(source: Source) -> Iterator[Note]:
+def bare_except(source: FileVersion) -> Iterator[Finding]:
     """`except:` whose body does not raise again."""
     for found in source.matches("(except_clause . (block) @body) @clause"):
         if not re.search(r"(?m)^\s*raise\b|[:;]\s*raise\b|^raise\b", found["body"].text):
             yield on_line(found["clause"].first)
 
 
-@Rule(
+@CheckRule(
     "swallowed-exception",
     "Exception swallowed",
     "Whatever goes wrong here, a bug in this code included, leaves no trace; name what is expected, or log it.",
@@ -98,7 +99,7 @@ def bare_except(source: Source) -> Iterator[Note]:
         py("try:\n    work()\nexcept Exception:\n    log.exception('no')"),
     ),
 ).text
-def swallowed_exception(source: Source) -> Iterator[Note]:
+def swallowed_exception(source: FileVersion) -> Iterator[Finding]:
     """`except Exception: pass` without a word of why."""
     for found in source.matches(_SWALLOWED):
         if "#" not in found["clause"].text:
@@ -113,7 +114,7 @@ _SWALLOWED = """
 """
 
 
-@Rule(
+@CheckRule(
     "is-literal",
     "`is` with a literal",
     "`is` compares identity: whether two equal texts or numbers are one object is up to the interpreter. Use ==.",
@@ -128,14 +129,14 @@ _SWALLOWED = """
         py("if kind is None or done is True:\n    pass"),
     ),
 ).text
-def is_literal(source: Source) -> Iterator[Note]:
+def is_literal(source: FileVersion) -> Iterator[Finding]:
     """`x is "text"`, `x is 3`."""
     for found in source.matches("(comparison_operator [(string) (integer) (float) (tuple)] @literal) @all"):
         if re.search(r"\bis\b", _without_strings(found["all"].text)):
-            yield at(found["all"])
+            yield at_capture(found["all"])
 
 
-@Rule(
+@CheckRule(
     "equals-none",
     "`== None`",
     "A class may define == for itself; `is None` always asks what is meant.",
@@ -151,17 +152,17 @@ def is_literal(source: Source) -> Iterator[Note]:
         py("rows = query.filter(User.name == None)"),
     ),
 ).text
-def equals_none(source: Source) -> Iterator[Note]:
+def equals_none(source: FileVersion) -> Iterator[Finding]:
     """`x == None` in a condition; inside a call it may build a query (SQLAlchemy)."""
     for found in source.matches(
         '[(if_statement condition: (comparison_operator ["==" "!="] (none)) @it)'
         ' (elif_clause condition: (comparison_operator ["==" "!="] (none)) @it)'
         ' (while_statement condition: (comparison_operator ["==" "!="] (none)) @it)]'
     ):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "nan-comparison",
     "Comparison with NaN",
     "NaN equals nothing, itself included: this is never true (or always). Use math.isnan.",
@@ -177,16 +178,16 @@ def equals_none(source: Source) -> Iterator[Note]:
         py("if name == 'nan':\n    pass"),
     ),
 ).text
-def nan_comparison(source: Source) -> Iterator[Note]:
+def nan_comparison(source: FileVersion) -> Iterator[Finding]:
     """`x == nan`."""
     for found in source.matches('(comparison_operator ["==" "!="] ) @it'):
         if re.search(
             r"(?:[!=]=\s*|^)(?:float\(\s*['\"]nan['\"]\s*\)|(?:math|np|numpy)\.nan\b)", found["it"].text, re.IGNORECASE
         ):
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "assert-tuple",
     "Assertion on a tuple",
     "A tuple that is not empty is always true: this asserts nothing. Leave the parentheses out.",
@@ -201,13 +202,13 @@ def nan_comparison(source: Source) -> Iterator[Note]:
         py("assert (\n    x == 1\n)"),
     ),
 ).text
-def assert_tuple(source: Source) -> Iterator[Note]:
+def assert_tuple(source: FileVersion) -> Iterator[Finding]:
     """`assert (condition, message)`."""
     for found in source.matches("(assert_statement . (tuple (_)) @it)"):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "raise-notimplemented",
     "NotImplemented raised",
     "NotImplemented is no exception: raising it is a TypeError. NotImplementedError is meant.",
@@ -222,15 +223,15 @@ def assert_tuple(source: Source) -> Iterator[Note]:
         py("def __eq__(self, other):\n    return NotImplemented"),
     ),
 ).text
-def raise_notimplemented(source: Source) -> Iterator[Note]:
+def raise_notimplemented(source: FileVersion) -> Iterator[Finding]:
     """`raise NotImplemented`."""
     for found in source.matches(
         '(raise_statement [(identifier) @_name (call function: (identifier) @_name)] (#eq? @_name "NotImplemented")) @it'
     ):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "duplicate-key",
     "Key given twice",
     "The first value is lost.",
@@ -244,17 +245,19 @@ def raise_notimplemented(source: Source) -> Iterator[Note]:
         py("sizes = {1: 'a', '1': 'b'}"),
     ),
 ).text
-def duplicate_key(source: Source) -> Iterator[Note]:
+def duplicate_key(source: FileVersion) -> Iterator[Finding]:
     """The same literal twice among the keys of one dict."""
     seen: set[tuple[int, str]] = set()
     for found in source.matches("(dictionary (pair key: [(string) (integer)] @key)) @dict"):
         key = (found["dict"].start, found["key"].text)
         if key in seen and "{" not in found["key"].text:
-            yield at(found["key"], f"{found['key'].text} is a key of this dict already: the first value is lost.")
+            yield at_capture(
+                found["key"], f"{found['key'].text} is a key of this dict already: the first value is lost."
+            )
         seen.add(key)
 
 
-@Rule(
+@CheckRule(
     "same-condition",
     "Same condition again",
     "It was asked before in this chain, so this branch is never reached.",
@@ -269,7 +272,7 @@ def duplicate_key(source: Source) -> Iterator[Note]:
         py("if take():\n    one()\nelif take():\n    two()"),
     ),
 ).text
-def same_condition(source: Source) -> Iterator[Note]:
+def same_condition(source: FileVersion) -> Iterator[Finding]:
     """`elif` with a condition that an earlier branch has; one that calls something may differ the second time."""
     asked: dict[int, set[str]] = {}
     for found in source.matches(
@@ -278,11 +281,11 @@ def same_condition(source: Source) -> Iterator[Note]:
         before = asked.setdefault(found["if"].start, {found["first"].text})
         said = found["next"].text
         if said in before and "(" not in said:
-            yield at(found["next"])
+            yield at_capture(found["next"])
         before.add(said)
 
 
-@Rule(
+@CheckRule(
     "self-comparison",
     "Compared with itself",
     "Both sides are the same, so the outcome is fixed.",
@@ -299,16 +302,16 @@ def same_condition(source: Source) -> Iterator[Note]:
         py("is_nan = x != x"),
     ),
 ).text
-def self_comparison(source: Source) -> Iterator[Note]:
+def self_comparison(source: FileVersion) -> Iterator[Finding]:
     """`x == x`; `x != x` is how NaN is found."""
     for found in source.matches(
         '(comparison_operator . [(identifier) (attribute)] @left ["==" "<" ">" "<=" ">="] . [(identifier) (attribute)] @right .) @it'
     ):
         if found["left"].text == found["right"].text:
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "comparison-unused",
     "Comparison without effect",
     "The result is thrown away; an assignment or an assertion was meant.",
@@ -323,13 +326,13 @@ def self_comparison(source: Source) -> Iterator[Note]:
         py("graph.a >> graph.b\na in b"),
     ),
 ).text
-def comparison_unused(source: Source) -> Iterator[Note]:
+def comparison_unused(source: FileVersion) -> Iterator[Finding]:
     """A statement that is only `a == b`."""
     for found in source.matches('(block (expression_statement . (comparison_operator ["==" "!="]) @it .))'):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "unreachable",
     "Never reached",
     "What stands before it on this level always leaves.",
@@ -344,7 +347,7 @@ def comparison_unused(source: Source) -> Iterator[Note]:
         py("def f():\n    raise NotImplementedError\n    yield"),
     ),
 ).text
-def unreachable(source: Source) -> Iterator[Note]:
+def unreachable(source: FileVersion) -> Iterator[Finding]:
     """A statement right after `return`, `raise`, `continue` or `break`; a `yield` there makes a generator."""
     for found in source.matches(
         "(block [(return_statement) (raise_statement) (continue_statement) (break_statement)] . (_) @next)"
@@ -353,7 +356,7 @@ def unreachable(source: Source) -> Iterator[Note]:
             yield on_line(found["next"].first)
 
 
-@Rule(
+@CheckRule(
     "return-in-finally",
     "Return in finally",
     "It swallows every exception on its way, also those that nobody thought of.",
@@ -367,13 +370,13 @@ def unreachable(source: Source) -> Iterator[Note]:
         py("def f():\n    try:\n        work()\n    finally:\n        done()\n    return 1"),
     ),
 ).text
-def return_in_finally(source: Source) -> Iterator[Note]:
+def return_in_finally(source: FileVersion) -> Iterator[Finding]:
     """`return` directly in a `finally` block."""
     for found in source.matches("(finally_clause (block (return_statement) @it))"):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "unawaited-sleep",
     "Blocking sleep in async function",
     "time.sleep stops every other task of the loop; asyncio.sleep is meant.",
@@ -389,7 +392,7 @@ def return_in_finally(source: Source) -> Iterator[Note]:
         py("import time\nasync def wait():\n    def inner():\n        time.sleep(1)\n    await run(inner)"),
     ),
 ).text
-def unawaited_sleep(source: Source) -> Iterator[Note]:
+def unawaited_sleep(source: FileVersion) -> Iterator[Finding]:
     """`time.sleep` whose nearest function is async."""
     if "async def" not in source.text:
         return
@@ -398,7 +401,7 @@ def unawaited_sleep(source: Source) -> Iterator[Note]:
         call = found["it"]
         around = [each for each in functions if each.start <= call.start and call.stop <= each.stop]
         if around and max(around, key=lambda each: each.start).text.startswith("async"):
-            yield at(call)
+            yield at_capture(call)
 
 
 def _without_strings(text: str) -> str:

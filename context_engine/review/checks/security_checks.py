@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import GO, PYTHON, SCRIPT, Example, Note, Rule, at, go, js, py
+from context_engine.review.checks.check import GO, PYTHON, SCRIPT, CheckExample, CheckRule, at_capture, go, js, py
 
 if TYPE_CHECKING:
-    from context_engine.review.source_versions import Source
+    from context_engine.model import Finding
+    from context_engine.review.source_versions import FileVersion
 
 
-@Rule(
+@CheckRule(
     "eval",
     "Text run as code",
     "Whoever can put something into that text runs code here. ast.literal_eval, json.loads or a table of functions will do.",
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
         py("model.eval()\ncursor.exec(query)"),
     ),
 ).text
-def eval_python(source: Source) -> Iterator[Note]:
+def eval_python(source: FileVersion) -> Iterator[Finding]:
     """`eval` and `exec` of something that is no literal."""
     for found in source.matches(
         '(call function: (identifier) @_name arguments: (argument_list . (_) @text) (#any-of? @_name "eval" "exec")) @it'
     ):
         if found["text"].kind != "string" or "{" in found["text"].text:
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "eval-js",
     "Text run as code",
     "Whoever can put something into that text runs code here. JSON.parse or a table of functions will do.",
@@ -55,7 +56,7 @@ def eval_python(source: Source) -> Iterator[Note]:
         js("page.eval(text);"),
     ),
 ).text
-def eval_script(source: Source) -> Iterator[Note]:
+def eval_script(source: FileVersion) -> Iterator[Finding]:
     """`eval(x)` and `new Function(..., x)`."""
     for query in (
         '(call_expression function: (identifier) @_name arguments: (arguments . (_) @text) (#eq? @_name "eval")) @it',
@@ -63,10 +64,10 @@ def eval_script(source: Source) -> Iterator[Note]:
     ):
         for found in source.matches(query):
             if found["text"].kind != "string":
-                yield at(found["it"])
+                yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "shell-true",
     "Command read by a shell",
     "A name with a blank, a quote or `;` in it becomes another command. Give the arguments as a list, without a shell.",
@@ -84,17 +85,17 @@ def eval_script(source: Source) -> Iterator[Note]:
         py("subprocess.run(['rm', name])"),
     ),
 ).text
-def shell_true(source: Source) -> Iterator[Note]:
+def shell_true(source: FileVersion) -> Iterator[Finding]:
     """`shell=True` and `os.system` with a command that is put together."""
     for found in source.matches(_SHELL):
         if not _is_plain(found["command"].kind, found["command"].text):
-            yield at(found["it"])
+            yield at_capture(found["it"])
     for found in source.matches(
         "(call function: (attribute) @_name arguments: (argument_list . (_) @command)"
         ' (#any-of? @_name "os.system" "os.popen")) @it'
     ):
         if not _is_plain(found["command"].kind, found["command"].text):
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
 _SHELL = """
@@ -109,7 +110,7 @@ def _is_plain(kind: str, text: str) -> bool:
     return kind in ("string", "concatenated_string") and not re.match(r"[rRbB]*[fF]", text)
 
 
-@Rule(
+@CheckRule(
     "shell-js",
     "Command read by a shell",
     "A name with a blank, a quote or `;` in it becomes another command. execFile or spawn take the arguments as a list.",
@@ -126,17 +127,17 @@ def _is_plain(kind: str, text: str) -> bool:
         js("pattern.exec(`a${b}`);"),
     ),
 ).text
-def shell_script(source: Source) -> Iterator[Note]:
+def shell_script(source: FileVersion) -> Iterator[Finding]:
     """`exec` of child_process with a command that is put together."""
     for found in source.matches(
         "(call_expression function: [(identifier) (member_expression)] @name"
         " arguments: (arguments . [(template_string (template_substitution)) (binary_expression)])) @it"
     ):
         if re.fullmatch(r"(?:(?:child_process|cp|childProcess)\.)?exec(?:Sync)?", found["name"].text):
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "unsafe-yaml",
     "YAML that may run code",
     "yaml.load builds whatever object the file names; yaml.safe_load builds data only.",
@@ -154,17 +155,17 @@ def shell_script(source: Source) -> Iterator[Note]:
         py("config = yaml.safe_load(file)"),
     ),
 ).text
-def unsafe_yaml(source: Source) -> Iterator[Note]:
+def unsafe_yaml(source: FileVersion) -> Iterator[Finding]:
     """`yaml.load` without a loader, or with one that builds objects."""
     for found in source.matches(
         '(call function: (attribute) @_name arguments: (argument_list) @given (#eq? @_name "yaml.load")) @it'
     ):
         loader = re.search(r"(?:,|Loader\s*=)\s*([\w.]+)\s*,?\s*\)$", found["given"].text)
         if loader is None or re.fullmatch(r"(?:yaml\.)?(?:Unsafe|Full)?Loader", loader[1]):
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "unsafe-pickle",
     "Unpickling",
     "Reading a pickle runs what its writer wanted. Only data that this program wrote itself may be read so.",
@@ -179,16 +180,16 @@ def unsafe_yaml(source: Source) -> Iterator[Note]:
         py("state = json.loads(data)\npickle.dumps(state)"),
     ),
 ).text
-def unsafe_pickle(source: Source) -> Iterator[Note]:
+def unsafe_pickle(source: FileVersion) -> Iterator[Finding]:
     """`pickle.load(s)` and its relatives."""
     for found in source.matches(
         "(call function: (attribute) @_name"
         ' (#any-of? @_name "pickle.load" "pickle.loads" "cPickle.loads" "dill.loads" "marshal.loads")) @it'
     ):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
-@Rule(
+@CheckRule(
     "unverified-tls",
     "Certificate not verified",
     "Anybody between the two ends can read and change what is said.",
@@ -208,10 +209,10 @@ def unsafe_pickle(source: Source) -> Iterator[Note]:
         go("package a\nvar c = tls.Config{InsecureSkipVerify: skip}"),
     ),
 ).text
-def unverified_tls(source: Source) -> Iterator[Note]:
+def unverified_tls(source: FileVersion) -> Iterator[Finding]:
     """`verify=False`, `rejectUnauthorized: false`, `InsecureSkipVerify: true`."""
     for found in source.matches(_UNVERIFIED[source.language_name]):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
 _UNVERIFIED_PYTHON = """
@@ -229,7 +230,7 @@ _UNVERIFIED_GO = """
 _UNVERIFIED = {"python": _UNVERIFIED_PYTHON, "go": _UNVERIFIED_GO, **dict.fromkeys(SCRIPT, _UNVERIFIED_SCRIPT)}
 
 
-@Rule(
+@CheckRule(
     "sql-built",
     "SQL put together from text",
     "A quote in a value becomes SQL. Give the values as parameters of the query.",
@@ -248,14 +249,14 @@ _UNVERIFIED = {"python": _UNVERIFIED_PYTHON, "go": _UNVERIFIED_GO, **dict.fromke
         py("runner.execute(f'select {card}')"),
     ),
 ).text
-def sql_built(source: Source) -> Iterator[Note]:
+def sql_built(source: FileVersion) -> Iterator[Finding]:
     """`execute` of a statement with a value written into it where a parameter may stand."""
     for found in source.matches(
         "(call function: (attribute attribute: (identifier) @_name) arguments: (argument_list . (_) @text)"
         ' (#any-of? @_name "execute" "executemany" "executescript")) @it'
     ):
         if _is_built_sql(found["text"].text):
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
 def _is_built_sql(text: str) -> bool:
@@ -273,7 +274,7 @@ def _is_built_sql(text: str) -> bool:
     return bool(re.search(r"['\"]\s*(?:%\s*[\w(]|\+\s*\w)|['\"]\.format\(", text))
 
 
-@Rule(
+@CheckRule(
     "plain-http",
     "Address without encryption",
     "What goes over http:// can be read and changed on its way.",
@@ -290,13 +291,13 @@ def _is_built_sql(text: str) -> bool:
         js("fetch('http://api.shop.io/v1'); «"),
     ),
 ).text
-def plain_http(source: Source) -> Iterator[Note]:
+def plain_http(source: FileVersion) -> Iterator[Finding]:
     """A text that is an http:// address of another machine; names of XML spaces are none."""
     query = "(string) @it" if source.language_name != "go" else "(interpreted_string_literal) @it"
     for found in source.matches(query):
         address = re.match(r"[a-zA-Z]*['\"`]{1,3}http://([\w.-]+)", found["it"].text)
         if address and not _LOCAL.search(address[1]):
-            yield at(found["it"])
+            yield at_capture(found["it"])
 
 
 _LOCAL = re.compile(
@@ -305,7 +306,7 @@ _LOCAL = re.compile(
 )
 
 
-@Rule(
+@CheckRule(
     "flask-debug",
     "Debugger for everybody",
     "With debug=True whoever sees an error page can run code on this machine.",
@@ -318,10 +319,10 @@ _LOCAL = re.compile(
     examples=(
         py("app.run(host='0.0.0.0', debug=True) «"),
         py("app.run(debug=settings.debug)"),
-        Example("examples/hello.py", "app.run(debug=True)"),
+        CheckExample("examples/hello.py", "app.run(debug=True)"),
     ),
 ).text
-def flask_debug(source: Source) -> Iterator[Note]:
+def flask_debug(source: FileVersion) -> Iterator[Finding]:
     """`app.run(debug=True)` outside of examples and docs."""
     if re.search(r"(?:^|/)(?:examples?|docs?(?:_src)?|tutorials?|samples?)/", source.path):
         return
@@ -330,7 +331,7 @@ def flask_debug(source: Source) -> Iterator[Note]:
         ' (keyword_argument name: (identifier) @_name value: (true)) @_pair) (#eq? @_name "debug")'
         ' (#match? @_call "(^|[.])(app|application|server)[.]run$")) @it'
     ):
-        yield at(found["it"])
+        yield at_capture(found["it"])
 
 
 ALL = (

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from context_engine.languages import resolve_import
-from context_engine.review.checks.check import PYTHON, SCRIPT, Note, Rule, js, on_line, py
+from context_engine.review.checks.check import PYTHON, SCRIPT, CheckRule, js, on_line, py
 
 if TYPE_CHECKING:
     from context_engine.languages import Import
     from context_engine.languages.captures import Capture
-    from context_engine.review.review_context import Surroundings
-    from context_engine.review.source_versions import ChangedFile, Source
+    from context_engine.model import Finding
+    from context_engine.review.review_context import ReviewContext
+    from context_engine.review.source_versions import ChangedFile, FileVersion
 
 NAME_CHARS_MIN = 3
 """Shorter names stand everywhere and mean everything."""
@@ -26,7 +27,7 @@ HOLDERS_MAX = 200
 EVIDENCE_MAX = 5
 
 
-@Rule(
+@CheckRule(
     "duplicate-definition",
     "Defined twice",
     "The second definition replaces the first, which nobody can call any more.",
@@ -48,7 +49,7 @@ EVIDENCE_MAX = 5
         js("class A {\n  get x() { return 1; }\n  set x(v) {}\n  static x() {}\n}"),
     ),
 ).file
-def duplicate_definition(file: ChangedFile) -> Iterator[Note]:
+def duplicate_definition(file: ChangedFile) -> Iterator[Finding]:
     """Two functions, methods or classes of one name directly in one block; told of the one that was added."""
     if file.new is None:
         return
@@ -63,7 +64,7 @@ def duplicate_definition(file: ChangedFile) -> Iterator[Note]:
             yield on_line(added[-1], f"{key[2]} is defined on line {others}, too: the last one replaces the others.")
 
 
-def _definitions(source: Source | None) -> Mapping[tuple[int, str, str], list[Capture]]:
+def _definitions(source: FileVersion | None) -> Mapping[tuple[int, str, str], list[Capture]]:
     """The definitions directly in each block, by block, kind (a getter is another one than a setter) and name."""
     by_place: dict[tuple[int, str, str], list[Capture]] = {}
     query = _DEFINED.get(source.language_name) if source else None
@@ -77,7 +78,7 @@ def _definitions(source: Source | None) -> Mapping[tuple[int, str, str], list[Ca
     return by_place
 
 
-def _is_rebound(source: Source, name: str, found: Sequence[Capture]) -> bool:
+def _is_rebound(source: FileVersion, name: str, found: Sequence[Capture]) -> bool:
     """Whether the name is used between its definitions: then both of them live."""
     between = "\n".join(source.lines[found[0].last : found[-1].first - 1])
     return bool(re.search(rf"\b{re.escape(name)}\b(?!\s*\(self)", between))
@@ -98,7 +99,7 @@ _DEFINED = {"python": _DEFINED_PYTHON, **dict.fromkeys(SCRIPT, _DEFINED_SCRIPT)}
 # -- imports ------------------------------------------------------------------------------------------------------
 
 
-@Rule(
+@CheckRule(
     "unresolved-import",
     "Import of a file that is not there",
     "Whoever loads this file gets an error.",
@@ -106,7 +107,7 @@ _DEFINED = {"python": _DEFINED_PYTHON, **dict.fromkeys(SCRIPT, _DEFINED_SCRIPT)}
     confidence=0.85,
     category="correctness",
 ).change
-def unresolved_import(files: Sequence[ChangedFile], surroundings: Surroundings) -> Iterator[Note]:
+def unresolved_import(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """An added relative import that leads to no file of the tree."""
     if not surroundings.is_known:
         return
@@ -118,17 +119,17 @@ def unresolved_import(files: Sequence[ChangedFile], surroundings: Surroundings) 
             is_ours = each.line in file.added and _is_relative(new, each.target) and not _is_guarded(new, each.line)
             if is_ours and not _leads_somewhere(new, each, surroundings):
                 said = f"There is no file for {each.target!r} in this tree."
-                yield on_line(each.line, said)._replace(path=file.path)
+                yield on_line(each.line, said, path=file.path)
 
 
-def _is_relative(source: Source, target: str) -> bool:
+def _is_relative(source: FileVersion, target: str) -> bool:
     """Whether an import can only mean a file of this tree that a person wrote."""
     if source.language_name == "python":
         return target.startswith(".")
     return source.language_name in SCRIPT and target.startswith(("./", "../")) and not re.search(r"[?*{$!]", target)
 
 
-def _leads_somewhere(source: Source, each: Import, surroundings: Surroundings) -> bool:
+def _leads_somewhere(source: FileVersion, each: Import, surroundings: ReviewContext) -> bool:
     if source.language is None or resolve_import(
         source.language, source.path, each.target, surroundings.paths, each.names
     ):
@@ -143,7 +144,7 @@ def _leads_somewhere(source: Source, each: Import, surroundings: Surroundings) -
     return bool(made) or any(stem in path for path in surroundings.paths.in_folder(source.path.rpartition("/")[0]))
 
 
-def _hands_on_what_it_likes(source: Source, each: Import, surroundings: Surroundings) -> bool:
+def _hands_on_what_it_likes(source: FileVersion, each: Import, surroundings: ReviewContext) -> bool:
     """Whether a part of the path is a module, not a package: it makes what is below it as it runs (`six.moves`)."""
     dots = each.target[: len(each.target) - len(each.target.lstrip("."))]
     parts = each.target.lstrip(".").split(".") if source.language_name == "python" else []
@@ -155,7 +156,7 @@ def _hands_on_what_it_likes(source: Source, each: Import, surroundings: Surround
     return False
 
 
-def _is_guarded(source: Source, line: int) -> bool:
+def _is_guarded(source: FileVersion, line: int) -> bool:
     """Whether an import may fail on purpose: inside of `try`, or of a block that asks for types only."""
     above = "\n".join(source.lines[max(0, line - 4) : line])
     return bool(re.search(r"\btry\b|TYPE_CHECKING|@ts-(?:ignore|expect-error)|(?:jest|vi)\.mock|type:\s*ignore", above))
@@ -165,7 +166,7 @@ def _is_guarded(source: Source, line: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class NameUse:
     """A place that uses a name."""
 
     path: str
@@ -173,12 +174,12 @@ class Use:
     text: str
 
     @property
-    def said(self) -> str:
+    def evidence(self) -> str:
         """As evidence."""
         return f"{self.path}:{self.line}: {self.text.strip()[:100]}"
 
 
-@Rule(
+@CheckRule(
     "removed-symbol",
     "Removed, but still used",
     "What uses it breaks when it is loaded or called.",
@@ -186,13 +187,13 @@ class Use:
     confidence=0.88,
     category="correctness",
 ).change
-def removed_symbol(files: Sequence[ChangedFile], surroundings: Surroundings) -> Iterator[Note]:
+def removed_symbol(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """A top-level name that a change takes away or renames while other files still import it."""
     removed = {file.path: names for file in files if (names := _removed_names(file))}
     if not removed:
         return
     everywhere = sorted({name for names in removed.values() for name in names})
-    holding = surroundings.holding(everywhere) if surroundings.is_known else {}
+    holding = surroundings.files_with_words(everywhere) if surroundings.is_known else {}
     for file in files:
         for name in removed.get(file.path, ()):
             holders = holding.get(name, ())
@@ -204,24 +205,24 @@ def removed_symbol(files: Sequence[ChangedFile], surroundings: Surroundings) -> 
                 yield _still_used(file, name, uses)
 
 
-def _is_there_again(name: str, file: ChangedFile, surroundings: Surroundings) -> bool:
+def _is_there_again(name: str, file: ChangedFile, surroundings: ReviewContext) -> bool:
     """Whether the path that a file was moved from has another file now, which has the name."""
     if file.old_path in ("", file.path) or file.old_path not in surroundings.paths:
         return False
     successor = surroundings.source(file.old_path)
-    return successor is not None and name in successor.words
+    return successor is not None and name in successor.words_in
 
 
-def _still_used(file: ChangedFile, name: str, uses: Sequence[Use]) -> Note:
+def _still_used(file: ChangedFile, name: str, uses: Sequence[NameUse]) -> Finding:
     first = uses[0]
     more = f" and in {len(uses) - 1} more places" if len(uses) > 1 else ""
     line = min(file.added, default=1)
     return on_line(
-        line, f"{name} is gone from {file.old_path or file.path}, but {first.path}:{first.line} still uses it{more}."
-    )._replace(
+        line,
+        f"{name} is gone from {file.old_path or file.path}, but {first.path}:{first.line} still uses it{more}.",
         title=f"{name} was removed, but is still used",
         path=file.path,
-        evidence=tuple(use.said for use in uses[:EVIDENCE_MAX]),
+        evidence=tuple(use.evidence for use in uses[:EVIDENCE_MAX]),
     )
 
 
@@ -231,40 +232,40 @@ def _removed_names(file: ChangedFile) -> list[str]:
         return []
     if file.old.language_name not in (*PYTHON, *SCRIPT):
         return []
-    words = file.new.words if file.new and file.kind != "renamed" else frozenset()
+    words = file.new.words_in if file.new and file.kind != "renamed" else frozenset()
     names = [each.name for each in file.old.outline.symbols if each.parent < 0]
     return [name for name in names if len(name) >= NAME_CHARS_MIN and name not in words]
 
 
-def _uses(name: str, file: ChangedFile, path: str, surroundings: Surroundings) -> list[Use]:
+def _uses(name: str, file: ChangedFile, path: str, surroundings: ReviewContext) -> list[NameUse]:
     """The lines of another file that take a name from this one."""
     other = surroundings.source(path)
     was = file.old_path or file.path
-    if other is None or path in (file.path, was) or other.language is None or _says_all(file.new):
+    if other is None or path in (file.path, was) or other.language is None or _re_exports(file.new):
         return []
     return [
-        Use(path, each.line, other.line(each.line))
-        for each in _taken(other, name)
-        if _means(each.target, other, was, surroundings) and not _is_guarded(other, each.line)
+        NameUse(path, each.line, other.line(each.line))
+        for each in _imports_of(other, name)
+        if _imports_module(each.target, other, was, surroundings) and not _is_guarded(other, each.line)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class NamedImport:
     """An import that takes one name from a target, and the line that says the name."""
 
     target: str
     line: int
 
 
-def _taken(source: Source, name: str) -> list[Taken]:
+def _imports_of(source: FileVersion, name: str) -> list[NamedImport]:
     """The imports of a file that take a name."""
     if source.language_name in SCRIPT:
         found = [*source.matches(_NAMED_IMPORT), *source.matches(_NAMED_EXPORT)]
         named = [each for each in found if each["name"].text == name]
-        return [Taken(each["source"].text.strip("'\""), each["name"].first) for each in named]
+        return [NamedImport(each["source"].text.strip("'\""), each["name"].first) for each in named]
     named_too = [each for each in source.outline.imports if name in each.names]
-    return [Taken(each.target, _line_with(source, name, each.line)) for each in named_too]
+    return [NamedImport(each.target, _line_with(source, name, each.line)) for each in named_too]
 
 
 _NAMED_IMPORT = """
@@ -276,14 +277,14 @@ _NAMED_EXPORT = """
 """
 
 
-def _says_all(source: Source | None) -> bool:
+def _re_exports(source: FileVersion | None) -> bool:
     """Whether a module hands on names that do not stand in it."""
     return source is not None and bool(
         re.search(r"import \*|__getattr__|export \*|module\.exports|globals\(\)", source.text)
     )
 
 
-def _means(target: str, other: Source, was: str, surroundings: Surroundings) -> bool:
+def _imports_module(target: str, other: FileVersion, was: str, surroundings: ReviewContext) -> bool:
     """Whether an import means the file a name was taken from; of a renamed or deleted file, where it leads nowhere now."""
     assert other.language  # `_uses` has looked
     found = resolve_import(other.language, other.path, target, surroundings.paths)
@@ -299,7 +300,7 @@ def _means(target: str, other: Source, was: str, surroundings: Surroundings) -> 
     return bool(plain) and f"/{module}".endswith(f"/{plain}")
 
 
-def _line_with(source: Source, name: str, first: int) -> int:
+def _line_with(source: FileVersion, name: str, first: int) -> int:
     """The line of an import that says the name: a long one goes over several."""
     for line in range(first, min(first + 60, len(source.lines)) + 1):
         if re.search(rf"\b{re.escape(name)}\b", source.line(line)):
@@ -311,7 +312,7 @@ def _line_with(source: Source, name: str, first: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class CallSignature:
     """What a Python function takes. `places` are the names of what may be given by position."""
 
     places: tuple[str, ...]
@@ -335,7 +336,7 @@ class Signature:
         return f"it does not give {missing[0]}" if missing else ""
 
 
-@Rule(
+@CheckRule(
     "call-mismatch",
     "Call does not fit the new signature",
     "It raises a TypeError.",
@@ -344,32 +345,35 @@ class Signature:
     category="correctness",
     languages=PYTHON,
 ).change
-def call_mismatch(files: Sequence[ChangedFile], surroundings: Surroundings) -> Iterator[Note]:
+def call_mismatch(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """A call of a Python function whose signature changes here, that fitted the old one and does not fit the new one."""
-    changed = {file.path: pairs for file in files if (pairs := _resigned(file))}
+    changed = {file.path: pairs for file in files if (pairs := _changed_signatures(file))}
     names = sorted({name for pairs in changed.values() for name in pairs})
-    holding = surroundings.holding(names) if names and surroundings.is_known else {}
+    holding = surroundings.files_with_words(names) if names and surroundings.is_known else {}
     for file in files:
         for name, (old, new, line) in changed.get(file.path, {}).items():
             holders = [path for path in holding.get(name, ()) if path.endswith((".py", ".pyi"))]
             if len(holders) > HOLDERS_MAX:
                 continue
             surroundings.fetch(holders)
-            wrong = list(_misfits(name, old, new, file, sorted({*holders, file.path}), surroundings))
+            wrong = list(_find_misfits(name, old, new, file, sorted({*holders, file.path}), surroundings))
             if wrong:
                 why, use = wrong[0]
                 more = f" ({len(wrong)} such calls)" if len(wrong) > 1 else ""
-                yield on_line(line, f"{use.path}:{use.line} calls {name} in the old way: {why}{more}.")._replace(
-                    path=file.path, evidence=tuple(each.said for _, each in wrong[:EVIDENCE_MAX])
+                yield on_line(
+                    line,
+                    f"{use.path}:{use.line} calls {name} in the old way: {why}{more}.",
+                    path=file.path,
+                    evidence=tuple(each.evidence for _, each in wrong[:EVIDENCE_MAX]),
                 )
 
 
-def _resigned(file: ChangedFile) -> dict[str, tuple[Signature, Signature, int]]:
+def _changed_signatures(file: ChangedFile) -> dict[str, tuple[CallSignature, CallSignature, int]]:
     """The top-level functions whose signature changed: before, now, and the line they are on."""
     if file.old is None or file.new is None or file.new.language_name != "python" or not file.is_whole:
         return {}
-    written = _written(file.old)
-    differing = {name for name, text in _written(file.new).items() if written.get(name, text) != text}
+    written = _written_parameters(file.old)
+    differing = {name for name, text in _written_parameters(file.new).items() if written.get(name, text) != text}
     if not differing:
         return {}
     before, now = _signatures(file.old), _signatures(file.new)
@@ -380,13 +384,13 @@ def _resigned(file: ChangedFile) -> dict[str, tuple[Signature, Signature, int]]:
     }
 
 
-def _written(source: Source) -> dict[str, str]:
+def _written_parameters(source: FileVersion) -> dict[str, str]:
     """The parameters of the top-level functions as they are written: where these are the same nobody need look closer."""
     found = source.matches("(module (function_definition name: (identifier) @name parameters: (parameters) @given))")
     return {each["name"].text: each["given"].text for each in found}
 
 
-def _signatures(source: Source) -> dict[str, tuple[Signature, int]]:
+def _signatures(source: FileVersion) -> dict[str, tuple[CallSignature, int]]:
     """The undecorated top-level functions of a module; those defined twice are left out."""
     tree = source.python
     listed = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)] if tree else []
@@ -398,30 +402,35 @@ def _signatures(source: Source) -> dict[str, tuple[Signature, int]]:
     }
 
 
-def _signature(given: ast.arguments) -> Signature:
+def _signature(given: ast.arguments) -> CallSignature:
     places = [each.arg for each in (*given.posonlyargs, *given.args)]
     required = places[: len(places) - len(given.defaults)]
     required += [each.arg for each, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value is None]
     names = {each.arg for each in (*given.args, *given.kwonlyargs)}
-    return Signature(
+    return CallSignature(
         tuple(places), frozenset(required), frozenset(names), given.vararg is not None, given.kwarg is not None
     )
 
 
-def _misfits(
-    name: str, old: Signature, new: Signature, file: ChangedFile, paths: Iterable[str], surroundings: Surroundings
-) -> Iterator[tuple[str, Use]]:
+def _find_misfits(
+    name: str,
+    old: CallSignature,
+    new: CallSignature,
+    file: ChangedFile,
+    paths: Iterable[str],
+    surroundings: ReviewContext,
+) -> Iterator[tuple[str, NameUse]]:
     for path in paths:
         source = file.new if path == file.path else surroundings.source(path)
-        if source is None or (path != file.path and not _takes(source, name, file.path, surroundings)):
+        if source is None or (path != file.path and not _imports_name(source, name, file.path, surroundings)):
             continue
         for call in _calls(source, name):
             why = new.refuses(call)
             if why and not old.refuses(call):
-                yield why, Use(path, call.lineno, source.line(call.lineno))
+                yield why, NameUse(path, call.lineno, source.line(call.lineno))
 
 
-def _takes(source: Source, name: str, module: str, surroundings: Surroundings) -> bool:
+def _imports_name(source: FileVersion, name: str, module: str, surroundings: ReviewContext) -> bool:
     """Whether a file imports the name from the module, under that name."""
     return source.language is not None and any(
         name in each.names
@@ -430,7 +439,7 @@ def _takes(source: Source, name: str, module: str, surroundings: Surroundings) -
     )
 
 
-def _calls(source: Source, name: str) -> Iterator[ast.Call]:
+def _calls(source: FileVersion, name: str) -> Iterator[ast.Call]:
     """The calls of a plain name, in a file that gives it no other meaning."""
     tree = source.python
     if tree is None:
@@ -456,7 +465,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 # -- what others build on -----------------------------------------------------------------------------------------
 
 
-@Rule(
+@CheckRule(
     "api-break",
     "Public interface changed",
     "Whoever uses this package has to change their calls: it wants a deprecation, or a major version.",
@@ -465,37 +474,35 @@ def _binds(node: ast.AST, name: str) -> bool:
     category="correctness",
     in_tests=False,
 ).change
-def api_break(files: Sequence[ChangedFile], surroundings: Surroundings) -> Iterator[Note]:
+def api_break(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """A function that a package offers in its `__init__` and whose old calls no longer fit, or that is gone from there."""
     for file in files:
         if file.new is None or file.old is None or not re.search(r"\.pyi?$", file.path) or not file.is_whole:
             continue
-        offered = _offered(file.path, surroundings)
-        for name, (old, new, line) in _resigned(file).items():
-            if name in offered and (why := _narrowed(old, new)):
-                yield on_line(line, f"{name} is offered by its package, and {why}.")._replace(path=file.path)
+        offered = _public_names(file.path, surroundings)
+        for name, (old, new, line) in _changed_signatures(file).items():
+            if name in offered and (why := _explain_break(old, new)):
+                yield on_line(line, f"{name} is offered by its package, and {why}.", path=file.path)
         if file.path.endswith("/__init__.py"):
-            gone = sorted(_listed(file.old) - _listed(file.new))
-            for name in gone if _listed(file.new) else ():
-                yield on_line(min(file.added, default=1), f"{name} is not in __all__ any more.")._replace(
-                    path=file.path
-                )
+            gone = sorted(_names_in_all(file.old) - _names_in_all(file.new))
+            for name in gone if _names_in_all(file.new) else ():
+                yield on_line(min(file.added, default=1), f"{name} is not in __all__ any more.", path=file.path)
 
 
-def _offered(path: str, surroundings: Surroundings) -> set[str]:
+def _public_names(path: str, surroundings: ReviewContext) -> set[str]:
     """The names that the package around a module lists in its `__all__`."""
     folder = path.rpartition("/")[0]
     package = surroundings.source(f"{folder}/__init__.py") if folder else None
-    return _listed(package) if package else set()
+    return _names_in_all(package) if package else set()
 
 
-def _listed(source: Source) -> set[str]:
+def _names_in_all(source: FileVersion) -> set[str]:
     """The names of a module's `__all__`."""
     found = re.search(r"^__all__\s*(?::[^=]+)?=\s*[\[(]([^\])]*)[\])]", source.text, re.MULTILINE)
     return set(re.findall(r"['\"](\w+)['\"]", found[1])) if found else set()
 
 
-def _narrowed(old: Signature, new: Signature) -> str:
+def _explain_break(old: CallSignature, new: CallSignature) -> str:
     """What calls of the old signature may break on; empty when all of them still fit."""
     gone = sorted(old.names - new.names)
     if gone and not new.takes_any_name:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import Example, Note, Rule, go, js, on_line, py, ts
+from context_engine.review.checks.check import CheckExample, CheckRule, go, js, on_line, py, ts
+from context_engine.review.content_parsers import find_toml_errors, find_yaml_errors
 
 if TYPE_CHECKING:
-    from context_engine.review.source_versions import ChangedFile, Source
+    from context_engine.model import Finding
+    from context_engine.review.source_versions import ChangedFile, FileVersion
 
 
-@Rule(
+@CheckRule(
     "syntax-error",
     "Syntax error",
     "The file does not parse any more.",
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         go("package a\nfunc f( { «\n}", "package a\nfunc f() {}"),
     ),
 ).file
-def syntax_error(file: ChangedFile) -> Iterator[Note]:
+def syntax_error(file: ChangedFile) -> Iterator[Finding]:
     """The first error of a file that had none; a file that had some is in a dialect our parser does not know."""
     new, old = file.new, file.old
     if new is None or new.language is None or new.language.content != "code" or new.language_name in _PREPROCESSED:
@@ -42,7 +43,7 @@ def syntax_error(file: ChangedFile) -> Iterator[Note]:
     first = new.errors[0]
     near = min(file.added, key=lambda line: abs(line - first.line), default=first.line)
     line = first.line if first.line in file.added else near
-    yield on_line(line, f"It does not parse any more: line {first.line}: {first.message}.")
+    yield on_line(line, f"It does not parse any more: line {first.line}: {first.title}.")
 
 
 _PREPROCESSED = frozenset(
@@ -71,7 +72,7 @@ _TRUSTED = frozenset({"python", "typescript", "go", "java"})
 too many dialects for that: Flow, and languages of test frameworks."""
 
 
-@Rule(
+@CheckRule(
     "invalid-data",
     "File cannot be read",
     "Whoever reads this file gets an error.",
@@ -79,81 +80,59 @@ too many dialects for that: Flow, and languages of test frameworks."""
     confidence=0.97,
     category="correctness",
     examples=(
-        Example("package.json", '{\n  "a": 1,\n  "b": 2, «\n}', '{\n  "a": 1\n}'),
-        Example("conf/app.toml", "a = 1\nb = «\nc = 3", "a = 1"),
-        Example("conf/app.yml", "a: 1\nb: [1, 2\nc: 3 «", "a: 1"),
-        Example("tsconfig.json", '{\n  // why\n  "a": 1,\n}', '{\n  // why\n  "a": 2,\n}'),
-        Example("chart/templates/a.yaml", "{{- if .Values.a }}\na: b\n{{- end }}"),
-        Example("cloud.yml", "a: !Ref Bucket\nb: !Sub '${x}'"),
-        Example("two.yml", "a: 1\n---\nb: 2"),
+        CheckExample("package.json", '{\n  "a": 1,\n  "b": 2, «\n}', '{\n  "a": 1\n}'),
+        CheckExample("conf/app.toml", "a = 1\nb = «\nc = 3", "a = 1"),
+        CheckExample("conf/app.yml", "a: 1\nb: [1, 2\nc: 3 «", "a: 1"),
+        CheckExample("tsconfig.json", '{\n  // why\n  "a": 1,\n}', '{\n  // why\n  "a": 2,\n}'),
+        CheckExample("chart/templates/a.yaml", "{{- if .Values.a }}\na: b\n{{- end }}"),
+        CheckExample("cloud.yml", "a: !Ref Bucket\nb: !Sub '${x}'"),
+        CheckExample("two.yml", "a: 1\n---\nb: 2"),
     ),
 ).file
-def invalid_data(file: ChangedFile) -> Iterator[Note]:
+def invalid_data(file: ChangedFile) -> Iterator[Finding]:
     """JSON, TOML or YAML that its own parser refuses, and did not before."""
     if file.new is None or not file.new.text.strip():
         return
-    now = problem(file.new)
-    if now is None or (file.old is not None and file.old.text.strip() and problem(file.old) is not None):
+    now = find_data_error(file.new)
+    if now is None or (file.old is not None and file.old.text.strip() and find_data_error(file.old) is not None):
         return
     line, why = now
     near = min(file.added, key=lambda each: abs(each - line), default=line)
     yield on_line(near, f"It cannot be read any more: line {line}: {why}.")
 
 
-def problem(source: Source) -> tuple[int, str] | None:
-    """Where a data file stops to make sense, and why; None when it is sound, or nothing we read."""
+def find_data_error(source: FileVersion) -> tuple[int, str] | None:
+    """Return where a data file stops making sense, and why; None when it is sound, or not a file that we read."""
     suffix = source.path.rpartition(".")[2].lower()
+    if suffix not in ("json", "toml", "yml", "yaml") or _is_lenient(source):
+        return None
     if suffix == "json":
-        return None if _has_comments(source) else _json(source.text)
-    if suffix == "toml":
-        return _toml(source.text)
-    if suffix in ("yml", "yaml") and "{{" not in source.text and "{%" not in source.text:
-        return _yaml(source.text)
-    return None
+        # NaN and numbers of a million digits are up to the reader of the file.
+        return _find_json_error(source.text)
+    errors = find_toml_errors(source.text) if suffix == "toml" else find_yaml_errors(source.text)
+    if isinstance(errors, str) or not errors or errors[0].confidence < 1:
+        return None
+    return errors[0].line, errors[0].title
 
 
-def _has_comments(source: Source) -> bool:
-    """Whether whoever reads this JSON takes comments; templates are none either."""
+def _is_lenient(source: FileVersion) -> bool:
+    """Whether the reader of a JSON file accepts comments, or a file is a template."""
     name = source.path.rpartition("/")[2].lower()
-    known = name.startswith(("tsconfig", "jsconfig", ".eslintrc", "devcontainer", ".babelrc", "launch.", "settings."))
-    return known or "{{" in source.text or "{%" in source.text
+    is_template = not name.endswith(".toml") and ("{{" in source.text or "{%" in source.text)
+    return is_template or (name.endswith(".json") and name.startswith(COMMENTED))
 
 
-def _json(text: str) -> tuple[int, str] | None:
+def _find_json_error(text: str) -> tuple[int, str] | None:
     try:
         json.loads(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
         return error.lineno, error.msg
-    except (RecursionError, ValueError):  # nested beyond reason, or a number of a million digits: not ours to judge
+    except (RecursionError, ValueError):
         return None
     return None
 
 
-def _toml(text: str) -> tuple[int, str] | None:
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        said = str(error)
-        line = said.rpartition("(at line ")[2].partition(",")[0]
-        return int(line) if line.isdigit() else text.count("\n") + 1, said.partition(" (at")[0]
-    except RecursionError:
-        return None
-    return None
-
-
-def _yaml(text: str) -> tuple[int, str] | None:
-    """The structure alone: what tags mean is between the file and its reader."""
-    import yaml
-
-    try:
-        for _ in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            pass
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        return mark.line + 1 if mark else 1, str(error.problem or "no YAML")
-    except (yaml.YAMLError, RecursionError):  # a character that YAML does not know: templates and test data hold them
-        return None
-    return None
-
+COMMENTED = ("tsconfig", "jsconfig", ".eslintrc", "devcontainer", ".babelrc", "launch.", "settings.")
+"""How the names of JSON files begin whose readers accept comments."""
 
 ALL = (syntax_error, invalid_data)

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import SCRIPT, Note, Rule, on_line
+from context_engine.review.checks.check import SCRIPT, CheckRule, on_line
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.review.review_context import Surroundings
-    from context_engine.review.source_versions import ChangedFile, Source
+    from context_engine.model import Finding
+    from context_engine.review.review_context import ReviewContext
+    from context_engine.review.source_versions import ChangedFile, FileVersion
 
 NAMES_MAX = 40
 """Of a change with more functions nobody reads a list."""
@@ -21,7 +22,7 @@ TOP_CONFIDENCE = 0.65
 """Of the three that a hundred commits showed at .7 none was worth a word (evals/noise): asked for, it is told."""
 
 
-@Rule(
+@CheckRule(
     "untested",
     "New function that no test names",
     "The tests of this project name the functions beside it.",
@@ -30,7 +31,7 @@ TOP_CONFIDENCE = 0.65
     category="maintainability",
     in_tests=False,
 ).change
-def untested(files: Sequence[ChangedFile], surroundings: Surroundings) -> Iterator[Note]:
+def untested_function(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """A new public function that stands in no test, in a file whose other functions mostly do.
 
     The file calibrates itself: of its older public functions, the share that tests name is how sure the finding is.
@@ -42,14 +43,14 @@ def untested(files: Sequence[ChangedFile], surroundings: Surroundings) -> Iterat
         old = _public(file, of_new=False)
         if not new or not old or len(new) + len(old) > NAMES_MAX:
             continue
-        holding = surroundings.holding(sorted({*new, *old}))
+        holding = surroundings.files_with_words(sorted({*new, *old}))
         tested = {name for name, paths in holding.items() if any(_is_test(path) for path in paths)}
         share = len(tested & old.keys()) / len(old)
         for name, line in new.items():
             if name not in tested and share > 0:
-                yield on_line(
-                    line, f"No test names {name}; {share:.0%} of the functions beside it are named in one."
-                )._replace(path=file.path, confidence=round(TOP_CONFIDENCE * share, 2))
+                confidence = round(TOP_CONFIDENCE * share, 2)
+                said = f"No test names {name}; {share:.0%} of the functions beside it are named in one."
+                yield on_line(line, said, path=file.path, confidence=confidence)
 
 
 def _public(file: ChangedFile, *, of_new: bool) -> dict[str, int]:
@@ -67,7 +68,7 @@ def _public(file: ChangedFile, *, of_new: bool) -> dict[str, int]:
     return found
 
 
-def _is_hidden(source: Source, line: int) -> bool:
+def _is_hidden(source: FileVersion, line: int) -> bool:
     """Whether only its own file or class can call what is defined on a line."""
     text = source.line(line)
     if source.language_name in SCRIPT:
@@ -83,4 +84,4 @@ def _is_test(path: str) -> bool:
     )
 
 
-ALL = (untested,)
+ALL = (untested_function,)

@@ -1,1 +1,1 @@
-"""Whether content can be trusted: secrets, real parsers, then habits and what it says of the workspace. Never fails valid code."""
+"""Validation of content: secrets, real parsers, then style and claims about the workspace. Valid code never fails."""

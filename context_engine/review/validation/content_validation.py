@@ -1,339 +1,382 @@
-"""A content of whatever kind, looked at in tiers: secrets, what a real parser is sure of, then habits and what it claims.
+"""Validate content of any kind in tiers: secrets, what a real parser is sure of, then style and what the content claims.
 
-    validated('x = "("', Wanted(path="a.py"), world).passed   ->   True
+    engine.validation.validate('x = "("', ValidationRequest(path="a.py")).has_passed   ->   True
 
-Errors come from tiers 0 and 1 alone. Whatever cannot be looked at is said to be skipped, and fails nothing.
+Only tiers 0 and 1 report errors. What cannot be checked is reported as skipped and fails nothing. No content is kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from context_engine.context.proposals import parsed as draft_of
-from context_engine.review.validation.claims import misplaced_hunks, unknown_names, unresolved_imports
-from context_engine.review.validation.content_parsers import faults
-from context_engine.review.validation.data_parsers import (
+from context_engine.context.fact_check import Ground
+from context_engine.context.proposals import parsed as parse_draft
+from context_engine.errors import ContextEngineError
+from context_engine.review.checks.hidden_characters import HiddenCharacter, find_conflicts, find_hidden_characters
+from context_engine.review.content_parsers import (
     JSON_LINES,
-    json_faults,
-    loaded,
-    repeated_keys,
-    toml_faults,
-    yaml_faults,
+    SyntaxErrors,
+    find_json_errors,
+    find_repeated_keys,
+    find_syntax_errors,
+    find_toml_errors,
+    find_yaml_errors,
+    load_json,
 )
-from context_engine.review.validation.forbidden_characters import conflicts, marks
-from context_engine.review.validation.json_schemas import schema_remarks
+from context_engine.review.validation.json_schemas import find_schema_errors
 from context_engine.review.validation.line_width import DEFAULT, line_length
-from context_engine.review.validation.mermaid_syntax import mermaid_faults
-from context_engine.review.validation.remark import Fault, Remark, added
-from context_engine.review.validation.structured_content import ReadPlan, diff_remarks, finding_remarks, plan_remarks
-from context_engine.review.validation.style_checks import empty_bodies, habits
-from context_engine.review.validation.validation_request import Validated, Wanted
-from context_engine.text.diff import GIT_DIFF_BYTES_MAX
-from context_engine.text.diff import parsed as diff_of
+from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
+from context_engine.review.validation.structured_content import check_diff, check_findings, check_plan
+from context_engine.review.validation.style_checks import check_style, find_empty_bodies
+from context_engine.review.validation.validation_request import (
+    ValidationRequest,
+    ValidationResult,
+    make_finding,
+    select_new,
+    sort_findings,
+)
+from context_engine.review.validation.workspace_claims import (
+    find_misplaced_hunks,
+    find_unknown_names,
+    find_unresolved_imports,
+)
+from context_engine.text.diff import GIT_DIFF_BYTES_MAX, parse_diff
 from context_engine.text.untrusted_data import ParseError, read_toml, read_yaml
 
 if TYPE_CHECKING:
-    from context_engine.context.fact_check import Ground
     from context_engine.context.workspace import Workspace
-    from context_engine.languages import Language, PathIndex
+    from context_engine.languages import Language
+    from context_engine.model import Finding
+    from context_engine.repo.paths import Root
     from context_engine.review.source_versions import Parsers
-    from context_engine.secrets import DetectedSecret
+    from context_engine.secrets.redactor import Redactor
 
-DATA: Mapping[str, Callable[[str], tuple[Fault, ...] | str]] = {
-    "json": json_faults,
-    "yaml": yaml_faults,
-    "toml": toml_faults,
+DATA: Mapping[str, Callable[[str], SyntaxErrors | str]] = {
+    "json": find_json_errors,
+    "yaml": find_yaml_errors,
+    "toml": find_toml_errors,
 }
 PROSE = frozenset({"markdown", "rst", "asciidoc", "text"})
 DIAGRAMS_MAX = 50
-"""Of one document; a longer one was written by a program."""
+"""Per document; a longer one was written by a program."""
 HEAD_BYTES = 200
-"""The first line says what a script is written in."""
+"""The first line names the language of a script."""
+NEAR_PATHS_MAX = 3
+YAML_NODES_MAX = 500_000
+"""A large API description; reading it takes some seconds."""
+NO_VALUE: Any = object()
+"""Stands for a value that cannot be read."""
 
 _DIAGRAM = re.compile(r"^[ \t]*```mermaid[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 
 
-class Scrubbed(Protocol):
-    """A text without its secrets, and how many there were."""
+class ValidationService:
+    """Validates content against what is known of a workspace. Keeps nothing of it."""
 
-    @property
-    def text(self) -> str:
-        """What may leave."""
-        ...
+    def __init__(
+        self,
+        parsers: Parsers,
+        redactor: Redactor,
+        workspace: Workspace | None = None,
+        root: Root | None = None,
+    ) -> None:
+        """Without a workspace the claims of content are not checked, without a root the files that plans name."""
+        self.parsers = parsers
+        self.redactor = redactor
+        self.workspace = workspace
+        self.root = root
 
-    @property
-    def count(self) -> int:
-        """How many secrets went."""
-        ...
+    def validate(self, content: str, request: ValidationRequest) -> ValidationResult:
+        """Validate a content tier by tier. Raises: InvalidArgument (the schema is not a JSON Schema)."""
+        result = self._run_tiers(content, request)
+        if request.base is None:
+            return result
+        before = self._run_tiers(request.base, replace(request, stops_on_error=False))
+        new = select_new(before.findings, request.base.split("\n"), result.findings, content.split("\n"))
+        return replace(result, findings=tuple(new))
 
+    def read(self, path: str) -> str | None:
+        """Return the text of a workspace file; None when it is absent or must not be read."""
+        if self.workspace is None:
+            return None
+        try:
+            return self.workspace.files.read(path).text
+        except ContextEngineError:
+            return None
 
-@dataclass(frozen=True, slots=True)
-class World:
-    """Who is asked: parsers, whoever takes secrets out of a text, and what knows plans and the workspace; None knows nothing."""
+    def facts(self) -> Ground | None:
+        """Return the facts that the findings of a review are checked against."""
+        workspace = self.workspace
+        if workspace is None:
+            return None
+        return Ground(
+            has_path=lambda path: self.read(path) is not None,
+            text=self.read,
+            near_paths=lambda path: workspace.search.complete_path(path, limit=NEAR_PATHS_MAX)[0],
+        )
 
-    parsers: Parsers
-    find: Callable[[str, str], Sequence[DetectedSecret]]
-    scrub: Callable[[str], Scrubbed]
-    read_plan: ReadPlan | None = None
-    ground: Callable[[], Ground] | None = None
-    workspace: Workspace | None = None
-    paths: Callable[[], PathIndex] | None = None
-    read: Callable[[str], str | None] | None = None
+    def _run_tiers(self, content: str, request: ValidationRequest) -> ValidationResult:
+        check = _ContentCheck(content.removeprefix("\ufeff").replace("\r\n", "\n"), request, self)
+        tiers: list[tuple[int, Callable[[], list[Finding]]]] = [(0, check.find_secrets)] if request.scrubs else []
+        tiers += [(1, check.parse)] if 1 in request.tiers else []
+        tiers += [(2, check.check_style)] if 2 in request.tiers else []
+        findings: list[Finding] = []
+        run: list[int] = []
+        for number, tier in tiers:
+            if request.stops_on_error and any(finding.severity == "error" for finding in findings):
+                check.skipped.append((number, "an earlier tier found an error"))
+                continue
+            findings += tier()
+            run.append(number)
+        result = ValidationResult(sort_findings(findings), tuple(run), tuple(check.skipped))
+        return self._redact(content, result) if request.scrubs else result
 
-
-def validated(content: str, wanted: Wanted, world: World) -> Validated:
-    """Look at a content tier by tier. Raises: InvalidArgument (the schema is none)."""
-    found = _looked_at(content, wanted, world)
-    if wanted.base is None:
-        return found
-    then = _looked_at(wanted.base, replace(wanted, stops_on_error=False), world)
-    new = added(then.remarks, wanted.base.split("\n"), found.remarks, content.split("\n"))
-    return replace(found, remarks=tuple(new))
-
-
-def _looked_at(content: str, wanted: Wanted, world: World) -> Validated:
-    look = _Look(content.removeprefix("\ufeff").replace("\r\n", "\n"), wanted, world)
-    remarks: list[Remark] = []
-    run: list[int] = []
-    tiers = (
-        [(0, look.secrets)] * wanted.scrubs
-        + [(1, look.parsers)] * (1 in wanted.tiers)
-        + [(2, look.habits)] * (2 in wanted.tiers)
-    )
-    for number, tier in tiers:
-        if wanted.stops_on_error and any(remark.severity == "error" for remark in remarks):
-            look.skipped.append((number, "an earlier tier found an error"))
-            continue
-        remarks += tier()
-        run.append(number)
-    scrubbed = world.scrub(content) if wanted.scrubs else None
-    if scrubbed is not None and scrubbed.count:
-        remarks = [remark._replace(message=world.scrub(remark.message).text) for remark in remarks]
-    return Validated(
-        tuple(sorted(remarks, key=lambda remark: remark.order)),
-        tuple(run),
-        tuple(look.skipped),
-        scrubbed.text if scrubbed is not None and scrubbed.count else None,
-        scrubbed.count if scrubbed is not None else 0,
-    )
+    def _redact(self, content: str, result: ValidationResult) -> ValidationResult:
+        """Add the content without its secrets, and take them out of the messages, too."""
+        scrubbed = self.redactor.redact(content)
+        if not scrubbed.count:
+            return result
+        clean = [replace(finding, title=self.redactor.redact(finding.title).text) for finding in result.findings]
+        return replace(result, findings=tuple(clean), scrubbed=scrubbed.text, secrets=scrubbed.count)
 
 
 @dataclass(slots=True)
-class _Look:
-    """One content on its way through the tiers; what a tier learned the next one knows."""
+class _ContentCheck:
+    """One content on its way through the tiers; a tier builds on what the tier before it learned."""
 
     content: str
-    wanted: Wanted
-    world: World
+    request: ValidationRequest
+    service: ValidationService
     skipped: list[tuple[int, str]] = field(default_factory=list)
     is_sound: bool = False
 
     @property
     def language(self) -> Language | None:
-        """What it is written in, as far as anybody says."""
-        known, wanted = self.world.parsers.languages, self.wanted
-        if wanted.kind in DATA or wanted.kind == "markdown":
-            return known.get(wanted.kind)
-        if wanted.kind in ("generated_code", "raw_text"):
-            if wanted.path.lower().endswith(JSON_LINES):
-                return known.get("json")
-            if wanted.language:
-                name = wanted.language.lower()
-                return known.get(name) or known.detect(f"x.{name}")  # `py` is what many call it
-            return known.detect(wanted.path, self.content[:HEAD_BYTES].encode("utf-8", "replace"))
-        return None
+        """The language of the content, as far as it is known."""
+        languages, request = self.service.parsers.languages, self.request
+        if request.kind in DATA or request.kind == "markdown":
+            return languages.get(request.kind)
+        if request.kind not in ("generated_code", "raw_text"):
+            return None
+        if request.path.lower().endswith(JSON_LINES):
+            return languages.get("json")
+        if request.language:
+            name = request.language.lower()
+            return languages.get(name) or languages.detect(f"x.{name}")  # many call it `py`
+        return languages.detect(request.path, self.content[:HEAD_BYTES].encode("utf-8", "replace"))
 
     # -- tier 0 --
 
-    def secrets(self) -> list[Remark]:
-        """Keys and passwords; what looks like one is only warned of."""
-        return [
-            Remark(
-                0,
-                "error" if each.tier == "strict" else "warning",
-                "secret",
-                each.rule,
-                f"{each.title} in the content",
-                each.line,
-                each.column,
-                "Take it out; use the scrubbed content, and read it from the environment.",
-            )
-            for each in self.world.find(self.content, self.wanted.path)
-            if not each.is_allowed
-        ]
+    def find_secrets(self) -> list[Finding]:
+        """Report keys and passwords; what only looks like one is a warning."""
+        advice = "Take it out; use the scrubbed content, and read it from the environment."
+        findings = []
+        for secret in self.service.redactor.find(self.content, self.request.path):
+            severity = "error" if secret.tier == "strict" else "warning"
+            message = f"{secret.title} in the content"
+            if not secret.is_allowed:
+                place = (secret.line, secret.column)
+                findings.append(make_finding(0, severity, "secret", secret.rule, message, place, advice))
+        return findings
 
     # -- tier 1 --
 
-    def parsers(self) -> list[Remark]:
-        """What a real parser says, and characters that no text should hold."""
-        remarks = [*self._parsed()]
+    def parse(self) -> list[Finding]:
+        """Report what a real parser says, and characters and marks that no finished text has."""
+        findings = [*self._parse_kind()]
         language = self.language
-        is_code = self.wanted.kind == "generated_code" or (language is not None and language.name not in PROSE)
-        remarks += marks(self.content, is_code=is_code)
-        for line in conflicts(self.content):
-            severity = "error" if is_code and not self.is_sound else "warning"
-            says = "an unresolved conflict begins here"
-            remarks.append(Remark(1, severity, "conflict", "conflict-marker", says, line, 1, "Resolve it."))
-        return remarks
+        is_code = self.request.kind == "generated_code" or (language is not None and language.name not in PROSE)
+        lines = self.content.split("\n")
+        findings += [*_report_hidden(find_hidden_characters(lines), is_code=is_code)]
+        severity = "error" if is_code and not self.is_sound else "warning"
+        for conflict in find_conflicts(lines):
+            message = "an unresolved conflict begins here"
+            findings.append(
+                make_finding(1, severity, "conflict", "conflict-marker", message, (conflict[0], 1), "Resolve it.")
+            )
+        return findings
 
-    def _parsed(self) -> Iterator[Remark]:
-        match self.wanted.kind:
+    def _parse_kind(self) -> Iterator[Finding]:
+        match self.request.kind:
             case "plan_output" | "review_finding":
-                yield from self._shaped()
+                yield from self._check_structure()
             case "diff":
-                yield from diff_remarks(self.content)
+                yield from check_diff(self.content)
             case "mermaid":
-                yield from _syntax(mermaid_faults(self.content))
+                yield from _report_syntax(find_mermaid_errors(self.content))
             case _:
-                yield from self._written()
+                yield from self._parse_language()
 
-    def _written(self) -> Iterator[Remark]:
-        """Something in a language."""
-        language = self.language
+    def _parse_language(self) -> Iterator[Finding]:
+        """Parse something in a language."""
+        language, request = self.language, self.request
         if language is None:
-            if self.wanted.kind != "raw_text" or self.wanted.path or self.wanted.language:
-                self._skip(
-                    f"{self.wanted.language or self.wanted.path or 'the content'} is in no language that we know"
-                )
+            if request.kind != "raw_text" or request.path or request.language:
+                self._skip(f"{request.language or request.path or 'the content'} is in no language that we know")
             return
         if language.name == "markdown":
-            yield from _diagrams(self.content)
+            yield from _find_broken_diagrams(self.content)
         if language.grammar is None and language.name not in DATA:
             if language.name not in PROSE:
                 self._skip(f"there is no parser for {language.name}")
             return
-        check = DATA.get(self.wanted.kind)
-        found = check(self.content) if check else faults(self.content, self.wanted.path, language, self.world.parsers)
-        if isinstance(found, str):
-            self._skip(found)
+        if parse := DATA.get(request.kind):
+            errors = parse(self.content)
+        else:
+            errors = find_syntax_errors(self.content, request.path, language, self.service.parsers)
+        if isinstance(errors, str):
+            self._skip(errors)
             return
-        self.is_sound = not found
-        yield from _syntax(found)
-        if self.is_sound and self.wanted.schema is not None:
-            yield from self._kept_to(_value(self.content, language.name))
+        self.is_sound = not errors
+        yield from _report_syntax(errors)
+        if self.is_sound and request.schema is not None:
+            yield from self._check_schema(_read_value(self.content, language.name))
 
-    def _shaped(self) -> Iterator[Remark]:
-        """A plan or findings, which are JSON with a shape."""
+    def _check_structure(self) -> Iterator[Finding]:
+        """Check a plan or findings, which are JSON of a known structure."""
         try:
-            value = draft_of(self.content)
+            value = parse_draft(self.content)
         except ValueError:
-            found = json_faults(self.content)
-            yield from _syntax((Fault(1, 1, "it is nested too deep"),) if isinstance(found, str) else found)
+            errors = find_json_errors(self.content)
+            if isinstance(errors, str):
+                yield make_finding(1, "error", "syntax", "syntax-error", "it is nested too deep", (1, 1), "Correct it.")
+            else:
+                yield from _report_syntax(errors)
             return
         self.is_sound = True
-        if self.wanted.kind == "review_finding":
-            yield from finding_remarks(value, self.world.ground() if self.world.ground else None)
-        elif self.world.read_plan is None:
-            self._skip("nobody here knows plans")
+        if self.request.kind == "review_finding":
+            yield from check_findings(value, self.service.facts())
+        elif self.service.root is None:
+            self._skip("plans are not known here")
         else:
-            yield from plan_remarks(value, self.world.read_plan)
-        yield from self._kept_to(value)
+            yield from check_plan(value, self.service.root)
+        yield from self._check_schema(value)
 
-    def _kept_to(self, value: Any) -> Iterator[Remark]:
-        if self.wanted.schema is not None and value is not _UNREAD:
-            yield from schema_remarks(value, self.wanted.schema)
+    def _check_schema(self, value: Any) -> Iterator[Finding]:
+        if self.request.schema is not None and value is not NO_VALUE:
+            yield from find_schema_errors(value, self.request.schema)
 
-    def _skip(self, why: str) -> None:
-        self.skipped.append((1, why))
+    def _skip(self, reason: str) -> None:
+        self.skipped.append((1, reason))
 
     # -- tier 2 --
 
-    def habits(self) -> list[Remark]:
-        """What a reader would stumble over, and what the content says of the workspace."""
-        wanted, world, language = self.wanted, self.world, self.language
+    def check_style(self) -> list[Finding]:
+        """Report what a reader would stumble over, and claims about the workspace that are wrong."""
+        language = self.language
         name = language.name if language else ""
-        lines = self.content.split("\n")
         is_prose = name in PROSE or language is None
-        width = (
-            0
-            if is_prose or name in DATA
-            else line_length(wanted.path, world.read)
-            if world.read and wanted.path
-            else DEFAULT
-        )
-        remarks = [*habits(lines, self._code(), name, width, is_prose=is_prose)]
-        if name == "python" and not wanted.path.endswith(".pyi"):
-            remarks += empty_bodies(self.content)
+        lines = self.content.split("\n")
+        findings = [*check_style(lines, self._code_lines(), name, self._line_length(name), is_prose=is_prose)]
+        if name == "python" and not self.request.path.endswith(".pyi"):
+            findings += find_empty_bodies(self.content)
         if name == "json":
-            remarks += (_repeated(key) for key in repeated_keys(self.content))
-        return remarks + self._claims(language)
+            findings += map(_report_repeated_key, find_repeated_keys(self.content))
+        return findings + self._check_claims(language)
 
-    def _code(self) -> list[str] | None:
+    def _line_length(self, language: str) -> int:
+        """The longest line that is usual; 0 for prose and data, which have any."""
+        if not language or language in PROSE or language in DATA:
+            return 0
+        if self.service.workspace is None or not self.request.path:
+            return DEFAULT
+        return line_length(self.request.path, self.service.read)
+
+    def _code_lines(self) -> list[str] | None:
+        """The lines without strings and comments; None where the language is not known well enough."""
         from context_engine.languages.strip_comments import code_only
 
         language = self.language
         if language is None or language.content != "code":
             return None
-        data = code_only(language, self.content.encode("utf-8", "replace"), self.world.parsers.grammars)
+        data = code_only(language, self.content.encode("utf-8", "replace"), self.service.parsers.grammars)
         return None if data is None else data.decode("utf-8", "replace").split("\n")
 
-    def _claims(self, language: Language | None) -> list[Remark]:
-        world, kind = self.world, self.wanted.kind
-        if kind == "diff" and world.read is not None and not [*diff_remarks(self.content)]:
-            return [*misplaced_hunks(diff_of(self.content, bytes_max=GIT_DIFF_BYTES_MAX), world.read)]
+    def _check_claims(self, language: Language | None) -> list[Finding]:
+        service, kind = self.service, self.request.kind
+        if kind == "diff" and service.workspace is not None and not [*check_diff(self.content)]:
+            diff = parse_diff(self.content, bytes_max=GIT_DIFF_BYTES_MAX)
+            return [*find_misplaced_hunks(diff, service.read)]
         if kind in ("markdown", "raw_text") and (language is None or language.name in PROSE):
-            return [*unknown_names(self.content, world.workspace)] if world.workspace is not None else []
-        if language is not None and language.content == "code" and world.paths is not None:
-            return [
-                *unresolved_imports(self.content, self.wanted.path, language, world.parsers.grammars, world.paths())
-            ]
+            return [*find_unknown_names(self.content, service.workspace)] if service.workspace is not None else []
+        if language is not None and language.content == "code" and service.workspace is not None:
+            grammars, paths = service.parsers.grammars, service.workspace.symbols.paths()
+            return [*find_unresolved_imports(self.content, self.request.path, language, grammars, paths)]
         return []
 
 
-YAML_NODES_MAX = 500_000
-"""A large API description; reading it takes some seconds."""
-_UNREAD: Any = object()
-"""Stands for a value that cannot be had."""
-
-
-def _value(content: str, language: str) -> Any:
-    """The value of a sound data file."""
-    match language:
-        case "json":
-            try:
-                return loaded(content.removeprefix("\ufeff"))
-            except (ValueError, RecursionError):  # one value a line, or nothing
-                return _UNREAD
-        case "toml":
-            return _read_or_not(read_toml, content)
-        case "yaml":  # tags that only its reader knows, or several documents, are not read
-            return _read_or_not(partial(read_yaml, nodes_max=YAML_NODES_MAX), content)
-    return _UNREAD
-
-
-def _read_or_not(read: Callable[[str], Any], content: str) -> Any:
+def _read_value(content: str, language: str) -> Any:
+    """Return the value of a sound data file; NO_VALUE when it has none."""
     try:
-        return read(content)
-    except ParseError:
-        return _UNREAD
+        match language:
+            case "json":
+                return load_json(content.removeprefix("\ufeff"))
+            case "toml":
+                return read_toml(content)
+            case "yaml":  # tags that only its reader knows, and several documents, are not read
+                return partial(read_yaml, nodes_max=YAML_NODES_MAX)(content)
+    except (ParseError, ValueError, RecursionError):  # one value per line, or nothing
+        return NO_VALUE
+    return NO_VALUE
 
 
-def _syntax(found: Iterable[Fault]) -> Iterator[Remark]:
-    """Faults as remarks: what a parser is not sure of fails nothing."""
-    for fault in found:
-        if fault.is_sure:
-            yield Remark(1, "error", "syntax", "syntax-error", fault.message, fault.line, fault.column, "Correct it.")
+def _report_syntax(errors: Iterable[Finding]) -> Iterator[Finding]:
+    """Report parser errors; what a parser is not sure of is a warning."""
+    for error in errors:
+        place = (error.line, error.column)
+        if error.confidence == 1:
+            yield make_finding(1, "error", "syntax", "syntax-error", error.title, place, "Correct it.")
         else:
-            says = f"the parser stumbles here, which it does in healthy files as well: {fault.message}"
-            yield Remark(1, "warning", "syntax", "syntax-doubt", says, fault.line, fault.column, "Look at it.")
+            message = f"the parser reports an error here, as it does in healthy files as well: {error.title}"
+            yield make_finding(1, "warning", "syntax", "syntax-doubt", message, place, "Look at it.")
 
 
-def _diagrams(content: str) -> Iterator[Remark]:
-    """Diagrams in a document; a broken one is shown as text, which breaks nothing else."""
+def _report_hidden(characters: Iterable[HiddenCharacter], *, is_code: bool) -> Iterator[Finding]:
+    """Report hidden characters. Changing the direction of text is fine in prose, and in a string that ends it."""
+    for hidden in characters:
+        place = (hidden.line, hidden.column)
+        if hidden.is_bidi:
+            yield from _report_bidi(hidden, is_error=is_code and hidden.is_open)
+        elif hidden.character == "\0":
+            message = "a NUL character, which no text has"
+            yield make_finding(1, "error", "encoding", "nul-character", message, place, "Delete it.")
+        elif hidden.character == "\ufffd":
+            message, advice = "a character that was lost in decoding", "Delete it, or write it as an escape."
+            yield make_finding(1, "warning", "encoding", "replacement-character", message, place, advice)
+        else:
+            advice = "Delete it, or write it as an escape."
+            message = f"{hidden.name} is invisible"
+            yield make_finding(1, "warning", "encoding", "hidden-character", message, place, advice)
+
+
+def _report_bidi(hidden: HiddenCharacter, *, is_error: bool) -> Iterator[Finding]:
+    if not hidden.is_opener:
+        return
+    message = f"{hidden.name} changes the order in which this line is shown" + (
+        " and is never ended" if is_error else ""
+    )
+    advice = f"Delete it, or write it as an escape: \\u{ord(hidden.character):04x}."
+    severity = "error" if is_error else "warning"
+    yield make_finding(1, severity, "security", "bidi-character", message, (hidden.line, hidden.column), advice)
+
+
+def _find_broken_diagrams(content: str) -> Iterator[Finding]:
+    """Report the diagrams of a document that cannot be drawn; they are shown as text, which breaks nothing else."""
     for found in islice(_DIAGRAM.finditer(content), DIAGRAMS_MAX):
         first = content.count("\n", 0, found.start(1))
-        for fault in mermaid_faults(found[1]):
-            says = f"the diagram cannot be drawn: {fault.message}"
-            yield Remark(
-                1, "warning", "syntax", "broken-diagram", says, first + fault.line, fault.column, "Correct it."
-            )
+        for error in find_mermaid_errors(found[1]):
+            message = f"the diagram cannot be drawn: {error.title}"
+            place = (first + error.line, error.column)
+            yield make_finding(1, "warning", "syntax", "broken-diagram", message, place, "Correct it.")
 
 
-def _repeated(key: str) -> Remark:
-    says = f"the key {key[:80]!r} stands twice in one object"
-    return Remark(2, "warning", "data", "repeated-key", says, suggestion="Keep one: most readers take the last one.")
+def _report_repeated_key(key: str) -> Finding:
+    message = f"the key {key[:80]!r} occurs twice in one object"
+    return make_finding(
+        2, "warning", "data", "repeated-key", message, advice="Keep one: most readers use the last one."
+    )

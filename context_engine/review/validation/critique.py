@@ -1,26 +1,31 @@
-"""PURE. Tier 3: what an agent or a model has to say of a content, asked for with a brief and held against the content.
+"""PURE. Tier 3: the findings of an agent or a model, asked for with a brief and checked against the content.
 
-It never fails content: what nobody can check is an opinion. A remark on lines or code that are not there is set aside.
+They never fail content: what cannot be checked is an opinion. A finding on lines or code that do not exist is rejected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.context.fact_check import Claim, Ground, Lines, Quote, Rejected, grounded
 from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import Part, brief
-from context_engine.review.validation.remark import Remark
+from context_engine.review.validation.validation_request import make_finding
 from context_engine.text.lines import count_lines, split_lines
 
-REMARKS_MAX = 30
+if TYPE_CHECKING:
+    from context_engine.model import Finding
+
+FINDINGS_MAX = 30
+KNOWN_MAX = 10
+"""Findings that the brief repeats."""
 CATEGORIES = ("correctness", "completeness", "security", "clarity")
 SAME_CONTENT = "<the same content>"
-"""Stands in the template of the next call for what the agent has already: nobody pays for it twice."""
+"""Placeholder in the next call for the content, which the agent already has and need not pay for twice."""
 
 _TEXT = {"type": "string"}
-_REMARK = {
+_FINDING = {
     "line": {"type": "integer", "minimum": 1},
     "quote": _TEXT | {"description": "The line, word for word."},
     "category": {"type": "string", "enum": list(CATEGORIES)},
@@ -32,14 +37,14 @@ SCHEMA: Mapping[str, Any] = {
     "properties": {
         "findings": {
             "type": "array",
-            "maxItems": REMARKS_MAX,
-            "items": {"type": "object", "properties": _REMARK, "required": [*_REMARK], "additionalProperties": False},
+            "maxItems": FINDINGS_MAX,
+            "items": {"type": "object", "properties": _FINDING, "required": [*_FINDING], "additionalProperties": False},
         }
     },
     "required": ["findings"],
     "additionalProperties": False,
 }
-"""What a second pass fills in."""
+"""The answer of a second pass."""
 
 _TASK = (
     "Read the content below and say what is wrong with it that no parser sees: what it claims and does not do, what it leaves out,"
@@ -48,25 +53,25 @@ _TASK = (
 _HERE = "content"
 
 
-class Stands(NamedTuple):
-    """The remarks that stand, and those that do not."""
+class ValidatedCritique(NamedTuple):
+    """The findings of a draft that fit the content, and those that do not."""
 
-    remarks: tuple[Remark, ...]
+    findings: tuple[Finding, ...]
     rejected: tuple[Rejected, ...]
 
 
-def second_pass(content: str, kind: str, path: str, remarks: Sequence[Remark]) -> SecondPass:
-    """What somebody is asked; `content` is without its secrets."""
-    known = [f"line {each.line}: {each.message}" for each in remarks if each.line]
+def make_second_pass(content: str, kind: str, path: str, findings: Sequence[Finding]) -> SecondPass:
+    """Return the request for a second pass; `content` is without its secrets."""
+    known = [f"line {finding.line}: {finding.title}" for finding in findings if finding.line]
     lines = [f"{number}: {line}" for number, line in enumerate(split_lines(content), 1)]
-    asked = brief(_TASK, [Part("Known already", known[:10]), Part(f"Content ({path or kind})", lines)])
-    again = {"content": SAME_CONTENT, "content_type": kind, "file_path": path}
-    return SecondPass("validate_content", asked, SCHEMA, again, draft="findings", is_stored=False)
+    prompt = brief(_TASK, [Part("Known already", known[:KNOWN_MAX]), Part(f"Content ({path or kind})", lines)])
+    next_call = {"content": SAME_CONTENT, "content_type": kind, "file_path": path}
+    return SecondPass("validate_content", prompt, SCHEMA, next_call, draft="findings", is_stored=False)
 
 
-def standing(draft: Mapping[str, Any], content: str) -> Stands:
-    """What of a draft stands on the content."""
-    ground = Ground(has_path=_HERE.__eq__, text=lambda _: content)
+def validate_critique(draft: Mapping[str, Any], content: str) -> ValidatedCritique:
+    """Check the findings of a draft against the content."""
+    facts = Ground(has_path=_HERE.__eq__, text=lambda _: content)
     claims = [
         Claim(
             row,
@@ -76,33 +81,26 @@ def standing(draft: Mapping[str, Any], content: str) -> Stands:
         )
         for number, row in enumerate(draft["findings"])
     ]
-    found = grounded(claims, ground)
-    return Stands(tuple(_remark(row, content) for row in found.kept), found.rejected)
+    checked = grounded(claims, facts)
+    return ValidatedCritique(tuple(_to_finding(row, content) for row in checked.kept), checked.rejected)
 
 
-def wrong_with(draft: Mapping[str, Any], content: str) -> str:
-    """Why a whole draft is of no use, for whoever may try once more; empty when some of it stands, or nothing was to be said."""
-    stands = standing(draft, content)
-    return stands.rejected[0].reason if stands.rejected and not stands.remarks else ""
+def explain_rejection(draft: Mapping[str, Any], content: str) -> str:
+    """Return why a whole draft is unusable; empty when some of it fits, or when it is empty."""
+    critique = validate_critique(draft, content)
+    return critique.rejected[0].reason if critique.rejected and not critique.findings else ""
 
 
-def _remark(row: Mapping[str, Any], content: str) -> Remark:
-    line = _anchored(row["line"], row["quote"], content)
-    return Remark(
-        3,
-        "warning",
-        row["category"],
-        f"critique-{row['category']}",
-        row["message"].strip(),
-        line,
-        1,
-        row["suggestion"].strip(),
-    )
+def _to_finding(row: Mapping[str, Any], content: str) -> Finding:
+    category = row["category"]
+    place = (_find_line(row["line"], row["quote"], content), 1)
+    message, advice = row["message"].strip(), row["suggestion"].strip()
+    return make_finding(3, "warning", category, f"critique-{category}", message, place, advice)
 
 
-def _anchored(line: int, quote: str, content: str) -> int:
-    """The line nearest to the one that is named on which the quote begins; the named one when it stands on none."""
+def _find_line(line: int, quote: str, content: str) -> int:
+    """Return the line nearest to the named one on which the quote begins; the named one when it is on none."""
     lines = split_lines(content)
     wanted = " ".join(quote.split("\n")[0].split())
-    found = [number for number, each in enumerate(lines, 1) if wanted and wanted in " ".join(each.split())]
-    return min(found, key=lambda number: (abs(number - line), number), default=min(line, count_lines(content)))
+    numbers = [number for number, text in enumerate(lines, 1) if wanted and wanted in " ".join(text.split())]
+    return min(numbers, key=lambda number: (abs(number - line), number), default=min(line, count_lines(content)))

@@ -1,4 +1,4 @@
-r"""PURE. How long a line may be, by what a project's own settings say: .editorconfig, ruff, black, prettier.
+r"""PURE. The longest line that a project's own settings allow: .editorconfig, ruff, black, prettier.
 
 >>> line_length("src/a.py", {"pyproject.toml": "[tool.ruff]\nline-length = 100"}.get)
 100
@@ -15,13 +15,15 @@ from typing import Any
 from context_engine.text.untrusted_data import ParseError, read_json, read_toml
 
 DEFAULT = 120
-"""Where nobody says anything: what most linters of today take for long."""
+"""Without settings: the limit of most linters."""
+
+LENGTH_DIGITS = 6
 
 Read = Callable[[str], str | None]
 
 
 def line_length(path: str, read: Read) -> int:
-    """The longest line that the settings nearest to a file allow; `read` gives a file of the workspace, or None. 0: any length."""
+    """Return the longest line that the settings nearest to a file allow; 0 for any. `read` returns a workspace file, or None."""
     for folder in _folders(path):
         for name, ask in _SETTINGS:
             text = read(f"{folder}{name}")
@@ -32,24 +34,25 @@ def line_length(path: str, read: Read) -> int:
 
 
 def _folders(path: str) -> Iterator[str]:
-    """The folders above a file, nearest first, each with its slash."""
+    """Yield the folders above a file, nearest first, each with its slash."""
     parts = path.split("/")[:-1]
     for depth in range(len(parts), -1, -1):
         yield "".join(f"{part}/" for part in parts[:depth])
 
 
 def _ruff(text: str, path: str) -> int | None:
-    return _whole(_toml(text).get("line-length")) if path.endswith((".py", ".pyi")) else None
+    return _parse_length(_toml(text).get("line-length")) if path.endswith((".py", ".pyi")) else None
 
 
 def _pyproject(text: str, path: str) -> int | None:
     tools = _toml(text).get("tool", {})
     if not path.endswith((".py", ".pyi")) or not isinstance(tools, dict):
         return None
-    said = (tools.get(tool, {}) for tool in ("ruff", "black"))
-    return next(
-        (length for each in said if isinstance(each, dict) and (length := _whole(each.get("line-length")))), None
-    )
+    for name in ("ruff", "black"):
+        table = tools.get(name)
+        if isinstance(table, dict) and (length := _parse_length(table.get("line-length"))):
+            return length
+    return None
 
 
 def _prettier(text: str, path: str) -> int | None:
@@ -61,10 +64,10 @@ def _prettier(text: str, path: str) -> int | None:
 
 def _package(text: str, path: str) -> int | None:
     try:
-        said = read_json(text).get("prettier")
+        settings = read_json(text).get("prettier")
     except (ParseError, AttributeError):
         return None
-    return _prettier(json.dumps(said), path) if said else None
+    return _prettier(json.dumps(settings), path) if settings else None
 
 
 _PRETTY = frozenset(
@@ -73,21 +76,22 @@ _PRETTY = frozenset(
 
 
 def _editorconfig(text: str, path: str) -> int | None:
-    """The last section that names the file and says how long a line may be."""
-    found, applies = None, False
+    """Return the limit of the last section that names the file and has one."""
+    length, applies = None, False
     for line in map(str.strip, text.split("\n")):
         if line.startswith("[") and line.endswith("]"):
             applies = _names(line[1:-1], path)
-        elif applies and (said := re.fullmatch(r"max_line_length\s*=\s*(\w+)\s*(?:[#;].*)?", line, re.IGNORECASE)):
-            found = 0 if said[1].lower() in ("off", "unset") else _whole(said[1])
-    return found
+        elif applies and (setting := re.fullmatch(r"max_line_length\s*=\s*(\w+)\s*(?:[#;].*)?", line, re.IGNORECASE)):
+            length = 0 if setting[1].lower() in ("off", "unset") else _parse_length(setting[1])
+    return length
 
 
 def _names(glob: str, path: str) -> bool:
-    """Whether a section of an .editorconfig names a file; `{a,b}` are alternatives, and without a slash any folder will do."""
+    """Whether a section of an .editorconfig names a file. `{a,b}` are alternatives; without a slash any folder matches."""
     braces = re.search(r"\{([^{}]*,[^{}]*)\}", glob)
     if braces:
-        return any(_names(f"{glob[: braces.start()]}{one}{glob[braces.end() :]}", path) for one in braces[1].split(","))
+        before, after = glob[: braces.start()], glob[braces.end() :]
+        return any(_names(f"{before}{choice}{after}", path) for choice in braces[1].split(","))
     whole = path if "/" in glob.removeprefix("/").rstrip("/") else path.rpartition("/")[2]
     return re.fullmatch(translate(glob.removeprefix("/").replace("**", "*")), whole) is not None
 
@@ -102,7 +106,7 @@ _SETTINGS: tuple[tuple[str, Callable[[str, str], int | None]], ...] = (
     ("package.json", _package),
     (".editorconfig", _editorconfig),
 )
-"""Settings files and who reads them; in one folder a formatter's own word goes before that of the editor."""
+"""Settings files with their readers; in one folder the settings of a formatter go before those of the editor."""
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -112,5 +116,6 @@ def _toml(text: str) -> dict[str, Any]:
         return {}
 
 
-def _whole(said: object) -> int | None:
-    return int(said) if isinstance(said, int | str) and str(said).isdecimal() and len(str(said)) < 6 else None
+def _parse_length(value: object) -> int | None:
+    is_number = isinstance(value, int | str) and str(value).isdecimal() and len(str(value)) < LENGTH_DIGITS
+    return int(str(value)) if is_number else None

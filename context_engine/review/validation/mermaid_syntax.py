@@ -1,9 +1,9 @@
-r"""PURE. Mermaid diagrams: whether the kind is one, its blocks end and its brackets close. What is inside labels is nobody's business.
+r"""PURE. Check Mermaid diagrams: whether the kind exists, blocks end and brackets close. The text of labels is not checked.
 
-Not a parser of Mermaid: new kinds and arrows come with every release, so what is not known is doubted, never called wrong.
+This is not a parser of Mermaid: new kinds and arrows come with every release, so what is unknown is doubted, never called wrong.
 
->>> mermaid_faults("graph TD\n  A[Start --> B")
-(Fault(line=2, column=4, message="'[' is never closed", is_sure=True),)
+>>> [(error.line, error.column, error.title) for error in find_mermaid_errors("graph TD\n  A[Start --> B")]
+[(2, 4, "'[' is never closed")]
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from context_engine.languages.brackets import Bracket, first_problem
-from context_engine.review.validation.remark import Fault
+from context_engine.model import Finding, syntax_finding
+from context_engine.review.content_parsers import UNSURE
 
 FLOWS = frozenset({"graph", "flowchart", "flowchart-elk"})
 BRACED = frozenset(
@@ -24,7 +25,7 @@ OTHERS = frozenset(
     "info C4Context C4Container C4Component C4Dynamic C4Deployment".split()
 )
 KINDS = FLOWS | BRACED | OTHERS | {"sequenceDiagram"}
-"""The words that a diagram may begin with; `-beta` and a version may stand behind each."""
+"""The words that a diagram may begin with; `-beta` or a version may follow."""
 
 _HEAD = re.compile(r"\A\s*---\n.*?\n---[ \t]*\n", re.DOTALL)
 _FENCE = re.compile(r"\A\s*```(?:mermaid)?[ \t]*\n(.*)```\s*+\Z", re.DOTALL)
@@ -40,47 +41,47 @@ _BETWEEN_OF = {"else": ("alt",), "and": ("par", "par_over"), "option": ("critica
 _UNBRACKETED = re.compile(r"\s*(click|href|style|classDef|linkStyle|class|direction|acc\w+|title)\b")
 
 
-def mermaid_faults(text: str) -> tuple[Fault, ...]:
-    """What is wrong with a diagram; its front matter, directives and comments count for nothing."""
-    text = _fenced(text)
+def find_mermaid_errors(text: str) -> tuple[Finding, ...]:
+    """Return the errors of a diagram; front matter, directives and comments are ignored."""
+    text = _strip_fence(text)
     for pattern in (_HEAD, _HIDDEN, _QUOTED):
         text = pattern.sub(_blank, text)
     lines = text.split("\n")
     first = next((number for number, line in enumerate(lines, 1) if line.strip()), 0)
     if not first:
-        return (Fault(1, 1, "there is no diagram"),)
+        return (syntax_finding(1, 1, "the diagram is empty"),)
     kind = _KIND.match(lines[first - 1].strip())
     if kind is None or kind[1] not in KINDS:
-        return (_unknown(lines[first - 1].strip(), first),)
+        return (_report_unknown_kind(lines[first - 1].strip(), first),)
     if kind[1] in FLOWS:
-        return (*_blocks(lines, first, re.compile(r"\s*(subgraph)\b")), *_statements(lines, first))
+        return (*_check_blocks(lines, first, re.compile(r"\s*(subgraph)\b")), *_check_statements(lines, first))
     if kind[1] == "sequenceDiagram":
-        return tuple(_blocks(lines, first, _BLOCK))
-    return _braces(lines, first) if kind.group() in BRACED else ()
+        return tuple(_check_blocks(lines, first, _BLOCK))
+    return _check_braces(lines, first) if kind.group() in BRACED else ()
 
 
-def _unknown(said: str, line: int) -> Fault:
-    word = said.split()[0][:40]
+def _report_unknown_kind(text: str, line: int) -> Finding:
+    word = text.split()[0][:40]
     near = difflib.get_close_matches(word, KINDS, 1, 0.75)
     if near:
-        return Fault(line, 1, f"{word!r} is no kind of diagram; did you mean {near[0]}?")
-    return Fault(
+        return syntax_finding(line, 1, f"{word!r} is not a kind of diagram; did you mean {near[0]}?")
+    return syntax_finding(
         line,
         1,
-        f"{word!r} is no kind of diagram that we know",
-        is_sure=not re.fullmatch(r"[a-z][A-Za-z]+(-beta)?", word),
+        f"{word!r} is not a kind of diagram that we know",
+        confidence=UNSURE if re.fullmatch(r"[a-z][A-Za-z]+(-beta)?", word) else 1.0,
     )
 
 
-def _blocks(lines: Sequence[str], first: int, opening: re.Pattern[str]) -> Iterator[Fault]:
-    """Blocks that begin with a word and end with `end`."""
+def _check_blocks(lines: Sequence[str], first: int, opening: re.Pattern[str]) -> Iterator[Finding]:
+    """Check blocks that begin with a word and end with `end`."""
     opened: list[tuple[str, int]] = []
     for number, line in enumerate(lines[first:], first + 1):
         if found := opening.match(line):
             opened.append((found[1], number))
         elif _END.match(line):
             if not opened:
-                yield Fault(number, 1, "this end ends nothing")
+                yield syntax_finding(number, 1, "this end closes no block")
             else:
                 opened.pop()
         elif (
@@ -89,36 +90,38 @@ def _blocks(lines: Sequence[str], first: int, opening: re.Pattern[str]) -> Itera
             and opened
             and opened[-1][0] not in _BETWEEN_OF[found[1]]
         ):
-            yield Fault(number, 1, f"{found[1]} does not belong into {opened[-1][0]}", is_sure=False)
-    yield from (Fault(number, 1, f"this {word} is never ended") for word, number in opened)
+            yield syntax_finding(number, 1, f"{found[1]} does not belong in {opened[-1][0]}", confidence=UNSURE)
+    yield from (syntax_finding(number, 1, f"this {word} has no end") for word, number in opened)
 
 
-def _statements(lines: Sequence[str], first: int) -> Iterator[Fault]:
-    """Shapes of nodes: each statement closes what it opens."""
+def _check_statements(lines: Sequence[str], first: int) -> Iterator[Finding]:
+    """Check the shapes of nodes: each statement closes what it opens."""
     for number, line in enumerate(lines[first:], first + 1):
         if not _UNBRACKETED.match(line):
-            problem = first_problem(_brackets(_ASIDE.sub(_blank, line), number, "()[]{}"))
+            problem = first_problem(_find_brackets(_ASIDE.sub(_blank, line), number, "()[]{}"))
             if problem:
-                yield Fault(*problem)
+                yield problem
 
 
-def _braces(lines: Sequence[str], first: int) -> tuple[Fault, ...]:
-    """Bodies in braces, over lines; what `:` introduces is a label, and an arrow of an ER diagram holds braces itself."""
+def _check_braces(lines: Sequence[str], first: int) -> tuple[Finding, ...]:
+    """Check bodies in braces, over lines. After `:` comes a label, and an arrow of an ER diagram contains braces itself."""
     inside = (
         bracket
         for number, line in enumerate(lines[first - 1 :], first)
-        for bracket in _brackets(re.sub(r"[|o}{]{2}(?:--|\.\.)[|o}{]{2}", _blank, line.partition(":")[0]), number, "{}")
+        for bracket in _find_brackets(
+            re.sub(r"[|o}{]{2}(?:--|\.\.)[|o}{]{2}", _blank, line.partition(":")[0]), number, "{}"
+        )
     )
     problem = first_problem(inside)
-    return (Fault(*problem),) if problem else ()
+    return (problem,) if problem else ()
 
 
-def _brackets(line: str, number: int, which: str) -> Iterator[Bracket]:
+def _find_brackets(line: str, number: int, which: str) -> Iterator[Bracket]:
     return ((character, number, column) for column, character in enumerate(line, 1) if character in which)
 
 
-def _fenced(text: str) -> str:
-    """The diagram in a code fence, on the lines it stands on."""
+def _strip_fence(text: str) -> str:
+    """Return the diagram in a code fence, on its own lines."""
     found = _FENCE.match(text)
     return "\n" * text.count("\n", 0, found.start(1)) + found[1] if found else text
 

@@ -1,17 +1,22 @@
-"""Content with a shape of its own: diffs, plans, findings of a review."""
+"""Check content with a structure of its own: diffs, plans, findings of a review."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from context_engine.context.fact_check import Claim, Ground, Lines, Quote, grounded
 from context_engine.errors import CallError
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.second_pass_findings import SCHEMA
-from context_engine.review.validation.json_schemas import schema_remarks, told_at
-from context_engine.review.validation.remark import Remark, Severity
-from context_engine.text.diff import parsed
+from context_engine.review.validation.json_schemas import add_place, find_schema_errors
+from context_engine.review.validation.validation_request import make_finding
+from context_engine.text.diff import parse_diff
+
+if TYPE_CHECKING:
+    from context_engine.model import Finding
+    from context_engine.plans.plan_json import PlanFinding
+    from context_engine.repo.paths import Root
 
 _SPAN = {
     "type": "object",
@@ -38,99 +43,74 @@ _FINDING = {
         },
     },
 }
-"""A finding as replies tell it; SCHEMA of `review.draft` is how a second pass hands one in."""
+"""A finding as replies contain it; SCHEMA of `second_pass_findings` is the one that a second pass sends."""
 
 
-class PlanRemark(NamedTuple):
-    """What whoever knows plans says of one: `at` is the place in it."""
-
-    severity: Severity
-    code: str
-    message: str
-    at: str = ""
-    suggestion: str = ""
-
-
-ReadPlan = Callable[[object], Iterable[PlanRemark]]
-
-
-def diff_remarks(text: str) -> Iterator[Remark]:
-    """Whether a diff can be read. Of a broken one the place is told."""
+def check_diff(text: str) -> Iterator[Finding]:
+    """Report why a diff cannot be read, and where."""
     try:
-        parsed(text)
+        parse_diff(text)
     except CallError as error:
         line = error.details.get("line", 0)
-        yield Remark(
-            1,
-            "error",
-            "syntax",
-            error.code.lower().replace("_", "-"),
-            error.message,
-            line,
-            int(line > 0),
-            error.suggestion,
-        )
+        place = (line, int(line > 0))
+        yield make_finding(1, "error", "syntax", _rule_name(error.code), error.message, place, error.suggestion)
 
 
-def plan_remarks(value: object, read: ReadPlan) -> Iterator[Remark]:
-    """Whether a plan has the fields of one, and its steps an order."""
+def check_plan(value: object, root: Root) -> Iterator[Finding]:
+    """Report what is wrong with a plan: its fields, the order of its steps, the files it names."""
+    from context_engine.plans.plan_json import parse_plan  # 20 ms, only for those who validate a plan
+    from context_engine.plans.plan_service import workspace_paths
+    from context_engine.plans.plan_validation import validate_plan
+
     try:
-        for said in read(value):
-            yield Remark(
-                1,
-                said.severity,
-                "schema",
-                f"plan-{_rule(said.code)}",
-                told_at(said.at, said.message),
-                0,
-                0,
-                said.suggestion,
-            )
+        plan, remarks = parse_plan(value)
+        result = validate_plan(plan, workspace_paths(root), remarks=remarks)
     except CallError as error:
-        at = str(error.details.get("path", ""))
-        yield Remark(
-            1, "error", "schema", f"plan-{_rule(error.code)}", told_at(at, error.message), 0, 0, error.suggestion
-        )
+        message = add_place(str(error.details.get("path", "")), error.message)
+        yield make_finding(1, "error", "schema", f"plan-{_rule_name(error.code)}", message, advice=error.suggestion)
+        return
+    groups: tuple[tuple[str, Sequence[PlanFinding]], ...] = (
+        ("error", result.errors),
+        ("warning", result.warnings),
+        ("info", result.autofixes),
+    )
+    for severity, group in groups:
+        for remark in group:
+            rule, message = f"plan-{_rule_name(remark.code)}", add_place(remark.path, remark.message)
+            yield make_finding(1, severity, "schema", rule, message, advice=remark.suggestion)
 
 
-def finding_remarks(value: Any, ground: Ground | None) -> Iterator[Remark]:
-    """Whether findings have the fields of one, and stand on lines and code that are there."""
+def check_findings(value: Any, facts: Ground | None) -> Iterator[Finding]:
+    """Report findings without the fields of one, or on lines and code that do not exist."""
     rows = value.get("findings", [value]) if isinstance(value, Mapping) else value
     if not isinstance(rows, list):
         rows = [rows]
-    sound = []
+    claims = []
     for number, row in enumerate(rows):
-        schema = (
-            SCHEMA["properties"]["findings"]["items"] if isinstance(row, Mapping) and "file_path" in row else _FINDING
-        )
-        faults = list(schema_remarks(row, schema, rule="finding-schema", prefix=f"findings[{number}]"))
-        sound += [] if faults else [(number, row)]
-        yield from faults
-    if ground is not None:
-        claims = [_claim(row, f"findings[{number}]") for number, row in sound]
-        for each in grounded(claims, ground).rejected:
-            yield Remark(
-                1,
-                "error",
-                "anchor",
-                "finding-anchor",
-                f"{each.place}: {each.reason}",
-                0,
-                0,
-                "Anchor it to code that is there.",
-            )
+        place = f"findings[{number}]"
+        is_draft = isinstance(row, Mapping) and "file_path" in row
+        schema = SCHEMA["properties"]["findings"]["items"] if is_draft else _FINDING
+        errors = list(find_schema_errors(row, schema, rule="finding-schema", prefix=place))
+        if not errors:
+            claims.append(_claim(row, place))
+        yield from errors
+    if facts is None:
+        return
+    for rejected in grounded(claims, facts).rejected:
+        message, advice = f"{rejected.place}: {rejected.reason}", "Anchor it to code that exists."
+        yield make_finding(1, "error", "anchor", "finding-anchor", message, advice=advice)
 
 
-def _claim(row: Mapping[str, Any], at: str) -> Claim:
+def _claim(row: Mapping[str, Any], place: str) -> Claim:
     if "file_path" in row:
         path, span = row["file_path"], (row["start_line"], row["end_line"])
     else:
-        where = row["code_location"]
-        path = where.get("file_path", "")
-        span = where["line_range"]["start"], where["line_range"]["end"]
+        location = row["code_location"]
+        path = location.get("file_path", "")
+        span = location["line_range"]["start"], location["line_range"]["end"]
     quotes = [Quote(path, row["quote"])] if row.get("quote") and path else []
-    return Claim(row, at, lines=[Lines(path, *span)] if path else [], quotes=quotes)
+    return Claim(row, place, lines=[Lines(path, *span)] if path else [], quotes=quotes)
 
 
-def _rule(code: str) -> str:
+def _rule_name(code: str) -> str:
     return code.lower().replace("_", "-")

@@ -1,6 +1,6 @@
-"""What a reader would stumble over in sound code: code that was left out, output for debugging, addresses, long lines.
+"""Report what a reader stumbles over in sound code: code that was left out, debug output, addresses, long lines.
 
-Each of these may be right where it stands, so none of them fails content.
+Each of these may be right where it is, so none of them fails content.
 """
 
 from __future__ import annotations
@@ -8,14 +8,19 @@ from __future__ import annotations
 import ast
 import ipaddress
 import re
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from context_engine.edit.placeholder import placeholders
-from context_engine.review.validation.remark import Remark, Severity
+from context_engine.review.content_parsers import parse_python
+from context_engine.review.validation.validation_request import make_finding
+
+if TYPE_CHECKING:
+    from context_engine.model import Finding
 
 SHOWN_MAX = 20
-"""Of one habit; who has more of it knows by then."""
+"""Findings of one kind; more of them say nothing new."""
 
 _TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 _TO_BE_WRITTEN = re.compile(
@@ -23,28 +28,32 @@ _TO_BE_WRITTEN = re.compile(
     r"|add (?:your )?(?:code|logic|implementation) here|fill (?:this )?in|code goes here))\b",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"\bhttps?://[^\s<>\"'`)\]}]+", re.IGNORECASE)
-_NUMBERED = re.compile(r"(?<![\w.:])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])")
-_LOCAL = re.compile(
+_URL = re.compile(r"\bhttps?://[^\s<>\"'`)\]}]+", re.IGNORECASE)
+_IP_ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])")
+_LOCAL_URL = re.compile(
     r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\]|(?:[\w-]+\.)*example\.(?:com|org|net)\b|[\w.-]+\.(?:test|invalid|local)\b)"
 )
-_NAMES_ONLY = re.compile(
+_NAME_URL = re.compile(
     r"https?://(?:www\.w3\.org|schemas\.|json-schema\.org|[\w.-]*xmlsoap\.org)|apache\.org/licenses", re.IGNORECASE
 )
-"""Addresses that are names: nobody opens them."""
+"""URLs that only serve as names; no program opens them."""
+_DOCUMENTATION_NETWORKS = tuple(
+    map(ipaddress.IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "255.255.255.0/24"))
+)
+"""RFC 5737, and masks."""
 
-Debug = tuple[re.Pattern[str], Severity, str]
+DebugPattern = tuple[re.Pattern[str], str, str]
 
 
-def _debug(pattern: str, severity: Severity, what: str) -> Debug:
-    return re.compile(pattern), severity, what
+def _debug(pattern: str, severity: str, name: str) -> DebugPattern:
+    return re.compile(pattern), severity, name
 
 
 _JS = (
     _debug(r"^\s*debugger\b", "warning", "a breakpoint"),
     _debug(r"\bconsole\.(?:log|debug|trace)\s*\(", "info", "console output"),
 )
-DEBUGGING: dict[str, tuple[Debug, ...]] = {
+DEBUG_OUTPUT: dict[str, tuple[DebugPattern, ...]] = {
     "python": (
         _debug(r"\bbreakpoint\s*\(|\bi?pdb\.set_trace\s*\(|^\s*import i?pdb\b", "warning", "a breakpoint"),
         _debug(r"^\s*print\s*\(", "info", "printed output"),
@@ -62,181 +71,147 @@ DEBUGGING: dict[str, tuple[Debug, ...]] = {
     "swift": (_debug(r"^\s*(?:debugPrint|dump)\s*\(", "info", "debug output"),),
     "elixir": (_debug(r"\bIEx\.pry\b|\bIO\.inspect\b", "info", "debug output"),),
 }
-"""Language -> what somebody writes to watch a program run, looked for in code without its strings and comments."""
+"""What shows the state of a running program, by language; searched for in code without its strings and comments.
+
+The checks of a change (`checks.leftover_checks`) look at syntax trees and at the role of the file, for two languages."""
 
 
-def habits(
+def check_style(
     lines: Sequence[str], code: Sequence[str] | None, language: str, width: int, *, is_prose: bool = False
-) -> Iterator[Remark]:
-    """All of them. `code` are the lines without strings and comments, None where nobody can tell; `width` 0 is any length.
+) -> Iterator[Finding]:
+    """Report all style findings. `code` are the lines without strings and comments, None if unknown; `width` 0 is any length.
 
-    Prose may speak of what is left to do, and where.
+    Prose may say what is left to do, and where.
     """
-    yield from _first(_left_out(lines))
+    yield from islice(_find_omissions(lines), SHOWN_MAX)
     if is_prose:
         return
-    yield from _first(
-        _each(
-            lines,
-            _TODO,
-            "todo",
-            "info",
-            "unfinished",
-            lambda said: f"{said} is left",
-            "Do it, or write it down elsewhere.",
-        )
+    checks: tuple[Iterable[Finding], ...] = (
+        _search(
+            lines, _TODO, ("todo", "info", "unfinished"), "{} is left".format, "Do it, or write it down elsewhere."
+        ),
+        _find_debug_output(code or (), language),
+        _find_addresses(lines),
+        _find_long_lines(lines, width),
+        _find_mixed_indents(code or ()),
     )
-    yield from _first(_debugging(code or (), language))
-    yield from _first(_addresses(lines))
-    yield from _first(_too_long(lines, width))
-    yield from _first(_mixed_indents(code or ()))
+    for findings in checks:
+        yield from islice(findings, SHOWN_MAX)
 
 
-def empty_bodies(text: str) -> Iterator[Remark]:
-    """Python functions whose body is `...`: right in a stub, a protocol or an abstract class, else nobody wrote it."""
-    module = python_module(text)
-    for owner in ast.walk(module) if module else ():
-        for node in getattr(owner, "body", ()) if isinstance(owner, ast.Module | ast.ClassDef) else ():
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_left_open(node, owner):
-                says = f"{node.name} has no body but ..."
-                yield Remark(
-                    2, "warning", "unfinished", "empty-body", says, node.lineno, node.col_offset + 1, "Write it."
-                )
-
-
-def python_module(text: str) -> ast.Module | None:
-    """The tree of a text in Python, None when it is none."""
+def find_empty_bodies(text: str) -> Iterator[Finding]:
+    """Report Python functions whose body is `...`, except in stubs, protocols and abstract classes."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a string is told by whoever runs it
-            return ast.parse(text)
+        module = parse_python(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        return
+    for owner in ast.walk(module):
+        if not isinstance(owner, ast.Module | ast.ClassDef):
+            continue
+        for node in owner.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_empty(node, owner):
+                message = f"{node.name} has no body but ..."
+                place = (node.lineno, node.col_offset + 1)
+                yield make_finding(2, "warning", "unfinished", "empty-body", message, place, "Write it.")
 
 
-def _is_left_open(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ast.AST) -> bool:
-    """Whether a body is dots alone, and nothing says that it may be."""
-    body = [
-        each
-        for each in node.body
-        if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and each.value.value is not ...)
+def _is_empty(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ast.AST) -> bool:
+    """Whether a body is only `...`, where nothing allows that."""
+    constants = [
+        statement.value.value
+        for statement in node.body
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     ]
-    dots = all(isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in body)
-    said = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
-    bases = {ast.unparse(each).partition("[")[0].rpartition(".")[2] for each in getattr(owner, "bases", ())}
-    may = (
-        said & {"abstractmethod", "overload", "abstractproperty", "setter"}
-        or bases & {"Protocol", "ABC"}
-        or getattr(owner, "keywords", ())
-    )
-    return bool(body) and dots and not may
+    if len(constants) < len(node.body) or ... not in constants:
+        return False
+    decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
+    bases = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in getattr(owner, "bases", ())}
+    is_declared = decorators & {"abstractmethod", "overload", "abstractproperty", "setter"}
+    is_in_interface = bases & {"Protocol", "ABC"} or getattr(owner, "keywords", ())
+    return not (is_declared or is_in_interface)
 
 
-def _first(remarks: Iterator[Remark]) -> Iterator[Remark]:
-    for _, remark in zip(range(SHOWN_MAX), remarks, strict=False):
-        yield remark
-
-
-def _each(
+def _search(
     lines: Sequence[str],
     pattern: re.Pattern[str],
-    rule: str,
-    severity: Severity,
-    category: str,
-    says: Callable[[str], str],
-    way_on: str,
-) -> Iterator[Remark]:
+    rule: tuple[str, str, str],
+    describe: Callable[[str], str],
+    advice: str,
+) -> Iterator[Finding]:
+    """Report each line with the pattern. `rule` is its name, severity and category."""
+    name, severity, category = rule
     for number, line in enumerate(lines, 1):
         if found := pattern.search(line):
-            yield Remark(2, severity, category, rule, says(found.group().strip()), number, found.start() + 1, way_on)
+            message = describe(found.group().strip())
+            yield make_finding(2, severity, category, name, message, (number, found.start() + 1), advice)
 
 
-def _left_out(lines: Sequence[str]) -> Iterator[Remark]:
-    """Lines that stand for code which is not there."""
-    said = set(placeholders("\n".join(lines)))
+def _find_omissions(lines: Sequence[str]) -> Iterator[Finding]:
+    """Report lines that stand for code which was left out."""
+    omissions = set(placeholders("\n".join(lines)))
     for number, line in enumerate(lines, 1):
-        if line.strip() in said or _TO_BE_WRITTEN.search(line):
-            says = f"this stands for code that is not there: {line.strip()[:80]}"
-            yield Remark(
-                2, "warning", "unfinished", "placeholder", says, number, 1, "Write the code that it stands for."
-            )
+        if line.strip() in omissions or _TO_BE_WRITTEN.search(line):
+            message = f"this stands for code that is missing: {line.strip()[:80]}"
+            advice = "Write the code that it stands for."
+            yield make_finding(2, "warning", "unfinished", "placeholder", message, (number, 1), advice)
 
 
-def _debugging(code: Sequence[str], language: str) -> Iterator[Remark]:
-    for pattern, severity, what in DEBUGGING.get(language, ()):
-        yield from _each(
-            code,
-            pattern,
-            "debug-output",
-            severity,
-            "debugging",
-            lambda said, what=what: f"{what}: {said}",
-            "Delete it, or use a logger.",
-        )
+def _find_debug_output(code: Sequence[str], language: str) -> Iterator[Finding]:
+    for pattern, severity, name in DEBUG_OUTPUT.get(language, ()):
+        rule = ("debug-output", severity, "debugging")
+        yield from _search(code, pattern, rule, (name + ": {}").format, "Delete it, or use a logger.")
 
 
-def _addresses(lines: Sequence[str]) -> Iterator[Remark]:
-    """Addresses of machines; those of documentation and of this machine are nobody's."""
+def _find_addresses(lines: Sequence[str]) -> Iterator[Finding]:
+    """Report addresses of machines, except those of documentation and of this machine."""
     for number, line in enumerate(lines, 1):
-        for found in _ADDRESS.finditer(line):
-            if not (_LOCAL.match(found.group()) or _NAMES_ONLY.search(found.group())):
-                says = f"an address is written into it: {found.group()[:80]}"
-                yield Remark(
-                    2, "info", "hard-coded", "hard-coded-url", says, number, found.start() + 1, "Make it a setting."
-                )
-        for found in _NUMBERED.finditer(line):
-            if _is_somebodys(found.group()):
-                says = f"an address is written into it: {found.group()}"
-                yield Remark(
-                    2, "info", "hard-coded", "hard-coded-ip", says, number, found.start() + 1, "Make it a setting."
-                )
+        for found in _URL.finditer(line):
+            if not (_LOCAL_URL.match(found.group()) or _NAME_URL.search(found.group())):
+                yield _report_address("hard-coded-url", found.group()[:80], (number, found.start() + 1))
+        for found in _IP_ADDRESS.finditer(line):
+            if _is_machine(found.group()):
+                yield _report_address("hard-coded-ip", found.group(), (number, found.start() + 1))
 
 
-def _is_somebodys(said: str) -> bool:
-    """Whether four numbers are the address of a machine, and not of this one, of documentation, or a version.
+def _report_address(rule: str, address: str, place: tuple[int, int]) -> Finding:
+    message = f"an address is hard-coded: {address}"
+    return make_finding(2, "info", "hard-coded", rule, message, place, "Make it a setting.")
 
-    >>> _is_somebodys("8.8.8.8"), _is_somebodys("127.0.0.1"), _is_somebodys("192.0.2.1"), _is_somebodys("1.2.3.400")
+
+def _is_machine(text: str) -> bool:
+    """Whether four numbers are the address of another machine, and not a version or an example.
+
+    >>> _is_machine("8.8.8.8"), _is_machine("127.0.0.1"), _is_machine("192.0.2.1"), _is_machine("1.2.3.400")
     (True, False, False, False)
     """
     try:
-        address = ipaddress.IPv4Address(said)
+        address = ipaddress.IPv4Address(text)
     except ValueError:
         return False
-    documented = any(address in network for network in _DOCUMENTED)
-    return not (
-        address.is_loopback or address.is_unspecified or address.is_multicast or documented or int(address) < 1 << 24
-    )
+    if address.is_loopback or address.is_unspecified or address.is_multicast or int(address) < 1 << 24:
+        return False
+    return not any(address in network for network in _DOCUMENTATION_NETWORKS)
 
 
-_DOCUMENTED = tuple(
-    map(ipaddress.IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "255.255.255.0/24"))
-)
-
-
-def _too_long(lines: Sequence[str], width: int) -> Iterator[Remark]:
-    """Lines over the limit, but for those that hold one word which nobody can break."""
+def _find_long_lines(lines: Sequence[str], width: int) -> Iterator[Finding]:
+    """Report lines over the limit, except those with one word that cannot be broken."""
     for number, line in enumerate(lines, 1):
-        shown = line.rstrip("\r")
-        if width and len(shown) > width and not _ADDRESS.search(shown) and len(shown.split()) > 2:
-            says = f"the line has {len(shown):,} characters, {width} are usual here"
-            yield Remark(2, "info", "style", "long-line", says, number, width + 1, "Break it.")
+        text = line.rstrip("\r")
+        if width and len(text) > width and not _URL.search(text) and len(text.split()) > 2:
+            message = f"the line has {len(text):,} characters, {width} are usual here"
+            yield make_finding(2, "info", "style", "long-line", message, (number, width + 1), "Break it.")
 
 
-def _mixed_indents(code: Sequence[str]) -> Iterator[Remark]:
-    """Tabs and blanks in one content: the first line that does it otherwise than most."""
+def _find_mixed_indents(code: Sequence[str]) -> Iterator[Finding]:
+    """Report the first line that is indented otherwise than most: with tabs or with spaces."""
     indents = [(number, line[0]) for number, line in enumerate(code, 1) if line[:1] in "\t " and line.strip()]
     tabs = sum(mark == "\t" for _, mark in indents)
-    if 0 < tabs < len(indents) and min(tabs, len(indents) - tabs) * 10 <= len(indents):
-        rare = "\t" if tabs * 2 < len(indents) else " "
-        number = next(number for number, mark in indents if mark == rare)
-        words = ("a tab", "blanks") if rare == "\t" else ("blanks", "tabs")
-        yield Remark(
-            2,
-            "info",
-            "style",
-            "mixed-indentation",
-            f"{words[0]} here, {words[1]} elsewhere",
-            number,
-            1,
-            "Indent alike.",
-        )
+    spaces = len(indents) - tabs
+    # A tenth at most: half and half is a choice that somebody made.
+    if not 0 < tabs < len(indents) or min(tabs, spaces) * 10 > len(indents):
+        return
+    is_tab_rare = tabs < spaces
+    rare = "\t" if is_tab_rare else " "
+    message = "a tab here, spaces elsewhere" if is_tab_rare else "spaces here, tabs elsewhere"
+    line = next(number for number, mark in indents if mark == rare)
+    yield make_finding(2, "info", "style", "mixed-indentation", message, (line, 1), "Indent alike.")

@@ -1,23 +1,30 @@
-"""PURE. What a content is and what is to be looked at, and what came of it; light enough for a list of tools."""
+"""PURE. A validation request and its result; light enough for the list of tools."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from context_engine.review.validation.remark import Remark
+from context_engine.model import Finding, Suggestion
+from context_engine.text.spans import LineSpan
 
-Kind = Literal[
+ContentKind = Literal[
     "generated_code", "plan_output", "review_finding", "raw_text", "json", "yaml", "toml", "markdown", "diff", "mermaid"
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
+TIERS = ("secrets", "parser", "style", "critique")
+"""The sources of findings, by number: secrets, what a parser is sure of, style and claims, a second pass."""
+PRIORITY_OF = {"error": 0, "warning": 2, "info": 3}
+ID_CHARS = 12
+"""48 bits of a hash: one content never has so many findings that two of them collide."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a content is, and what is to be looked at. `base` is an older version: only what is new is told."""
+class ValidationRequest:
+    """What a content is, and what to look for. With `base`, an older version, only new findings are reported."""
 
     kind: str = "raw_text"
     path: str = ""
@@ -30,22 +37,94 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Validated:
-    """What was found, most pressing first. `scrubbed` is the content without its secrets, None when it has none."""
+class ValidationResult:
+    """The findings, most pressing first. `scrubbed` is the content without its secrets, None when it has none."""
 
-    remarks: tuple[Remark, ...]
+    findings: tuple[Finding, ...]
     tiers_run: tuple[int, ...] = ()
     skipped: tuple[tuple[int, str], ...] = ()
     scrubbed: str | None = None
     secrets: int = 0
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether nothing is certainly wrong."""
-        return not any(remark.severity == "error" for remark in self.remarks)
+        return not any(finding.severity == "error" for finding in self.findings)
 
 
-def by_severity(remarks: Iterable[Remark]) -> dict[str, int]:
-    """How many there are of each."""
-    counts = Counter(remark.severity for remark in remarks)
-    return {severity: counts[severity] for severity in ("error", "warning", "info")}
+def make_finding(
+    tier: int,
+    severity: str,
+    category: str,
+    rule: str,
+    message: str,
+    place: tuple[int, int] = (0, 0),
+    advice: str = "",
+) -> Finding:
+    """Return a finding of a tier. `place` is line and column, 0 for the content as a whole."""
+    line, column = place
+    return Finding(
+        rule=rule,
+        source=TIERS[tier],
+        title=message,
+        priority=PRIORITY_OF[severity],
+        category=category,
+        confidence=1.0,
+        span=LineSpan(line, line),
+        column=column,
+        suggestion=Suggestion(advice),
+    )
+
+
+def tier_of(finding: Finding) -> int:
+    """Return the number of the tier that reported a finding."""
+    return TIERS.index(finding.source)
+
+
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Sort findings by tier, then by severity, then by their place in the content."""
+    return tuple(
+        sorted(
+            findings,
+            key=lambda finding: (tier_of(finding), finding.priority, finding.line, finding.column, finding.rule),
+        )
+    )
+
+
+def count_severities(findings: Iterable[Finding]) -> dict[str, int]:
+    """Count the findings of each severity."""
+    counts = Counter(finding.severity for finding in findings)
+    return {severity: counts[severity] for severity in PRIORITY_OF}
+
+
+def make_ids(findings: Iterable[Finding], lines: Sequence[str]) -> list[str]:
+    """Return an id for each finding that stays the same while its line moves."""
+    counts: Counter[tuple[str, str]] = Counter()
+    ids = []
+    for finding in findings:
+        key = _key(finding, lines)
+        text = "\0".join((*key, str(counts[key])))
+        counts[key] += 1
+        ids.append(hashlib.sha1(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:ID_CHARS])
+    return ids
+
+
+def select_new(
+    before: Iterable[Finding], lines_before: Sequence[str], after: Iterable[Finding], lines_after: Sequence[str]
+) -> list[Finding]:
+    """Return the findings of a new version that the old version did not have, whatever line they are on."""
+    known = Counter(_key(finding, lines_before) for finding in before)
+    new = []
+    for finding in after:
+        key = _key(finding, lines_after)
+        if known[key]:
+            known[key] -= 1
+        else:
+            new.append(finding)
+    return new
+
+
+def _key(finding: Finding, lines: Sequence[str]) -> tuple[str, str]:
+    """The rule and the line without its indentation; no line for a finding on the whole content."""
+    is_on_line = 0 < finding.line <= len(lines)
+    return finding.rule, lines[finding.line - 1].strip() if is_on_line else ""
