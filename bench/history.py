@@ -18,10 +18,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ms, p50_p95, table
-from context_engine.history.change_prediction import located
+from context_engine.history.change_prediction import combine_signals
 from context_engine.history.commit_facts import HistoryFile
-from context_engine.history.file_history import History
-from context_engine.history.mining import Mined, Miner
+from context_engine.history.file_history import FileHistory
+from context_engine.history.mining import HistoryMiner, MinedHistory
 from context_engine.repo.git import Git
 from context_engine.search.file_usage import Access
 
@@ -51,31 +51,39 @@ def measured(repository: Path, cache: Path, most: int) -> list[tuple[object, ...
     """A row for each thing that somebody waits for."""
     file = HistoryFile(cache / "history")
     git = Git(repository)
-    found: list[Mined] = []
-    mining = ms(lambda: found.append(Miner(git, file, most=most, seconds=600).mined()))
+    found: list[MinedHistory] = []
+    mining = ms(lambda: found.append(HistoryMiner(git, file, most=most, seconds=600).mine()))
     mined = found[0]
-    history = History(mined.facts, mined.head)
+    history = FileHistory(mined.facts, mined.head)
     newest = history.newest(ASKED)
-    paths = [record.path for record in history.hot(ASKED)]
+    paths = [record.path for record in history.list_hot_files(ASKED)]
     subjects = [subject for *_, subject in newest]
-    history.alike("warm")
+    history.find_similar_changes("warm")
     return [
         ("mine, from nothing", f"{mining:.0f}", "", f"{len(history):,} commits"),
         ("load", f"{least(file.load):.1f}", "", f"{file.path.stat().st_size / 1e6:.1f} MB"),
-        ("mine again, nothing new", f"{least(Miner(git, file).mined):.1f}", "", ""),
+        ("mine again, nothing new", f"{least(HistoryMiner(git, file).mine):.1f}", "", ""),
         ("first numbers", f"{least(lambda: first_numbers(mined)):.0f}", "", f"{len(history.paths):,} files"),
-        ("first like task", f"{least(lambda: History(mined.facts, mined.head).alike('warm')):.0f}", "", ""),
-        row("partners of a file", [lambda path=path: history.partners(path) for path in paths]),
+        (
+            "first like task",
+            f"{least(lambda: FileHistory(mined.facts, mined.head).find_similar_changes('warm')):.0f}",
+            "",
+            "",
+        ),
+        row("partners of a file", [lambda path=path: history.list_cochanged(path) for path in paths]),
         row("record of a file", [lambda path=path: history.record(path) for path in paths]),
-        row("like tasks", [lambda text=text: history.alike(text) for text in subjects]),
-        row("located, of 100 found", [lambda text=text: located(ranking(paths), history, text) for text in subjects]),
+        row("like tasks", [lambda text=text: history.find_similar_changes(text) for text in subjects]),
+        row(
+            "located, of 100 found",
+            [lambda text=text: combine_signals(ranking(paths), history, text) for text in subjects],
+        ),
     ]
 
 
-def first_numbers(mined: Mined) -> None:
+def first_numbers(mined: MinedHistory) -> None:
     """What the first question waits for: renames followed, files numbered, commits counted."""
-    history = History(mined.facts, mined.head)
-    history.partners(history.hot(1)[0].path)
+    history = FileHistory(mined.facts, mined.head)
+    history.list_cochanged(history.list_hot_files(1)[0].path)
 
 
 def ranking(paths: list[str]) -> list[tuple[str, float]]:

@@ -127,8 +127,8 @@ def rerank(repo: Path, models: Path) -> None:
         answers(engine, asked, 1)
         engine.embeddings.start()
         thinker = engine.embeddings._new
-        thinker.filler.close()
-        assert thinker.timely.ready(time.monotonic() + 30)
+        thinker.backfill.close()
+        assert thinker.embedder.ensure_loaded(time.monotonic() + 30)
         store = thinker.vectors()
         times, made = [], []
         for text in asked:
@@ -156,15 +156,15 @@ def memory(repo: Path, models: Path, chunks: int) -> None:
         with opened(kept, cache, embedder="auto") as engine:
             engine.embeddings.start()
             thinker = engine.embeddings._new
-            assert thinker.timely.ready(time.monotonic() + 30)
-            thinker.timely._idle_s = 2.0
+            assert thinker.embedder.ensure_loaded(time.monotonic() + 30)
+            thinker.embedder._idle_s = 2.0
             answers(engine, asked, ROUNDS)
             rows.append([f"model loaded, {read:,} chunks read, {ROUNDS * len(asked)} answers", f"{resident_mb():.0f}"])
             until = time.monotonic() + RELEASED_S
-            while thinker.timely.state == "ready" and time.monotonic() < until:
+            while thinker.embedder.state == "ready" and time.monotonic() < until:
                 time.sleep(0.5)
             time.sleep(2.0)  # the memory goes back a moment after
-            rows.append([f"idle ({thinker.timely.state})", f"{resident_mb():.0f}"])
+            rows.append([f"idle ({thinker.embedder.state})", f"{resident_mb():.0f}"])
         print(f"{repo.name}: {files:,} files")
         print(table(["resident memory", "MB"], rows))
 

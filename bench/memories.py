@@ -23,7 +23,7 @@ from context_engine.memory.memory_index import Recall
 from context_engine.memory.memory_requests import Draft, Sought, Wanted
 from context_engine.memory.memory_similarity import Embed
 from context_engine.repo.paths import Root
-from context_engine.sharing.records import Records
+from context_engine.sharing.records import RecordFolder
 from context_engine.text.ids import uuid7
 
 SEED = 1
@@ -79,7 +79,9 @@ def fill(root: Path, count: int, words: list[str], chance: random.Random) -> Non
 def opened(root: Path) -> tuple[Memories, Knowledge]:
     """The room as the Engine puts it together, with static vectors."""
     recall, encoder = Recall(root / "cache/recall.db"), StaticEncoder()
-    shelf = Shelf("project", Records(root / ".context-engine", "memories"), recall, shown=".context-engine/memories")
+    shelf = Shelf(
+        "project", RecordFolder(root / ".context-engine", "memories"), recall, shown=".context-engine/memories"
+    )
     embed = Embed(encoder.identity, lambda texts: encoder.rows(texts).floats())
     memories = Memories({"project": shelf}, LinkedFiles(Root(root)), recall, now=lambda: NOW, embed=embed)
     return memories, Knowledge(memories, now=lambda: NOW)

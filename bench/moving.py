@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.index.embedded_store import SCHEMA_VERSION
-from context_engine.index.store_factory import depot
+from context_engine.index.store_factory import open_remote_store
 from context_engine.model import Progress
 from context_engine.settings import Settings
 from tests.support.databases import new_database
@@ -56,7 +56,7 @@ def broken_off(held: Engine, address: str, share: float) -> None:
 
 def moves(root: Path, place: Path, address: str, name: str) -> None:
     """At once, and in four tries."""
-    shared = depot(address)
+    shared = open_remote_store(address)
     with engine(root, place / "cache", store_repository=name) as held:
         whole_s, stats = timed(lambda: held.index.move_to(address))
         taken = shared.taken(f"{SCHEMA_VERSION}/{name}")

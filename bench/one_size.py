@@ -135,10 +135,10 @@ def edit(job: Job) -> dict[str, float]:
         for number, path in enumerate(paths[:: max(1, len(paths) // EDITS)][:EDITS]):
             file = Path(job.tree) / path
             before = file.read_bytes()
-            for content in (before + f"\n// {number} more words about parcels and depots\n".encode(), before):
+            for content in (before + f"\n// {number} more words about parcels and remotes\n".encode(), before):
                 file.write_bytes(content)
                 took.append(ms(lambda p=path: engine.index.builder.index_paths([p])))
-                after.append(ms(lambda: engine.search.find(Query("parcels and depots"))))
+                after.append(ms(lambda: engine.search.find(Query("parcels and remotes"))))
         engine.index.builder.merge_segments()
     figures = {}
     figures["replace_p50_ms"], figures["replace_p95_ms"] = p50_p95(took)

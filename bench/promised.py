@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.measure import table
 from context_engine import tools
 from context_engine.context.widen import widened
-from context_engine.embedding.embedder import unit
-from context_engine.embedding.vector_rows import quantised
+from context_engine.embedding.embedder import normalize_rows
+from context_engine.embedding.vector_rows import quantize
 from context_engine.index.chunk_files import ChunkRow, format_chunk_file
 from context_engine.index.chunk_folder import ChunkFolder, write_folder
 from context_engine.model import Definition, Filter, Query, RelPath
@@ -177,9 +177,9 @@ def five_thousand_files_are_looked_through_for_edits_in_a_fifth_of_a_second(fold
 
 def ten_thousand_vectors_are_compared_in_less_than_ten_milliseconds(_folder: Path, tries: int) -> Took:
     """Of 384 dimensions, a byte each."""
-    rows = unit(np.random.default_rng(7).standard_normal((10_000, 384)))
+    rows = normalize_rows(np.random.default_rng(7).standard_normal((10_000, 384)))
     asked = rows[77]
-    kept = quantised(rows)
+    kept = quantize(rows)
     assert int(np.argmax(cosines(kept, asked))) == 77
     return Took(least(lambda: cosines(kept, asked), tries, clock=time.thread_time), 10)
 
@@ -194,7 +194,7 @@ def an_answer_by_words_and_meaning_takes_less_than_a_tenth_of_a_second(folder: P
 
 def a_thousand_chunks_with_vectors_are_loaded_anew_in_half_a_second(folder: Path, tries: int) -> Took:
     """Chunk files of another indexer, which a server watches; each time others than before."""
-    vectors = unit(np.random.default_rng(7).standard_normal((1_000, 384)))
+    vectors = normalize_rows(np.random.default_rng(7).standard_normal((1_000, 384)))
 
     def file(name: str) -> list[tuple[str, bytes]]:
         rows = [ChunkRow(str(n), "definitions", f"{name} {n}", "how a pool is drained " * 20) for n in range(1_000)]

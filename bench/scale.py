@@ -147,12 +147,12 @@ def edited(engine, at: Path) -> dict[str, float]:
     times: dict[str, list[float]] = {"replace": [], "replace_watched": [], "after": []}
     for number, path in enumerate(paths[:: max(1, len(paths) // (2 * EDITS))][: 2 * EDITS]):
         with (at / path).open("a", encoding="utf-8") as file:
-            file.write(f"\n// {number} more words about parcels and depots {time.time_ns()}\n")
+            file.write(f"\n// {number} more words about parcels and remotes {time.time_ns()}\n")
         if number % 2:
             times["replace"].append(ms(lambda p=path: engine.index.update(path=p)))
         else:
             times["replace_watched"].append(ms(lambda p=path: engine.index.builder.index_paths([p])))
-        times["after"].append(ms(lambda: engine.search.find(Query("parcels and depots"))))
+        times["after"].append(ms(lambda: engine.search.find(Query("parcels and remotes"))))
     figures = {}
     for name, values in times.items():
         figures[f"{name}_p50_ms"], figures[f"{name}_p95_ms"] = p50_p95(values)

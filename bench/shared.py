@@ -1,4 +1,4 @@
-"""What a depot costs: an index built, shared, fetched by another machine; one edit; the question whether anything is new.
+"""What a remote costs: an index built, shared, fetched by another machine; one edit; the question whether anything is new.
 
 python bench/shared.py REPOSITORY [--store URL]     a copy of it is indexed; without URL a PostgreSQL is started on a socket
 """
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.engine import Engine
 from context_engine.index.embedded_store import SCHEMA_VERSION
-from context_engine.index.store_factory import depot
+from context_engine.index.store_factory import open_remote_store
 from context_engine.model import Query
 from context_engine.settings import Settings
 from tests.support.databases import new_database
@@ -80,24 +80,24 @@ def main() -> None:
         with engine(roots[1], place / "ci-cache", store_shares=True, **shared) as ci:
             share_s, _ = timed(ci.index)
             name = f"{SCHEMA_VERSION}/{shared['store_repository']}"
-            sizes = depot(address).sizes(name)
+            sizes = open_remote_store(address).list_segment_sizes(name)
             with engine(roots[2], place / "other-cache", **shared) as other:
                 store: Any = other._store
                 fetch_s, _ = timed(store.snapshot)
                 compare_s, again = timed(other.index)
                 first = told(other)
                 shared_query_ms = middle(lambda: told(other), 20) / len(ASKED)
-                news_ms = middle(lambda: store.depot.revision(name), 50)
+                news_ms = middle(lambda: store.remote.revision(name), 50)
             share_ms = edits(ci, roots[1])
             ci._store.clear()
-    print(f"{report.files:,} files, {report.chunks:,} chunks; {sum(sizes.values()) / 1e6:.1f} MB in the depot")
+    print(f"{report.files:,} files, {report.chunks:,} chunks; {sum(sizes.values()) / 1e6:.1f} MB in the remote")
     print(f"index: here alone {build_s:.1f} s, shared {share_s:.1f} s")
     print(
         f"another machine: fetched in {fetch_s:.2f} s, compared with its files {compare_s:.1f} s, of which {again.changed} differ"
     )
     print(f"an edit: here alone {alone_ms:.0f} ms, shared {share_ms:.0f} ms; is anything new: {news_ms:.2f} ms")
     print(
-        f"a query: here alone {query_ms:.1f} ms, over the depot {shared_query_ms:.1f} ms; same answers: {first == answers}"
+        f"a query: here alone {query_ms:.1f} ms, over the remote {shared_query_ms:.1f} ms; same answers: {first == answers}"
     )
 
 

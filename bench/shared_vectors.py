@@ -1,7 +1,7 @@
-"""Vectors of a model fetched from a team's database beside making them: a second machine's whole start, and the depot alone.
+"""Vectors of a model fetched from a team's database beside making them: a second machine's whole start, and the remote alone.
 
     python bench/shared_vectors.py REPOSITORY --models build/models     a PostgreSQL and Qdrant's own engine are started
-    python bench/shared_vectors.py --rows 100000                        the depots alone, with rows drawn by chance
+    python bench/shared_vectors.py --rows 100000                        the remotes alone, with rows drawn by chance
 
 `--models` is a folder in which `ctx model pull` made MiniLM ready. Qdrant's engine stands behind tests/support/qdrant_shim.py, whose
 HTTP is Python's: a server is quicker. `--store` measures one of your own instead.
@@ -25,16 +25,16 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import table
-from context_engine.embedding.vector_rows import Space, keys_of, quantised
+from context_engine.embedding.vector_rows import VectorSpace, hash_texts, quantize
 from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.model import Query
-from context_engine.semantic.embedding_backfill import Texts
-from context_engine.semantic.missing_vectors import PARTS
+from context_engine.semantic.embedding_backfill import EmbeddingTexts
+from context_engine.semantic.missing_vectors import KINDS
 from context_engine.semantic.vector_store import VectorStore
-from context_engine.semantic.vector_sync import Exchange
+from context_engine.semantic.vector_sync import VectorSync
 from context_engine.settings import Settings
-from context_engine.sharing.remote_vectors import vector_depot
+from context_engine.sharing.remote_vectors import open_vector_store
 from tests.support.databases import new_database
 
 DIMENSIONS = 384
@@ -54,7 +54,7 @@ def main() -> None:
         print(
             table(
                 ["store", "given s", "known s", "taken s", "a vector, taken", "database"],
-                depots(stores, chosen.rows, Path(folder)),
+                remotes(stores, chosen.rows, Path(folder)),
             )
         )
         if chosen.repository:
@@ -78,22 +78,26 @@ def started(addresses: Sequence[str]) -> Generator[list[str]]:
                 shim.terminate()
 
 
-def depots(stores: Sequence[str], count: int, folder: Path) -> Generator[list[object]]:
+def remotes(stores: Sequence[str], count: int, folder: Path) -> Generator[list[object]]:
     """So many rows given to each store, asked for, and taken by a machine that has none."""
     numbers = np.random.default_rng(9).standard_normal((count, DIMENSIONS)).astype(np.float32)
-    keys, rows, space = keys_of([f"text {n}" for n in range(count)]), quantised(numbers), Space("beef", DIMENSIONS)
+    keys, rows, space = (
+        hash_texts([f"text {n}" for n in range(count)]),
+        quantize(numbers),
+        VectorSpace("beef", DIMENSIONS),
+    )
     for number, address in enumerate(stores):
         name = f"bench-{time.time_ns()}"
-        with closing(vector_depot(address)) as depot:
-            given_s = seconds(lambda here=depot, own=name: here.put(own, space, keys, rows, 1))
-            known_s = seconds(lambda here=depot, own=name: here.known(own, space, keys))
+        with closing(open_vector_store(address)) as remote:
+            given_s = seconds(lambda here=remote, own=name: here.put(own, space, keys, rows, 1))
+            known_s = seconds(lambda here=remote, own=name: here.known(own, space, keys))
             machine = VectorStore(folder / f"machine-{number}", space)
-            exchange = Exchange(lambda address=address: vector_depot(address), name)
-            taken_s = seconds(lambda to=machine, by=exchange: by.take(to, keys, threading.Event()))
-            assert exchange.taken == count
+            vector_sync = VectorSync(lambda address=address: open_vector_store(address), name)
+            taken_s = seconds(lambda to=machine, by=vector_sync: by.take(to, keys, threading.Event()))
+            assert vector_sync.taken == count
             size = on_disk(address)
-            depot.tidy(name, 1 << 30)
-            exchange.close()
+            remote.tidy(name, 1 << 30)
+            vector_sync.close()
         yield [
             kind(address),
             f"{given_s:.2f}",
@@ -127,9 +131,9 @@ def machines(stores: Sequence[str], chosen: argparse.Namespace, folder: Path) ->
 
 def texts_of(engine: Engine) -> list[str]:
     """What is embedded of a workspace."""
-    snapshot, texts = engine.index.store.snapshot(), Texts(engine.files.read_once, engine.languages)
+    snapshot, texts = engine.index.store.snapshot(), EmbeddingTexts(engine.files.read_once, engine.languages)
     assert snapshot is not None
-    return [text for part in PARTS for text in texts.of(part, snapshot, np.flatnonzero(part.alive(snapshot)))]
+    return [text for part in KINDS for text in texts.make_texts(part, snapshot, np.flatnonzero(part.alive(snapshot)))]
 
 
 def rows_of(engine: Engine) -> bytes:
@@ -139,7 +143,7 @@ def rows_of(engine: Engine) -> bytes:
     assert thinker is not None
     vectors = thinker.vectors()
     assert vectors is not None
-    rows = [vectors.get(part.keys(snapshot))[0] for part in PARTS]
+    rows = [vectors.get(part.keys(snapshot))[0] for part in KINDS]
     return b"".join(each.values.tobytes() + each.scales.tobytes() for each in rows)
 
 

@@ -196,7 +196,7 @@ def edit(found: list[Place], rounds: int, scratch: Path) -> str:
         for _ in range(max(1, rounds // 3)):
             for number, path in enumerate(paths):
                 with (folder / path).open("a", encoding="utf-8") as file:
-                    file.write(f"\n// {number} more words about parcels and depots\n")
+                    file.write(f"\n// {number} more words about parcels and remotes\n")
                 name = "index(path=...)" if number % 2 else "what the watcher does"
                 calls = {
                     "index(path=...)": lambda p=path: engine.index.update(path=p),

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.memory.memory_requests import Draft
 from context_engine.plans.plan_listing import PlanQuery
-from context_engine.sharing.shared_records import Commons, open_commons
+from context_engine.sharing.shared_records import SharedRecords, open_shared_records
 from tests.support.databases import new_database
 from tests.support.desks import Desks, plan
 from tests.support.remembering import Remembering
@@ -31,9 +31,11 @@ class Machine:
 
     def __init__(self, folder: Path, address: str) -> None:
         (folder / "app").mkdir(parents=True)
-        self.commons: Commons | None = open_commons(address, "bench", folder / "cache") if address else None
-        self.desks = Desks(folder / "app", commons=self.commons)
-        self.memories = Remembering(folder / "app", commons=self.commons).memories
+        self.shared_records: SharedRecords | None = (
+            open_shared_records(address, "bench", folder / "cache") if address else None
+        )
+        self.desks = Desks(folder / "app", shared_records=self.shared_records)
+        self.memories = Remembering(folder / "app", shared_records=self.shared_records).memories
 
     def move(self) -> None:
         """Two events of one plan: a step begun and given back."""
@@ -47,7 +49,7 @@ class Machine:
 
     def look(self) -> None:
         """All that a list of plans and one of memories read, and a look at the database as if the last were long ago."""
-        for folder, _ in self.commons._folders if self.commons else ():
+        for folder, _ in self.shared_records._folders if self.shared_records else ():
             folder._look_at = 0.0
         self.desks.plans.repository.list_page(PlanQuery())
         self.memories.entries()

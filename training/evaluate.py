@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from context_engine.embedding.embedder import unit
+from context_engine.embedding.embedder import normalize_rows
 from context_engine.text import words
 from training.mine import Pair
 from training.train import Bags, summed
@@ -79,7 +79,7 @@ def by_rows(case: Case, rows: np.ndarray, cut: Callable[[str], np.ndarray]) -> S
 def bag_units(texts: Sequence[str], rows: np.ndarray, cut: Callable[[str], np.ndarray]) -> np.ndarray:
     """The vectors of texts; a text without any piece counts as the first one."""
     bags = Bags.of([pieces if len(pieces) else np.zeros(1, dtype=np.int32) for pieces in map(cut, texts)])
-    return unit(summed(rows, bags.pieces, bags.starts))
+    return normalize_rows(summed(rows, bags.pieces, bags.starts))
 
 
 def fused(first: Scores, second: Scores, share: float = STATIC_SHARE) -> Scores:

@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from context_engine.embedding.static_embedder import SHIPPED, Pieces
-from context_engine.embedding.static_table import packed, unpacked
+from context_engine.embedding.static_embedder import SHIPPED, WordPieceCache
+from context_engine.embedding.static_table import pack_table, unpack_table
 from context_engine.languages import Languages
 from training import begin, evaluate, mine, overlap
 from training.mine import Pair
@@ -167,7 +167,7 @@ def learn(trained: Sequence[Pair], cases: Sequence[evaluate.Case], minilm: Path,
     """The rows for these pairs; tells after each epoch how good they are on the held-out packages."""
     tokenizer, _ = begin.opened(minilm)
     pieces = begin.vocabulary(tokenizer, trained)
-    cut = Pieces(pieces).of
+    cut = WordPieceCache(pieces).of
     asked, answered, files = encoded(trained, cut)
     print(f"{len(trained)} pairs, {len(pieces)} pieces", flush=True)
     rows = first = begin.passed_rows(minilm, pieces, piece_shares(answered, len(pieces)))
@@ -210,10 +210,12 @@ def main(argv: list[str]) -> int:
     learned = learn(trained, cases, chosen.minilm, plan)
 
     facts = {"seed": plan.seed, "epochs": plan.epochs, "pairs": len(trained), "batch": plan.batch, "rate": plan.rate}
-    data = packed(learned.pieces, learned.rows, facts | {"began": "MiniLM vocabulary pass", "licence": "Apache-2.0"})
-    final = unpacked(data).rows(np.arange(len(learned.pieces)))  # what is measured is what ships, in four bits
+    data = pack_table(
+        learned.pieces, learned.rows, facts | {"began": "MiniLM vocabulary pass", "licence": "Apache-2.0"}
+    )
+    final = unpack_table(data).rows(np.arange(len(learned.pieces)))  # what is measured is what ships, in four bits
     tables = {"untrained": learned.first, "static": final, "static, 128 wide": np.ascontiguousarray(final[:, :128])}
-    measured = measure(cases, tables, Pieces(learned.pieces).of)
+    measured = measure(cases, tables, WordPieceCache(learned.pieces).of)
     facts |= {
         "table bytes": f"{len(data):,}",
         "table sha256": hashlib.sha256(data).hexdigest(),

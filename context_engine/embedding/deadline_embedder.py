@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from context_engine.embedding.embedder import Embedder, Mode
-from context_engine.embedding.throughput import Pace
+from context_engine.embedding.throughput import ThroughputEstimator
 from context_engine.errors import Cancelled, ContextEngineError, EmbedderFailed
 
 IDLE_S = 600.0
@@ -51,7 +51,7 @@ Keep = Callable[[int, np.ndarray], object]
 """Gets the number of a batch's first text and its rows, in the embedding thread, maybe when nobody waits any more."""
 
 
-class Identity(NamedTuple):
+class EmbedderIdentity(NamedTuple):
     """What an opened embedder said of itself: never another one as long as this process lives."""
 
     name: str
@@ -61,7 +61,7 @@ class Identity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class EmbedderStatus:
     """Why nothing is embedded, and what a person can do."""
 
     kind: Literal["absent", "failing"]
@@ -82,7 +82,7 @@ class _Task:
     rows: np.ndarray | None = None
 
 
-class Timely:
+class DeadlineEmbedder:
     """The embedder that `opened` gives, None for none. Thread-safe; nothing is opened before somebody asks.
 
     Moments are those of `time.monotonic`; `now` is handed in for tests.
@@ -101,8 +101,8 @@ class Timely:
         self._thread: threading.Thread | None = None
         self._closing = False
         self._embedder: Embedder | None = None
-        self._identity: Identity | None = None
-        self._pace = Pace(0)
+        self._identity: EmbedderIdentity | None = None
+        self._pace = ThroughputEstimator(0)
         self._loaded = False
         self._wish: Literal["", "open", "load"] = ""
         self._tasks: list[tuple[bool, int, _Task]] = []
@@ -110,7 +110,7 @@ class Timely:
         self._running: _Task | None = None
         self._uses = 0
         self._used_at = 0.0
-        self._trouble: Trouble | None = None
+        self._trouble: EmbedderStatus | None = None
         self._failures = 0
         self._retry_at = -math.inf
         self._answers = 0
@@ -120,7 +120,7 @@ class Timely:
     # -- what it is --
 
     @property
-    def identity(self) -> Identity | None:
+    def identity(self) -> EmbedderIdentity | None:
         """What the embedder says of itself; None as long as it was never opened."""
         return self._identity
 
@@ -143,12 +143,12 @@ class Timely:
         with self._turn:
             return self._trouble.suggestion if self._trouble else ""
 
-    def opened(self, until: float = 0.0) -> bool:
+    def ensure_open(self, until: float = 0.0) -> bool:
         """Have it opened, and wait for that until a moment; whether its identity is known. Loads nothing."""
         self._prepared("open", until)
         return self._identity is not None
 
-    def ready(self, until: float = 0.0) -> bool:
+    def ensure_loaded(self, until: float = 0.0) -> bool:
         """Have it loaded, and wait for that until a moment; whether it is."""
         self._prepared("load", until)
         return self._loaded
@@ -168,7 +168,7 @@ class Timely:
                 self._answered_at = self._now()
                 self._turn.notify_all()
 
-    def query(self, text: str, until: float) -> np.ndarray | None:
+    def embed_query(self, text: str, until: float) -> np.ndarray | None:
         """The vector of a query; None when it cannot be had until then. While the embedder is loading that is at once."""
         with self.answering():
             with self._turn:
@@ -178,7 +178,7 @@ class Timely:
             rows = self._rows_in_time(_Task([text], "query", until))
         return None if rows is None else rows[0]
 
-    def passages(self, texts: Sequence[str], until: float, keep: Keep) -> np.ndarray:
+    def embed_passages(self, texts: Sequence[str], until: float, keep: Keep) -> np.ndarray:
         """Rows of the first texts, as many as can be made until then; none where the texts would leave this machine.
 
         Every finished batch goes to `keep`, too, after whoever waits for it has got it, so that no answer waits for a disk.
@@ -188,7 +188,7 @@ class Timely:
         done = 0
         with self.answering():
             while done < len(texts) and self.is_local:
-                count = self._pace.fitting(texts[done:], until - self._now(), STEP_S)
+                count = self._pace.count_fitting(texts[done:], until - self._now(), STEP_S)
                 batch = texts[done : done + count]
                 rows = self._rows_in_time(_Task(batch, "passage", until, _from(keep, done))) if count else None
                 if rows is None:
@@ -199,7 +199,7 @@ class Timely:
 
     # -- for the background --
 
-    def fill(self, texts: Sequence[str], cancel: threading.Event) -> np.ndarray:
+    def embed_in_background(self, texts: Sequence[str], cancel: threading.Event) -> np.ndarray:
         """Rows of the texts, made in this thread whenever no answer is under way, however long it takes.
 
         Loading and failures are waited out. Fewer rows than texts, the first ones, come back only when it was cancelled or
@@ -207,7 +207,7 @@ class Timely:
         """
         made = [self._no_rows()]
         done = 0
-        while done < len(texts) and self.quiet(cancel):
+        while done < len(texts) and self.wait_until_idle(cancel):
             if not self._is_ready():
                 if self._trouble and self._trouble.kind == "absent":
                     break
@@ -220,7 +220,7 @@ class Timely:
                 done += len(batch)
         return np.concatenate([part for part in made if len(part)] or [self._no_rows()])
 
-    def quiet(self, cancel: threading.Event) -> bool:
+    def wait_until_idle(self, cancel: threading.Event) -> bool:
         """Wait until no answer is under way nor was a moment ago; False when it was cancelled or closed meanwhile."""
         while not (cancel.is_set() or self._closing):
             with self._turn:
@@ -294,7 +294,7 @@ class Timely:
 
     def _fill_count(self, texts: Sequence[str]) -> int:
         """A small batch where the processor is shared; what is asked of another machine is asked at once."""
-        return self._pace.fitting(texts, math.inf, FILL_STEP_S) if self.is_local else len(texts)
+        return self._pace.count_fitting(texts, math.inf, FILL_STEP_S) if self.is_local else len(texts)
 
     def _no_rows(self) -> np.ndarray:
         return np.zeros((0, self._identity.dimensions if self._identity else 0), np.float32)
@@ -351,7 +351,7 @@ class Timely:
         if embedder is None:
             return self._absent("no embedder is configured", "Configure one; search goes on by words.")
         try:
-            identity = Identity(embedder.name, embedder.fingerprint, embedder.dimensions, embedder.is_local)
+            identity = EmbedderIdentity(embedder.name, embedder.fingerprint, embedder.dimensions, embedder.is_local)
         except BaseException:
             embedder.close()
             raise
@@ -360,7 +360,7 @@ class Timely:
             return self._absent(f"{identity.name} is another model than before", "Restart, and it is used.")
         with self._turn:
             if self._identity is None:
-                self._pace = Pace(embedder.tokens_max)
+                self._pace = ThroughputEstimator(embedder.tokens_max)
             self._embedder, self._identity, self._trouble = embedder, identity, None
         return None
 
@@ -402,7 +402,7 @@ class Timely:
             with self._turn:
                 self._uses -= 1
                 self._used_at = self._now()
-        self._pace.learn(texts, time.monotonic() - began)
+        self._pace.record(texts, time.monotonic() - began)
         with self._turn:
             self._loaded = self._embedder is embedder  # it may have fallen asleep this very moment
             self._trouble, self._failures, self._retry_at = None, 0, -math.inf
@@ -421,7 +421,7 @@ class Timely:
 
     def _absent(self, message: str, suggestion: str) -> None:
         with self._turn:
-            self._trouble = Trouble("absent", message, suggestion)
+            self._trouble = EmbedderStatus("absent", message, suggestion)
             self._retry_at = self._now() + ABSENT_REST_S
 
     def _failed(self, error: Exception) -> None:
@@ -437,7 +437,7 @@ class Timely:
             stated_s = ours.details.get("retry_after_s", 0.0) if ours else 0.0
             self._retry_at = self._now() + max(rest_s, stated_s)
             message = ours.message if ours else f"{type(error).__name__}: {error}"
-            self._trouble = Trouble("failing", message, ours.suggestion if ours else "Please report this.")
+            self._trouble = EmbedderStatus("failing", message, ours.suggestion if ours else "Please report this.")
             self._turn.notify_all()
 
 

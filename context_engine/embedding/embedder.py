@@ -70,7 +70,7 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EmbedderConfig:
     """What a user chose, as plain values: all that a maker may know. Empty means: as the provider thinks best."""
 
     provider: str
@@ -100,7 +100,7 @@ class Provider:
     """What to do when a module of it is missing, as one runs it: `pip install 'smart-context-engine[model2vec]'`."""
 
 
-def fingerprint(*facts: object) -> str:
+def compute_fingerprint(*facts: object) -> str:
     """32 hex digits for the facts that decide a vector, the same in every process; their order counts.
 
     >>> fingerprint("static", 1) == fingerprint("static", "1"), fingerprint("ab", "c") == fingerprint("a", "bc")
@@ -110,7 +110,7 @@ def fingerprint(*facts: object) -> str:
     return hashlib.sha256(stated.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def unit(rows: np.ndarray) -> np.ndarray:
+def normalize_rows(rows: np.ndarray) -> np.ndarray:
     """The rows as float32 with length 1; rows of nothing but zeros stay as they are.
 
     >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist() == [[np.float32(0.6), np.float32(0.8)], [0.0, 0.0]]
@@ -121,7 +121,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
     return (wide / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
-def stop_if(cancel: threading.Event | None) -> None:
+def raise_if_cancelled(cancel: threading.Event | None) -> None:
     """Ask between two batches. Raises: Cancelled, once the event is set."""
     if cancel is not None and cancel.is_set():
         raise Cancelled("embedding was cancelled", suggestion="Call again; vectors that are stored are not made twice.")

@@ -10,7 +10,7 @@ import difflib
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
 
-from context_engine.embedding.embedder import Choice, Embedder, Provider
+from context_engine.embedding.embedder import Embedder, EmbedderConfig, Provider
 from context_engine.errors import EmbedderUnusable, UnsupportedHost
 
 GROUP = "context_engine.embedders"
@@ -44,7 +44,7 @@ PROVIDERS: tuple[Provider, ...] = (
 )
 
 
-def providers() -> tuple[Provider, ...]:
+def list_providers() -> tuple[Provider, ...]:
     """All rows, ours first; what other packages call by a name of ours is left out. Nothing of theirs is run."""
     ours = {row.name for row in PROVIDERS}
     found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
@@ -56,13 +56,13 @@ def providers() -> tuple[Provider, ...]:
     return PROVIDERS + tuple(others[name] for name in sorted(others))
 
 
-def open_embedder(choice: Choice, rows: tuple[Provider, ...] | None = None) -> Embedder | None:
+def open_embedder(choice: EmbedderConfig, rows: tuple[Provider, ...] | None = None) -> Embedder | None:
     """The embedder that was chosen; None for `none`.
 
     Raises: EmbedderUnusable for a name that no row has, and for whatever its maker finds wrong; UnsupportedHost when
     something it needs is not installed. Both name the next step.
     """
-    row = _row(choice.provider, providers() if rows is None else rows)
+    row = _row(choice.provider, list_providers() if rows is None else rows)
     if not row.maker:
         return None
     try:

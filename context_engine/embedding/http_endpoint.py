@@ -17,8 +17,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from context_engine.embedding.embedder import stop_if
-from context_engine.embedding.http_retry import Answer, Patience, Place, message, refusal, repeatable, wait_s
+from context_engine.embedding.embedder import raise_if_cancelled
+from context_engine.embedding.http_retry import (
+    EndpointSpec,
+    HttpAnswer,
+    RetryPolicy,
+    compute_wait_s,
+    extract_message,
+    response_error,
+    sanitize_text,
+)
 from context_engine.errors import EmbedderUnusable
 from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json
 
@@ -33,7 +41,7 @@ LOOK_S = 0.02
 """How often a wait looks whether it was cancelled: sooner than a person notices."""
 
 
-def url_of(address: str, path: str, provider: str) -> str:
+def build_url(address: str, path: str, provider: str) -> str:
     """Where to ask. An address without a path gets all of `path`, one with a path what follows its first step, if it lacks it.
 
     >>> url_of("http://127.0.0.1:1234", "/v1/embeddings", "x"), url_of("https://a.io/api/v1/", "/v1/embeddings", "x")
@@ -47,7 +55,7 @@ def url_of(address: str, path: str, provider: str) -> str:
     except ValueError:
         sound = False
     if not sound or "@" in parts.netloc or parts.query or parts.fragment:
-        shown = repeatable(address) if "@" not in address else "what is configured"
+        shown = sanitize_text(address) if "@" not in address else "what is configured"
         raise EmbedderUnusable(
             f"{provider}: {shown or 'nothing'} is no address of an endpoint",
             suggestion=f"Configure it like http://127.0.0.1:1234{path}; a key goes into the environment.",
@@ -73,7 +81,7 @@ def is_loopback(url: str) -> bool:
 def pause(seconds: float, cancel: threading.Event | None) -> None:
     """Wait, unless cancelled. Raises: Cancelled."""
     (cancel or threading.Event()).wait(seconds)
-    stop_if(cancel)
+    raise_if_cancelled(cancel)
 
 
 class Endpoint:
@@ -81,7 +89,7 @@ class Endpoint:
 
     def __init__(
         self,
-        place: Place,
+        place: EndpointSpec,
         key: str = "",
         *,
         chance: Callable[[], float] = random.random,
@@ -94,14 +102,14 @@ class Endpoint:
                 f"{place.provider}: the key holds characters that no key has",
                 suggestion="Set the environment variable again, without quotes or line breaks.",
             )
-        self.place = place
+        self.info = place
         self._key = key.strip()
         self._chance, self._now, self._pause = chance, now, pause
         self._lock = threading.Lock()
         self._client: httpx2.Client | None = None
         self._closed = False
 
-    def ask(self, question: Mapping[str, Any], patience: Patience, cancel: threading.Event | None = None) -> Any:
+    def post(self, question: Mapping[str, Any], patience: RetryPolicy, cancel: threading.Event | None = None) -> Any:
         """The endpoint's answer to a JSON question, parsed.
 
         Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Cancelled; ValueError after
@@ -110,10 +118,10 @@ class Endpoint:
         content = json.dumps(question).encode()
         tries, wait = 0, 0.0
         while True:
-            stop_if(cancel)
+            raise_if_cancelled(cancel)
             answer = self._exchange(content, patience.answer_s, cancel)
             tries += 1
-            wait = wait_s(answer, tries, patience, chance=self._chance(), now=self._now())
+            wait = compute_wait_s(answer, tries, patience, chance=self._chance(), now=self._now())
             if wait is None:
                 return self._accepted(answer)
             self._pause(wait, cancel)
@@ -125,7 +133,7 @@ class Endpoint:
             if self._client is not None:
                 self._client.close()
 
-    def client(self) -> httpx2.Client:
+    def open_client(self) -> httpx2.Client:
         """The one client, made when first needed: the library takes a while to import. Raises: ValueError after close."""
         import httpx2
 
@@ -133,20 +141,20 @@ class Endpoint:
             if self._closed:
                 raise ValueError("the embedder is closed")
             if self._client is None:
-                self._client = httpx2.Client(trust_env=not is_loopback(self.place.url), follow_redirects=False)
+                self._client = httpx2.Client(trust_env=not is_loopback(self.info.url), follow_redirects=False)
             return self._client
 
-    def _exchange(self, content: bytes, answer_s: float, cancel: threading.Event | None) -> Answer:
+    def _exchange(self, content: bytes, answer_s: float, cancel: threading.Event | None) -> HttpAnswer:
         """One question, one answer, after `answer_s` at the latest, however slowly it drips in.
 
         Another thread does the reading, so that this one can leave at once when it is cancelled.
         """
-        client = self.client()
-        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        client = self.open_client()
+        answers: queue.SimpleQueue[HttpAnswer] = queue.SimpleQueue()
         left = threading.Event()
 
         def fetch() -> None:
-            answer = Answer(trouble="broken")  # stays so when our own code fails; the thread reports that by itself
+            answer = HttpAnswer(failure="broken")  # stays so when our own code fails; the thread reports that by itself
             try:
                 answer = self._fetched(client, content, answer_s, left)
             finally:
@@ -156,16 +164,16 @@ class Endpoint:
         deadline = time.monotonic() + answer_s
         try:
             while (rest := deadline - time.monotonic()) > 0:
-                stop_if(cancel)
+                raise_if_cancelled(cancel)
                 try:
                     return answers.get(timeout=min(rest, LOOK_S) if cancel else rest)
                 except queue.Empty:
                     continue
-            return Answer(trouble="timeout")
+            return HttpAnswer(failure="timeout")
         finally:
             left.set()
 
-    def _fetched(self, client: httpx2.Client, content: bytes, answer_s: float, left: threading.Event) -> Answer:
+    def _fetched(self, client: httpx2.Client, content: bytes, answer_s: float, left: threading.Event) -> HttpAnswer:
         """The answer, or why there is none; reading ends when nobody waits any more, or when it is much too long."""
         import httpx2
 
@@ -175,30 +183,30 @@ class Endpoint:
         timeout = httpx2.Timeout(answer_s, connect=min(CONNECT_S, answer_s))
         body = bytearray()
         try:
-            with client.stream("POST", self.place.url, content=content, headers=headers, timeout=timeout) as response:
+            with client.stream("POST", self.info.url, content=content, headers=headers, timeout=timeout) as response:
                 for part in response.iter_bytes():
                     body += part
                     if left.is_set() or len(body) > ANSWER_BYTES_MAX:
-                        return Answer(trouble="huge")
-                return Answer(response.status_code, bytes(body), dict(response.headers))
+                        return HttpAnswer(failure="huge")
+                return HttpAnswer(response.status_code, bytes(body), dict(response.headers))
         except httpx2.TimeoutException:
-            return Answer(trouble="timeout")
+            return HttpAnswer(failure="timeout")
         except (httpx2.ConnectError, httpx2.InvalidURL) as error:
-            return Answer(trouble="refused", body=str(error).encode())
+            return HttpAnswer(failure="refused", body=str(error).encode())
         except httpx2.HTTPError as error:
-            return Answer(trouble="broken", body=str(error).encode())
+            return HttpAnswer(failure="broken", body=str(error).encode())
 
-    def _accepted(self, answer: Answer) -> Any:
+    def _accepted(self, answer: HttpAnswer) -> Any:
         """The parsed body of an answer that is none of the refusals; some endpoints repeat the key they refuse."""
         if self._key:
             answer = replace(answer, body=answer.body.replace(self._key.encode(), b"***"))
-        if error := refusal(answer, self.place, now=self._now()):
+        if error := response_error(answer, self.info, now=self._now()):
             raise error
         try:
             return read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX, has_constants=True)
         except ParseError:
             raise EmbedderUnusable(
-                f"{self.place.provider}: {self.place.url} answers with something that is not JSON: {message(answer)}",
+                f"{self.info.provider}: {self.info.url} answers with something that is not JSON: {extract_message(answer)}",
                 suggestion="Check the address, also its path.",
-                details={"address": self.place.url, "model": self.place.model, "status": answer.status},
+                details={"address": self.info.url, "model": self.info.model, "status": answer.status},
             ) from None

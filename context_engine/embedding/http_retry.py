@@ -23,7 +23,7 @@ SPENT = b"insufficient_quota"
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long one answer may take, how often to ask, and the longest wait between."""
 
     answer_s: float
@@ -32,7 +32,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EndpointSpec:
     """Who is asked, for what, and what a person can do: `start` if nothing answers, `get_model` if it is not there.
 
     `later` says what goes on meanwhile, when nobody has to do anything.
@@ -47,7 +47,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What came back, header names in lower case.
 
     Status 0: nothing did; `trouble` says why in one word (refused, timeout, broken, huge), and the body in more.
@@ -56,24 +56,24 @@ class Answer:
     status: int = 0
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    trouble: str = ""
+    failure: str = ""
 
 
-def wait_s(answer: Answer, tries: int, patience: Patience, *, chance: float, now: float) -> float | None:
+def compute_wait_s(answer: HttpAnswer, tries: int, patience: RetryPolicy, *, chance: float, now: float) -> float | None:
     """Seconds to wait before asking again after `tries` tries; None when asking again makes no sense.
 
     The endpoint's own Retry-After is kept; else each wait is twice the last, shortened by up to half by `chance` (0 to
     1), so that many who were turned away together do not come back together.
     """
-    if tries >= patience.tries or not is_passing(answer) or answer.trouble == "refused":
+    if tries >= patience.tries or not is_transient(answer) or answer.failure == "refused":
         return None
-    stated = retry_after_s(answer, now)
+    stated = parse_retry_after(answer, now)
     if stated is None:
         return min(patience.wait_max_s, FIRST_WAIT_S * 2 ** (tries - 1)) * (1 - chance / 2)
     return stated if stated <= patience.wait_max_s else None
 
 
-def retry_after_s(answer: Answer, now: float) -> float | None:
+def parse_retry_after(answer: HttpAnswer, now: float) -> float | None:
     """Seconds that a Retry-After header asks for, as a number or as a date; None when it says neither.
 
     >>> def asked(value): return retry_after_s(Answer(429, headers={"retry-after": value}), now=10)
@@ -89,30 +89,30 @@ def retry_after_s(answer: Answer, now: float) -> float | None:
         return None
 
 
-def is_passing(answer: Answer) -> bool:
+def is_transient(answer: HttpAnswer) -> bool:
     """Whether the same question may be answered later, without anybody doing anything here."""
     if answer.status == 429 and SPENT in answer.body:
         return False
-    return answer.status in PASSING or answer.trouble in ("refused", "timeout", "broken")
+    return answer.status in PASSING or answer.failure in ("refused", "timeout", "broken")
 
 
-def refusal(answer: Answer, place: Place, *, now: float) -> HostError | None:
+def response_error(answer: HttpAnswer, place: EndpointSpec, *, now: float) -> HostError | None:
     """The error that an answer is; None when it is none."""
     if answer.status == 200 and not is_page(answer):
         return None
     what, next_step = _diagnosis(answer, place)
-    said = "" if is_page(answer) else message(answer)
-    kind = EmbedderFailed if is_passing(answer) else EmbedderUnusable
-    details: dict[str, Any] = {"address": place.url, "model": place.model, "status": answer.status or answer.trouble}
-    wait = retry_after_s(answer, now)
+    said = "" if is_page(answer) else extract_message(answer)
+    kind = EmbedderFailed if is_transient(answer) else EmbedderUnusable
+    details: dict[str, Any] = {"address": place.url, "model": place.model, "status": answer.status or answer.failure}
+    wait = parse_retry_after(answer, now)
     if wait is not None:
         details["retry_after_s"] = wait
     return kind(f"{place.provider}: {what}{said and ': ' + said}", suggestion=next_step, details=details)
 
 
-def _diagnosis(answer: Answer, place: Place) -> tuple[str, str]:
+def _diagnosis(answer: HttpAnswer, place: EndpointSpec) -> tuple[str, str]:
     """What is wrong and what to do about it: the first row that fits."""
-    status, trouble, where, later = answer.status, answer.trouble, place.url, place.later
+    status, trouble, where, later = answer.status, answer.failure, place.url, place.later
     rows: list[tuple[bool, str, str]] = [
         (trouble == "refused", f"nothing answers at {where}", place.start),
         (trouble == "timeout", f"no answer from {where} in time", f"Is it busy, or loading {place.model}? {later}"),
@@ -125,7 +125,7 @@ def _diagnosis(answer: Answer, place: Place) -> tuple[str, str]:
         ),
         (status in (401, 403), f"{where} refuses the key", "Check the environment variable that holds it."),
         (
-            status == 429 and not is_passing(answer),
+            status == 429 and not is_transient(answer),
             f"the account at {where} is spent",
             "Add credit, or choose another.",
         ),
@@ -139,20 +139,20 @@ def _diagnosis(answer: Answer, place: Place) -> tuple[str, str]:
     return next(((what, next_step) for fits, what, next_step in rows if fits), fallback)
 
 
-def is_page(answer: Answer) -> bool:
+def is_page(answer: HttpAnswer) -> bool:
     """Whether HTML stands where JSON should."""
     return "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<"
 
 
-def message(answer: Answer) -> str:
+def extract_message(answer: HttpAnswer) -> str:
     """What the endpoint says itself; if that is not JSON, how it begins."""
     try:
-        return message_in(read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX))
+        return extract_json_message(read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX))
     except ParseError:
-        return repeatable(answer.body.decode("utf-8", "replace"))
+        return sanitize_text(answer.body.decode("utf-8", "replace"))
 
 
-def message_in(told: Any) -> str:
+def extract_json_message(told: Any) -> str:
     """The sentence inside a JSON answer, in the places where such endpoints put it.
 
     >>> message_in({"error": {"message": "no such model"}}), message_in({"error": "out of memory"})
@@ -160,9 +160,9 @@ def message_in(told: Any) -> str:
     """
     for name in ("error", "message", "detail"):
         told = told.get(name, told) if isinstance(told, dict) else told
-    return repeatable(told if isinstance(told, str) else json.dumps(told))
+    return sanitize_text(told if isinstance(told, str) else json.dumps(told))
 
 
-def repeatable(text: str) -> str:
+def sanitize_text(text: str) -> str:
     """Somebody else's words, safe to repeat: one line, not long, no secrets."""
     return " ".join(secrets.redact(text[: 10 * SAID_CHARS_MAX]).text.split())[:SAID_CHARS_MAX]

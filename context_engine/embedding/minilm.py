@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from context_engine.embedding import model_files
-from context_engine.embedding.embedder import Choice, Embedder, Mode, fingerprint, stop_if
+from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, compute_fingerprint, raise_if_cancelled
 from context_engine.embedding.model_files import MINILM
 from context_engine.embedding.wordpiece import TOKENS_MAX, WordPiece
 from context_engine.errors import UnsupportedHost
@@ -35,7 +35,7 @@ PADDED_TOKENS_MAX = 1_024
 INSTALL = "pip install 'smart-context-engine[minilm]'"
 
 
-def open_embedder(choice: Choice) -> Embedder:
+def open_embedder(choice: EmbedderConfig) -> Embedder:
     """The provider, its files looked at but not loaded.
 
     Raises: UnsupportedHost when onnxruntime or the model is not here; StorageCorrupt when a file is too short or long.
@@ -61,7 +61,7 @@ class MiniLM:
     is_local = True
 
     def __init__(self, folder: Path, *, threads: int = 1) -> None:
-        self.fingerprint = fingerprint(MINILM.fingerprint, TEXT_RECIPE, TOKENS_MAX)
+        self.fingerprint = compute_fingerprint(MINILM.fingerprint, TEXT_RECIPE, TOKENS_MAX)
         self._folder = folder
         self._threads = threads
         self._lock = threading.Lock()
@@ -76,12 +76,12 @@ class MiniLM:
         session, cutter = self._ready()
         rows = []
         for text in texts:
-            stop_if(cancel)
+            raise_if_cancelled(cancel)
             rows.append(cutter.ids(text))
         vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
-        for batch in batches([len(row) for row in rows]):
-            stop_if(cancel)
-            vectors[batch] = session.run(["vectors"], {"ids": filled([rows[number] for number in batch])})[0]
+        for batch in batch_by_length([len(row) for row in rows]):
+            raise_if_cancelled(cancel)
+            vectors[batch] = session.run(["vectors"], {"ids": pad_rows([rows[number] for number in batch])})[0]
         return vectors
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class MiniLM:
         return _session(graph, self._threads), WordPiece.from_tokenizer(tokenizer, tokens_max=TOKENS_MAX)
 
 
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+def batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Which texts run together, by their numbers: alike in length, and few enough that all fit when filled up.
 
     >>> list(batches([3, 600, 2, 500]))
@@ -121,7 +121,7 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def filled(rows: Sequence[Sequence[int]]) -> np.ndarray:
+def pad_rows(rows: Sequence[Sequence[int]]) -> np.ndarray:
     """Rows of one length, filled up with 0, which the model takes for nothing.
 
     >>> filled([[7, 8], [9]]).tolist()

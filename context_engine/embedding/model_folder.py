@@ -14,7 +14,13 @@ import numpy as np
 import xxhash
 
 from context_engine.embedding.batches import TOKENS_MAX, batches, cut, encodable
-from context_engine.embedding.embedder import Choice, Mode, fingerprint, stop_if, unit
+from context_engine.embedding.embedder import (
+    EmbedderConfig,
+    Mode,
+    compute_fingerprint,
+    normalize_rows,
+    raise_if_cancelled,
+)
 from context_engine.errors import EmbedderUnusable
 
 Model = TypeVar("Model")
@@ -28,7 +34,13 @@ class FolderEmbedder:
     is_local = True
 
     def __init__(
-        self, choice: Choice, encode: Encode, *, weights: Iterable[bytes], dimensions: int, tokens_max: int | None
+        self,
+        choice: EmbedderConfig,
+        encode: Encode,
+        *,
+        weights: Iterable[bytes],
+        dimensions: int,
+        tokens_max: int | None,
     ) -> None:
         """`weights` are all bytes that decide a vector, in an order that does not change; `tokens_max` is the model's."""
         self._encode: Encode | None = encode
@@ -39,19 +51,23 @@ class FolderEmbedder:
         digest = xxhash.xxh3_128()
         for part in weights:
             digest.update(part)
-        self.fingerprint = fingerprint(choice.provider, digest.hexdigest(), self.tokens_max, *self._prefixes.values())
+        self.fingerprint = compute_fingerprint(
+            choice.provider, digest.hexdigest(), self.tokens_max, *self._prefixes.values()
+        )
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
         """As the promise says. A blank text has a row of zeros."""
-        stop_if(cancel)
+        raise_if_cancelled(cancel)
         if self._encode is None:
             raise ValueError("the embedder is closed")
         given = [encodable(cut(text, self.tokens_max)) for text in texts]
         unique = list(dict.fromkeys(text for text in given if text.strip()))
         rows: dict[str, np.ndarray] = {}
         for batch in batches(unique):
-            stop_if(cancel)
-            rows |= zip(batch, unit(self._encode([self._prefixes[mode] + text for text in batch], mode)), strict=True)
+            raise_if_cancelled(cancel)
+            rows |= zip(
+                batch, normalize_rows(self._encode([self._prefixes[mode] + text for text in batch], mode)), strict=True
+            )
         nothing = np.zeros(self.dimensions, np.float32)
         return np.array([rows.get(text, nothing) for text in given], np.float32).reshape(len(given), self.dimensions)
 
@@ -60,7 +76,7 @@ class FolderEmbedder:
         self._encode = None
 
 
-def model_in_folder(choice: Choice, read: Callable[[Path], Model]) -> Model:
+def model_in_folder(choice: EmbedderConfig, read: Callable[[Path], Model]) -> Model:
     """What a library reads out of the configured folder. Raises: EmbedderUnusable, also with what `read` raised."""
     folder = model_folder(choice)
     try:
@@ -73,7 +89,7 @@ def model_in_folder(choice: Choice, read: Callable[[Path], Model]) -> Model:
         ) from error
 
 
-def model_folder(choice: Choice) -> Path:
+def model_folder(choice: EmbedderConfig) -> Path:
     """The folder that was chosen. Raises: EmbedderUnusable when it is none."""
     folder = Path(choice.model).expanduser()
     if not choice.model or not folder.is_dir():

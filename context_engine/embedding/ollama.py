@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from context_engine.embedding.embedder import Choice
+from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.remote_embedder import Dialect, RemoteEmbedder
 
 ADDRESS = "http://127.0.0.1:11434"
 """Where Ollama listens unless it was told otherwise."""
 
 
-def open_embedder(choice: Choice) -> RemoteEmbedder:
+def open_embedder(choice: EmbedderConfig) -> RemoteEmbedder:
     """Ollama at the configured address, or at its usual one. Raises: EmbedderUnusable when no model is configured."""
     return RemoteEmbedder(replace(choice, address=choice.address or ADDRESS), DIALECT)
 

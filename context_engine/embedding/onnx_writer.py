@@ -26,7 +26,7 @@ Shape = Sequence[int | str]
 """Sizes; a word stands for one that is only known when the model runs."""
 
 
-class Graph:
+class OnnxGraph:
     """A graph that grows node by node. Each call gives the name of its result, which later calls take."""
 
     def __init__(self, name: str) -> None:
@@ -72,32 +72,36 @@ class Graph:
         """The whole model. `opsets`: the version of each domain whose operators it uses, "" for ONNX itself."""
         graph = b"".join(
             [
-                *(field(1, node) for node in self._nodes),
-                field(2, self._name),
-                *(field(5, constant) for constant in self._constants.values()),
-                *(field(11, value) for value in self._inputs),
-                *(field(12, value) for value in self._outputs),
+                *(encode_field(1, node) for node in self._nodes),
+                encode_field(2, self._name),
+                *(encode_field(5, constant) for constant in self._constants.values()),
+                *(encode_field(11, value) for value in self._inputs),
+                *(encode_field(12, value) for value in self._outputs),
             ]
         )
-        versions = (field(8, field(1, domain) + field(2, version)) for domain, version in opsets.items())
-        return b"".join([field(1, IR_VERSION), field(2, "context-engine"), field(7, graph), *versions])
+        versions = (
+            encode_field(8, encode_field(1, domain) + encode_field(2, version)) for domain, version in opsets.items()
+        )
+        return b"".join(
+            [encode_field(1, IR_VERSION), encode_field(2, "context-engine"), encode_field(7, graph), *versions]
+        )
 
 
-def field(number: int, value: float | str | bytes) -> bytes:
+def encode_field(number: int, value: float | str | bytes) -> bytes:
     """One field of a message; a string or a message inside is counted bytes.
 
     >>> field(1, 150).hex(), field(2, "testing").hex()
     ('089601', '120774657374696e67')
     """
     if isinstance(value, float):
-        return varint(number << 3 | _FLOAT) + np.float32(value).tobytes()
+        return encode_varint(number << 3 | _FLOAT) + np.float32(value).tobytes()
     if isinstance(value, int):
-        return varint(number << 3 | _NUMBER) + varint(value)
+        return encode_varint(number << 3 | _NUMBER) + encode_varint(value)
     content = value.encode() if isinstance(value, str) else value
-    return b"".join([varint(number << 3 | _BYTES), varint(len(content)), content])
+    return b"".join([encode_varint(number << 3 | _BYTES), encode_varint(len(content)), content])
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """A number in groups of seven bits, the lowest first; a negative one counts down from 2**64.
 
     >>> varint(300).hex(), varint(-1).hex()
@@ -115,31 +119,41 @@ def varint(value: int) -> bytes:
 def _node(
     operator: str, inputs: Iterable[str], results: Iterable[str], domain: str, attributes: Mapping[str, Attribute]
 ) -> bytes:
-    parts = [*(field(1, name) for name in inputs), *(field(2, name) for name in results), field(4, operator)]
-    parts += [field(5, _attribute(name, value)) for name, value in attributes.items()]
-    return b"".join([*parts, field(7, domain)])
+    parts = [
+        *(encode_field(1, name) for name in inputs),
+        *(encode_field(2, name) for name in results),
+        encode_field(4, operator),
+    ]
+    parts += [encode_field(5, _attribute(name, value)) for name, value in attributes.items()]
+    return b"".join([*parts, encode_field(7, domain)])
 
 
 def _attribute(name: str, value: Attribute) -> bytes:
     if isinstance(value, float):
-        content, kind = field(2, value), _FLOAT_ATTRIBUTE
+        content, kind = encode_field(2, value), _FLOAT_ATTRIBUTE
     elif isinstance(value, int):
-        content, kind = field(3, value), _INT_ATTRIBUTE
+        content, kind = encode_field(3, value), _INT_ATTRIBUTE
     elif isinstance(value, str):
-        content, kind = field(4, value), _STRING_ATTRIBUTE
+        content, kind = encode_field(4, value), _STRING_ATTRIBUTE
     else:
-        content, kind = b"".join(field(8, each) for each in value), _INTS_ATTRIBUTE
-    return field(1, name) + content + field(20, kind)
+        content, kind = b"".join(encode_field(8, each) for each in value), _INTS_ATTRIBUTE
+    return encode_field(1, name) + content + encode_field(20, kind)
 
 
 def _tensor(name: str, array: np.ndarray) -> bytes:
     """Numbers, little-endian whatever the machine's own order is."""
     content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    sizes = (field(1, size) for size in array.shape)
-    return b"".join([*sizes, field(2, ELEMENTS[array.dtype.name]), field(8, name), field(9, content)])
+    sizes = (encode_field(1, size) for size in array.shape)
+    return b"".join(
+        [*sizes, encode_field(2, ELEMENTS[array.dtype.name]), encode_field(8, name), encode_field(9, content)]
+    )
 
 
 def _value(name: str, element: str, shape: Shape) -> bytes:
     """A typed name: ValueInfoProto, TypeProto, TensorShapeProto, one inside the other."""
-    sizes = b"".join(field(1, field(2, size) if isinstance(size, str) else field(1, size)) for size in shape)
-    return field(1, name) + field(2, field(1, field(1, ELEMENTS[element]) + field(2, sizes)))
+    sizes = b"".join(
+        encode_field(1, encode_field(2, size) if isinstance(size, str) else encode_field(1, size)) for size in shape
+    )
+    return encode_field(1, name) + encode_field(
+        2, encode_field(1, encode_field(1, ELEMENTS[element]) + encode_field(2, sizes))
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from context_engine.embedding.embedder import Choice
+from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.remote_embedder import Dialect, RemoteEmbedder
 
 
-def open_embedder(choice: Choice) -> RemoteEmbedder:
+def open_embedder(choice: EmbedderConfig) -> RemoteEmbedder:
     """The endpoint at the configured address. Raises: EmbedderUnusable when address or model is missing or wrong."""
     return RemoteEmbedder(choice, DIALECT)
 

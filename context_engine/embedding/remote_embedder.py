@@ -16,16 +16,22 @@ import numpy as np
 
 from context_engine import secrets
 from context_engine.embedding.batches import TOKENS_MAX, batches, cut, encodable
-from context_engine.embedding.embedder import Choice, Mode, fingerprint, stop_if, unit
-from context_engine.embedding.http_endpoint import Endpoint, is_loopback, url_of
-from context_engine.embedding.http_retry import Patience, Place, message_in
+from context_engine.embedding.embedder import (
+    EmbedderConfig,
+    Mode,
+    compute_fingerprint,
+    normalize_rows,
+    raise_if_cancelled,
+)
+from context_engine.embedding.http_endpoint import Endpoint, build_url, is_loopback
+from context_engine.embedding.http_retry import EndpointSpec, RetryPolicy, extract_json_message
 from context_engine.errors import EmbedderUnusable
 
 RECIPE = 1
 """Raised whenever the same text is sent in another form, for that changes its vector."""
-PATIENCE: dict[Mode, Patience] = {
-    "query": Patience(answer_s=10, tries=2, wait_max_s=2),  # somebody waits for it, and search can go on by words
-    "passage": Patience(answer_s=60, tries=6, wait_max_s=60),  # a cold model of some GB loads within a minute
+RETRY_POLICIES: dict[Mode, RetryPolicy] = {
+    "query": RetryPolicy(answer_s=10, tries=2, wait_max_s=2),  # somebody waits for it, and search can go on by words
+    "passage": RetryPolicy(answer_s=60, tries=6, wait_max_s=60),  # a cold model of some GB loads within a minute
 }
 
 
@@ -49,22 +55,24 @@ class RemoteEmbedder:
     `dimensions` is what was configured, else what the first answer had; from then on nothing else is accepted.
     """
 
-    def __init__(self, choice: Choice, dialect: Dialect, **world: Any) -> None:
+    def __init__(self, choice: EmbedderConfig, dialect: Dialect, **world: Any) -> None:
         """`world` is handed to `Endpoint`: clock, chance and waiting. Raises: EmbedderUnusable."""
         if not choice.model:
             raise EmbedderUnusable(
                 f"{dialect.provider}: no model is configured",
                 suggestion="Configure its name, as the endpoint knows it.",
             )
-        url = url_of(choice.address, dialect.path, dialect.provider)
-        place = Place(dialect.provider, url, choice.model, dialect.start, dialect.get_model.format(model=choice.model))
+        url = build_url(choice.address, dialect.path, dialect.provider)
+        place = EndpointSpec(
+            dialect.provider, url, choice.model, dialect.start, dialect.get_model.format(model=choice.model)
+        )
         self._endpoint = Endpoint(place, choice.key, **world)
         self._choice, self._dialect = choice, dialect
         self._dimensions = choice.dimensions
         self.name = f"{dialect.provider}:{choice.model}"
         self.tokens_max = choice.tokens_max or TOKENS_MAX
         self.is_local = is_loopback(url)
-        self.fingerprint = fingerprint(
+        self.fingerprint = compute_fingerprint(
             *(dialect.provider, RECIPE, url, choice.model, choice.dimensions, self.tokens_max),
             *(choice.query_prefix, choice.passage_prefix),
         )
@@ -78,10 +86,10 @@ class RemoteEmbedder:
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
         """As the promise says. A blank text is not sent, for some endpoints refuse it; its row is zero."""
-        stop_if(cancel)
-        self._endpoint.client()  # a closed one says so, also when there is nothing to ask
+        raise_if_cancelled(cancel)
+        self._endpoint.open_client()  # a closed one says so, also when there is nothing to ask
         prefix = self._choice.query_prefix if mode == "query" else self._choice.passage_prefix
-        sent = [sendable(text, self.tokens_max) for text in texts]
+        sent = [prepare_text(text, self.tokens_max) for text in texts]
         rows: dict[str, np.ndarray] = {}
         for batch in batches(list(dict.fromkeys(filter(None, sent)))):
             rows |= zip(batch, self._asked([prefix + text for text in batch], mode, cancel), strict=True)
@@ -98,18 +106,18 @@ class RemoteEmbedder:
     def _asked(self, batch: Sequence[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:
         """The vectors of one request, checked."""
         question = self._dialect.question(batch, self._choice.model, self._choice.dimensions)
-        answer = self._endpoint.ask(question, PATIENCE[mode], cancel)
+        answer = self._endpoint.post(question, RETRY_POLICIES[mode], cancel)
         try:
-            rows = checked(self._dialect.vectors(answer), len(batch), self._dimensions)
+            rows = parse_vectors(self._dialect.vectors(answer), len(batch), self._dimensions)
         except ValueError as error:
             raise self._not_vectors(str(error)) from None
         except (KeyError, TypeError, AttributeError):
-            raise self._not_vectors(f"it says {message_in(answer)}") from None
+            raise self._not_vectors(f"it says {extract_json_message(answer)}") from None
         self._dimensions = rows.shape[1]
         return rows
 
     def _not_vectors(self, reason: str) -> EmbedderUnusable:
-        place = self._endpoint.place
+        place = self._endpoint.info
         return EmbedderUnusable(
             f"{self.name}: {place.url} does not give the vectors that were asked for: {reason}",
             suggestion="Check address, model and dimensions. If the model behind the address has changed, open it anew.",
@@ -117,7 +125,7 @@ class RemoteEmbedder:
         )
 
 
-def sendable(text: str, tokens_max: int) -> str:
+def prepare_text(text: str, tokens_max: int) -> str:
     """What leaves of a text: secrets masked, cut to the model's window, always encodable; empty when it is blank.
 
     >>> sendable("pass" + "word = 'hL9#kd82jsQp0x7Z'", 512)
@@ -129,7 +137,7 @@ def sendable(text: str, tokens_max: int) -> str:
     return sent if sent.strip() else ""
 
 
-def checked(rows: Sequence[Any], count: int, dimensions: int) -> np.ndarray:
+def parse_vectors(rows: Sequence[Any], count: int, dimensions: int) -> np.ndarray:
     """The rows as vectors of length 1. Raises: ValueError that says what is wrong with them."""
     if len(rows) != count:
         raise ValueError(f"{count} texts were sent, {len(rows)} vectors came back")
@@ -146,4 +154,4 @@ def checked(rows: Sequence[Any], count: int, dimensions: int) -> np.ndarray:
         raise ValueError("a vector holds a number without measure") from None
     if not np.isfinite(vectors).all():
         raise ValueError("a vector holds NaN or infinity")
-    return unit(vectors)
+    return normalize_rows(vectors)

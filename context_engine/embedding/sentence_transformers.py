@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from context_engine.embedding.embedder import Choice, Mode
+from context_engine.embedding.embedder import EmbedderConfig, Mode
 from context_engine.embedding.model_folder import FolderEmbedder, model_in_folder
 
 
-def open_embedder(choice: Choice) -> FolderEmbedder:
+def open_embedder(choice: EmbedderConfig) -> FolderEmbedder:
     """The model in the configured folder; no code that lies in it is run.
 
     Raises: ImportError without the extra, EmbedderUnusable without a model.

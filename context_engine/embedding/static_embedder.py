@@ -16,8 +16,8 @@ from typing import Self
 
 import numpy as np
 
-from context_engine.embedding.embedder import Choice, Embedder, Mode, fingerprint, stop_if
-from context_engine.embedding.static_table import BadTableError, Table, stated_sha256, unpacked
+from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, compute_fingerprint, raise_if_cancelled
+from context_engine.embedding.static_table import BadTableError, StaticTable, read_sha256, unpack_table
 from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
 from context_engine.errors import StorageCorrupt
 from context_engine.text.word_runs import words
@@ -33,18 +33,18 @@ WORDS_KEPT_MAX = 65_536
 """Words whose pieces are remembered, some 200 bytes each; then it starts anew."""
 
 
-def stated_fingerprint(path: Path = SHIPPED) -> str:
+def read_fingerprint(path: Path = SHIPPED) -> str:
     """The fingerprint of `Static(path)`, if its rows prove to be sound; only the header is read. Raises: StorageCorrupt."""
     with _refusal_named(path):
-        return fingerprint(Static.name, RECIPE, stated_sha256(_mapped(path)))
+        return compute_fingerprint(StaticEmbedder.name, RECIPE, read_sha256(_mapped(path)))
 
 
-def open_embedder(_: Choice) -> Embedder:
+def open_embedder(_: EmbedderConfig) -> Embedder:
     """What the registry calls: the table of this package, whatever model is named. Raises: StorageCorrupt."""
-    return Static.shipped()
+    return StaticEmbedder.open_shipped()
 
 
-class Static:
+class StaticEmbedder:
     """One table, mapped into memory. Raises: StorageCorrupt when the file is cut short, changed, or no table.
 
     It may be asked by many threads.
@@ -56,13 +56,13 @@ class Static:
 
     def __init__(self, path: Path) -> None:
         with _refusal_named(path):
-            self._table: Table | None = unpacked(_mapped(path))
+            self._table: StaticTable | None = unpack_table(_mapped(path))
         self.dimensions = self._table.dimensions
-        self.fingerprint = fingerprint(self.name, RECIPE, self._table.sha256)
-        self._pieces = Pieces(self._table.pieces)
+        self.fingerprint = compute_fingerprint(self.name, RECIPE, self._table.sha256)
+        self._pieces = WordPieceCache(self._table.pieces)
 
     @classmethod
-    def shipped(cls) -> Self:
+    def open_shipped(cls) -> Self:
         """The table that came with this package."""
         return cls(SHIPPED)
 
@@ -79,8 +79,8 @@ class Static:
             block.append(pieces)
             waiting += len(pieces)
             if waiting >= BLOCK_PIECES or stop == len(texts):
-                stop_if(cancel)
-                found[start:stop] = bags(self._table, block)
+                raise_if_cancelled(cancel)
+                found[start:stop] = sum_rows(self._table, block)
                 start, block, waiting = stop, [], 0
         return found
 
@@ -89,7 +89,7 @@ class Static:
         self._table = None
 
 
-def bags(table: Table, texts: Sequence[np.ndarray]) -> np.ndarray:
+def sum_rows(table: StaticTable, texts: Sequence[np.ndarray]) -> np.ndarray:
     """The normalised sum of rows for each bag of piece numbers, shape `(len(texts), dimensions)`."""
     found = np.zeros((len(texts), table.dimensions), dtype=np.float32)
     lengths = np.array([len(pieces) for pieces in texts])
@@ -104,7 +104,7 @@ def bags(table: Table, texts: Sequence[np.ndarray]) -> np.ndarray:
     return found / np.where(norms > 0, norms, 1)
 
 
-def _unpacked_rows(table: Table, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _unpacked_rows(table: StaticTable, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rows of these pieces, each once, and where the row of each stands. The table is small: no need to sort."""
     is_used = np.zeros(len(table.scales), dtype=bool)
     is_used[pieces] = True
@@ -114,7 +114,7 @@ def _unpacked_rows(table: Table, pieces: np.ndarray) -> tuple[np.ndarray, np.nda
     return table.rows(used), place[pieces]
 
 
-class Pieces(dict[str, tuple[int, ...]]):
+class WordPieceCache(dict[str, tuple[int, ...]]):
     """The known pieces of each word, cut when it is first met."""
 
     def __init__(self, vocabulary: list[str]) -> None:

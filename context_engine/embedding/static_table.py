@@ -32,7 +32,7 @@ class BadTableError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class StaticTable:
     """A table whose rows stay packed until they are asked for. `sha256` is that of its header, which names that of the body."""
 
     pieces: list[str]
@@ -57,7 +57,7 @@ class Table:
         return found
 
 
-def packed(pieces: Sequence[str], rows: np.ndarray, facts: Mapping[str, Any]) -> bytes:
+def pack_table(pieces: Sequence[str], rows: np.ndarray, facts: Mapping[str, Any]) -> bytes:
     """The bytes of a table; the same input gives the same bytes."""
     scales = (np.abs(rows).max(axis=1) / LEVEL_MAX).astype(np.float16)
     steps = np.where(scales > 0, scales, 1).astype(np.float32)[:, None]
@@ -74,7 +74,7 @@ def packed(pieces: Sequence[str], rows: np.ndarray, facts: Mapping[str, Any]) ->
     return MAGIC + len(stated).to_bytes(4, "little") + stated + body
 
 
-def unpacked(data: bytes | memoryview) -> Table:
+def unpack_table(data: bytes | memoryview) -> StaticTable:
     """The table in these bytes; the rows are views of them, not copies. Raises: BadTableError."""
     facts, body, sha256 = _header(memoryview(data))
     count, half = facts["rows"], facts["dimensions"] // 2
@@ -84,7 +84,7 @@ def unpacked(data: bytes | memoryview) -> Table:
         raise BadTableError(f"it is cut short: {len(body):,} of {rows_at + count * half:,} bytes")
     if hashlib.sha256(body).hexdigest() != facts["sha256"]:
         raise BadTableError("its bytes are not those that were written (sha256 differs)")
-    return Table(
+    return StaticTable(
         str(body[:scales_at], "utf-8").split("\n"),
         np.frombuffer(body[scales_at:rows_at], dtype="<f2"),
         np.frombuffer(body[rows_at:], dtype=np.uint8).reshape(count, half),
@@ -93,7 +93,7 @@ def unpacked(data: bytes | memoryview) -> Table:
     )
 
 
-def stated_sha256(data: bytes | memoryview) -> str:
+def read_sha256(data: bytes | memoryview) -> str:
     """The `sha256` of the table that these bytes say they are. The body is not looked at. Raises: BadTableError."""
     return _header(memoryview(data))[2]
 

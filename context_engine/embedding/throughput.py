@@ -15,19 +15,19 @@ MEASURED_MAX = 5
 """The median of so many batches: one hiccup says nothing."""
 
 
-class Pace:
+class ThroughputEstimator:
     """Seconds for each character that a model of `tokens_max` reads. May be shared by threads."""
 
     def __init__(self, tokens_max: int) -> None:
         self._chars_max = tokens_max * token_estimate.CHARS_PER_TOKEN
         self._measured: tuple[float, ...] = ()
 
-    def learn(self, texts: Sequence[str], seconds: float) -> None:
+    def record(self, texts: Sequence[str], seconds: float) -> None:
         """A batch of these texts took so long."""
         if texts:
             self._measured = (*self._measured[1 - MEASURED_MAX :], seconds / sum(map(self._chars, texts)))
 
-    def fitting(self, texts: Sequence[str], seconds: float, step_s: float) -> int:
+    def count_fitting(self, texts: Sequence[str], seconds: float, step_s: float) -> int:
         """How many of the first texts make a batch of `step_s`: at least one, if it takes no more than `seconds`.
 
         >>> Pace(128).fitting(["x" * 500] * 9, seconds=1.0, step_s=0.15), Pace(128).fitting(["x" * 500], 0.01, 0.15)

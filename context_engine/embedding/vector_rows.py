@@ -19,7 +19,7 @@ Keys = npt.NDArray[np.bytes_]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class VectorRows:
     """Vectors as they are stored: row i is `values[i] * scales[i]`. int8 of shape (n, dimensions), float32 of shape (n,)."""
 
     values: npt.NDArray[np.int8]
@@ -34,20 +34,20 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class VectorSpace:
     """What makes vectors comparable: how they were made (hex digits), and how many numbers one has."""
 
     fingerprint: str
     dimensions: int
 
 
-def keys_of(texts: Sequence[str]) -> Keys:
+def hash_texts(texts: Sequence[str]) -> Keys:
     """The key of each text: the first half of its SHA-256."""
     digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES] for text in texts]
     return np.frombuffer(b"".join(digests), f"S{KEY_BYTES}")
 
 
-def quantised(rows: npt.NDArray[Any]) -> Rows:
+def quantize(rows: npt.NDArray[Any]) -> VectorRows:
     """Each row in whole steps of a 127th of its greatest number. A row of zeros stays one.
 
     >>> quantised(np.array([[0.5, -1.0, 0.0]])).values.tolist()
@@ -56,4 +56,4 @@ def quantised(rows: npt.NDArray[Any]) -> Rows:
     rows = np.asarray(rows, np.float32)
     scales = np.abs(rows).max(axis=1, initial=0.0) / np.float32(LEVELS)
     steps = np.rint(rows / np.where(scales > 0, scales, np.float32(1.0))[:, None])
-    return Rows(np.clip(steps, -LEVELS, LEVELS).astype(np.int8), scales.astype(np.float32))
+    return VectorRows(np.clip(steps, -LEVELS, LEVELS).astype(np.int8), scales.astype(np.float32))

@@ -108,7 +108,7 @@ class WordPiece:
     def _cut(self, word: str, parts_max: int) -> tuple[int, ...]:
         """The pieces of a word, its parts one after the other."""
         parts = _BOUNDARY.split(word, parts_max) if self._split_identifiers else [word]
-        return tuple(piece for part in parts if part for piece in self._longest_pieces(lowered(part)))
+        return tuple(piece for part in parts if part for piece in self._longest_pieces(lower_letters(part)))
 
     def _longest_pieces(self, word: str) -> list[int]:
         """Always the longest piece that the vocabulary has; a word that does not come out even is unknown."""
@@ -129,7 +129,7 @@ class WordPiece:
         return pieces
 
 
-def lowered(word: str) -> str:
+def lower_letters(word: str) -> str:
     """Lower case letter by letter: a sigma is a sigma wherever it stands, as BERT has it.
 
     >>> lowered("ΟΔΟΣ"), "ΟΔΟΣ".lower()
@@ -145,13 +145,13 @@ class _NormalForms(dict[int, str]):
     """
 
     def __missing__(self, code: int) -> str:
-        form = normal_form(chr(code))
+        form = normalize_character(chr(code))
         if len(self) < CHARS_KEPT_MAX:
             self[code] = form
         return form
 
 
-def normal_form(char: str) -> str:
+def normalize_character(char: str) -> str:
     r"""A character without its accents; controls vanish; CJK and punctuation beyond ASCII stand apart.
 
     >>> normal_form("é"), normal_form("Å"), normal_form("中"), normal_form("\x07"), normal_form("\n"), normal_form("…")

@@ -18,7 +18,7 @@ TIMEOUT_S = 10.0
 """Of one file: a large one with a long history takes a second."""
 _HEAD = re.compile(rb"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?")
 
-Written = tuple[str, str]
+LineOrigin = tuple[str, str]
 """A commit's hash, and when its author wrote it, ISO-8601."""
 
 
@@ -32,15 +32,15 @@ class Blame:
         """No process is started until a line is asked for."""
         self._git = git
         self._path = ""
-        self._lines: Mapping[int, Written] = {}
+        self._lines: Mapping[int, LineOrigin] = {}
 
-    def __call__(self, path: str, line: int) -> Written | None:
+    def __call__(self, path: str, line: int) -> LineOrigin | None:
         """The commit and the moment a line was written in; None without git, or for a line that git does not know."""
         if path != self._path:
             self._path, self._lines = path, self._asked(path)
         return self._lines.get(line)
 
-    def _asked(self, path: str) -> Mapping[int, Written]:
+    def _asked(self, path: str) -> Mapping[int, LineOrigin]:
         try:
             said = self._git.run("blame", "-w", "--porcelain", "--", path, timeout_s=TIMEOUT_S)
         except (AccessFailed, TooLarge, UnsupportedHost):  # no repository, or a file that it does not have
@@ -48,7 +48,7 @@ class Blame:
         return _lines(said)
 
 
-def _lines(said: bytes) -> dict[int, Written]:
+def _lines(said: bytes) -> dict[int, LineOrigin]:
     """The porcelain format: a head for each line, what is known of a commit at its first, then the line behind a tab."""
     found: dict[int, bytes] = {}
     times: dict[bytes, str] = {}

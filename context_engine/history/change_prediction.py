@@ -3,8 +3,8 @@
 A search finds what a text speaks of. A commit also changes what always changes with that, and what was changed when somebody
 wrote much the same before: four named addends, each at most 1 times its weight (docs/decisions/0026).
 
->>> from context_engine.history.commit_facts import Facts
->>> found = located([("a.py", 8.0), ("b.py", 4.0)], History(Facts.none(), ""), "task")
+>>> from context_engine.history.commit_facts import CommitTable
+>>> found = located([("a.py", 8.0), ("b.py", 4.0)], History(CommitTable.none(), ""), "task")
 >>> [(each.path, each.score) for each in found]
 [('a.py', 1.0), ('b.py', 0.5)]
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from context_engine.history.file_history import History
+from context_engine.history.file_history import FileHistory
 from context_engine.model import Query
 from context_engine.search.searcher import SCORE_DIGITS, Searcher
 
@@ -33,7 +33,7 @@ LEADERS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class PredictedChange:
     """A file that the task is likely to change. `why` names the addends of its score, in the order of `WEIGHTS`."""
 
     path: str
@@ -41,7 +41,7 @@ class Located:
     why: Mapping[str, float]
 
 
-def localised(searcher: Searcher, query: Query, history: History) -> tuple[Located, ...]:
+def predict_changes(searcher: Searcher, query: Query, history: FileHistory) -> tuple[PredictedChange, ...]:
     """The files that a task, told in the text of the query, is likely to change, best first; at most `query.limit`."""
     wide = replace(query, limit=FOUND_MAX, chunks_per_file=1, min_score=0.0)
     paths, files = searcher.snapshot.paths, searcher.snapshot.by_path
@@ -54,18 +54,18 @@ def localised(searcher: Searcher, query: Query, history: History) -> tuple[Locat
         file = files.get(path)
         return file is not None and (allowed is None or bool(allowed[starts[file] : starts[file + 1]].any()))
 
-    return located(found, history, query.text, limit=query.limit, passes=passes)
+    return combine_signals(found, history, query.text, limit=query.limit, passes=passes)
 
 
-def located(
+def combine_signals(
     found: Sequence[tuple[str, float]],
-    history: History,
+    history: FileHistory,
     text: str,
     *,
     limit: int = 10,
     passes: Callable[[str], bool] = lambda _: True,
     weights: Mapping[str, float] = WEIGHTS,
-) -> tuple[Located, ...]:
+) -> tuple[PredictedChange, ...]:
     """Add what the history knows to what was found: (path, score), best first; of a path the first counts.
 
     `passes` says of a file that was not found whether it may be: it must be there, and pass the filter.
@@ -73,7 +73,7 @@ def located(
     search = _shares(found)
     signals = {
         "search": search,
-        "alike": _passing(history.alike(text), search, passes),
+        "alike": _passing(history.find_similar_changes(text), search, passes),
         "together": _passing(_together(search, history), search, passes),
     }
     signals["recent"] = _recent({path for values in signals.values() for path in values}, history)
@@ -83,7 +83,7 @@ def located(
             scores[path] = scores.get(path, 0.0) + weights[name] * value
     rounded = {path: round(score, SCORE_DIGITS) for path, score in scores.items()}
     best = sorted((path for path in rounded if rounded[path]), key=lambda path: (-rounded[path], path))
-    return tuple(Located(path, rounded[path], _why(path, signals, weights)) for path in best[:limit])
+    return tuple(PredictedChange(path, rounded[path], _why(path, signals, weights)) for path in best[:limit])
 
 
 def _shares(found: Sequence[tuple[str, float]]) -> dict[str, float]:
@@ -94,11 +94,11 @@ def _shares(found: Sequence[tuple[str, float]]) -> dict[str, float]:
     return shares
 
 
-def _together(search: Mapping[str, float], history: History) -> dict[str, float]:
+def _together(search: Mapping[str, float], history: FileHistory) -> dict[str, float]:
     """The partners of the best found: how sure each leader makes them, weighed by its share, added up; at most 1."""
     sure: dict[str, float] = {}
     for leader in list(search)[:LEADERS]:
-        for partner in history.partners(leader, support=1):
+        for partner in history.list_cochanged(leader, support=1):
             sure[partner.path] = sure.get(partner.path, 0.0) + search[leader] * partner.confidence
     return {path: min(value, 1.0) for path, value in sure.items()}
 
@@ -109,7 +109,7 @@ def _passing(
     return {path: value for path, value in values.items() if path in search or passes(path)}
 
 
-def _recent(paths: Iterable[str], history: History) -> Mapping[str, float]:
+def _recent(paths: Iterable[str], history: FileHistory) -> Mapping[str, float]:
     """How lively each file is, as a share of the liveliest; in roots, so that the liveliest does not outshine all."""
     named = list(paths)
     recent = np.sqrt(history.recency(named))

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from xxhash import xxh3_64_digest
 
 from context_engine.index.embedded_store import translate_disk_errors
-from context_engine.model import Commit, Touch
+from context_engine.model import Commit, CommitFileChange
 
 FORMAT = b"ctxhist2"
 """Raise the digit when the columns change: files of other releases are then mined again.
@@ -42,7 +42,7 @@ Times = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class HeadCommits:
     """The commits of one head, newest first, as rows of the facts. `missing` are those that were not read yet."""
 
     rows: Ints
@@ -52,7 +52,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facts:
+class CommitTable:
     """Columns: row `i` is a commit, and its touches are `starts[i]` to `starts[i + 1]`.
 
     `author`, `path` and `was` are places in `authors` and `names`; `was` is -1 where nothing was renamed.
@@ -68,10 +68,10 @@ class Facts:
     was: Ints
     is_gone: npt.NDArray[np.bool_]
     names: tuple[str, ...]
-    heads: Mapping[str, Listed] = field(default_factory=dict)  # the one asked for last comes last
+    heads: Mapping[str, HeadCommits] = field(default_factory=dict)  # the one asked for last comes last
 
     @classmethod
-    def none(cls) -> Facts:
+    def empty(cls) -> CommitTable:
         """Where every repository begins."""
         ints: Ints = np.zeros(0, np.int32)
         return cls((), (), np.zeros(0, np.int64), ints, (), np.zeros(1, np.int32), ints, ints, np.zeros(0, bool), ())
@@ -85,15 +85,15 @@ class Facts:
         was = [self.names[at] if at >= 0 else "" for at in self.was[places].tolist()]
         gone = self.is_gone[places].tolist()
         paths = [self.names[at] for at in self.path[places].tolist()]
-        touched = tuple(map(Touch, paths, was, gone))
+        touched = tuple(map(CommitFileChange, paths, was, gone))
         author = self.authors[self.author[row]]
         return Commit(self.hashes[row], int(self.at[row]), author, self.subjects[row], touched)
 
-    def with_commits(self, new: Sequence[Commit]) -> Facts:
+    def with_commits(self, new: Sequence[Commit]) -> CommitTable:
         """These facts and some commits that are not in them."""
-        names, authors = _Places(self.names), _Places(self.authors)
-        touched = [touch for commit in new for touch in commit.touched]
-        ends = np.cumsum([len(commit.touched) for commit in new], dtype=np.int32) + self.starts[-1]
+        names, authors = _StringTable(self.names), _StringTable(self.authors)
+        touched = [touch for commit in new for touch in commit.files]
+        ends = np.cumsum([len(commit.files) for commit in new], dtype=np.int32) + self.starts[-1]
         added = replace(
             self,
             hashes=self.hashes + tuple(commit.hash for commit in new),
@@ -107,12 +107,12 @@ class Facts:
         )
         return replace(added, names=names.listed(), authors=authors.listed())
 
-    def with_head(self, head: str, listed: Listed) -> Facts:
+    def with_head(self, head: str, listed: HeadCommits) -> CommitTable:
         """These facts and what a head has; the head that was asked for the longest time ago is forgotten."""
         others = [(name, rows) for name, rows in self.heads.items() if name != head]
-        return replace(self, heads=dict([*others, (head, listed)][-LISTINGS_MAX:])).trimmed()
+        return replace(self, heads=dict([*others, (head, listed)][-LISTINGS_MAX:])).trim()
 
-    def trimmed(self, most: int = COMMITS_MAX) -> Facts:
+    def trim(self, most: int = COMMITS_MAX) -> CommitTable:
         """Only the commits of remembered heads, if there are more than `most` in all."""
         if len(self.hashes) <= most or not self.heads:
             return self
@@ -120,7 +120,7 @@ class Facts:
         place = np.full(len(self.hashes), -1, np.int32)
         place[kept] = np.arange(len(kept), dtype=np.int32)
         heads = {head: replace(listed, rows=place[listed.rows]) for head, listed in self.heads.items()}
-        return replace(Facts.none().with_commits(self.commits(kept)), heads=heads)
+        return replace(CommitTable.empty().with_commits(self.commits(kept)), heads=heads)
 
 
 class HistoryFile:
@@ -130,18 +130,18 @@ class HistoryFile:
         """Nothing is opened or created until it is needed."""
         self.path = path
 
-    def load(self) -> Facts:
+    def load(self) -> CommitTable:
         """What was saved; nothing when there is none, or none that can be trusted."""
         try:
             raw = self.path.read_bytes()
         except OSError:  # not there, or closed to us: saving will tell
-            return Facts.none()
+            return CommitTable.empty()
         head, body = raw[: len(FORMAT) + 8], raw[len(FORMAT) + 8 :]
         if head != FORMAT + xxh3_64_digest(body):
-            return Facts.none()
+            return CommitTable.empty()
         return _unpacked(msgspec.msgpack.decode(body))
 
-    def save(self, facts: Facts) -> None:
+    def save(self, facts: CommitTable) -> None:
         """Put the facts in the place of what is there. Raises: DiskFull."""
         body = msgspec.msgpack.encode(_packed(facts))
         with translate_disk_errors(self.path.parent):
@@ -162,7 +162,7 @@ class HistoryFile:
             self.path.unlink(missing_ok=True)
 
 
-class _Places:
+class _StringTable:
     """Strings by number: the known ones keep theirs."""
 
     def __init__(self, known: Sequence[str]) -> None:
@@ -179,7 +179,7 @@ def _appended(column: Ints, values: Sequence[int]) -> Ints:
     return np.append(column, np.array(values, np.int32))
 
 
-def _packed(facts: Facts) -> dict[str, Any]:
+def _packed(facts: CommitTable) -> dict[str, Any]:
     """Bytes for every column, the same on every machine."""
     return {
         "hash_chars": len(facts.hashes[0]) if facts.hashes else 0,
@@ -197,17 +197,17 @@ def _packed(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _unpacked(columns: dict[str, Any]) -> Facts:
+def _unpacked(columns: dict[str, Any]) -> CommitTable:
     ints = {name: _ints(columns[name]) for name in ("author", "starts", "path", "was")}
     digits, width = columns["hashes"].hex(), columns["hash_chars"]
-    return Facts(
+    return CommitTable(
         hashes=tuple(digits[at : at + width] for at in range(0, len(digits), width or 1)),
         subjects=_parted(columns["subjects"]),
         at=np.frombuffer(columns["at"], "<i8").astype(np.int64),
         authors=_parted(columns["authors"]),
         is_gone=np.unpackbits(np.frombuffer(columns["is_gone"], np.uint8), count=len(ints["path"])).astype(bool),
         names=_parted(columns["names"]),
-        heads={head: Listed(_ints(rows), *rest) for head, rows, *rest in columns["heads"]},
+        heads={head: HeadCommits(_ints(rows), *rest) for head, rows, *rest in columns["heads"]},
         **ints,
     )
 

@@ -17,7 +17,7 @@ from context_engine.text.words import expand_words, query_terms, unique, words
 Floats = npt.NDArray[np.float64]
 
 
-class Subjects:
+class CommitSearch:
     """The subjects of some commits, made ready to be searched. Immutable; 20,000 take some hundred milliseconds."""
 
     def __init__(self, subjects: Sequence[str]) -> None:

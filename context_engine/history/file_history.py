@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.history.commit_facts import Facts, Listed
-from context_engine.history.commit_search import Subjects
+from context_engine.history.commit_facts import CommitTable, HeadCommits
+from context_engine.history.commit_search import CommitSearch
 
 HALF_LIFE_S = 14 * 86_400
 """What is being worked on: a commit of two weeks ago counts half. Up to half a year finds the same (docs/decisions/0026)."""
@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
 
 
-class Partner(NamedTuple):
+class CochangedFile(NamedTuple):
     """A file that changed together with another one: in how many commits, and in what share of the other's."""
 
     path: str
@@ -44,7 +44,7 @@ class Partner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class FileRecord:
     """One file's past. `recent` counts its commits, each halved for every half-life it is older than the newest of all."""
 
     path: str
@@ -55,16 +55,16 @@ class Record:
     authors: tuple[tuple[str, int], ...]  # who committed and how often, most first
 
 
-class History:
+class FileHistory:
     """The commits of one head as numbers about files. Immutable; what is costly is computed when first asked for.
 
     Paths are relative to `under`, a folder of the repository; what lies outside it does not exist here.
     """
 
-    def __init__(self, facts: Facts, head: str, *, under: str = "") -> None:
+    def __init__(self, facts: CommitTable, head: str, *, under: str = "") -> None:
         """A head that the facts do not know has no history."""
         self._facts = facts
-        self._listed = facts.heads.get(head, Listed(np.zeros(0, np.int32)))
+        self._listed = facts.heads.get(head, HeadCommits(np.zeros(0, np.int32)))
         self._below = f"{under.strip('/')}/" if under.strip("/") else ""
 
     def __len__(self) -> int:
@@ -73,18 +73,18 @@ class History:
 
     # -- one file --
 
-    def record(self, path: str) -> Record | None:
+    def record(self, path: str) -> FileRecord | None:
         """What happened to a file; None when no commit knows it."""
         file = self._file_of.get(path)
         if file is None:
             return None
         commits = self._commits_of(file)
         at = self._at[commits]
-        return Record(
+        return FileRecord(
             path, len(commits), float(self._recent[file]), int(at.min()), int(at.max()), self._authors_of(commits)
         )
 
-    def partners(self, path: str, *, support: int = 2, confidence: float = 0.0) -> list[Partner]:
+    def list_cochanged(self, path: str, *, support: int = 2, confidence: float = 0.0) -> list[CochangedFile]:
         """The files that changed together with this one and are still there, most often first.
 
         Only commits of at most `TOGETHER_FILES_MAX` files count, for `together` as well as for the whole.
@@ -94,19 +94,19 @@ class History:
             return []
         whole, others, counts = self._together(file)
         found = [
-            Partner(self.paths[other], count, count / whole)
+            CochangedFile(self.paths[other], count, count / whole)
             for other, count in zip(others.tolist(), counts.tolist(), strict=True)
             if count >= support and count >= confidence * whole and not self._is_gone[other]
         ]
         return sorted(found, key=lambda each: (-each.together, each.path))
 
-    def usually_with(self, path: str) -> list[Partner]:
+    def list_usual_cochanges(self, path: str) -> list[CochangedFile]:
         """The partners of which one may say aloud that whoever changes this file usually changes them too."""
-        return self.partners(path, support=SUPPORT_MIN, confidence=CONFIDENCE_MIN)
+        return self.list_cochanged(path, support=SUPPORT_MIN, confidence=CONFIDENCE_MIN)
 
     # -- all files --
 
-    def alike(self, text: str) -> dict[str, float]:
+    def find_similar_changes(self, text: str) -> dict[str, float]:
         """The files changed by earlier commits whose subjects are like the text, each with a value of at most 1.
 
         A commit of few files says more about each of them; what matches twice as well says four times as much.
@@ -126,7 +126,7 @@ class History:
         found = np.flatnonzero((value > 0) & ~self._is_gone)
         return {self.paths[file]: float(value[file]) for file in found.tolist()}
 
-    def hot(self, limit: int) -> list[Record]:
+    def list_hot_files(self, limit: int) -> list[FileRecord]:
         """The files that are changed most these days."""
         here = np.flatnonzero(~self._is_gone)
         order = sorted(here.tolist(), key=lambda file: (-self._recent[file], self.paths[file]))
@@ -141,7 +141,7 @@ class History:
         return self._values(self._counts, paths)
 
     @cached_property
-    def renamed(self) -> Mapping[str, str]:
+    def map_renames(self) -> Mapping[str, str]:
         """Old name -> the name of today, for every file that still goes by another one."""
         names = self._facts.names
         pairs = [(self._inside(names[was]), self._inside(names[events[0][1]])) for was, events in self._events.items()]
@@ -166,11 +166,11 @@ class History:
         return np.diff(self._facts.starts)[self._listed.rows]
 
     @cached_property
-    def _subjects(self) -> tuple[Places, Subjects]:
+    def _subjects(self) -> tuple[Places, CommitSearch]:
         """The commits of few files, and their subjects."""
         commits = np.flatnonzero((self._sizes > 0) & (self._sizes <= TOGETHER_FILES_MAX))
         subjects = self._facts.subjects
-        return commits, Subjects([subjects[row] for row in self._listed.rows[commits].tolist()])
+        return commits, CommitSearch([subjects[row] for row in self._listed.rows[commits].tolist()])
 
     # -- columns: one entry a touch, newest first --
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from context_engine.errors import AccessFailed, Cancelled, TooLarge, UnsupportedHost
-from context_engine.model import Commit, Touch
+from context_engine.model import Commit, CommitFileChange
 from context_engine.repo.git import Git
 
 COMMITS_MAX = 20_000
@@ -40,7 +40,7 @@ _NO_FILES = ("--no-patch",)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class CommitListing:
     """The commits of a head, newest first, and what is missing from them.
 
     `has_older`: there are more than were asked for. `is_shallow`: the clone was cut, and what is older is on another machine.
@@ -54,25 +54,25 @@ class Listing:
     reason: str = ""
 
 
-def listing(git: Git, *, most: int = COMMITS_MAX) -> Listing:
+def list_commits(git: Git, *, most: int = COMMITS_MAX) -> CommitListing:
     """The commits of what is checked out."""
     head = git.head()
     if head is None:
-        return Listing(reason="this folder is in no git repository")
+        return CommitListing(reason="this folder is in no git repository")
     if head.commit is None:
-        return Listing(reason="there is no commit yet")
+        return CommitListing(reason="there is no commit yet")
     try:
         said = git.run("rev-list", "--no-merges", f"--max-count={most + 1}", head.commit, "--")
     except (AccessFailed, UnsupportedHost) as error:
-        return Listing(head.commit, reason=error.message)
+        return CommitListing(head.commit, reason=error.message)
     hashes = said.decode("ascii").split()
     cut = git.cut()
     whole = tuple(each for each in hashes[:most] if each not in cut)
     reason = "" if whole else "the clone is shallow and holds no whole commit" if cut else "there are only merges"
-    return Listing(head.commit, whole, len(hashes) > most, bool(cut), reason)
+    return CommitListing(head.commit, whole, len(hashes) > most, bool(cut), reason)
 
 
-def commits(
+def read_commits(
     git: Git,
     hashes: Sequence[str],
     *,
@@ -100,7 +100,7 @@ def commits(
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class CommitMessage:
     """What a commit says. `at` is when it was committed, in seconds since 1970."""
 
     hash: str
@@ -109,7 +109,7 @@ class Message:
     body: str
 
 
-def messages(git: Git, pattern: str, *, most: int) -> list[Message]:
+def search_messages(git: Git, pattern: str, *, most: int) -> list[CommitMessage]:
     """The newest commits of what is checked out whose message holds a pattern (POSIX, extended, any case); no merges.
 
     Raises: AccessFailed (git refuses, or takes too long), TooLarge, UnsupportedHost.
@@ -121,10 +121,10 @@ def messages(git: Git, pattern: str, *, most: int) -> list[Message]:
     said = git.run("log", *asked, "-z", "--encoding=UTF-8", _MESSAGE, head.commit, "--", timeout_s=READ_S)
     words = [_printable(word) for word in said.decode("utf-8", "surrogateescape").split("\0")]
     rows = zip(*(words[at::4] for at in range(4)), strict=False)
-    return [Message(name, int(at), subject, body.strip()) for name, at, subject, body in rows]
+    return [CommitMessage(name, int(at), subject, body.strip()) for name, at, subject, body in rows]
 
 
-def parsed(said: bytes) -> list[Commit]:
+def parse_log(said: bytes) -> list[Commit]:
     r"""What `git log` said in the format asked for here.
 
     >>> parsed(b"\x01c0ffee\x0012\x00Ann\x00Move it\x00\nR090\x00a.py\x00b.py\x00D\x00c.py\x00")[0].touched
@@ -140,7 +140,7 @@ def parsed(said: bytes) -> list[Commit]:
         word = next(words, "").removeprefix("\n")
         while word and not word.startswith(_MARK):
             was = next(words) if word[0] in "RC" else ""
-            touched.append(Touch(next(words), was, word[0] == "D"))
+            touched.append(CommitFileChange(next(words), was, word[0] == "D"))
             word = next(words, "")
         found.append(Commit(name, int(at), author, subject, tuple(touched)))
     return found
@@ -149,10 +149,10 @@ def parsed(said: bytes) -> list[Commit]:
 def _read(git: Git, hashes: Sequence[str], seconds: float) -> list[Commit]:
     """One batch; where it says too much, in halves, and of a single commit that does its files are left out."""
     try:
-        return parsed(_log(git, _RENAMES, hashes, seconds))
+        return parse_log(_log(git, _RENAMES, hashes, seconds))
     except TooLarge:
         if len(hashes) == 1:
-            return parsed(_log(git, _NO_FILES, hashes, seconds))
+            return parse_log(_log(git, _NO_FILES, hashes, seconds))
         half = len(hashes) // 2
         return _read(git, hashes[:half], seconds) + _read(git, hashes[half:], seconds)
 

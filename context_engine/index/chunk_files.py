@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.embedder import unit
-from context_engine.embedding.vector_rows import quantised
+from context_engine.embedding.embedder import normalize_rows
+from context_engine.embedding.vector_rows import quantize
 from context_engine.errors import InvalidVectors
-from context_engine.index.index_store import Rows
+from context_engine.index.index_store import VectorRows
 from context_engine.model import ChunkKind, Skipped
 
 FILES: Mapping[ChunkKind, str] = {
@@ -73,7 +73,7 @@ class ChunkFile:
 
     name: str
     rows: tuple[ChunkRow, ...]
-    vectors: Rows
+    vectors: VectorRows
     model: str = ""
     fingerprint: str = ""
 
@@ -93,7 +93,7 @@ class ChunkSet:
 
     files: tuple[str, ...]
     rows: tuple[ChunkRow, ...]
-    vectors: Rows
+    vectors: VectorRows
     embedded: npt.NDArray[np.bool_]
     model: str
     fingerprint: str = ""
@@ -120,7 +120,7 @@ class ChunkSet:
                 raise _invalid_vectors(f"{file.name} holds vectors of {file.dimensions} numbers where {size} belong")
         parts = [file.vectors if file.dimensions else _no_vectors(len(file.rows), size) for file in files]
         values, scales = zip(*((part.values, part.scales) for part in (_no_vectors(0, size), *parts)), strict=True)
-        together = Rows(np.concatenate(values), np.concatenate(scales))
+        together = VectorRows(np.concatenate(values), np.concatenate(scales))
         return cls(
             files=tuple(file.name for file in files),
             rows=tuple(row for file in files for row in file.rows),
@@ -175,7 +175,7 @@ def parse_chunk_file(kind: ChunkKind, data: bytes) -> ChunkFile | Skipped:
     if not np.isfinite(vectors).all():
         return Skipped(name, "malformed", f"chunk {_first_not_finite(vectors) + 1} has numbers that are not finite")
     rows = tuple(_row(kind, chunk) for chunk in chunks)
-    return ChunkFile(name, rows, quantised(unit(vectors)), head.model or "", head.fingerprint or "")
+    return ChunkFile(name, rows, quantize(normalize_rows(vectors)), head.model or "", head.fingerprint or "")
 
 
 def format_chunk_file(
@@ -238,8 +238,8 @@ def _vectors(name: str, raw: Sequence[msgspec.Raw]) -> Floats:
     return rows
 
 
-def _no_vectors(count: int, dimensions: int) -> Rows:
-    return Rows(np.zeros((count, dimensions), np.int8), np.zeros(count, np.float32))
+def _no_vectors(count: int, dimensions: int) -> VectorRows:
+    return VectorRows(np.zeros((count, dimensions), np.int8), np.zeros(count, np.float32))
 
 
 def _common_value(what: str, stated: Iterable[str]) -> str:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.embedder import fingerprint, unit
-from context_engine.embedding.static_embedder import SHIPPED, Static, stated_fingerprint
-from context_engine.embedding.vector_rows import Rows, quantised
+from context_engine.embedding.embedder import compute_fingerprint, normalize_rows
+from context_engine.embedding.static_embedder import SHIPPED, StaticEmbedder, read_fingerprint
+from context_engine.embedding.vector_rows import VectorRows, quantize
 from context_engine.errors import StorageCorrupt
 from context_engine.index.embedding_text import RECIPE
 
@@ -39,7 +39,7 @@ class StaticEncoder:
         self._table = table
         self._width = width
         self._lock = threading.Lock()
-        self._static: Static | None = None
+        self._static: StaticEmbedder | None = None
         self._identity: str | None = None
 
     @property
@@ -52,7 +52,7 @@ class StaticEncoder:
         with self._lock:
             if self._identity is None:
                 try:
-                    self._identity = self._make_identity(stated_fingerprint(self._table))
+                    self._identity = self._make_identity(read_fingerprint(self._table))
                 except StorageCorrupt as error:
                     self._refuse(error)
             return self._identity or ""
@@ -61,23 +61,23 @@ class StaticEncoder:
         """Load the table if that has not been tried; return whether it can be used. Takes 40 ms, once."""
         return self._load() is not None
 
-    def rows(self, texts: Sequence[str]) -> Rows:
+    def rows(self, texts: Sequence[str]) -> VectorRows:
         """Return one row for each text, zeros where no word is known. Raises: StorageCorrupt when the table cannot be used."""
         static = self._load()
         if static is None:
             raise StorageCorrupt(self.problem, suggestion="ask `open` first")
-        return quantised(self._truncate(static.embed(texts, "passage")))
+        return quantize(self._truncate(static.embed(texts, "passage")))
 
     def query(self, text: str) -> npt.NDArray[np.float32] | None:
         """Return the vector of a question, of length 1 (or zeros), to compare with rows; None when the table cannot be used."""
         static = self._load()
         return None if static is None else self._truncate(static.embed([text], "query"))[0]
 
-    def _load(self) -> Static | None:
+    def _load(self) -> StaticEmbedder | None:
         with self._lock:
             if self._static is None and not self.problem:
                 try:
-                    self._static = Static(self._table)
+                    self._static = StaticEmbedder(self._table)
                     self._identity = self._make_identity(self._static.fingerprint)
                 except StorageCorrupt as error:
                     self._refuse(error)
@@ -87,8 +87,8 @@ class StaticEncoder:
         self.problem, self._identity = error.message, ""
 
     def _make_identity(self, of_table: str) -> str:
-        return fingerprint(of_table, RECIPE, CHUNK_HEADS, self._width)
+        return compute_fingerprint(of_table, RECIPE, CHUNK_HEADS, self._width)
 
     def _truncate(self, vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Return the first numbers, scaled to length 1 again."""
-        return unit(vectors[:, : self._width]) if vectors.shape[1] > self._width else vectors
+        return normalize_rows(vectors[:, : self._width]) if vectors.shape[1] > self._width else vectors

@@ -219,9 +219,9 @@ def import_index(
     StoreUnusable; PreconditionFailed where others share the index and this machine does not.
     """
     manifest = read_manifest(file)
-    if isinstance(store, SharedStore) and not store.shares:
+    if isinstance(store, SharedStore) and not store.publishes:
         raise PreconditionFailed(
-            f"the index of this workspace is the one that others share on {store.depot.name}",
+            f"the index of this workspace is the one that others share on {store.remote.name}",
             suggestion="set CTX_STORE_SHARES=1 to replace it for everybody, or leave CTX_STORE_URL unset to import it "
             "for this machine alone",
         )

@@ -18,7 +18,7 @@ from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.manifest import SegmentRef
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import AnyStore
-from context_engine.sharing.remote_store import digest
+from context_engine.sharing.remote_store import hash_file
 from context_engine.storage.progress_counter import OnProgress, ProgressCounter
 
 STAGE = "reading"
@@ -121,18 +121,18 @@ def _find_in_shared(store: SharedStore, counter: ProgressCounter) -> tuple[str, 
         damaged = _find_damaged(store, counter)
     except (StorageCorrupt, StoreUnavailable, StoreUnusable) as error:
         return (error.message,)
-    problems = tuple(segment.describe(store.depot.name) for segment in damaged)
+    problems = tuple(segment.describe(store.remote.name) for segment in damaged)
     if store.problem:
         return (store.problem, *problems)
     return problems or tuple(store.check())
 
 
 def _repair_shared(store: SharedStore, counter: ProgressCounter) -> RepairReport:
-    store.depot.revision(store.repository)  # nothing can be compared with a store that does not answer: this raises
+    store.remote.revision(store.repository)  # nothing can be compared with a store that does not answer: this raises
     try:
         damaged = _find_damaged(store, counter)
     except StorageCorrupt as error:
-        return RepairReport((error.message,), is_rebuilt=True, left=() if store.shares else (error.message,))
+        return RepairReport((error.message,), is_rebuilt=True, left=() if store.publishes else (error.message,))
     if not damaged:
         problems = tuple(store.check())
         return RepairReport(problems, left=problems)
@@ -140,17 +140,17 @@ def _repair_shared(store: SharedStore, counter: ProgressCounter) -> RepairReport
     fetched = [segment.ref.name for segment in damaged if segment.here and not segment.is_lost]
     for name in fetched:
         store.fetch(name)
-    restored = [segment.ref.name for segment in damaged if not segment.here and store.shares]
+    restored = [segment.ref.name for segment in damaged if not segment.here and store.publishes]
     for name in restored:
         store.restore(name)
     lost = [segment.ref.name for segment in damaged if segment.is_lost]
-    left = [] if store.shares else [segment for segment in damaged if segment.remote]
+    left = [] if store.publishes else [segment for segment in damaged if segment.remote]
     return RepairReport(
-        problems=tuple(segment.describe(store.depot.name) for segment in damaged),
+        problems=tuple(segment.describe(store.remote.name) for segment in damaged),
         files_lost=store.forget(lost) if lost else 0,
         fetched=len(fetched),
         restored=len(restored),
-        left=tuple(segment.describe(store.depot.name) for segment in left),
+        left=tuple(segment.describe(store.remote.name) for segment in left),
     )
 
 
@@ -173,7 +173,7 @@ def _find_damaged(store: SharedStore, counter: ProgressCounter) -> list[DamagedS
 
 def _check_here(store: SharedStore, ref: SegmentRef, counter: ProgressCounter) -> str:
     try:
-        state = "" if digest(store.path(ref.name)) == ref.name else "damaged"
+        state = "" if hash_file(store.path(ref.name)) == ref.name else "damaged"
     except FileNotFoundError:
         state = "missing"
     counter(ref.size)
@@ -185,8 +185,8 @@ def _check_remote(store: SharedStore, ref: SegmentRef, counter: ProgressCounter)
     store.folder.mkdir(parents=True, exist_ok=True)
     aside = store.folder / f"{ref.name[:16]}-{token_hex(4)}.part"
     try:
-        store.depot.fetch(store.repository, ref.name, aside, counter)
-        return "" if digest(aside) == ref.name else "damaged"
+        store.remote.fetch(store.repository, ref.name, aside, counter)
+        return "" if hash_file(aside) == ref.name else "damaged"
     except FileNotFoundError:
         return "missing"
     finally:

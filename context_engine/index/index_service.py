@@ -204,8 +204,8 @@ class IndexService:
     ) -> RepairReport:
         """Repair the index and forget what is lost of it; `update` then reads that again. Raises: as `index_repair.repair`."""
         repaired = repair_store(self.store, tell=progress, cancel=cancel)
-        vectors = tuple(self._team.find_vector_problems(repair=self._team.shares))
-        left = () if self._team.shares else vectors
+        vectors = tuple(self._team.find_vector_problems(repair=self._team.publishes))
+        left = () if self._team.publishes else vectors
         return replace(repaired, problems=(*repaired.problems, *vectors), left=(*repaired.left, *left))
 
     def export_archive(
@@ -249,13 +249,13 @@ class IndexService:
         Raises: InvalidArgument, UnsupportedHost (no such store), PreconditionFailed, NotIndexed, Cancelled, and what stores raise.
         """
         name = self._team.repository or shared_name(str(self._root.path))
-        with closing(open_store(address, self._cache_folder, repository=name, shares=True)) as target:
+        with closing(open_store(address, self._cache_folder, repository=name, publishes=True)) as target:
             if isinstance(self.store, EmbeddedStore) and isinstance(target, EmbeddedStore):
                 raise InvalidArgument(
                     "the index is on this machine already", suggestion="name a database, as postgresql://host/database"
                 )
             if not replace and has_index(target):
-                place = "this machine" if isinstance(target, EmbeddedStore) else target.depot.name
+                place = "this machine" if isinstance(target, EmbeddedStore) else target.remote.name
                 raise PreconditionFailed(
                     f"there is an index of {name} on {place} already",
                     suggestion="use that one, or say --replace (in Python: replace=True) to put this one in its place",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import Rows, Space
+from context_engine.embedding.vector_rows import VectorRows, VectorSpace
 from context_engine.index.snapshot import Snapshot
 
 
@@ -91,14 +91,14 @@ class Vectors(Protocol):
     """
 
     @property
-    def space(self) -> Space:
+    def space(self) -> VectorSpace:
         """What its vectors have in common."""
         ...
 
     def missing(self, keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.bool_]:
         """Return which keys have no vector yet."""
 
-    def get(self, keys: npt.NDArray[np.bytes_]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def get(self, keys: npt.NDArray[np.bytes_]) -> tuple[VectorRows, npt.NDArray[np.bool_]]:
         """Return a row for each key, and which keys were found; the rows of the others are zeros."""
 
     def put(self, keys: npt.NDArray[np.bytes_], rows: npt.NDArray[np.floating[Any]]) -> int:

@@ -85,7 +85,7 @@ def seed(target: EmbeddedStore, folders: Iterable[Path], identity: str) -> bool:
 def has_index(target: AnyStore) -> bool:
     """Return whether a migration would replace an index. Raises: StoreUnavailable, StoreUnusable."""
     if isinstance(target, SharedStore):
-        return target.depot.held(target.repository).manifest is not None
+        return target.remote.read_manifest(target.repository).manifest is not None
     return bool(target.generation())
 
 

@@ -99,7 +99,7 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         gone = set(chosen)
         return self._next([*(part for part in self.segments if part.number not in gone), merged])
 
-    def without(self, names: Collection[str], metadata: Mapping[str, Any]) -> Manifest:
+    def without_segments(self, names: Collection[str], metadata: Mapping[str, Any]) -> Manifest:
         """Return the next state: some segments removed, and metadata about that."""
         return self._next(
             [part for part in self.segments if part.name not in names], metadata={**self.metadata, **metadata}

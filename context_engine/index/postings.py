@@ -17,7 +17,7 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import Rows, keys_of
+from context_engine.embedding.vector_rows import VectorRows, hash_texts
 from context_engine.index.chunking import ChunkSpan, kind_code
 from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.index.encoder import CHUNK_HEADS, StaticEncoder
@@ -91,7 +91,7 @@ class _RowsBuilder:
     def __init__(self, encoder: StaticEncoder) -> None:
         self._encoder = encoder
         self._waiting: list[str] = []
-        self._done: list[Rows] = []
+        self._done: list[VectorRows] = []
 
     def add(self, texts: Iterable[str]) -> None:
         """Add further texts."""
@@ -99,11 +99,13 @@ class _RowsBuilder:
         if len(self._waiting) >= ENCODED_AT_ONCE:
             self._encode()
 
-    def rows(self) -> Rows:
+    def rows(self) -> VectorRows:
         """Return a row for each text so far."""
         self._encode()
         done = self._done
-        return Rows(np.concatenate([part.values for part in done]), np.concatenate([part.scales for part in done]))
+        return VectorRows(
+            np.concatenate([part.values for part in done]), np.concatenate([part.scales for part in done])
+        )
 
     def _encode(self) -> None:
         self._done.append(self._encoder.rows(self._waiting))
@@ -134,7 +136,7 @@ class SegmentBuilder:
 
     def __init__(self, encoder: StaticEncoder | None = None) -> None:
         self._static = _StaticBuilder(encoder) if encoder else None
-        self._chunk_keys, self._card_keys = [keys_of([])], [keys_of([])]
+        self._chunk_keys, self._card_keys = [hash_texts([])], [hash_texts([])]
         self._vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
         self._languages: defaultdict[str, int] = defaultdict(count().__next__)
         self._body, self._path, self._def, self._doc, self._stem = (FieldBuilder() for _ in range(5))
@@ -219,8 +221,8 @@ class SegmentBuilder:
 
     def _add_texts(self, file: IndexedFile) -> None:
         """Add the keys of the texts for a slow model, and the vectors of the fast one."""
-        self._chunk_keys.append(keys_of([capsule.text() for capsule in file.chunk_texts]))
-        self._card_keys.append(keys_of([file.summary]))
+        self._chunk_keys.append(hash_texts([capsule.text() for capsule in file.chunk_texts]))
+        self._card_keys.append(hash_texts([file.summary]))
         if self._static is not None:
             self._static.add(file)
 

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
-from context_engine.embedding.vector_rows import KEY_BYTES, Rows
+from context_engine.embedding.vector_rows import KEY_BYTES, VectorRows
 from context_engine.errors import NextStep, StorageCorrupt
 
 MAGIC = b"CTXSEG04"
@@ -173,8 +173,8 @@ class StaticVectors:
     """A vector for each chunk and one for the summary of each file. Only vectors of the same `identity` are compared."""
 
     identity: str
-    chunk: Rows
-    summary: Rows
+    chunk: VectorRows
+    summary: VectorRows
 
 
 @dataclass(frozen=True)
@@ -340,8 +340,8 @@ def _gather(languages: tuple[str, ...], identity: str, arrays: dict[str, Array])
         parts = (arrays[f"field.{name}.{part}"] for part in ("hashes", "indptr", "ids", "counts"))
         return Postings(*parts, names=heap(f"names.{name}"))
 
-    def rows(name: str) -> Rows:
-        return Rows(arrays[f"static.{name}.values"], arrays[f"static.{name}.scales"])
+    def rows(name: str) -> VectorRows:
+        return VectorRows(arrays[f"static.{name}.values"], arrays[f"static.{name}.scales"])
 
     return Segment(
         languages,
@@ -418,14 +418,14 @@ def _merge_static(
     )
 
 
-def _merge_rows(parts: Sequence[Rows], kept: Sequence[npt.NDArray[np.intp]]) -> Rows:
+def _merge_rows(parts: Sequence[VectorRows], kept: Sequence[npt.NDArray[np.intp]]) -> VectorRows:
     """Merge the kept rows of all parts, each copied once: they are the largest part of a segment."""
     values = np.empty((sum(map(len, kept)), parts[0].values.shape[1]), np.int8)
     start = 0
     for part, keep in zip(parts, kept, strict=True):
         np.take(part.values, keep, axis=0, out=values[start : start + len(keep)], mode="clip")  # "raise" copies twice
         start += len(keep)
-    return Rows(values, np.concatenate([part.scales[keep] for part, keep in zip(parts, kept, strict=True)]))
+    return VectorRows(values, np.concatenate([part.scales[keep] for part, keep in zip(parts, kept, strict=True)]))
 
 
 def _chunk_counts(segments: Sequence[Segment]) -> list[int]:

@@ -5,7 +5,7 @@
     <folder>/<sha256>.seg    segments, named by their content; a missing or damaged one is fetched
     <folder>/writer.lock     one writing process of this machine
 
-With `shares=True` (typically a job that follows a branch) writes go to the remote store. Otherwise local differences are kept
+With `publishes=True` (typically a job that follows a branch) writes go to the remote store. Otherwise local differences are kept
 as an overlay, which is rebuilt when the remote revision changes; files already hashed are not read again. All machines use the
 same segments, so all answer alike. The folder is a cache: deleting it costs the time to fetch.
 
@@ -41,7 +41,15 @@ from context_engine.index.manifest import Manifest, SegmentRef, decode_manifest,
 from context_engine.index.segment import Segment
 from context_engine.index.shared_writer import SharedWriter, confirmed_states, file_states
 from context_engine.index.snapshot import Snapshot
-from context_engine.sharing.remote_store import DOWN_REST_S, Depot, Held, Sent, busy, digest, unavailable
+from context_engine.sharing.remote_store import (
+    RETRY_DELAY_S,
+    ManifestRevision,
+    OnBytesSent,
+    RemoteStore,
+    busy_error,
+    hash_file,
+    unavailable_error,
+)
 from context_engine.storage.state_folder import ABANDONED_AFTER_S
 
 LOOK_WAIT_S = 0.1
@@ -50,7 +58,7 @@ wait for a newer state: the last one is used until the new one has been fetched.
 """
 SILENT_S = 5.0
 """A remote store that takes longer is reported as not answering, though no query waits for it."""
-NOTHING = Held(0, None)
+NOTHING = ManifestRevision(0, None)
 
 
 class SharedStore:
@@ -63,20 +71,20 @@ class SharedStore:
     def __init__(
         self,
         folder: Path,
-        depot: Depot,
+        remote: RemoteStore,
         repository: str,
         *,
-        shares: bool = True,
+        publishes: bool = True,
         rest_s: float = 0.0,
         wait_s: float | None = None,
     ) -> None:
         """Open, ask and create nothing yet."""
         self.folder = folder
-        self.depot = depot
+        self.remote = remote
         self.repository = f"{SCHEMA_VERSION}/{repository}"
-        self.shares = shares
+        self.publishes = publishes
         self.problem = ""
-        """Why the depot could not be asked, so that answers come from what was here already; empty while it answers."""
+        """Why the remote store could not be asked, so that answers come from what was here already; empty while it answers."""
         self._rest_s = rest_s
         self._wait_s = wait_s
         self._lock = threading.RLock()
@@ -110,7 +118,7 @@ class SharedStore:
                     self._snapshot = manifest.snapshot(self._segments(manifest))
                     return self._snapshot
                 self._look_now()
-        raise _corrupt(f"segments are missing on the shared store {self.depot.name}")
+        raise _corrupt(f"segments are missing on the shared store {self.remote.name}")
 
     def files(self) -> dict[str, FileState]:
         """Return the state of each indexed file, by path."""
@@ -157,10 +165,10 @@ class SharedStore:
         base = self._parse(self._base, "base")
         if base is None or self.problem:
             return []
-        sizes = self.depot.sizes(self.repository)
+        sizes = self.remote.list_segment_sizes(self.repository)
         wrong = [part for part in base.segments if sizes.get(part.name) != part.size]
         return [
-            f"segment {part.number} lies in the depot with {sizes.get(part.name, 0):,} of {part.size:,} bytes"
+            f"segment {part.number} is stored remotely with {sizes.get(part.name, 0):,} of {part.size:,} bytes"
             for part in wrong
         ]
 
@@ -170,8 +178,8 @@ class SharedStore:
             try:
                 segment = self._segment(part.name)
             except FileNotFoundError:
-                return [f"segment {part.number} is missing, here and in the depot"]
-            if digest(self.path(part.name)) != part.name:
+                return [f"segment {part.number} is missing, here and in the remote store"]
+            if hash_file(self.path(part.name)) != part.name:
                 problems.append(f"segment {part.number} is damaged on this machine")
             if (segment.files, segment.chunks) != (part.files, part.chunks):
                 problems.append(f"segment {part.number} has {segment.files} files, not {part.files}")
@@ -189,12 +197,12 @@ class SharedStore:
     def _manifest(self) -> Manifest | None:
         """Return the state for queries: what was indexed here on top of the remote state, else the remote state."""
         base = self._look()
-        here = self._here() if base.manifest is None or not self.shares else None
+        here = self._here() if base.manifest is None or not self.publishes else None
         if here is not None and here.revision == base.revision:
             return self._parse(here, "here")
         return self._parse(base, "base")
 
-    def _look(self) -> Held:
+    def _look(self) -> ManifestRevision:
         """Return the remote state, at most `rest_s` old; the last one seen while asking takes longer than `wait_s`."""
         if time.monotonic() < self._ask_at:
             return self._base
@@ -206,21 +214,21 @@ class SharedStore:
         if self._poll.wait(self._wait_s):
             self._take(self._poll.result)
         elif self._poll.age_s >= SILENT_S:
-            self.problem = unavailable(self.depot.name, f"silent for {SILENT_S:.0f} s or more").message
+            self.problem = unavailable_error(self.remote.name, f"silent for {SILENT_S:.0f} s or more").message
         return self._base
 
-    def _look_now(self) -> Held:
+    def _look_now(self) -> ManifestRevision:
         """Return the remote state, for a caller that can wait or has no other."""
         self._take(partial(self._ask_remote, self._last_seen()))
         return self._base
 
-    def _must_look(self) -> Held:
+    def _must_look(self) -> ManifestRevision:
         """Return the remote state, for a caller that needs it. Raises: StoreUnavailable, StoreUnusable."""
         self._poll = None
         self._accept(self._ask_remote(self._last_seen()))
         return self._base
 
-    def _take(self, asked: Callable[[], Held]) -> None:
+    def _take(self, asked: Callable[[], ManifestRevision]) -> None:
         """Use the result of a poll; while the remote store does not answer, the last state stays in use."""
         self._poll = None
         try:
@@ -232,18 +240,18 @@ class SharedStore:
             raise
         except StoreUnavailable as error:
             self.problem = error.message
-            if self._base == NOTHING and self.shares:
+            if self._base == NOTHING and self.publishes:
                 raise  # who only looks here can do without: what is not there is indexed from the files
-            self._ask_at = time.monotonic() + max(self._rest_s, DOWN_REST_S)
+            self._ask_at = time.monotonic() + max(self._rest_s, RETRY_DELAY_S)
         self._has_looked = True
 
-    def _ask_remote(self, seen: Held) -> Held:
+    def _ask_remote(self, seen: ManifestRevision) -> ManifestRevision:
         """Return the remote state; `seen` when it has not changed."""
-        if self.depot.revision(self.repository) == seen.revision:
+        if self.remote.revision(self.repository) == seen.revision:
             return seen
-        return self.depot.held(self.repository)
+        return self.remote.read_manifest(self.repository)
 
-    def _fetch_state(self, seen: Held) -> Held:
+    def _fetch_state(self, seen: ManifestRevision) -> ManifestRevision:
         """Return the remote state after fetching its segments, so that no query waits for them. Damage is reported by who opens them."""
         base = self._ask_remote(seen)
         if base is not seen and base.manifest is not None:
@@ -253,13 +261,13 @@ class SharedStore:
                         self.fetch(part.name)
         return base
 
-    def _accept(self, base: Held) -> None:
+    def _accept(self, base: ManifestRevision) -> None:
         """Make a state the last one seen."""
         if base is not self._base:
             self._keep_base(base)
             self._base = base
 
-    def _last_seen(self) -> Held:
+    def _last_seen(self) -> ManifestRevision:
         """Return the last state seen, here or by another process; nothing when it cannot be read any more."""
         if self._base == NOTHING:
             held = self._base_file.read() or NOTHING
@@ -268,7 +276,7 @@ class SharedStore:
                 self._base = held
         return self._base
 
-    def _here(self) -> Held | None:
+    def _here(self) -> ManifestRevision | None:
         """Return what was indexed here; None when there is nothing readable."""
         here = self._here_file.read()
         if here is not None:
@@ -277,14 +285,14 @@ class SharedStore:
                 return here
         return None
 
-    def _keep_base(self, base: Held) -> None:
+    def _keep_base(self, base: ManifestRevision) -> None:
         if base.manifest is None:
             self._base_file.remove()
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._base_file.write(base)
 
-    def _parse(self, held: Held, which: str) -> Manifest | None:
+    def _parse(self, held: ManifestRevision, which: str) -> Manifest | None:
         """Parse the manifest, once for each revision and content."""
         if held.manifest is None:
             return None
@@ -294,7 +302,7 @@ class SharedStore:
                 manifest = decode_manifest(held.manifest)
             except msgspec.MsgspecError as error:
                 raise _corrupt(
-                    f"the list of segments on the shared store {self.depot.name} cannot be read: {error}"
+                    f"the list of segments on the shared store {self.remote.name} cannot be read: {error}"
                 ) from error
             self._manifests = {each: known for each, known in self._manifests.items() if each[0] != which}
             self._manifests[mark] = manifest
@@ -332,14 +340,14 @@ class SharedStore:
         self.fetch(name)
         return segments.load(self.path(name))
 
-    def fetch(self, name: str, sent: Sent = lambda _: None) -> None:
+    def fetch(self, name: str, sent: OnBytesSent = lambda _: None) -> None:
         """Fetch a segment as it was uploaded. Raises: FileNotFoundError, StorageCorrupt."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f"{name[:16]}-{token_hex(4)}.part"
         try:
-            self.depot.fetch(self.repository, name, part, sent)
-            if digest(part) != name:
-                raise _corrupt(f"segment {name[:12]} on the shared store {self.depot.name} is not what was put there")
+            self.remote.fetch(self.repository, name, part, sent)
+            if hash_file(part) != name:
+                raise _corrupt(f"segment {name[:12]} on the shared store {self.remote.name} is not what was put there")
             os.replace(part, self.path(name))
         finally:
             part.unlink(missing_ok=True)
@@ -353,7 +361,7 @@ class SharedStore:
         with self._lock:
             self._snapshot = self._poll = None
             self._manifests = {}
-            self.depot.close()
+            self.remote.close()
 
     # -- writing --
 
@@ -381,10 +389,10 @@ class SharedStore:
             try:
                 lock.acquire()
             except Timeout:
-                raise busy(self.repository) from None
+                raise busy_error(self.repository) from None
         try:
-            if self.shares:
-                with self.depot.writing(self.repository, wait_s):
+            if self.publishes:
+                with self.remote.acquire_lease(self.repository, wait_s):
                     yield
             else:
                 yield
@@ -393,17 +401,17 @@ class SharedStore:
 
     def _open_writer(self, rebuild: bool) -> SharedWriter:
         with self._lock:
-            base = self._must_look() if self.shares else self._look_now()
+            base = self._must_look() if self.publishes else self._look_now()
             before = self._usable()
             manifest, looks = (None, ()) if rebuild else (before, ())
-            if manifest is not None and not self.shares and self._here_revision() != base.revision:
+            if manifest is not None and not self.publishes and self._here_revision() != base.revision:
                 manifest, looks = self._rebase(manifest)
             self._remove_leftovers(before)
             known = {} if self._snapshot is None else self._snapshot.by_number
             writer = SharedWriter(
                 self.folder,
                 self._manifest_writer(base),
-                partial(self.depot.stage, self.repository) if self.shares else None,
+                partial(self.remote.stage, self.repository) if self.publishes else None,
                 manifest or Manifest(self._new_generation(base)),
                 published=manifest is not None,
                 load_segment=self._segment,
@@ -441,11 +449,11 @@ class SharedStore:
                 return manifest, confirmed_states(before, now)
         return manifest, []
 
-    def _new_generation(self, base: Held) -> str:
+    def _new_generation(self, base: ManifestRevision) -> str:
         """Return an unused name: a revision is given once."""
-        return f"g-{base.revision + 1:06d}" if self.shares else f"g-{base.revision + 1:06d}-{token_hex(4)}"
+        return f"g-{base.revision + 1:06d}" if self.publishes else f"g-{base.revision + 1:06d}-{token_hex(4)}"
 
-    def _manifest_writer(self, base: Held) -> Callable[[Manifest, Mapping[str, Path]], None]:
+    def _manifest_writer(self, base: ManifestRevision) -> Callable[[Manifest, Mapping[str, Path]], None]:
         """Return what publishes a manifest: to the remote store with its new segments, or to the file of this folder.
 
         A first index is made in rounds, which later ones merge: it stays here until it goes to the remote store as a whole.
@@ -458,14 +466,16 @@ class SharedStore:
             revision = self._share(revision, manifest, added)
 
         def keep(manifest: Manifest, _: Mapping[str, Path]) -> None:
-            self._here_file.write(Held(revision, encode_manifest(manifest)))
+            self._here_file.write(ManifestRevision(revision, encode_manifest(manifest)))
 
-        return share if self.shares and base.manifest is not None else keep
+        return share if self.publishes and base.manifest is not None else keep
 
     def _share(self, revision: int, manifest: Manifest, added: Mapping[str, Path]) -> int:
         """Replace the state of a revision on the remote store; return the new revision."""
         content = encode_manifest(manifest)
-        shared = Held(self.depot.commit(self.repository, revision, content, added, manifest.names), content)
+        shared = ManifestRevision(
+            self.remote.commit(self.repository, revision, content, added, manifest.names), content
+        )
         with self._lock:
             self._poll = None
             self._accept(shared)
@@ -474,7 +484,7 @@ class SharedStore:
     def _share_first_index(self) -> None:
         """Share a first index that is complete here. If that fails it stays in use here, and the next writer starts with it."""
         here = self._here()
-        is_first = self.shares and self._base.manifest is None
+        is_first = self.publishes and self._base.manifest is None
         if not is_first or here is None or here.revision != self._base.revision:
             return
         manifest = self._parse(here, "here")
@@ -497,10 +507,10 @@ class SharedStore:
                 if is_left:
                     path.unlink()
 
-    def restore(self, name: str, sent: Sent = lambda _: None) -> None:
+    def restore(self, name: str, sent: OnBytesSent = lambda _: None) -> None:
         """Upload a segment of this machine again, for a machine that shares. Raises: StorageBusy, StoreUnavailable."""
         with self._lock_writer(CLEAR_WAIT_S):
-            self.depot.restore(self.repository, name, self.path(name), sent)
+            self.remote.restore(self.repository, name, self.path(name), sent)
 
     def forget(self, names: Collection[str]) -> int:
         """Drop lost segments from the list; return how many files were in them, which `index` then reads again.
@@ -513,15 +523,15 @@ class SharedStore:
             if manifest is None:
                 return 0
             lost = [part for part in manifest.segments if part.name in names]
-            if not self.shares and self._here_revision() != base.revision:
+            if not self.publishes and self._here_revision() != base.revision:
                 manifest = msgspec.structs.replace(manifest, generation=f"{manifest.generation}-{token_hex(4)}")
-            self._manifest_writer(base)(manifest.without(names, UNFINISHED), {})
+            self._manifest_writer(base)(manifest.without_segments(names, UNFINISHED), {})
         return sum(part.files - len(part.dead) for part in lost)
 
     def clear(self) -> int:
         """Delete the index: for all when it is shared, else what is here; return the bytes freed. Raises: StorageBusy, StoreUnavailable."""
         with self._lock_writer(CLEAR_WAIT_S), self._lock:
-            freed = self.depot.clear(self.repository) if self.shares else 0
+            freed = self.remote.clear(self.repository) if self.publishes else 0
             for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.manifest")):
                 with suppress(OSError):
                     size = path.stat().st_size
@@ -534,7 +544,7 @@ class SharedStore:
 class _RevisionPoll:
     """A poll of the remote store in a thread of its own, for which callers may wait."""
 
-    def __init__(self, look: Callable[[], Held]) -> None:
+    def __init__(self, look: Callable[[], ManifestRevision]) -> None:
         self._look = look
         self._began = time.monotonic()
         self._over = threading.Event()
@@ -558,7 +568,7 @@ class _RevisionPoll:
         """Return whether it ended so long after it began; wait no longer, and not at all once that time has passed."""
         return self._over.wait(max(0.0, within_s - self.age_s))
 
-    def result(self) -> Held:
+    def result(self) -> ManifestRevision:
         """Return the state, or raise what it raised."""
         if self._error is not None:
             raise self._error
@@ -571,9 +581,9 @@ class _ManifestFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._mark: tuple[int, int, int] | None = None
-        self._held: Held | None = None
+        self._held: ManifestRevision | None = None
 
-    def read(self) -> Held | None:
+    def read(self) -> ManifestRevision | None:
         try:
             facts = os.stat(self._path)
         except (FileNotFoundError, NotADirectoryError):
@@ -585,11 +595,13 @@ class _ManifestFile:
                 content = self._path.read_bytes()
             except FileNotFoundError:  # cleared between two looks
                 return None
-            self._held = Held(int.from_bytes(content[:8], "little"), content[8:]) if len(content) > 8 else None
+            self._held = (
+                ManifestRevision(int.from_bytes(content[:8], "little"), content[8:]) if len(content) > 8 else None
+            )
             self._mark = mark
         return self._held
 
-    def write(self, held: Held) -> None:
+    def write(self, held: ManifestRevision) -> None:
         part = self._path.with_name(f"{self._path.name}-{token_hex(4)}.part")
         try:
             part.write_bytes(held.revision.to_bytes(8, "little") + (held.manifest or b""))

@@ -19,13 +19,13 @@ from context_engine.index.index_store import FileState
 from context_engine.index.manifest import Manifest, SegmentRef, SkippedState, TouchedState
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
-from context_engine.sharing.remote_store import Sent, digest
+from context_engine.sharing.remote_store import OnBytesSent, hash_file
 
 Places = dict[str, tuple[int, int]]
 """The place of each living file: (segment, its number there)."""
 Keep = Callable[[Manifest, Mapping[str, Path]], None]
 """Publishes a manifest, with the segments that are new in it."""
-Stage = Callable[[str, Path, Sent], None]
+Stage = Callable[[str, Path, OnBytesSent], None]
 """Sends a segment ahead of the manifest that will name it."""
 
 
@@ -186,7 +186,7 @@ class SharedWriter:
     def _finish_segment(self, number: int) -> tuple[str, Segment]:
         """Rename a written segment to the hash of its content; return both."""
         part = self._parts[number]
-        name = digest(part)
+        name = hash_file(part)
         place = self._folder / f"{name}.seg"
         os.replace(part, place)
         del self._parts[number]
@@ -243,7 +243,7 @@ class SharedWriter:
         """Segments that are sent by `publish`, or ahead of it by `send`; none when they stay here."""
         return {} if self._stage is None else self._still_added(self._manifest)
 
-    def send(self, name: str, sent: Sent) -> None:
+    def send(self, name: str, sent: OnBytesSent) -> None:
         """Send a waiting segment. What arrived stays there for the next try after an interruption."""
         if self._stage is not None:
             self._stage(name, self._added[name], sent)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import Rows
+from context_engine.embedding.vector_rows import VectorRows
 from context_engine.index.segment import CHUNK_FIELDS, Postings, Segment
 
 Ints = npt.NDArray[np.intp]
@@ -47,8 +47,8 @@ class StaticParts:
 
     identity: str
     width: int
-    chunk: list[tuple[Rows, int]]
-    summary: list[tuple[Rows, int]]
+    chunk: list[tuple[VectorRows, int]]
+    summary: list[tuple[VectorRows, int]]
 
 
 class Snapshot:

@@ -11,16 +11,16 @@ from context_engine.errors import InvalidArgument, UnsupportedHost
 from context_engine.index.embedded_store import EmbeddedStore, EmbeddedWriter
 from context_engine.index.shared_store import LOOK_WAIT_S, SharedStore
 from context_engine.index.shared_writer import SharedWriter
-from context_engine.sharing.remote_store import Depot
+from context_engine.sharing.remote_store import RemoteStore
 
 AnyStore = EmbeddedStore | SharedStore
 AnyWriter = EmbeddedWriter | SharedWriter
 KINDS: dict[str, tuple[str, str, str]] = {
-    "postgresql": ("context_engine.sharing.postgres_store", "PostgresDepot", "postgres"),
-    "postgres": ("context_engine.sharing.postgres_store", "PostgresDepot", "postgres"),
-    "qdrant": ("context_engine.sharing.qdrant_store", "QdrantDepot", "qdrant"),
-    "https": ("context_engine.sharing.qdrant_store", "QdrantDepot", "qdrant"),
-    "http": ("context_engine.sharing.qdrant_store", "QdrantDepot", "qdrant"),
+    "postgresql": ("context_engine.sharing.postgres_store", "PostgresStore", "postgres"),
+    "postgres": ("context_engine.sharing.postgres_store", "PostgresStore", "postgres"),
+    "qdrant": ("context_engine.sharing.qdrant_store", "QdrantStore", "qdrant"),
+    "https": ("context_engine.sharing.qdrant_store", "QdrantStore", "qdrant"),
+    "http": ("context_engine.sharing.qdrant_store", "QdrantStore", "qdrant"),
 }
 """Scheme of an address -> (module, class, extra with its library)."""
 REST_S = 1.0
@@ -28,11 +28,11 @@ REST_S = 1.0
 
 
 def open_store(
-    address: str, folder: Path, *, repository: str = "", shares: bool = False, rest_s: float = REST_S
+    address: str, folder: Path, *, repository: str = "", publishes: bool = False, rest_s: float = REST_S
 ) -> AnyStore:
     """Return the store of one work tree, with its files in `folder`: the embedded one, or a shared one at an address.
 
-    `repository`: its name there; `shares`: what is indexed here is published. Nothing is connected.
+    `repository`: its name there; `publishes`: what is indexed here is published. Nothing is connected.
     Raises: InvalidArgument, UnsupportedHost when a library is missing.
 
     """
@@ -40,11 +40,13 @@ def open_store(
         return EmbeddedStore(folder)
     mark = hashlib.blake2b(f"{address}\n{repository}".encode(), digest_size=6).hexdigest()
     kept = folder / f"shared-{mark}"
-    return SharedStore(kept, depot(address), repository, shares=shares, rest_s=rest_s, wait_s=LOOK_WAIT_S)
+    return SharedStore(
+        kept, open_remote_store(address), repository, publishes=publishes, rest_s=rest_s, wait_s=LOOK_WAIT_S
+    )
 
 
-def depot(address: str) -> Depot:
-    """The depot at an address. Raises: InvalidArgument, UnsupportedHost."""
+def open_remote_store(address: str) -> RemoteStore:
+    """Return the remote store at an address. Raises: InvalidArgument, UnsupportedHost."""
     kind = address.partition("://")[0] if "://" in address else ""
     if kind not in KINDS:
         raise InvalidArgument(
@@ -53,7 +55,7 @@ def depot(address: str) -> Depot:
         )
     module, name, extra = KINDS[kind]
     try:
-        opened: Callable[[str], Depot] = getattr(import_module(module), name)
+        opened: Callable[[str], RemoteStore] = getattr(import_module(module), name)
     except ImportError as error:
         raise UnsupportedHost(
             f"a store at {kind}:// needs a library that is not installed: {error.name}",

@@ -9,8 +9,8 @@ import msgspec
 from context_engine.errors import NotIndexed
 from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.index.manifest import Manifest, decode_manifest
-from context_engine.sharing.remote_store import Depot
-from context_engine.sharing.remote_vectors import VectorDepot
+from context_engine.sharing.remote_store import RemoteStore
+from context_engine.sharing.remote_vectors import RemoteVectorStore
 
 REMOVE_WAIT_S = 3.0
 """An indexing process holds the lock longer than that, and must be stopped first."""
@@ -33,39 +33,43 @@ class Tenant(NamedTuple):
     committed_at: float
 
 
-def list_tenants(depot: Depot) -> list[Tenant]:
+def list_tenants(remote: RemoteStore) -> list[Tenant]:
     """Return all repositories, by name. Raises: StoreUnavailable, StoreUnusable."""
-    return [_tenant(depot, full) for full in depot.repositories()]
+    return [_tenant(remote, full) for full in remote.list_repositories()]
 
 
-def remove_tenant(depot: Depot, vectors: VectorDepot, repository: str, schema: int = SCHEMA_VERSION) -> int:
+def remove_tenant(
+    remote: RemoteStore, vectors: RemoteVectorStore, repository: str, schema: int = SCHEMA_VERSION
+) -> int:
     """Remove the index of a repository, for all its users; return the bytes freed. With the last index go its vectors.
 
     Raises: NotIndexed when there is none, StorageBusy, StoreUnavailable, StoreUnusable.
 
     """
     full = f"{schema}/{repository}"
-    known = depot.repositories()
+    known = remote.list_repositories()
     if full not in known:
         near = ", ".join(sorted({_split_name(each)[1] for each in known})) or "none at all"
         raise NotIndexed(
-            f"{depot.name} has no index of {repository!r} in schema {schema}", suggestion=f"it has those of: {near}"
+            f"{remote.name} has no index of {repository!r} in schema {schema}", suggestion=f"it has those of: {near}"
         )
-    with depot.writing(full, REMOVE_WAIT_S):
-        freed = depot.clear(full)
+    with remote.acquire_lease(full, REMOVE_WAIT_S):
+        freed = remote.clear(full)
     is_last = not any(_split_name(each)[1] == repository for each in known if each != full)
-    if is_last and vectors.held(repository):  # who never shared any has no place for them
-        vectors.tidy(repository, _FOR_EVER)
+    if is_last and vectors.count_by_space(repository):  # who never shared any has no place for them
+        vectors.delete_unused(repository, _FOR_EVER)
     return freed
 
 
-def _tenant(depot: Depot, full: str) -> Tenant:
+def _tenant(remote: RemoteStore, full: str) -> Tenant:
     schema, repository = _split_name(full)
-    held = depot.held(full)
+    held = remote.read_manifest(full)
     listed = _decode(held.manifest) if schema == SCHEMA_VERSION else None
     files = sum(part.files - len(part.dead) for part in listed.segments) if listed else None
     chunks = sum(part.chunks for part in listed.segments) if listed else None
-    return Tenant(repository, schema, depot.taken(full), files, chunks, held.committed_at if held.manifest else 0.0)
+    return Tenant(
+        repository, schema, remote.count_stored_bytes(full), files, chunks, held.committed_at if held.manifest else 0.0
+    )
 
 
 def _decode(manifest: bytes | None) -> Manifest | None:

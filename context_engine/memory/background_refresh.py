@@ -15,15 +15,15 @@ from pathlib import Path
 from context_engine.errors import BugError, Cancelled, ContextEngineError
 from context_engine.history.blame import Blame
 from context_engine.history.commit_facts import HistoryFile
-from context_engine.history.file_history import History
-from context_engine.history.git_log import messages
-from context_engine.history.mining import Miner
+from context_engine.history.file_history import FileHistory
+from context_engine.history.git_log import search_messages
+from context_engine.history.mining import HistoryMiner
 from context_engine.memory import importers
 from context_engine.memory.discovery import Discovery
 from context_engine.memory.knowledge import Knowledge
 from context_engine.repo.git import Git
 from context_engine.search.file_usage import Access
-from context_engine.semantic.embedding_backfill import step_back
+from context_engine.semantic.embedding_backfill import lower_thread_priority
 from context_engine.storage.index_folders import workspace_id
 from context_engine.storage.timestamps import format_timestamp
 
@@ -61,8 +61,8 @@ class Learning:
         self._knowledge = knowledge
         self._access = access
         self._blame = Blame(sources.git)
-        self._miner: Miner | None = None
-        self._history: History | None = None
+        self._miner: HistoryMiner | None = None
+        self._history: FileHistory | None = None
         self._of_head = ""  # the head that `_history` is of
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -97,7 +97,7 @@ class Learning:
         with self._changed:
             self._changed.wait_for(lambda: not self._is_behind, seconds)
 
-    def history(self) -> History | None:
+    def history(self) -> FileHistory | None:
         """The commits of the head as numbers about files, after a moment's wait; None without any, and while they are read."""
         self.fresh()
         history = self._history
@@ -134,7 +134,7 @@ class Learning:
             self._changed.notify_all()
 
     def _run(self) -> None:
-        step_back()
+        lower_thread_priority()
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._wanted or self._stop.is_set())
@@ -183,11 +183,11 @@ class Learning:
             if common is None:
                 self._of_head = head
                 return
-            self._miner = Miner(self._sources.git, HistoryFile(self._sources.histories / workspace_id(common)))
-        mined = self._miner.mined(cancel=self._stop)
-        history = History(mined.facts, mined.head, under=self._sources.git.below())
-        history.alike("x")  # computes what is costly now, and not while somebody waits
-        self._access.follow(history.renamed)
+            self._miner = HistoryMiner(self._sources.git, HistoryFile(self._sources.histories / workspace_id(common)))
+        mined = self._miner.mine(cancel=self._stop)
+        history = FileHistory(mined.facts, mined.head, under=self._sources.git.below())
+        history.find_similar_changes("x")  # computes what is costly now, and not while somebody waits
+        self._access.follow(history.map_renames)
         self._history, self._of_head = history, head
 
     def _read(self) -> None:
@@ -199,7 +199,7 @@ class Learning:
             self._knowledge.learn("history", head.encode(), self._said)
 
     def _said(self) -> list[Discovery]:
-        told = messages(self._sources.git, importers.TELLING, most=importers.COMMITS_MAX)
+        told = search_messages(self._sources.git, importers.TELLING, most=importers.COMMITS_MAX)
         return importers.from_commits(
             importers.LoggedCommit(
                 each.hash, format_timestamp(each.at), *map(self._knowledge.scrub, (each.subject, each.body))

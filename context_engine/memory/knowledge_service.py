@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from context_engine.context.budget import bound
 from context_engine.context.project_knowledge import Ranked, Team
 from context_engine.context.tokenizer import tokenizer
-from context_engine.history.change_prediction import localised
-from context_engine.history.file_history import History
+from context_engine.history.change_prediction import predict_changes
+from context_engine.history.file_history import FileHistory
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.index_service import IndexService
 from context_engine.memory.background_refresh import Learning, Sources
@@ -32,12 +32,12 @@ from context_engine.repo.workspace_files import WorkspaceFiles
 from context_engine.search.file_usage import Access
 from context_engine.search.search_service import SearchService
 from context_engine.secrets.redactor import Redactor
-from context_engine.sharing.records import Records
+from context_engine.sharing.records import RecordFolder
 from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import Now
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.sharing.shared_records import Commons
+    from context_engine.sharing.shared_records import SharedRecords
 
 MEMORIES = "memories"
 
@@ -47,7 +47,7 @@ class KnowledgeDependencies:
     """What it stands on: the workspace, its index, search and files, what takes secrets out, and the folders of this user.
 
     `user_folder` contains the memories of this person; without `tokenizer_file` tokens are counted by an upper bound.
-    `commons` is where a team has its memories in common, except those of this person.
+    `shared_records` is where a team has its memories in common, except those of this person.
     """
 
     root: Root
@@ -63,7 +63,7 @@ class KnowledgeDependencies:
     user_folder: Path
     now: Now
     tokenizer_file: Path | None = None
-    commons: Commons | None = None
+    shared_records: SharedRecords | None = None
 
 
 class KnowledgeService:
@@ -73,8 +73,8 @@ class KnowledgeService:
         self._parts = parts
         index, access = parts.index, parts.access
         recall = Recall(parts.workspace_cache / "recall.db")
-        records = Records(parts.root.path / FOLDER, MEMORIES, commons=parts.commons)
-        own_records = Records(parts.user_folder, MEMORIES)
+        records = RecordFolder(parts.root.path / FOLDER, MEMORIES, shared_records=parts.shared_records)
+        own_records = RecordFolder(parts.user_folder, MEMORIES)
         shelves = {
             "project": Shelf("project", records, recall, shown=f"{FOLDER}/{MEMORIES}"),
             "user": Shelf("user", own_records, recall, shown=str(parts.user_folder / MEMORIES)),
@@ -117,7 +117,7 @@ class KnowledgeService:
         history = self._learning.history()
         return Team(self._count, history, self.knowledge.remembered, self._localise(history) if history else None)
 
-    def history(self) -> History | None:
+    def history(self) -> FileHistory | None:
         """The commits of the head as numbers about files; None while they are being read, and without any."""
         return self._learning.history()
 
@@ -126,10 +126,10 @@ class KnowledgeService:
         self._learning.fresh()
         return self.knowledge
 
-    def _localise(self, history: History) -> Callable[[Query], Ranked]:
+    def _localise(self, history: FileHistory) -> Callable[[Query], Ranked]:
         def ranked(query: Query) -> Ranked:
             searcher = self._parts.search.searcher()
-            return [(each.path, each.score) for each in localised(searcher, query, history)] if searcher else []
+            return [(each.path, each.score) for each in predict_changes(searcher, query, history)] if searcher else []
 
         return ranked
 

@@ -19,7 +19,7 @@ from context_engine.memory import memory_file as memories
 from context_engine.memory.duplicate_memories import digest
 from context_engine.memory.memory_file import Memory
 from context_engine.memory.memory_index import Item, Page, Recall
-from context_engine.sharing.records import Records, Stamp
+from context_engine.sharing.records import RecordFolder, Stamp
 from context_engine.storage.state_folder import UNSETTLED_NS
 
 VERSION_CHARS = 12
@@ -59,7 +59,7 @@ class _Stored(msgspec.Struct, array_like=True):
 class Shelf:
     """One folder of memories and their part of the index. Thread-safe. `shown` is how a file's path begins in replies."""
 
-    def __init__(self, scope: str, records: Records, recall: Recall, *, shown: str) -> None:
+    def __init__(self, scope: str, records: RecordFolder, recall: Recall, *, shown: str) -> None:
         """Nothing is read until it is asked for."""
         self.scope: str = scope
         self.records = records

@@ -22,7 +22,7 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import keys_of
+from context_engine.embedding.vector_rows import hash_texts
 from context_engine.storage import storage_errors
 from context_engine.storage.database import transaction
 from context_engine.storage.index_folders import is_network_drive
@@ -269,7 +269,7 @@ def _insert(db: apsw.Connection, source: str, name: str, stamp: bytes, items: Se
     db.execute("INSERT INTO page VALUES (NULL, ?, ?, ?)", (source, name, stamp))
     page = db.last_insert_rowid()
     numbers: list[int] = []
-    for item, digest in zip(items, keys_of([each.text for each in items]).tolist(), strict=True):
+    for item, digest in zip(items, hash_texts([each.text for each in items]).tolist(), strict=True):
         db.execute("INSERT INTO item VALUES (NULL, ?, ?, ?, ?)", (page, item.payload, item.text, digest))
         numbers.append(db.last_insert_rowid())
         said = [" ".join(terms_of(text)) for text in (item.title, item.body, item.tags)]

@@ -28,7 +28,7 @@ from context_engine.model import Filter, Query, TextPart, TextQuery
 from context_engine.plans.model import PlanEvidence
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import History
+    from context_engine.history.file_history import FileHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class PlanSources:
 
     code: Workspace
     team: Team
-    past: History | None = None
+    past: FileHistory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,7 +551,7 @@ def _registries(
 def _partners(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[AffectedFile]:
     """Yield files that were nearly always changed together with a main file."""
     for each in main if sources.past else ():
-        for partner in sources.past.usually_with(each.path) if sources.past else ():
+        for partner in sources.past.list_usual_cochanges(each.path) if sources.past else ():
             proof = PlanEvidence("co_change", partner.path, 0, each.path, round(partner.confidence, 3))
             yield AffectedFile(
                 partner.path, _relation_of(partner.path, "partner"), each.score * partner.confidence * 0.6, (proof,)

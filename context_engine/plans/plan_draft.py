@@ -223,7 +223,7 @@ def _churn_risks(each: AffectedFile, sources: PlanSources) -> Iterator[PlanRisk]
     record = sources.past.record(each.path) if sources.past else None
     if record is None or sources.past is None:
         return
-    hot = [getattr(one, "path", "") for one in sources.past.hot(HOT_MAX)]
+    hot = [getattr(one, "path", "") for one in sources.past.list_hot_files(HOT_MAX)]
     lines = _lines(each.path, sources)
     if each.path in hot[: max(1, len(hot) // HOT_SHARE)] and lines >= LONG_LINES:
         yield PlanRisk(

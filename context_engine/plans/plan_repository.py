@@ -393,7 +393,7 @@ class PlanRepository:
                     suggestion="Repeat the call with confirm: true to delete it all the same.",
                     details={"plan_id": plan_id, "status": row.status},
                 )
-            trashed = self._storage.records.put_away(
+            trashed = self._storage.records.move_to_trash(
                 plan_id, _file_stamp(format_timestamp(self._storage.now())), purge=purge
             )
         self._index.rows()
@@ -413,7 +413,7 @@ class PlanRepository:
 
     def _display_path(self, version: PlanVersion) -> str:
         """Return the path of a version, as replies show it."""
-        return self._storage.records.shown(f"{version.plan_id}/{file_of(version.version)}")
+        return self._storage.records.display_path(f"{version.plan_id}/{file_of(version.version)}")
 
 
 def _check_size(plan: Plan) -> None:

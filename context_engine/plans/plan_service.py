@@ -31,18 +31,18 @@ from context_engine.plans.step_tracking import PlanWorkTree, StepTracker
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.secrets import redact
-from context_engine.sharing.versioned_records import Dossiers
+from context_engine.sharing.versioned_records import VersionedRecords
 from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import Now
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.sharing.shared_records import Commons
+    from context_engine.sharing.shared_records import SharedRecords
 
 
 class PlanDependencies(NamedTuple):
     """What plans need: the workspace, its edits, its sources, the time, and the rules of the team.
 
-    `flush=False` gives up on surviving a power cut; `commons` is where a team has its plans in common.
+    `flush=False` gives up on surviving a power cut; `shared_records` is where a team has its plans in common.
     """
 
     root: Root
@@ -60,14 +60,16 @@ class PlanDependencies(NamedTuple):
     lease_hours: float = 0.0
     flush: bool = True
     scrub: Callable[[str], str] = lambda text: redact(text).text
-    commons: Commons | None = None
+    shared_records: SharedRecords | None = None
 
 
 class PlanService:
     """The plans of one workspace. Thread-safe; nothing is read or created before it is needed."""
 
     def __init__(self, place: PlanDependencies) -> None:
-        dossiers = Dossiers(place.root.path / FOLDER, "plans", flush=place.flush, commons=place.commons)
+        dossiers = VersionedRecords(
+            place.root.path / FOLDER, "plans", flush=place.flush, shared_records=place.shared_records
+        )
         tree = PlanWorkTree(place.root, place.git)
         self.paths = workspace_paths(place.root)
         policy = RetryLimits(place.retries_max, place.lease_hours)

@@ -31,7 +31,7 @@ from context_engine.plans.plan_events import (
 from context_engine.plans.plan_json import PlanVersion, decode_metadata, decode_version, encode_version
 from context_engine.plans.plan_listing import DAMAGED, PlanRow
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.sharing.versioned_records import Dossiers, Stamp
+from context_engine.sharing.versioned_records import Stamp, VersionedRecords
 from context_engine.storage.event_log import LogContent
 from context_engine.storage.numbered_versions import corrupt_version_error
 from context_engine.storage.numbered_versions import version_file_name as file_of
@@ -69,7 +69,7 @@ class PlanStorage:
 
     def __init__(
         self,
-        dossiers: Dossiers,
+        dossiers: VersionedRecords,
         *,
         now: Now,
         chance: Callable[[int], bytes],
@@ -311,7 +311,7 @@ class PlanIndex:
         """
         index = self._read_index()
         rows: list[tuple[Stamp, PlanRow]] = []
-        names = self._keeper.records.names()
+        names = self._keeper.records.list_names()
         for plan_id in names:
             stamp, row = index.get(plan_id, ((), None))
             now = self._keeper.records.stamp(plan_id, file_of(row.version)) if row else ()
@@ -357,7 +357,7 @@ class PlanIndex:
     def _read_index(self) -> dict[str, tuple[Stamp, PlanRow]]:
         """Read the rows of the index file with their stamps; none if its format or its limits differ."""
         try:
-            index = msgspec.json.decode(self._keeper.records.index() or b"{}", type=_PlanIndexFile)
+            index = msgspec.json.decode(self._keeper.records.read_index() or b"{}", type=_PlanIndexFile)
         except msgspec.DecodeError:
             return {}
         if (index.format, index.policy) != (INDEX_FORMAT, repr(self._keeper.limits)):

@@ -14,7 +14,7 @@ from context_engine.languages import PathIndex
 from context_engine.review.source_versions import FileVersion
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import Partner
+    from context_engine.history.file_history import CochangedFile
     from context_engine.review.source_versions import Parsers
 
 
@@ -34,7 +34,7 @@ class ReviewContext:
     list_paths: Callable[[], Sequence[str]] = tuple
     read: Callable[[Sequence[str]], Mapping[str, bytes]] = lambda _paths: {}
     files_with_words: WordSearch = lambda _words: {}
-    partners_of: Callable[[str], Sequence[Partner]] = lambda _path: ()
+    partners_of: Callable[[str], Sequence[CochangedFile]] = lambda _path: ()
     hot_paths: Callable[[], frozenset[str]] = frozenset
 
     @cached_property

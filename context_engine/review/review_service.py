@@ -46,13 +46,13 @@ from context_engine.storage.timestamps import Now
 from context_engine.text.diff import GIT_DIFF_BYTES_MAX, parse_diff
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import History
+    from context_engine.history.file_history import FileHistory
     from context_engine.index.symbol_service import SymbolService
     from context_engine.languages import Grammars, Languages
     from context_engine.memory.knowledge_service import KnowledgeService
     from context_engine.repo.git import Git
     from context_engine.repo.workspace_files import WorkspaceFiles
-    from context_engine.sharing.shared_records import Commons
+    from context_engine.sharing.shared_records import SharedRecords
 
 HOT_SHARE = 0.1
 """The tenth of the files that change most."""
@@ -66,7 +66,7 @@ TIED_FILES_MAX = 500
 class ReviewDependencies:
     """What it stands on: the workspace, its files, symbols and history, and what takes secrets out.
 
-    `programs` are analyzers that the user allowed to run code of the project. `commons` is where a team has its reviews in
+    `programs` are analyzers that the user allowed to run code of the project. `shared_records` is where a team has its reviews in
     common.
     """
 
@@ -80,7 +80,7 @@ class ReviewDependencies:
     scrubber: Redactor
     programs: tuple[str, ...] = ()
     now: Now = time.time
-    commons: Commons | None = None
+    shared_records: SharedRecords | None = None
 
 
 class ReviewService:
@@ -97,12 +97,12 @@ class ReviewService:
             outside=str(parts.root.path),
             linked={modules.name: str(modules)},
         )
-        self._heat: tuple[History | None, frozenset[str]] = (None, frozenset())
+        self._heat: tuple[FileHistory | None, frozenset[str]] = (None, frozenset())
         folder = parts.root.path / FOLDER
-        self.store = ReviewStore(folder, parts.commons.reviews() if parts.commons else None)
+        self.store = ReviewStore(folder, parts.shared_records.open_reviews() if parts.shared_records else None)
         self.scrubber = parts.scrubber
         self.parsers = Parsers(parts.languages, parts.grammars, self.scrubber.find)
-        presence = LivenessLock(folder, uuid.uuid4().hex + (f"@{home_id(folder)}" if parts.commons else ""))
+        presence = LivenessLock(folder, uuid.uuid4().hex + (f"@{home_id(folder)}" if parts.shared_records else ""))
         self.second_passes = PendingReviews(self.store, parts.now)
         self.sessions = ReviewSessions(
             self.store, presence, lambda request: open_change(request, self, self.store), SessionTiming(parts.now)
@@ -222,18 +222,18 @@ class ReviewService:
             list_paths=version.paths,
             read=version.read,
             files_with_words=version.holding,
-            partners_of=history.usually_with if history else lambda _path: (),
+            partners_of=history.list_usual_cochanges if history else lambda _path: (),
             hot_paths=lambda: self._hot(history),
         )
 
-    def _hot(self, history: History | None) -> frozenset[str]:
+    def _hot(self, history: FileHistory | None) -> frozenset[str]:
         """The files that change most; counted once for a history."""
         if history is None:
             return frozenset()
         known, found = self._heat
         if known is not history:
             count = max(1, int(len(history.paths) * HOT_SHARE))
-            found = frozenset(each.path for each in history.hot(count))
+            found = frozenset(each.path for each in history.list_hot_files(count))
             self._heat = history, found
         return found
 
@@ -264,7 +264,7 @@ class ReviewService:
             yield from (FileTie(path, other, IMPORT_WEIGHT) for other in self._importers(path) if other in among)
         for path in paths if history else ():
             assert history
-            partners = history.partners(path)
+            partners = history.list_cochanged(path)
             yield from (FileTie(path, each.path, each.confidence) for each in partners if each.path in among)
 
     def make_exclude_filter(self, options: ReviewOptions) -> Callable[[str], bool]:

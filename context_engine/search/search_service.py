@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from context_engine.embedding.embedder import Choice
+from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.index.encoder import StaticEncoder
@@ -191,7 +191,7 @@ class SearchService:
         searcher = self.searcher()
         if searcher is None:
             raise no_index()
-        opened = open_embedder(Choice(embedder, models_folder=self._models_folder))
+        opened = open_embedder(EmbedderConfig(embedder, models_folder=self._models_folder))
         chunks = collect_chunks(searcher.view, self._files.load)
         stamp = self._index.indexed_at()
         try:

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import Rows
+from context_engine.embedding.vector_rows import VectorRows
 from context_engine.search import vector_search
 from context_engine.search.rankers import View
 
@@ -114,7 +114,7 @@ def by_static(view: View, query: Floats, promising: Floats, allowed: Mask | None
     return Near(signals, chunk, files.best >= NEAR_ENOUGH)
 
 
-def _compared(parts: Sequence[tuple[Rows, int]], query: Floats, count: int) -> Floats:
+def _compared(parts: Sequence[tuple[VectorRows, int]], query: Floats, count: int) -> Floats:
     """The cosine of every row with the query."""
     if len(parts) == 1:
         return vector_search.cosines(parts[0][0], query)
@@ -124,7 +124,7 @@ def _compared(parts: Sequence[tuple[Rows, int]], query: Floats, count: int) -> F
     return values
 
 
-def _compared_some(parts: Sequence[tuple[Rows, int]], query: Floats, chosen: Ints) -> Floats:
+def _compared_some(parts: Sequence[tuple[VectorRows, int]], query: Floats, chosen: Ints) -> Floats:
     """The cosine of each chosen row; they are in ascending order."""
     values = np.zeros(len(chosen), np.float32)
     for rows, base in parts:
@@ -133,7 +133,7 @@ def _compared_some(parts: Sequence[tuple[Rows, int]], query: Floats, chosen: Int
             values[start:stop] = vector_search.cosines(rows, query)
         elif stop > start:
             here = chosen[start:stop] - base
-            values[start:stop] = vector_search.cosines(Rows(rows.values[here], rows.scales[here]), query)
+            values[start:stop] = vector_search.cosines(VectorRows(rows.values[here], rows.scales[here]), query)
     return values
 
 

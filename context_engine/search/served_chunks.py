@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.deadline_embedder import Timely
+from context_engine.embedding.deadline_embedder import DeadlineEmbedder
 from context_engine.errors import InvalidArgument, InvalidVectors
 from context_engine.index.chunk_files import ChunkSet
 from context_engine.index.chunk_folder import ChunkFolder
@@ -29,7 +29,7 @@ LOAD_S = 10.0
 QUERY_S = 2.0
 """A local model takes milliseconds for a question, an endpoint far away half a second."""
 
-Opener = Callable[[str], Timely | None]
+Opener = Callable[[str], DeadlineEmbedder | None]
 """The name of a model, as a chunk file gives it, in; what makes vectors of questions for it out, if anything here does."""
 OnStateChange = Callable[[bool, str], None]
 """Hears of each change of the state: whether it is good news, and the news."""
@@ -69,7 +69,7 @@ class _PreparedState:
     """One state of the folder, ready to be asked."""
 
     searcher: ChunkSearcher
-    embedder: Timely | None
+    embedder: DeadlineEmbedder | None
     missing: str
 
 
@@ -83,7 +83,7 @@ class ServedChunks:
         self._path = folder
         self._opener = opener
         self._on_change = on_change
-        self._opened: dict[str, Timely | None] = {}
+        self._opened: dict[str, DeadlineEmbedder | None] = {}
         self._ready: _PreparedState | None = None
         self._folder = ChunkFolder(folder, quiet_ms=quiet_ms, prepare=self._prepare, on_news=self._forward_news)
         self._report_start()
@@ -151,7 +151,7 @@ class ServedChunks:
         before = self._ready.searcher if self._ready else None
         self._ready = _PreparedState(ChunkSearcher(chunks, before), asked, missing)
 
-    def _model_of(self, chunks: ChunkSet) -> tuple[Timely | None, str]:
+    def _model_of(self, chunks: ChunkSet) -> tuple[DeadlineEmbedder | None, str]:
         """What makes vectors of questions for these chunks, or why nothing does.
 
         Raises: InvalidVectors when a model of that name is here and makes vectors of another size.
@@ -165,7 +165,7 @@ class ServedChunks:
         asked = self._opened[chunks.model]
         if asked is None:
             return None, f"no model called {chunks.model} is at hand to make a vector of the question"
-        asked.ready(time.monotonic() + LOAD_S)
+        asked.ensure_loaded(time.monotonic() + LOAD_S)
         made_by = asked.identity
         if made_by is None:
             return asked, ""  # it says itself why it cannot be asked, and is looked for again
@@ -195,8 +195,8 @@ def _embed_query(ready: _PreparedState, text: str) -> tuple[Floats | None, str]:
     if ready.embedder is None:
         return None, ready.missing
     chunks, until = ready.searcher.chunks, time.monotonic() + QUERY_S
-    ready.embedder.ready(until)
-    vector = ready.embedder.query(text, until)
+    ready.embedder.ensure_loaded(until)
+    vector = ready.embedder.embed_query(text, until)
     if vector is None:
         return None, _describe_unready(ready) or f"{chunks.model} did not answer in time"
     if len(vector) != chunks.dimensions:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import Rows
+from context_engine.embedding.vector_rows import VectorRows
 from context_engine.errors import InvalidVectors
 
 Floats = npt.NDArray[np.float32]
@@ -36,7 +36,7 @@ class FileCosines:
     known: Mask
 
 
-def cosines(rows: Rows, query: Floats) -> Floats:
+def cosines(rows: VectorRows, query: Floats) -> Floats:
     """The cosine of a query of length 1 with each row, 0 for a row of zeros.
 
     Raises: InvalidVectors when they are of different sizes, and so not of one space.

@@ -1,6 +1,6 @@
 """Fills a space in the background: whatever a snapshot lacks gets its vector, cards of files first, then chunks.
 
-What a team has embedded already is taken from there (`index.exchange`), only the rest is embedded: by one thread of low
+What a team has embedded already is taken from there (`index.vector_sync`), only the rest is embedded: by one thread of low
 priority, which stands back while answers are under way, and one process of the machine for a space. Texts are made from the
 files as they are now and compared with the keys of the index: what has been edited since is passed over, so no vector ever
 stands under the key of another text. A killed process loses one group of texts.
@@ -19,9 +19,9 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.deadline_embedder import Timely
-from context_engine.embedding.embedder import fingerprint
-from context_engine.embedding.vector_rows import Keys, Space, keys_of
+from context_engine.embedding.deadline_embedder import DeadlineEmbedder
+from context_engine.embedding.embedder import compute_fingerprint
+from context_engine.embedding.vector_rows import Keys, VectorSpace, hash_texts
 from context_engine.errors import ContextEngineError
 from context_engine.index import embedding_text
 from context_engine.index.describe import PLAIN
@@ -29,10 +29,10 @@ from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import decode_outline
 from context_engine.languages import Languages, doc_head
-from context_engine.semantic.embedding_queue import Filled, Line, in_order
-from context_engine.semantic.missing_vectors import CARDS, PARTS, Gaps, Part
+from context_engine.semantic.embedding_queue import EmbeddingProgress, EmbeddingQueue, order_files
+from context_engine.semantic.missing_vectors import CARDS, KINDS, MissingVectors, VectorKind
 from context_engine.semantic.vector_store import VectorStore
-from context_engine.semantic.vector_sync import Exchange
+from context_engine.semantic.vector_sync import VectorSync
 
 Ints = npt.NDArray[np.intp]
 Read = Callable[[str], bytes | None]
@@ -61,37 +61,37 @@ COMPACT_REST_S = 3_600.0
 CLOSE_WAIT_S = 1.0
 
 
-def space_of(timely: Timely) -> Space | None:
+def vector_space(embedder: DeadlineEmbedder) -> VectorSpace | None:
     """Where the vectors of an embedder lie; None until it was opened once."""
-    identity = timely.identity
+    identity = embedder.identity
     if identity is None:
         return None
-    return Space(fingerprint(identity.fingerprint, embedding_text.RECIPE), identity.dimensions)
+    return VectorSpace(compute_fingerprint(identity.fingerprint, embedding_text.RECIPE), identity.dimensions)
 
 
-class Filler:
+class EmbeddingBackfill:
     """The one that fills the vectors of one workspace. Thread-safe; nothing happens before the first `wake`.
 
     `vectors` gives the store of the embedder's space, None while that is not known; `snapshot` the newest one; nothing is
-    filled while `hold` says so; `exchange` is with the team, if there is one.
+    filled while `hold` says so; `vector_sync` is with the team, if there is one.
     """
 
     def __init__(
         self,
-        timely: Timely,
+        embedder: DeadlineEmbedder,
         *,
         vectors: Callable[[], VectorStore | None],
         snapshot: Callable[[], Snapshot | None],
         read: Read,
         languages: Languages,
         hold: Callable[[], bool] = lambda: False,
-        exchange: Exchange | None = None,
+        vector_sync: VectorSync | None = None,
     ) -> None:
         self.problem = ""
-        self._exchange = exchange or Exchange()
-        self._timely, self._vectors, self._snapshot, self._hold = timely, vectors, snapshot, hold
-        self._texts = Texts(read, languages)
-        self._gaps = Gaps()
+        self._vector_sync = vector_sync or VectorSync()
+        self._embedder, self._vectors, self._snapshot, self._hold = embedder, vectors, snapshot, hold
+        self._texts = EmbeddingTexts(read, languages)
+        self._gaps = MissingVectors()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._cancel, self._woken = threading.Event(), threading.Event()
@@ -109,24 +109,24 @@ class Filler:
             for path in list(self._hot)[:-HOT_MAX]:
                 del self._hot[path]
             if self._thread is None and not self._cancel.is_set():
-                self._thread = threading.Thread(target=self._work, name="ctx-filler", daemon=True)
+                self._thread = threading.Thread(target=self._work, name="ctx-backfill", daemon=True)
                 self._thread.start()
         self._woken.set()
 
-    def progress(self, snapshot: Snapshot | None = None) -> Filled | None:
+    def count_progress(self, snapshot: Snapshot | None = None) -> EmbeddingProgress | None:
         """What of a snapshot, or else of the newest, has its vectors; None while nobody knows what makes them."""
         vectors, snapshot = self._vectors(), snapshot or self._snapshot()
         if vectors is None or snapshot is None:
             return None
-        return self._gaps.filled(snapshot, vectors)
+        return self._gaps.count_progress(snapshot, vectors)
 
-    def is_through(self, snapshot: Snapshot) -> bool:
+    def is_covered(self, snapshot: Snapshot) -> bool:
         """Whether all of a snapshot that can have a vector has one: what was edited since it was indexed cannot."""
         return self._through is not None and self._through() is snapshot
 
-    def is_done(self, snapshot: Snapshot, filled: Filled) -> bool:
+    def is_finished(self, snapshot: Snapshot, filled: EmbeddingProgress) -> bool:
         """The same, and a team has got its share, where there is one to give to."""
-        return (filled.is_complete or self.is_through(snapshot)) and self._exchange.has_given(snapshot)
+        return (filled.is_complete or self.is_covered(snapshot)) and self._vector_sync.has_published(snapshot)
 
     def close(self) -> None:
         """Stop; what is made is stored."""
@@ -140,7 +140,7 @@ class Filler:
     # -- the thread --
 
     def _work(self) -> None:
-        step_back()
+        lower_thread_priority()
         while not self._cancel.is_set():
             self._woken.clear()
             try:
@@ -152,16 +152,16 @@ class Filler:
 
     def _round(self) -> float:
         """Fill what is missing of the newest snapshot; the seconds until it is worth looking again, unless woken."""
-        if not self._timely.opened(time.monotonic() + OPEN_WAIT_S):
+        if not self._embedder.ensure_open(time.monotonic() + OPEN_WAIT_S):
             return OPEN_LOOK_S
         vectors, snapshot = self._vectors(), self._snapshot()
-        if vectors is None or snapshot is None or vectors.space != space_of(self._timely) or self._hold():
+        if vectors is None or snapshot is None or vectors.space != vector_space(self._embedder) or self._hold():
             return HELD_LOOK_S
         self._look(vectors)
         rest_s = self._completed(snapshot, vectors)
         if rest_s is None:
             self._done_with(snapshot)
-        if self.is_through(snapshot) and not self._exchange.give(snapshot, vectors):
+        if self.is_covered(snapshot) and not self._vector_sync.publish(snapshot, vectors):
             return RETRY_S
         if rest_s is None:
             self._tidy(vectors)
@@ -170,41 +170,41 @@ class Filler:
 
     def _completed(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
         """Take what others have made, and fill the rest: None when nothing is left, else when to go on."""
-        if self._gaps.filled(snapshot, vectors).is_complete:
+        if self._gaps.count_progress(snapshot, vectors).is_complete:
             return None
         came = self._take(snapshot, vectors)
-        if self._gaps.filled(snapshot, vectors).is_complete:
+        if self._gaps.count_progress(snapshot, vectors).is_complete:
             return None
-        if came and not self._exchange.shares:
+        if came and not self._vector_sync.publishes:
             return OTHERS_LOOK_S  # somebody else may be about to give the rest
-        with vectors.sole_filler() as alone:
+        with vectors.backfill_lock() as alone:
             return self._fill(snapshot, vectors) if alone else OTHERS_LOOK_S
 
     def _take(self, snapshot: Snapshot, vectors: VectorStore) -> int:
         """Take what is missing of a snapshot from the team; how many came."""
-        missing = [part.keys(snapshot)[self._gaps.of(part, snapshot, vectors)] for part in PARTS]
-        came = self._exchange.take(vectors, np.concatenate(missing), self._cancel)
+        missing = [part.keys(snapshot)[self._gaps.find_missing(part, snapshot, vectors)] for part in KINDS]
+        came = self._vector_sync.fetch(vectors, np.concatenate(missing), self._cancel)
         if came:
-            self._gaps.look_again(vectors, at_all=False)
+            self._gaps.refresh(vectors, at_all=False)
         return came
 
     def _fill(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
         """Group after group until nothing is left (None), or when to go on: something is in the way, or was passed over."""
-        files, passed = in_order(snapshot), 0
-        for part in PARTS:
-            line = Line(self._gaps.of(part, snapshot, vectors), part.starts(snapshot), files)
+        files, passed = order_files(snapshot), 0
+        for part in KINDS:
+            line = EmbeddingQueue(self._gaps.find_missing(part, snapshot, vectors), part.starts(snapshot), files)
             while len(numbers := line.take(self._hot_files(snapshot), GROUP)):
-                if not self._timely.quiet(self._cancel):
+                if not self._embedder.wait_until_idle(self._cancel):
                     return HELD_LOOK_S
                 if self._hold() or self._snapshot() is not snapshot:
                     return 0.0
                 wanted = part.keys(snapshot)[numbers]
-                texts, keys = _that_still_are(self._texts.of(part, snapshot, numbers), wanted)
+                texts, keys = _that_still_are(self._texts.make_texts(part, snapshot, numbers), wanted)
                 passed += len(numbers) - len(texts)
                 if not self._filled(vectors, texts, keys):
                     return OPEN_LOOK_S
-                self._gaps.strike(part, snapshot, vectors, numbers)
-                self._exchange.give_now_and_then(snapshot, vectors)
+                self._gaps.update(part, snapshot, vectors, numbers)
+                self._vector_sync.publish_periodically(snapshot, vectors)
         if not passed:
             return None
         self._done_with(snapshot)
@@ -213,10 +213,14 @@ class Filler:
     def _filled(self, vectors: VectorStore, texts: Sequence[str], keys: Keys) -> bool:
         """Embed and store what is still missing of some texts; whether all was done."""
         missing = vectors.missing(keys)
-        if self._exchange.take(vectors, keys[missing], self._cancel):
+        if self._vector_sync.fetch(vectors, keys[missing], self._cancel):
             missing = vectors.missing(keys)
         lacking = [text for text, is_missing in zip(texts, missing.tolist(), strict=True) if is_missing]
-        rows = self._timely.fill(lacking, self._cancel) if lacking else np.zeros((0, vectors.space.dimensions))
+        rows = (
+            self._embedder.embed_in_background(lacking, self._cancel)
+            if lacking
+            else np.zeros((0, vectors.space.dimensions))
+        )
         if len(rows):
             vectors.put(keys[missing][: len(rows)], rows)
             self._added = True
@@ -237,7 +241,7 @@ class Filler:
         is_due = time.monotonic() - self._looked_at >= RELOOK_S
         if is_due:
             self._looked_at = time.monotonic()
-        self._gaps.look_again(vectors, at_all=is_due)
+        self._gaps.refresh(vectors, at_all=is_due)
 
     def _tidy(self, vectors: VectorStore) -> None:
         if self._added and time.monotonic() - self._compacted_at >= COMPACT_REST_S:
@@ -246,13 +250,13 @@ class Filler:
                 vectors.compact()
 
 
-class Texts:
+class EmbeddingTexts:
     """Makes the texts that are embedded, from the files as they are now."""
 
     def __init__(self, read: Read, languages: Languages) -> None:
         self._read, self._languages = read, languages
 
-    def of(self, part: Part, snapshot: Snapshot, numbers: Ints) -> list[str]:
+    def make_texts(self, part: VectorKind, snapshot: Snapshot, numbers: Ints) -> list[str]:
         """The text of each thing; empty where its file cannot be had."""
         return self._cards(snapshot, numbers) if part == CARDS else self._chunks(snapshot, numbers)
 
@@ -286,12 +290,12 @@ class Texts:
 
 def _that_still_are(texts: Sequence[str], wanted: Keys) -> tuple[list[str], Keys]:
     """The texts, and their keys, that are what was indexed."""
-    keys = keys_of(texts)
+    keys = hash_texts(texts)
     same = keys == wanted
     return [text for text, is_same in zip(texts, same.tolist(), strict=True) if is_same], keys[same]
 
 
-def step_back() -> None:
+def lower_thread_priority() -> None:
     """Give this thread, and no other, a low priority. Only Linux has one for each thread: elsewhere all would be slower."""
     if sys.platform == "linux":
         with suppress(OSError):  # it is lower already

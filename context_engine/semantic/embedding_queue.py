@@ -19,7 +19,7 @@ EARLY: tuple[Role, ...] = ("source", "init", "declaration", "compat")
 """Files of any other role - tests, documents, generated ones - are asked for less often, and wait until these are done."""
 
 
-class Filled(NamedTuple):
+class EmbeddingProgress(NamedTuple):
     """How many files have the vector of their card, how many chunks theirs, and how many there are."""
 
     cards: int
@@ -38,7 +38,7 @@ class Filled(NamedTuple):
         return self.cards_complete and self.chunks == self.chunks_total
 
 
-class Line:
+class EmbeddingQueue:
     """Things that lack a vector, cards or chunks, standing in line for it.
 
     File f has the things `starts[f]:starts[f + 1]`; `missing` says which of all things lack theirs, `files` in which order
@@ -74,7 +74,7 @@ class Line:
             yield int(self._line[self._next - 1])
 
 
-def in_order(snapshot: Snapshot) -> Ints:
+def order_files(snapshot: Snapshot) -> Ints:
     """The files that count: source before all else, and of each the more important first."""
     files = np.flatnonzero(snapshot.file_alive)
     early = [ROLES.index(role) for role in EARLY]

@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from context_engine.embedding.deadline_embedder import Timely
-from context_engine.embedding.embedder import Choice
+from context_engine.embedding.deadline_embedder import DeadlineEmbedder
+from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.errors import Cancelled, EmbedderUnusable
 from context_engine.index.encoder import StaticEncoder
@@ -28,12 +28,17 @@ from context_engine.repo.workspace_files import WorkspaceFiles
 from context_engine.search.rankers import View
 from context_engine.search.semantic_scores import AnswerModel, Mask, Near, Ranked
 from context_engine.semantic import served_model
-from context_engine.semantic.embedding_backfill import Filled, Filler, Texts, space_of
+from context_engine.semantic.embedding_backfill import (
+    EmbeddingBackfill,
+    EmbeddingProgress,
+    EmbeddingTexts,
+    vector_space,
+)
 from context_engine.semantic.missing_vectors import CHUNKS
-from context_engine.semantic.reranker import Refiner
+from context_engine.semantic.reranker import Reranker
 from context_engine.semantic.vector_store import VectorStore
-from context_engine.semantic.vector_sync import Exchange
-from context_engine.sharing.remote_vectors import vector_depot
+from context_engine.semantic.vector_sync import VectorSync
+from context_engine.sharing.remote_vectors import open_vector_store
 from context_engine.sharing.team_store import TeamStore
 
 NO_MODEL = frozenset({"none", "static"})
@@ -46,7 +51,7 @@ LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class EmbedderSettings:
     """What the user chose: no vectors at all, static ones, or a model beside them; and the disk that vectors may take."""
 
     provider: str = "auto"
@@ -58,9 +63,9 @@ class Chosen:
     passage_prefix: str = ""
     bytes_max: int = 1_000_000_000
 
-    def choice(self, env: Mapping[str, str], models_folder: Path) -> Choice:
+    def choice(self, env: Mapping[str, str], models_folder: Path) -> EmbedderConfig:
         """The same for a provider; the key comes out of the environment at this moment."""
-        return Choice(
+        return EmbedderConfig(
             "minilm" if self.provider == "auto" else self.provider,
             self.model,
             self.address,
@@ -87,24 +92,24 @@ class EmbeddingDependencies:
     languages: Languages
     team: TeamStore
 
-    def exchange(self) -> Exchange:
+    def vector_sync(self) -> VectorSync:
         """Return what passes vectors between this machine and the team; it passes nothing where there is no team."""
         team = self.team
         if not team.is_configured:
-            return Exchange()
-        return Exchange(lambda: vector_depot(team.address), team.repository, shares=team.shares)
+            return VectorSync()
+        return VectorSync(lambda: open_vector_store(team.address), team.repository, publishes=team.publishes)
 
 
-class Embeddings(AnswerModel):
+class EmbeddingService(AnswerModel):
     """The vectors of one Engine. Thread-safe; nothing is opened, and no model asked, before it is needed."""
 
-    def __init__(self, chosen: Chosen, encoder: StaticEncoder | None, parts: EmbeddingDependencies) -> None:
+    def __init__(self, chosen: EmbedderSettings, encoder: StaticEncoder | None, parts: EmbeddingDependencies) -> None:
         """`encoder` makes the static vectors of the index; None where the user wants words alone."""
         self._chosen = chosen
         self._parts = parts
         self._lock = threading.Lock()
-        self._old: _Thinker | None = None
-        self._new: _Thinker | None = None
+        self._old: _ModelRuntime | None = None
+        self._new: _ModelRuntime | None = None
         self._takes_part = False
         self._begin: threading.Timer | None = None
         self._fills = False
@@ -120,10 +125,10 @@ class Embeddings(AnswerModel):
             if self._takes_part or self._chosen.provider in NO_MODEL:
                 return
             self._takes_part = True
-            self._new = self._new or _Thinker(self._chosen, self._parts)
+            self._new = self._new or _ModelRuntime(self._chosen, self._parts)
             before = self._served_before()
             if before is not None:
-                self._old = _Thinker(before, self._parts)
+                self._old = _ModelRuntime(before, self._parts)
             self._begin = threading.Timer(after_s, self._begun)
             self._begin.daemon = True
             self._begin.start()
@@ -139,14 +144,16 @@ class Embeddings(AnswerModel):
 
     def answering(self) -> AbstractContextManager[object]:
         """Around an answer: the background stands back meanwhile."""
-        return self._new.timely.answering() if self._new else nullcontext()
+        return self._new.embedder.answering() if self._new else nullcontext()
 
     def wake(self, paths: Iterable[str] = ()) -> None:
         """Something was indexed or found: look what lacks a vector, these files first."""
         if self._fills and self._new is not None:
-            self._new.filler.wake(paths)
+            self._new.backfill.wake(paths)
 
-    def fill(self, progress: Callable[[Progress], None] | None, cancel: threading.Event | None) -> Filled | None:
+    def fill(
+        self, progress: Callable[[Progress], None] | None, cancel: threading.Event | None
+    ) -> EmbeddingProgress | None:
         """Start, and wait until all that can has a vector of the model; None when there is no model.
 
         Raises: EmbedderUnusable when it cannot be used, with the next step; StoreUnavailable, StoreUnusable and DiskFull when
@@ -156,25 +163,25 @@ class Embeddings(AnswerModel):
         thinker, snapshot = self._new, self._parts.live.snapshot()
         if thinker is None or snapshot is None:
             return None
-        if not thinker.timely.ready(time.monotonic() + OPEN_WAIT_S):
+        if not thinker.embedder.ensure_loaded(time.monotonic() + OPEN_WAIT_S):
             raise EmbedderUnusable(
-                f"the embedder {self._chosen.provider} is {thinker.timely.state}",
-                suggestion=thinker.timely.suggestion or "ctx doctor looks at every part",
+                f"the embedder {self._chosen.provider} is {thinker.embedder.state}",
+                suggestion=thinker.embedder.suggestion or "ctx doctor looks at every part",
             )
-        thinker.exchange.ask_anew()
-        thinker.filler.wake()
+        thinker.vector_sync.retry_now()
+        thinker.backfill.wake()
         while True:
             snapshot = self._parts.live.snapshot() or snapshot
-            filled = thinker.filler.progress(snapshot)
+            filled = thinker.backfill.count_progress(snapshot)
             if filled is not None and progress is not None:
                 done = filled.cards + filled.chunks
                 progress(Progress("embedding", done, filled.cards_total + filled.chunks_total))
-            if filled is not None and thinker.filler.is_done(snapshot, filled):
+            if filled is not None and thinker.backfill.is_finished(snapshot, filled):
                 return filled
-            if thinker.exchange.shares and thinker.exchange.trouble:
-                raise thinker.exchange.trouble
-            if thinker.filler.problem and thinker.timely.state.startswith(("absent", "failing")):
-                raise EmbedderUnusable(thinker.filler.problem, suggestion=thinker.timely.suggestion)
+            if thinker.vector_sync.publishes and thinker.vector_sync.error:
+                raise thinker.vector_sync.error
+            if thinker.backfill.problem and thinker.embedder.state.startswith(("absent", "failing")):
+                raise EmbedderUnusable(thinker.backfill.problem, suggestion=thinker.embedder.suggestion)
             if (cancel or threading.Event()).wait(LOOK_S):
                 raise Cancelled(
                     "embedding was cancelled", suggestion="what was embedded is kept; run it again to go on"
@@ -208,20 +215,22 @@ class Embeddings(AnswerModel):
         if self._chosen.provider in NO_MODEL:
             return EmbeddingStatus(static, "", "", "", (0, 0), (0, 0))
         thinker = self._looked_at()
-        filled = thinker.filler.progress(snapshot) if snapshot else None
+        filled = thinker.backfill.count_progress(snapshot) if snapshot else None
         counts = ((filled.cards, filled.cards_total), (filled.chunks, filled.chunks_total)) if filled else ((0, 0),) * 2
-        identity = thinker.timely.identity
+        identity = thinker.embedder.identity
         name = identity.name if identity else "minilm" if self._chosen.provider == "auto" else self._chosen.provider
-        team = thinker.exchange
-        told = team.trouble.message if team.trouble else ""
-        return EmbeddingStatus(static, name, thinker.state, thinker.timely.suggestion, *counts, team.taken, told)
+        team = thinker.vector_sync
+        told = team.error.message if team.error else ""
+        return EmbeddingStatus(
+            static, name, thinker.state, thinker.embedder.suggestion, *counts, team.fetched_count, told
+        )
 
-    def _looked_at(self) -> _Thinker:
+    def _looked_at(self) -> _ModelRuntime:
         """The model that was chosen, opened if that can be done at once: a status says what it finds."""
         with self._lock:
-            self._new = thinker = self._new or _Thinker(self._chosen, self._parts)
-        if thinker.timely.identity is None and not thinker.timely.suggestion:
-            thinker.timely.opened(time.monotonic() + STATUS_WAIT_S)
+            self._new = thinker = self._new or _ModelRuntime(self._chosen, self._parts)
+        if thinker.embedder.identity is None and not thinker.embedder.suggestion:
+            thinker.embedder.ensure_open(time.monotonic() + STATUS_WAIT_S)
         return thinker
 
     def close(self) -> None:
@@ -234,12 +243,12 @@ class Embeddings(AnswerModel):
                     thinker.close()
             self._old = self._new = None
 
-    def _serving(self, snapshot: Snapshot) -> _Thinker | None:
+    def _serving(self, snapshot: Snapshot) -> _ModelRuntime | None:
         """Who answers: the old model until the new one has seen everything."""
         new, old = self._new, self._old
         if new is None or not self._takes_part:
             return None
-        if new.filler.is_through(snapshot):
+        if new.backfill.is_covered(snapshot):
             self._serve_new()
             return new
         return old or new
@@ -249,66 +258,66 @@ class Embeddings(AnswerModel):
             old, self._old = self._old, None
             if self._new is not None and not self._new.is_noted:
                 self._new.is_noted = True
-                served_model.note(self._parts.workspace_cache, asdict(self._chosen))
+                served_model.write_served_model(self._parts.workspace_cache, asdict(self._chosen))
         if old is not None:
             threading.Thread(target=old.close, name="ctx-old-model", daemon=True).start()
 
-    def _served_before(self) -> Chosen | None:
+    def _served_before(self) -> EmbedderSettings | None:
         """The model that was complete here before, when it is another one; its key is looked up anew."""
-        stated = served_model.noted(self._parts.workspace_cache)
+        stated = served_model.read_served_model(self._parts.workspace_cache)
         try:
-            before = replace(Chosen(**stated), bytes_max=self._chosen.bytes_max)
+            before = replace(EmbedderSettings(**stated), bytes_max=self._chosen.bytes_max)
         except TypeError:  # written by another version
             return None
         return before if stated and before != self._chosen else None
 
 
-class _Thinker:
+class _ModelRuntime:
     """One model: its embedder, its vectors, who fills them and who asks them."""
 
-    def __init__(self, chosen: Chosen, parts: EmbeddingDependencies) -> None:
+    def __init__(self, chosen: EmbedderSettings, parts: EmbeddingDependencies) -> None:
         models_folder = parts.cache / "models"
         self._folder = parts.cache / "vectors"
         self._bytes_max = chosen.bytes_max
         self._lock = threading.Lock()
         self._store: VectorStore | None = None
         self.is_noted = False
-        self.timely = Timely(lambda: open_embedder(chosen.choice(parts.env, models_folder)))
-        self.exchange = parts.exchange()
-        self.filler = Filler(
-            self.timely,
+        self.embedder = DeadlineEmbedder(lambda: open_embedder(chosen.choice(parts.env, models_folder)))
+        self.vector_sync = parts.vector_sync()
+        self.backfill = EmbeddingBackfill(
+            self.embedder,
             vectors=self.vectors,
             snapshot=parts.live.snapshot,
             read=parts.files.read_once,
             languages=parts.languages,
             hold=lambda: parts.live.is_building,
-            exchange=self.exchange,
+            vector_sync=self.vector_sync,
         )
-        texts = Texts(parts.files.read_kept, parts.languages)
-        self.refiner = Refiner(
-            self.timely,
+        texts = EmbeddingTexts(parts.files.read_kept, parts.languages)
+        self.refiner = Reranker(
+            self.embedder,
             self.vectors,
-            self.filler.progress,
-            lambda snapshot, numbers: texts.of(CHUNKS, snapshot, numbers),
+            self.backfill.count_progress,
+            lambda snapshot, numbers: texts.make_texts(CHUNKS, snapshot, numbers),
         )
 
     @property
     def state(self) -> str:
         """How the embedder is, or why its filling stands still."""
-        state = self.timely.state
-        return f"{state}; {self.filler.problem}" if self.filler.problem and ":" not in state else state
+        state = self.embedder.state
+        return f"{state}; {self.backfill.problem}" if self.backfill.problem and ":" not in state else state
 
     def vectors(self) -> VectorStore | None:
         """The store of the model's space; None until that is known."""
         with self._lock:
-            if self._store is None and (space := space_of(self.timely)) is not None:
+            if self._store is None and (space := vector_space(self.embedder)) is not None:
                 self._store = VectorStore(self._folder, space, bytes_max=self._bytes_max)
             return self._store
 
     def close(self) -> None:
-        self.filler.close()
-        self.exchange.close()
-        self.timely.close()
+        self.backfill.close()
+        self.vector_sync.close()
+        self.embedder.close()
         with self._lock:
             if self._store is not None:
                 self._store.close()

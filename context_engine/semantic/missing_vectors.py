@@ -9,19 +9,19 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import Keys, Space
+from context_engine.embedding.vector_rows import Keys, VectorSpace
 from context_engine.index.snapshot import Snapshot
-from context_engine.semantic.embedding_queue import Filled
+from context_engine.semantic.embedding_queue import EmbeddingProgress
 
 Ints = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 
-class Holder(Protocol):
-    """Whatever can say which vectors it lacks: the store of this machine, or a team's depot."""
+class VectorLookup(Protocol):
+    """Whatever can say which vectors it lacks: the store of this machine, or a team's remote."""
 
     @property
-    def space(self) -> Space:
+    def space(self) -> VectorSpace:
         """What its vectors have in common."""
         ...
 
@@ -30,7 +30,7 @@ class Holder(Protocol):
         ...
 
 
-class Part(NamedTuple):
+class VectorKind(NamedTuple):
     """One of the two kinds of things that get vectors: cards, one a file, and chunks."""
 
     kind: str
@@ -56,37 +56,37 @@ class Part(NamedTuple):
         return np.arange(snapshot.files + 1) if self.kind == "card" else snapshot.chunk_starts
 
 
-CARDS, CHUNKS = Part("card"), Part("chunk")
-PARTS = (CARDS, CHUNKS)
+CARDS, CHUNKS = VectorKind("card"), VectorKind("chunk")
+KINDS = (CARDS, CHUNKS)
 
 
-class Gaps:
+class MissingVectors:
     """The gaps in one space. Thread-safe; holds no snapshot, for its files could not be deleted on Windows."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._space: Space | None = None
-        self._missing: dict[tuple[Part, str, int], tuple[Keys, Mask]] = {}
-        self._counted: tuple[weakref.ref[Snapshot], Filled] | None = None
+        self._space: VectorSpace | None = None
+        self._missing: dict[tuple[VectorKind, str, int], tuple[Keys, Mask]] = {}
+        self._counted: tuple[weakref.ref[Snapshot], EmbeddingProgress] | None = None
 
-    def of(self, part: Part, snapshot: Snapshot, vectors: Holder) -> Mask:
+    def find_missing(self, part: VectorKind, snapshot: Snapshot, vectors: VectorLookup) -> Mask:
         """Which cards or chunks of a snapshot lack theirs; what is dead lacks nothing."""
         with self._lock:
             return self._of(part, snapshot, vectors)
 
-    def filled(self, snapshot: Snapshot, vectors: Holder) -> Filled:
+    def count_progress(self, snapshot: Snapshot, vectors: VectorLookup) -> EmbeddingProgress:
         """How many of a snapshot are there."""
         with self._lock:
             if self._space != vectors.space or self._counted is None or self._counted[0]() is not snapshot:
-                missing = [int(self._of(part, snapshot, vectors).sum()) for part in PARTS]
-                total = [int(part.alive(snapshot).sum()) for part in PARTS]
+                missing = [int(self._of(part, snapshot, vectors).sum()) for part in KINDS]
+                total = [int(part.alive(snapshot).sum()) for part in KINDS]
                 self._counted = (
                     weakref.ref(snapshot),
-                    Filled(total[0] - missing[0], total[0], total[1] - missing[1], total[1]),
+                    EmbeddingProgress(total[0] - missing[0], total[0], total[1] - missing[1], total[1]),
                 )
             return self._counted[1]
 
-    def strike(self, part: Part, snapshot: Snapshot, vectors: Holder, numbers: Ints) -> None:
+    def update(self, part: VectorKind, snapshot: Snapshot, vectors: VectorLookup, numbers: Ints) -> None:
         """Look again at these: most have been filled."""
         with self._lock:
             base = part.base(snapshot)
@@ -97,7 +97,7 @@ class Gaps:
                 missing[own] = vectors.missing(keys[own])
             self._counted = None
 
-    def look_again(self, vectors: Holder, *, at_all: bool) -> None:
+    def refresh(self, vectors: VectorLookup, *, at_all: bool) -> None:
         """Look at what was missing, for other processes fill, too; or at all, for what was long unused is dropped.
 
         Only the thread that strikes off may call it: it holds no lock, for looking takes as long as an answer may.
@@ -111,19 +111,19 @@ class Gaps:
         with self._lock:
             self._counted = None
 
-    def _of(self, part: Part, snapshot: Snapshot, vectors: Holder) -> Mask:
+    def _of(self, part: VectorKind, snapshot: Snapshot, vectors: VectorLookup) -> Mask:
         if self._space != vectors.space:
             self._space, self._counted = vectors.space, None
             self._missing.clear()
         parts = [self._segment(part, snapshot, vectors, n)[1] for n in range(len(snapshot.segments))]
         return np.concatenate([np.zeros(0, bool), *parts]) & part.alive(snapshot)
 
-    def _segment(self, part: Part, snapshot: Snapshot, vectors: Holder, number: int) -> tuple[Keys, Mask]:
+    def _segment(self, part: VectorKind, snapshot: Snapshot, vectors: VectorLookup, number: int) -> tuple[Keys, Mask]:
         """A segment's keys and which are missing. After a rebuild from nothing another one may have the same name."""
         name = part, snapshot.generation, snapshot.segment_numbers[number]
         keys = part.segment_keys(snapshot)[number]
         if name not in self._missing or not np.array_equal(self._missing[name][0], keys):
-            living = [(each, snapshot.generation, known) for each in PARTS for known in snapshot.segment_numbers]
+            living = [(each, snapshot.generation, known) for each in KINDS for known in snapshot.segment_numbers]
             self._missing = {key: self._missing[key] for key in living if key in self._missing}
             self._missing[name] = keys.copy(), vectors.missing(keys)
         return self._missing[name]

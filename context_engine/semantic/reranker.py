@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.deadline_embedder import Timely
-from context_engine.embedding.vector_rows import Keys, Rows, keys_of, quantised
+from context_engine.embedding.deadline_embedder import DeadlineEmbedder
+from context_engine.embedding.vector_rows import Keys, VectorRows, hash_texts, quantize
 from context_engine.index.index_store import Vectors
 from context_engine.index.snapshot import Snapshot
 from context_engine.search import vector_search
 from context_engine.search.rankers import View
 from context_engine.search.semantic_scores import Near, Ranked
-from context_engine.semantic.embedding_backfill import Filled
+from context_engine.semantic.embedding_backfill import EmbeddingProgress
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.intp]
@@ -43,32 +43,34 @@ Texts = Callable[[Snapshot, Ints], list[str]]
 """The texts of some chunks of a snapshot, from the files as they are now; nothing for a file that cannot be had."""
 
 
-Progress = Callable[[Snapshot], Filled | None]
+Progress = Callable[[Snapshot], EmbeddingProgress | None]
 """How far the vectors of a snapshot are; None when nobody knows yet."""
 
 
-class Refiner:
+class Reranker:
     """The model of `search.meaning`. Thread-safe."""
 
-    def __init__(self, timely: Timely, vectors: Callable[[], Vectors | None], progress: Progress, texts: Texts) -> None:
+    def __init__(
+        self, embedder: DeadlineEmbedder, vectors: Callable[[], Vectors | None], progress: Progress, texts: Texts
+    ) -> None:
         """`vectors`: the store of the model's space, None while it is not known; `texts`: what is embedded of chunks."""
-        self._timely = timely
+        self._embedder = embedder
         self._vectors = vectors
         self._progress = progress
         self._texts = texts
-        self._aligned = _Aligned()
+        self._aligned = _AlignedVectors()
 
     def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
         """What the model says of a question; None while its vector or the store cannot be had in time."""
-        identity = self._timely.identity
+        identity = self._embedder.identity
         until = time.monotonic() + (LOCAL_S if identity is None or identity.is_local else REMOTE_S)
-        query = self._timely.query(text, until)
+        query = self._embedder.embed_query(text, until)
         vectors = self._vectors()
         if query is None or vectors is None:
             return None
         filled = self._progress(view.snapshot)
         cards = self._cards(view, vectors, query, filled)
-        chosen = promising(view, ranked, allowed)
+        chosen = select_candidates(view, ranked, allowed)
         values, known = self._compared(view, vectors, query, chosen, until)
         if filled is None or filled.chunks < NEARLY_ALL * filled.chunks_total:
             return _some(view, chosen, values, known, cards)
@@ -76,14 +78,14 @@ class Refiner:
         chunk[chosen[known]], found[chosen[known]] = values[known], True
         return _everything(view, chunk, found, cards, allowed)
 
-    def _cards(self, view: View, vectors: Vectors, query: Floats, filled: Filled | None) -> Floats | None:
+    def _cards(self, view: View, vectors: Vectors, query: Floats, filled: EmbeddingProgress | None) -> Floats | None:
         """How near each file's card comes, from 0 on; None until nearly all files have one."""
         if filled is None or filled.cards < NEARLY_ALL * filled.cards_total:
             return None
         rows, found = self._aligned.cards(view.snapshot, vectors, filled.is_complete)
         return _from_least(vector_search.cosines(rows, query), found & view.snapshot.file_alive)
 
-    def _chunks(self, view: View, vectors: Vectors, query: Floats, filled: Filled) -> tuple[Floats, Mask]:
+    def _chunks(self, view: View, vectors: Vectors, query: Floats, filled: EmbeddingProgress) -> tuple[Floats, Mask]:
         """The cosine of each chunk, and of which it is known."""
         rows, found = self._aligned.chunks(view.snapshot, vectors, filled.is_complete)
         return vector_search.cosines(rows, query), found.copy()
@@ -99,9 +101,9 @@ class Refiner:
         def keep(first: int, made: Floats) -> None:
             vectors.put(keys[first : first + len(made)], made)
 
-        made = self._timely.passages(texts, until, keep)
+        made = self._embedder.embed_passages(texts, until, keep)
         if len(made):
-            values[places[: len(made)]] = vector_search.cosines(quantised(made), query)
+            values[places[: len(made)]] = vector_search.cosines(quantize(made), query)
             known[places[: len(made)]] = True
         return values, known
 
@@ -110,12 +112,12 @@ class Refiner:
         wanted = view.snapshot.chunk_column("key")[chosen]
         places = np.flatnonzero(~known)
         texts = self._texts(view.snapshot, chosen[places])
-        keys = keys_of(texts)
+        keys = hash_texts(texts)
         same = keys == wanted[places]
         return places[same], [text for text, keep in zip(texts, same, strict=True) if keep], keys[same]
 
 
-def promising(view: View, ranked: Ranked, allowed: Mask | None) -> Ints:
+def select_candidates(view: View, ranked: Ranked, allowed: Mask | None) -> Ints:
     """The best chunks of the best files, file after file."""
     chosen = []
     for file in vector_search.greatest(ranked.files, FILES).tolist():
@@ -165,34 +167,34 @@ def _near(view: View, files: vector_search.FileCosines, chunk: Floats, cards: Fl
     return Near(signals, chunk, np.zeros(view.snapshot.files, bool))
 
 
-class _Part(NamedTuple):
+class _SegmentVectors(NamedTuple):
     """The vectors of one segment, by chunk or by file."""
 
-    rows: Rows
+    rows: VectorRows
     found: Mask
 
 
-class _Aligned:
+class _AlignedVectors:
     """The vectors of a snapshot in the order of its chunks and files, looked up once a segment: segments never change."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._parts: dict[tuple[str, str, int], _Part] = {}
-        self._whole: dict[str, tuple[Snapshot, bool, _Part]] = {}
+        self._parts: dict[tuple[str, str, int], _SegmentVectors] = {}
+        self._whole: dict[str, tuple[Snapshot, bool, _SegmentVectors]] = {}
 
-    def chunks(self, snapshot: Snapshot, vectors: Vectors, is_complete: bool) -> tuple[Rows, Mask]:
+    def chunks(self, snapshot: Snapshot, vectors: Vectors, is_complete: bool) -> tuple[VectorRows, Mask]:
         """A row for each chunk, and which were found; `is_complete`: all can be, if not now then by the next look."""
         keys = [segment.chunk["key"] for segment in snapshot.segments]
         return self._of("chunk", snapshot, vectors, keys, is_complete)
 
-    def cards(self, snapshot: Snapshot, vectors: Vectors, is_complete: bool) -> tuple[Rows, Mask]:
+    def cards(self, snapshot: Snapshot, vectors: Vectors, is_complete: bool) -> tuple[VectorRows, Mask]:
         """A row for each file, and which were found."""
         keys = [segment.file["card_key"] for segment in snapshot.segments]
         return self._of("file", snapshot, vectors, keys, is_complete)
 
     def _of(
         self, what: str, snapshot: Snapshot, vectors: Vectors, keys: Sequence[Keys], is_complete: bool
-    ) -> tuple[Rows, Mask]:
+    ) -> tuple[VectorRows, Mask]:
         with self._lock:
             known = self._whole.get(what)
             if known is None or known[0] is not snapshot or known[1] != is_complete:
@@ -200,14 +202,14 @@ class _Aligned:
                 known = self._whole[what] = (snapshot, is_complete, whole)
             return known[2].rows, known[2].found
 
-    def _looked_up(self, what: str, snapshot: Snapshot, vectors: Vectors, keys: Sequence[Keys]) -> _Part:
+    def _looked_up(self, what: str, snapshot: Snapshot, vectors: Vectors, keys: Sequence[Keys]) -> _SegmentVectors:
         names = [(what, snapshot.generation, number) for number in snapshot.segment_numbers]
         parts = []
         for name, own in zip(names, keys, strict=True):
             part = self._parts.get(name)
-            parts.append(part if part is not None and part.found.all() else _Part(*vectors.get(own)))
-        whole = _Part(
-            Rows(
+            parts.append(part if part is not None and part.found.all() else _SegmentVectors(*vectors.get(own)))
+        whole = _SegmentVectors(
+            VectorRows(
                 np.concatenate([part.rows.values for part in parts]),
                 np.concatenate([part.rows.scales for part in parts]),
             ),
@@ -218,8 +220,8 @@ class _Aligned:
         return whole
 
 
-def _views(whole: _Part, sizes: Sequence[int]) -> list[_Part]:
+def _views(whole: _SegmentVectors, sizes: Sequence[int]) -> list[_SegmentVectors]:
     """The parts of a whole again, without a copy of their own."""
     ends = np.cumsum(sizes).tolist()
     spans = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-    return [_Part(Rows(whole.rows.values[s], whole.rows.scales[s]), whole.found[s]) for s in spans]
+    return [_SegmentVectors(VectorRows(whole.rows.values[s], whole.rows.scales[s]), whole.found[s]) for s in spans]

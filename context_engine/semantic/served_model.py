@@ -11,7 +11,7 @@ from typing import Any
 SERVED_FILE = "served-model.json"
 
 
-def noted(folder: Path) -> Mapping[str, Any]:
+def read_served_model(folder: Path) -> Mapping[str, Any]:
     """What was noted last; nothing when there is no note, or none that can be read."""
     try:
         stated = json.loads((folder / SERVED_FILE).read_text("utf-8"))
@@ -20,7 +20,7 @@ def noted(folder: Path) -> Mapping[str, Any]:
     return stated if isinstance(stated, dict) else {}
 
 
-def note(folder: Path, stated: Mapping[str, Any]) -> None:
+def write_served_model(folder: Path, stated: Mapping[str, Any]) -> None:
     """Note it. A folder that cannot be written keeps the old note: the next change of models then has nobody to fall back on."""
     with suppress(OSError):
         (folder / SERVED_FILE).write_text(json.dumps(dict(stated)), "utf-8")

@@ -33,7 +33,7 @@ import numpy.typing as npt
 from filelock import FileLock, Timeout
 from xxhash import xxh3_64_intdigest
 
-from context_engine.embedding.vector_rows import KEY_BYTES, Keys, Rows, Space, quantised
+from context_engine.embedding.vector_rows import KEY_BYTES, Keys, VectorRows, VectorSpace, quantize
 from context_engine.errors import InvalidVectors, StorageBusy
 from context_engine.index.embedded_store import translate_disk_errors
 
@@ -77,7 +77,12 @@ class VectorStore:
     """
 
     def __init__(
-        self, folder: Path, space: Space, *, bytes_max: int = BYTES_MAX, segment_bytes_max: int = SEGMENT_BYTES_MAX
+        self,
+        folder: Path,
+        space: VectorSpace,
+        *,
+        bytes_max: int = BYTES_MAX,
+        segment_bytes_max: int = SEGMENT_BYTES_MAX,
     ) -> None:
         """Raises InvalidVectors for a space whose vectors have no size."""
         if not 1 <= space.dimensions <= DIMENSIONS_MAX:
@@ -88,8 +93,8 @@ class VectorStore:
         self._bytes_max = bytes_max
         self._segment_bytes_max = segment_bytes_max
         self._lock = threading.RLock()
-        self._segments: dict[str, _Segment] = {}
-        self._index = _Index()
+        self._segments: dict[str, _VectorFile] = {}
+        self._index = _KeyIndex()
 
     # -- reading --
 
@@ -105,12 +110,12 @@ class VectorStore:
             self._refresh()
             return self._index.find(keys) < 0
 
-    def get(self, keys: Keys) -> tuple[Rows, Mask]:
+    def get(self, keys: Keys) -> tuple[VectorRows, Mask]:
         """A row for each key, and which were found; the others are zeros."""
         with self._lock:
             self._refresh()
             places = self._index.find(keys)
-            rows = Rows(np.zeros((len(keys), self.space.dimensions), np.int8), np.zeros(len(keys), np.float32))
+            rows = VectorRows(np.zeros((len(keys), self.space.dimensions), np.int8), np.zeros(len(keys), np.float32))
             for segment in self._segments.values():
                 here = np.flatnonzero((places >= segment.first) & (places < segment.first + segment.count))
                 if len(here):
@@ -141,9 +146,9 @@ class VectorStore:
         Raises: InvalidVectors for another shape or numbers that are not finite, StorageBusy, DiskFull.
         """
         self._check_fit(keys, rows)
-        return self.keep(keys, quantised(rows))
+        return self.put_rows(keys, quantize(rows))
 
-    def keep(self, keys: Keys, rows: Rows) -> int:
+    def put_rows(self, keys: Keys, rows: VectorRows) -> int:
         """The same for rows as another store gave them: they are kept bit for bit."""
         self._check_fit(keys, rows.values)
         if not np.isfinite(rows.scales).all():
@@ -154,7 +159,7 @@ class VectorStore:
             fresh[np.unique(keys, return_index=True)[1]] = True
             fresh &= self._index.find(keys) < 0
             if fresh.any():
-                self._append(_records(keys[fresh], Rows(rows.values[fresh], rows.scales[fresh])))
+                self._append(_records(keys[fresh], VectorRows(rows.values[fresh], rows.scales[fresh])))
             return int(fresh.sum())
 
     def compact(self) -> int:
@@ -177,7 +182,7 @@ class VectorStore:
             return max(0, before - self._size())
 
     @contextmanager
-    def sole_filler(self) -> Generator[bool]:
+    def backfill_lock(self) -> Generator[bool]:
         """Whether this process is the one of this machine that fills the space; if so, it is until the block ends."""
         with translate_disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -250,7 +255,7 @@ class VectorStore:
         per_file = max(1, self._segment_bytes_max // records.itemsize)
         for start in range(0, len(records), per_file):
             part = _created(self.folder / f"{number + start // per_file:06d}.vec", self.space)
-            _Segment(part, self.space).append(records[start : start + per_file])
+            _VectorFile(part, self.space).append(records[start : start + per_file])
             with open(part, "rb+") as written:
                 os.fsync(written.fileno())
             _publish(part)
@@ -280,17 +285,17 @@ class VectorStore:
         if gone := self._segments.keys() - set(names):
             raise FileNotFoundError(min(gone))
         for name in names:
-            segment = self._segments.get(name) or _Segment(self.folder / name, self.space)
+            segment = self._segments.get(name) or _VectorFile(self.folder / name, self.space)
             if segment.is_ours:
                 self._segments[name] = segment
                 self._index.add(*segment.news())
 
     def _forget(self) -> None:
         self._segments.clear()
-        self._index = _Index()
+        self._index = _KeyIndex()
 
 
-class _Index:
+class _KeyIndex:
     """Sorted keys and where each stands: a number of which the upper half is its file's, the lower half its record's."""
 
     def __init__(self) -> None:
@@ -318,10 +323,10 @@ class _Index:
         self._keys, self._places = np.insert(self._keys, at, new), np.insert(self._places, at, places)
 
 
-class _Segment:
+class _VectorFile:
     """One file: its records that count, mapped. `first` is the place of the first, `is_ours` whether the header fits."""
 
-    def __init__(self, path: Path, space: Space) -> None:
+    def __init__(self, path: Path, space: VectorSpace) -> None:
         """Raises FileNotFoundError."""
         self._path = path
         self._type = _record_type(space.dimensions)
@@ -420,7 +425,7 @@ def _none(dimensions: int) -> npt.NDArray[Any]:
     return np.zeros(0, _record_type(dimensions))
 
 
-def _records(keys: Keys, rows: Rows) -> npt.NDArray[Any]:
+def _records(keys: Keys, rows: VectorRows) -> npt.NDArray[Any]:
     records: npt.NDArray[Any] = np.zeros(len(keys), _record_type(rows.values.shape[1]))
     records["key"], records["scale"], records["row"] = keys, rows.scales, rows.values
     records["check"] = _checks(records)
@@ -436,7 +441,7 @@ def _checks(records: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     )
 
 
-def _created(path: Path, space: Space) -> Path:
+def _created(path: Path, space: VectorSpace) -> Path:
     """A file without records, under a name that no reader looks for until it is published."""
     part = path.with_suffix(".part")
     head = _head(space, os.urandom(8)) + _count_field(0)
@@ -449,19 +454,19 @@ def _publish(part: Path) -> None:
     os.replace(part, part.with_suffix(".vec"))
 
 
-def _mark(space: Space) -> bytes:
+def _mark(space: VectorSpace) -> bytes:
     """16 bytes that stand for the space, in every file of it and in its folder's name."""
     return hashlib.sha256(f"{space.fingerprint}\0{space.dimensions}".encode()).digest()[:KEY_BYTES]
 
 
-def _head(space: Space, birth: bytes) -> bytes:
+def _head(space: VectorSpace, birth: bytes) -> bytes:
     """What stands before the count; its checksum is over the same with 0 in its place."""
     facts: Any = np.array((MAGIC, space.dimensions, 0, np.void(_mark(space)), np.void(birth)), _HEADER)
     facts["check"] = zlib.crc32(facts.tobytes())
     return facts.tobytes()
 
 
-def _is_header_of(raw: bytes, space: Space) -> bool:
+def _is_header_of(raw: bytes, space: VectorSpace) -> bool:
     """Whether it is sound, of this layout and of this space."""
     return len(raw) == HEADER_BYTES and raw[:_COUNT_AT] == _head(space, raw[_COUNT_AT - 8 : _COUNT_AT])
 

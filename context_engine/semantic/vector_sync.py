@@ -1,6 +1,6 @@
-"""Vectors that go between this machine and a team's depot: what others have embedded is taken, what is made here is given.
+"""Vectors that go between this machine and a team's remote: what others have embedded is taken, what is made here is given.
 
-Everybody takes; only who shares gives, for a wrong vector would mislead all. While the depot is away nothing is exchanged, and it
+Everybody takes; only who shares gives, for a wrong vector would mislead all. While the remote is away nothing is exchanged, and it
 is asked again later: embedding goes on without it.
 """
 
@@ -14,21 +14,21 @@ from typing import TypeVar
 
 import numpy as np
 
-from context_engine.embedding.vector_rows import Keys, Rows, Space
+from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace
 from context_engine.errors import ContextEngineError
 from context_engine.index.snapshot import Snapshot
-from context_engine.semantic.missing_vectors import CARDS, PARTS, Gaps, Mask
+from context_engine.semantic.missing_vectors import CARDS, KINDS, Mask, MissingVectors
 from context_engine.semantic.vector_store import VectorStore
-from context_engine.sharing.remote_vectors import VectorDepot
+from context_engine.sharing.remote_vectors import RemoteVectorStore
 
 AT_ONCE = 4_096
 """Vectors between two looks whether to stop: 1.7 MB of 384 numbers, a tenth of a second with a database in the same building."""
 GIVE_REST_S = 5.0
 """While much is embedded others get it so often; a machine that fills beside us makes little of it again."""
 RETRY_S = 60.0
-"""So long a depot that failed is left alone: its user is told meanwhile, and texts are embedded here."""
+"""So long a remote that failed is left alone: its user is told meanwhile, and texts are embedded here."""
 RELOOK_S = 3_600.0
-"""How often it is looked again whether the depot still has what it was given: a second's work of a database for 100,000 keys."""
+"""How often it is looked again whether the remote still has what it was given: a second's work of a database for 100,000 keys."""
 STAMP_DAYS = 7
 """How old a vector's day may grow before it is written anew: a seventh of the rows a day, and not all of them."""
 KEPT_DAYS = 60
@@ -38,29 +38,29 @@ DAY_S = 86_400
 Told = TypeVar("Told")
 
 
-class Exchange:
-    """The exchange of one workspace and one model. One thread takes and gives; anybody may read `taken` and `trouble`.
+class VectorSync:
+    """The vector_sync of one workspace and one model. One thread takes and gives; anybody may read `taken` and `trouble`.
 
-    `opened` gives the depot, None where there is no team; `today` the day since 1970.
+    `opened` gives the remote, None where there is no team; `today` the day since 1970.
     """
 
     def __init__(
         self,
-        opened: Callable[[], VectorDepot] | None = None,
+        opened: Callable[[], RemoteVectorStore] | None = None,
         repository: str = "",
         *,
-        shares: bool = False,
+        publishes: bool = False,
         now: Callable[[], float] = time.monotonic,
         today: Callable[[], int] = lambda: int(time.time() // DAY_S),
     ) -> None:
-        self.taken = 0
+        self.fetched_count = 0
         """Vectors that came from the team since this was made."""
-        self.trouble: ContextEngineError | None = None
+        self.error: ContextEngineError | None = None
         """Why nothing is exchanged at present."""
-        self.shares = shares and opened is not None
+        self.publishes = publishes and opened is not None
         self._opened, self._repository, self._now, self._today = opened, repository, now, today
-        self._depot: VectorDepot | None = None
-        self._gaps = Gaps()
+        self._remote: RemoteVectorStore | None = None
+        self._gaps = MissingVectors()
         self._retry_at = 0.0
         self._gave_at = self._looked_at = now()
         self._tidied_on = 0
@@ -68,107 +68,107 @@ class Exchange:
 
     # -- taking --
 
-    def take(self, vectors: VectorStore, keys: Keys, cancel: threading.Event) -> int:
+    def fetch(self, vectors: VectorStore, keys: Keys, cancel: threading.Event) -> int:
         """Keep on this machine what the team has of some keys; how many that were."""
-        before = self.taken
+        before = self.fetched_count
         for start in range(0, len(keys), AT_ONCE):
             portion = keys[start : start + AT_ONCE]
-            answer = self._asked(lambda depot, some=portion: depot.fetch(self._repository, vectors.space, some))
+            answer = self._asked(lambda remote, some=portion: remote.fetch(self._repository, vectors.space, some))
             if answer is None or cancel.is_set():
                 break
             rows, found = answer
-            self.taken += vectors.keep(portion[found], _some(rows, found))
-        return self.taken - before
+            self.fetched_count += vectors.put_rows(portion[found], _some(rows, found))
+        return self.fetched_count - before
 
     # -- giving --
 
-    def give(self, snapshot: Snapshot, vectors: VectorStore) -> bool:
-        """Give the team what it lacks of a snapshot and is here; False when the depot is away."""
-        if self.shares and self._asked(lambda depot: self._settle(depot, snapshot, vectors)):
+    def publish(self, snapshot: Snapshot, vectors: VectorStore) -> bool:
+        """Give the team what it lacks of a snapshot and is here; False when the remote is away."""
+        if self.publishes and self._asked(lambda remote: self._settle(remote, snapshot, vectors)):
             self._given = weakref.ref(snapshot)
-        elif self.trouble:
+        elif self.error:
             some = CARDS.keys(snapshot)[:1]
-            self._asked(lambda depot: depot.known(self._repository, vectors.space, some))  # is it back?
-        return self.trouble is None
+            self._asked(lambda remote: remote.contains(self._repository, vectors.space, some))  # is it back?
+        return self.error is None
 
-    def give_now_and_then(self, snapshot: Snapshot, vectors: VectorStore) -> None:
+    def publish_periodically(self, snapshot: Snapshot, vectors: VectorStore) -> None:
         """The same in the middle of filling, if the last time was some seconds ago."""
-        if self.shares and self._now() - self._gave_at >= GIVE_REST_S:
-            self._asked(lambda depot: self._give(depot, snapshot, vectors))
+        if self.publishes and self._now() - self._gave_at >= GIVE_REST_S:
+            self._asked(lambda remote: self._give(remote, snapshot, vectors))
 
-    def has_given(self, snapshot: Snapshot) -> bool:
+    def has_published(self, snapshot: Snapshot) -> bool:
         """Whether the team has got all there was of a snapshot, or gets nothing from here."""
-        return not self.shares or (self._given is not None and self._given() is snapshot)
+        return not self.publishes or (self._given is not None and self._given() is snapshot)
 
-    def _settle(self, depot: VectorDepot, snapshot: Snapshot, vectors: VectorStore) -> bool:
+    def _settle(self, remote: RemoteVectorStore, snapshot: Snapshot, vectors: VectorStore) -> bool:
         """Give what is lacking and, once a day, say what is in use, and drop what nobody has used for long."""
-        self._give(depot, snapshot, vectors)
+        self._give(remote, snapshot, vectors)
         today = self._today()
         if today != self._tidied_on:
-            keys = np.concatenate([part.keys(snapshot)[part.alive(snapshot)] for part in PARTS])
-            depot.stamp(self._repository, vectors.space, keys, today, today - STAMP_DAYS)
-            depot.tidy(self._repository, today - KEPT_DAYS)
+            keys = np.concatenate([part.keys(snapshot)[part.alive(snapshot)] for part in KINDS])
+            remote.mark_used(self._repository, vectors.space, keys, today, today - STAMP_DAYS)
+            remote.delete_unused(self._repository, today - KEPT_DAYS)
             self._tidied_on = today
         return True
 
-    def _give(self, depot: VectorDepot, snapshot: Snapshot, vectors: VectorStore) -> bool:
-        there = _There(depot, self._repository, vectors.space)
+    def _give(self, remote: RemoteVectorStore, snapshot: Snapshot, vectors: VectorStore) -> bool:
+        there = _There(remote, self._repository, vectors.space)
         self._look_again(there)
-        for part in PARTS:
+        for part in KINDS:
             keys = part.keys(snapshot)
-            lacking = np.flatnonzero(self._gaps.of(part, snapshot, there))
+            lacking = np.flatnonzero(self._gaps.find_missing(part, snapshot, there))
             here = lacking[~vectors.missing(keys[lacking])]
             for start in range(0, len(here), AT_ONCE):
                 portion = here[start : start + AT_ONCE]
                 rows, found = vectors.get(keys[portion])
                 own = keys[portion][found]
-                depot.put(self._repository, vectors.space, own, _some(rows, found), self._today())
-                self._gaps.strike(part, snapshot, there, portion)
+                remote.put(self._repository, vectors.space, own, _some(rows, found), self._today())
+                self._gaps.update(part, snapshot, there, portion)
         self._gave_at = self._now()
         return True
 
     def _look_again(self, there: _There) -> None:
-        """Now and then: somebody may have emptied the depot."""
+        """Now and then: somebody may have emptied the remote."""
         if self._now() - self._looked_at >= RELOOK_S:
             self._looked_at = self._now()
-            self._gaps.look_again(there, at_all=True)
+            self._gaps.refresh(there, at_all=True)
 
-    # -- the depot --
+    # -- the remote --
 
-    def ask_anew(self) -> None:
-        """Somebody waits for it: whatever failed before, the depot is asked at once."""
-        self.trouble, self._retry_at = None, 0.0
+    def retry_now(self) -> None:
+        """Somebody waits for it: whatever failed before, the remote is asked at once."""
+        self.error, self._retry_at = None, 0.0
 
-    def _asked(self, question: Callable[[VectorDepot], Told]) -> Told | None:
-        """The depot's answer; None where there is none, while it is away, and for a while after."""
+    def _asked(self, question: Callable[[RemoteVectorStore], Told]) -> Told | None:
+        """The remote's answer; None where there is none, while it is away, and for a while after."""
         if self._opened is None or self._now() < self._retry_at:
             return None
         try:
-            self._depot = self._depot or self._opened()
-            answer = question(self._depot)
+            self._remote = self._remote or self._opened()
+            answer = question(self._remote)
         except ContextEngineError as error:
-            self.trouble, self._retry_at = error, self._now() + RETRY_S
+            self.error, self._retry_at = error, self._now() + RETRY_S
             return None
-        self.trouble = None
+        self.error = None
         return answer
 
     def close(self) -> None:
         """Let go of connections."""
-        if self._depot is not None:
-            self._depot.close()
+        if self._remote is not None:
+            self._remote.close()
 
 
 class _There:
-    """What a depot lacks of one space, for `Gaps`."""
+    """What a remote lacks of one space, for `Gaps`."""
 
-    def __init__(self, depot: VectorDepot, repository: str, space: Space) -> None:
+    def __init__(self, remote: RemoteVectorStore, repository: str, space: VectorSpace) -> None:
         self.space = space
-        self._depot, self._repository = depot, repository
+        self._remote, self._repository = remote, repository
 
     def missing(self, keys: Keys) -> Mask:
         """Which keys have no vector there."""
-        return ~self._depot.known(self._repository, self.space, keys)
+        return ~self._remote.contains(self._repository, self.space, keys)
 
 
-def _some(rows: Rows, found: Mask) -> Rows:
-    return Rows(rows.values[found], rows.scales[found])
+def _some(rows: VectorRows, found: Mask) -> VectorRows:
+    return VectorRows(rows.values[found], rows.scales[found])

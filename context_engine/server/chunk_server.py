@@ -14,8 +14,8 @@ from context_engine.errors import BugError, ContextEngineError
 from context_engine.repo import workspace_roots
 
 if TYPE_CHECKING:
-    from context_engine.embedding.deadline_embedder import Timely
-    from context_engine.embedding.embedder import Choice
+    from context_engine.embedding.deadline_embedder import DeadlineEmbedder
+    from context_engine.embedding.embedder import EmbedderConfig
     from context_engine.search.served_chunks import ServedChunks
     from context_engine.settings import Settings
 
@@ -83,30 +83,30 @@ class ChunkFolderLoader:
         self._log({"event": "chunks", "ok": good, "told": news})
 
 
-def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> Timely | None:
+def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> DeadlineEmbedder | None:
     """What makes vectors of questions as the model of that name does; None when nothing here would."""
-    from context_engine.embedding.deadline_embedder import Timely
+    from context_engine.embedding.deadline_embedder import DeadlineEmbedder
     from context_engine.embedding.embedder_registry import open_embedder
 
     choice = choose_embedder(model, settings, env)
-    return Timely(lambda: open_embedder(choice)) if choice else None
+    return DeadlineEmbedder(lambda: open_embedder(choice)) if choice else None
 
 
-def choose_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> Choice | None:
+def choose_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> EmbedderConfig | None:
     """The embedder that a name in a chunk file means: ours by its name, else the one that the person configured."""
-    from context_engine.embedding.embedder import Choice
+    from context_engine.embedding.embedder import EmbedderConfig
     from context_engine.storage.index_folders import user_cache_folder
 
     models_folder = (settings.cache_folder or user_cache_folder()) / "models"
     if model == "static":
-        return Choice("static")
+        return EmbedderConfig("static")
     if model.lower().rpartition("/")[2] in MINILM_NAMES:
-        return Choice("minilm", models_folder=models_folder)
+        return EmbedderConfig("minilm", models_folder=models_folder)
     if settings.embedding_model and model in (
         settings.embedding_model,
         f"{settings.embedder}:{settings.embedding_model}",
     ):
-        return Choice(
+        return EmbedderConfig(
             settings.embedder,
             settings.embedding_model,
             settings.embedding_address,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Nature = Literal["edited", "grows", "fixed", "derived"]
-"""How a record changes: by anybody's hand, by lines behind the others, never once it is made, or it is made from others."""
-Verdict = Literal["same", "take", "give", "part"]
+MergePolicy = Literal["edited", "grows", "fixed", "derived"]
+"""How a record changes: by anybody's lease, by lines behind the others, never once it is made, or it is made from others."""
+MergeAction = Literal["same", "take", "give", "part"]
 """Nothing to do; the team's takes the place of ours; ours becomes the team's; theirs counts, ours is kept beside it."""
 
 
-class Sides(NamedTuple):
+class MergeInput(NamedTuple):
     """One record as both see it. Hashes are empty where there is none.
 
     `theirs` of one that `is_gone` is what stood there last; `seen` is what both had when they last agreed; `was_theirs`: what
@@ -31,14 +31,14 @@ class Sides(NamedTuple):
     came_back: bool = False
 
 
-def verdict(nature: Nature, record: Sides) -> Verdict:
+def decide(nature: MergePolicy, record: MergeInput) -> MergeAction:
     """What is to be done.
 
     >>> verdict("edited", Sides(ours="new", theirs="old", seen="old"))
     'give'
     >>> verdict("edited", Sides(ours="new", theirs="other", seen="old"))
     'part'
-    >>> verdict("fixed", Sides(ours="by hand", theirs="made", seen="made"))
+    >>> verdict("fixed", Sides(ours="by lease", theirs="made", seen="made"))
     'part'
     """
     if record.ours == ("" if record.is_gone else record.theirs):

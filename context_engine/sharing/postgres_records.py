@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import psycopg
 
 from context_engine.errors import StorageBusy
-from context_engine.sharing.postgres_session import Part, Postgres, told
-from context_engine.sharing.remote_records import Held
+from context_engine.sharing.postgres_session import PostgresSession, SchemaPart, translate_errors
+from context_engine.sharing.remote_records import RecordMeta
 
 _TABLES = """
 CREATE TABLE context_engine.record_kind (
@@ -30,7 +30,7 @@ CREATE TABLE context_engine.record_known (
     repository text, kind text, path text, sha text, PRIMARY KEY (repository, kind, path, sha)
 );
 """
-RECORDS = Part("records", ((_TABLES,),))
+RECORDS = SchemaPart("records", ((_TABLES,),))
 """1: one counter a kind, the records (no content: deleted), and the hashes of all that ever stood in them."""
 _PUT = """
 WITH next AS (
@@ -57,53 +57,53 @@ class PostgresRecords:
 
     def __init__(self, address: str) -> None:
         """`address`: `postgresql://user@host/database`; a password may stand in it, or where libpq looks for it."""
-        self._database = Postgres(address)
+        self._database = PostgresSession(address)
         self.name = self._database.name
 
     def revision(self, repository: str, kind: str) -> int:
         """0 as long as nothing was ever put."""
         asked = "SELECT revision FROM context_engine.record_kind WHERE repository = %s AND kind = %s"
-        rows = self._database.rows(RECORDS, asked, (repository, kind))
+        rows = self._database.query(RECORDS, asked, (repository, kind))
         return rows[0][0] if rows else 0
 
-    def since(self, repository: str, kind: str, revision: int) -> list[Held]:
+    def list_changes(self, repository: str, kind: str, revision: int) -> list[RecordMeta]:
         """What was changed after a revision, in the order in which it was."""
         asked = (
             "SELECT path, revision, sha, content IS NULL FROM context_engine.record "
             "WHERE repository = %s AND kind = %s AND revision > %s ORDER BY revision, path"
         )
-        return [Held(*row) for row in self._database.rows(RECORDS, asked, (repository, kind, revision))]
+        return [RecordMeta(*row) for row in self._database.query(RECORDS, asked, (repository, kind, revision))]
 
-    def held(self, repository: str, kind: str, paths: Collection[str]) -> list[Held]:
+    def list_records(self, repository: str, kind: str, paths: Collection[str]) -> list[RecordMeta]:
         """What is known of these records; those that never were are left out."""
         asked = (
             "SELECT path, revision, sha, content IS NULL FROM context_engine.record "
             "WHERE repository = %s AND kind = %s AND path = ANY(%s)"
         )
-        return [Held(*row) for row in self._database.rows(RECORDS, asked, (repository, kind, [*paths]))]
+        return [RecordMeta(*row) for row in self._database.query(RECORDS, asked, (repository, kind, [*paths]))]
 
-    def contents(self, repository: str, kind: str, paths: Collection[str]) -> dict[str, bytes]:
+    def read_contents(self, repository: str, kind: str, paths: Collection[str]) -> dict[str, bytes]:
         """What stands in these records; those that are gone are left out."""
         asked = (
             "SELECT path, content FROM context_engine.record "
             "WHERE repository = %s AND kind = %s AND path = ANY(%s) AND content IS NOT NULL"
         )
-        return {path: bytes(held) for path, held in self._database.rows(RECORDS, asked, (repository, kind, [*paths]))}
+        return {path: bytes(held) for path, held in self._database.query(RECORDS, asked, (repository, kind, [*paths]))}
 
-    def known(self, repository: str, kind: str, shas: Mapping[str, str]) -> set[str]:
+    def find_earlier_contents(self, repository: str, kind: str, shas: Mapping[str, str]) -> set[str]:
         """Of these paths, the ones in which this very content stood at some time."""
         asked = (
             "SELECT path FROM context_engine.record_known JOIN unnest(%s::text[], %s::text[]) AS asked(path, sha) "
             "USING (path, sha) WHERE repository = %s AND kind = %s"
         )
-        rows = self._database.rows(RECORDS, asked, ([*shas], [*shas.values()], repository, kind))
+        rows = self._database.query(RECORDS, asked, ([*shas], [*shas.values()], repository, kind))
         return {path for (path,) in rows}
 
     @contextmanager
-    def writing(self, repository: str, kind: str, wait_s: float) -> Generator[_Hand]:
+    def acquire_lease(self, repository: str, kind: str, wait_s: float) -> Generator[_Hand]:
         """The right to write, of one session at a time. Raises: StorageBusy."""
         name = f"{kind} of {repository}"
-        with self._database.holding(RECORDS, name, wait_s, _busy(name)) as connection:
+        with self._database.hold_lock(RECORDS, name, wait_s, _busy(name)) as connection:
             yield _Hand(connection, self.name, repository, kind)
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class _Hand:
     def put(self, changes: Mapping[str, bytes | None]) -> None:
         """Put these contents down, all of them or none; None deletes. Raises: StoreUnavailable, StoreUnusable, DiskFull."""
         written = {path: content for path, content in changes.items() if content is not None}
-        with told(self._name):
+        with translate_errors(self._name):
             self._connection.execute(
                 _PUT,
                 self._of

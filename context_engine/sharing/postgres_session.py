@@ -26,7 +26,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from context_engine.errors import ContextEngineError, DiskFull, InvalidArgument, StoreUnusable
-from context_engine.sharing.remote_store import unavailable
+from context_engine.sharing.remote_store import unavailable_error
 
 Statement = LiteralString | sql.SQL | sql.Composed
 Rows = list[tuple[Any, ...]]
@@ -42,7 +42,7 @@ _LAYING_OUT = 7_289_001
 """An advisory lock among those who find a part missing at the same moment."""
 
 
-class Part(NamedTuple):
+class SchemaPart(NamedTuple):
     """Tables that one file keeps. `steps[n]` makes version n + 1 of version n; one that was released never changes.
 
     A reader looks at the version once a connection: a step that gives a table another meaning gives it another name as well.
@@ -57,7 +57,7 @@ class Part(NamedTuple):
         return len(self.steps)
 
 
-class Postgres:
+class PostgresSession:
     """The schema `context_engine` of one database. Thread-safe; all of a process with one address share its connections.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is, DiskFull.
@@ -68,7 +68,7 @@ class Postgres:
 
         Nothing is connected. Raises: InvalidArgument.
         """
-        self.name = shown(address)
+        self.name = format_address(address)
         """How to speak of it: its address without user and password."""
         self._address = address
 
@@ -76,7 +76,7 @@ class Postgres:
     def _lines(self) -> _Lines:
         return _lines_of(self._address, os.getpid())
 
-    def rows(self, part: Part, query: Statement, values: Sequence[Any] = ()) -> Rows:
+    def query(self, part: SchemaPart, query: Statement, values: Sequence[Any] = ()) -> Rows:
         """The answer to one question; nothing while the part is not laid out."""
 
         def ask(line: _Line) -> Rows:
@@ -84,29 +84,33 @@ class Postgres:
                 return []
             return line.connection.execute(query, values, binary=True).fetchall()
 
-        with told(self.name), self._lines.answering(ask, self.name) as (_, found):
+        with translate_errors(self.name), self._lines.answering(ask, self.name) as (_, found):
             return found
 
     @contextmanager
-    def transaction(self, part: Part) -> Generator[psycopg.Connection]:
+    def transaction(self, part: SchemaPart) -> Generator[psycopg.Connection]:
         """A connection on which all is done when the block ends, or nothing. The part is laid out before."""
 
         def lay_out(line: _Line) -> None:
             line.lay_out(part, self.name)
 
-        with told(self.name), self._lines.answering(lay_out, self.name) as (line, _), line.connection.transaction():
+        with (
+            translate_errors(self.name),
+            self._lines.answering(lay_out, self.name) as (line, _),
+            line.connection.transaction(),
+        ):
             yield line.connection
 
     @contextmanager
-    def holding(
-        self, part: Part, name: str, wait_s: float, refusal: ContextEngineError
+    def hold_lock(
+        self, part: SchemaPart, name: str, wait_s: float, refusal: ContextEngineError
     ) -> Generator[psycopg.Connection]:
         """A connection of its own that holds a name of a part, as no other session on any machine does at that time.
 
         It is in no transaction. When its process dies the server frees the name; when it is lost, what is done on it afterwards
         fails. Raises: `refusal` when the name is not free in time.
         """
-        with told(self.name):
+        with translate_errors(self.name):
             line = _connected(self._address)
             try:
                 line.lay_out(part, self.name)
@@ -142,7 +146,7 @@ class _Lines:
     def answering(self, question: Callable[[_Line], Any], name: str) -> Generator[tuple[_Line, Any]]:
         """A line, and its answer to a first question. One that was lost while it rested is replaced by a new one."""
         if not self._places.acquire(timeout=QUEUE_S):
-            raise unavailable(name, f"{CONNECTIONS_MAX} questions have kept it busy for {QUEUE_S:.0f} s")
+            raise unavailable_error(name, f"{CONNECTIONS_MAX} questions have kept it busy for {QUEUE_S:.0f} s")
         began = self._round
         line = None
         try:
@@ -193,11 +197,11 @@ class _Line:
         self.is_new = True
         self._seen: set[str] = set()
 
-    def has(self, part: Part, store: str) -> bool:
+    def has(self, part: SchemaPart, store: str) -> bool:
         """Whether a part is laid out. Raises: StoreUnusable when it is in another version."""
         return part.name in self._seen or self._fits(part, self._version(part), store)
 
-    def lay_out(self, part: Part, store: str) -> None:
+    def lay_out(self, part: SchemaPart, store: str) -> None:
         """Make the tables of a part where there are none, and newer ones of older ones. Raises: StoreUnusable.
 
         Who writes looks each time: somebody may have made a newer version meanwhile.
@@ -214,22 +218,24 @@ class _Line:
                     self.connection.execute(statement)
             self.connection.execute(_NOTE, (part.name, part.version))
 
-    def _fits(self, part: Part, version: int, store: str) -> bool:
+    def _fits(self, part: SchemaPart, version: int, store: str) -> bool:
         if version not in (0, part.version):
             raise _other_version(store, part, version)
         if version:
             self._seen.add(part.name)
         return bool(version)
 
-    def _version(self, part: Part) -> int:
+    def _version(self, part: SchemaPart) -> int:
         """The version in which a part is laid out; 0 when it is not."""
-        if not value(self.connection, _HAS_LAYOUT):
+        if not fetch_value(self.connection, _HAS_LAYOUT):
             return 0
-        return value(self.connection, _VERSION, (part.name,)) or 0
+        return fetch_value(self.connection, _VERSION, (part.name,)) or 0
 
     def _ready_layout(self) -> None:
         """The table of versions, with a row for each part; there was one row for the index at first."""
-        if not value(self.connection, "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'context_engine'"):
+        if not fetch_value(
+            self.connection, "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'context_engine'"
+        ):
             self.connection.execute("CREATE SCHEMA context_engine")
         self.connection.execute("CREATE TABLE IF NOT EXISTS context_engine.layout (version int NOT NULL)")
         self.connection.execute(
@@ -262,19 +268,19 @@ def _connected(address: str) -> _Line:
 
 
 def _take(connection: psycopg.Connection, name: str, until: float, refusal: ContextEngineError) -> None:
-    while not value(connection, "SELECT pg_try_advisory_lock(hashtextextended(%s, 9))", (name,)):
+    while not fetch_value(connection, "SELECT pg_try_advisory_lock(hashtextextended(%s, 9))", (name,)):
         if time.monotonic() >= until:
             raise refusal
         time.sleep(LOCK_POLL_S)
 
 
-def value(connection: psycopg.Connection, query: Statement, values: Sequence[Any] = ()) -> Any:
+def fetch_value(connection: psycopg.Connection, query: Statement, values: Sequence[Any] = ()) -> Any:
     """The first column of the first row; None when there is none."""
     row = connection.execute(query, values).fetchone()
     return row[0] if row else None
 
 
-def partitions(table: str, count: int) -> list[sql.Composed]:
+def partition_statements(table: str, count: int) -> list[sql.Composed]:
     """The statements that make the partitions of a table of the schema that is partitioned by hash."""
     return [
         sql.SQL("CREATE TABLE context_engine.{} PARTITION OF context_engine.{} FOR VALUES WITH (MODULUS {}, REMAINDER {})").format(
@@ -285,7 +291,7 @@ def partitions(table: str, count: int) -> list[sql.Composed]:
 
 
 @contextmanager
-def told(name: str) -> Generator[None]:
+def translate_errors(name: str) -> Generator[None]:
     """Turn the database's words into ours. Raises: StoreUnavailable, StoreUnusable, DiskFull."""
     try:
         yield
@@ -295,7 +301,7 @@ def told(name: str) -> Generator[None]:
             suggestion="free room on its machine; what was committed before is intact",
         ) from error
     except psycopg.OperationalError as error:
-        raise unavailable(name, error) from error
+        raise unavailable_error(name, error) from error
     except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction) as error:
         raise StoreUnusable(
             f"the shared store {name} refuses this to its user: {_first_line(error)}",
@@ -308,7 +314,7 @@ def told(name: str) -> Generator[None]:
         ) from error
 
 
-def _other_version(store: str, part: Part, found: int) -> StoreUnusable:
+def _other_version(store: str, part: SchemaPart, found: int) -> StoreUnusable:
     return StoreUnusable(
         f"the {part.name} on the shared store {store} is laid out as version {found}, and this program knows version {part.version}",
         suggestion="use the same release of smart-context-engine everywhere, or another database",
@@ -320,7 +326,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def shown(address: str) -> str:
+def format_address(address: str) -> str:
     """An address as it may be shown. Raises: InvalidArgument when it is none of PostgreSQL.
 
     >>> shown("postgresql://me:<password>@host:5433/team?sslmode=require")

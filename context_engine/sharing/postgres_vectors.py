@@ -13,16 +13,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from context_engine.embedding.vector_rows import KEY_BYTES, Keys, Rows, Space
-from context_engine.sharing.postgres_session import Part, Postgres, Statement, partitions, value
-from context_engine.sharing.remote_vectors import Mask, check_fit, in_order, messages, raw
+from context_engine.embedding.vector_rows import KEY_BYTES, Keys, VectorRows, VectorSpace
+from context_engine.sharing.postgres_session import (
+    PostgresSession,
+    SchemaPart,
+    Statement,
+    fetch_value,
+    partition_statements,
+)
+from context_engine.sharing.remote_vectors import Mask, align_rows, check_shape, key_bytes, split_messages
 
 PARTITIONS = 16
 """As many as an index's pieces have: no table of more than some gigabytes."""
 BESIDE_BYTES = 60
 """What travels with the numbers of a row: key, scale, lengths."""
 
-PART = Part(
+PART = SchemaPart(
     "vectors",
     (
         (
@@ -40,7 +46,7 @@ PART = Part(
             ) PARTITION BY HASH (space)
             """,
             "ALTER TABLE context_engine.vector ALTER numbers SET STORAGE EXTERNAL",
-            *partitions("vector", PARTITIONS),
+            *partition_statements("vector", PARTITIONS),
         ),
     ),
 )
@@ -76,43 +82,45 @@ WHERE space = id AND repository = %s AND NOT (
 
 
 class PostgresVectors:
-    """The vector depot in the schema `context_engine` of one database. Thread-safe. Nothing is connected until it is asked."""
+    """The vector remote in the schema `context_engine` of one database. Thread-safe. Nothing is connected until it is asked."""
 
     def __init__(self, address: str) -> None:
         """`address`: `postgresql://user@host/database`. Raises: InvalidArgument."""
-        self._database = Postgres(address)
+        self._database = PostgresSession(address)
         self.name = self._database.name
 
     # -- reading --
 
-    def known(self, repository: str, space: Space, keys: Keys) -> Mask:
+    def contains(self, repository: str, space: VectorSpace, keys: Keys) -> Mask:
         """Which keys have a row."""
         found = {key for (key,) in self._under(_KNOWN, repository, space, keys, KEY_BYTES)}
-        return np.fromiter((key in found for key in raw(keys)), bool, len(keys))
+        return np.fromiter((key in found for key in key_bytes(keys)), bool, len(keys))
 
-    def fetch(self, repository: str, space: Space, keys: Keys) -> tuple[Rows, Mask]:
+    def fetch(self, repository: str, space: VectorSpace, keys: Keys) -> tuple[VectorRows, Mask]:
         """A row for each key, and which were found; the others are zeros."""
         found = self._under(_ROWS, repository, space, keys, space.dimensions + BESIDE_BYTES)
-        return in_order(keys, space, {key: (scale, numbers) for key, scale, numbers in found})
+        return align_rows(keys, space, {key: (scale, numbers) for key, scale, numbers in found})
 
-    def _under(self, query: Statement, repository: str, space: Space, keys: Keys, row_bytes: int) -> Iterator[tuple]:
+    def _under(
+        self, query: Statement, repository: str, space: VectorSpace, keys: Keys, row_bytes: int
+    ) -> Iterator[tuple]:
         """What a question finds under some keys, in as many messages as it takes."""
-        for portion in messages(len(keys), row_bytes):
-            yield from self._database.rows(PART, query, (raw(keys[portion]), *_values(repository, space)))
+        for portion in split_messages(len(keys), row_bytes):
+            yield from self._database.query(PART, query, (key_bytes(keys[portion]), *_values(repository, space)))
 
-    def held(self, repository: str) -> dict[Space, int]:
+    def count_by_space(self, repository: str) -> dict[VectorSpace, int]:
         """How many rows there are, by space."""
-        rows = self._database.rows(
+        rows = self._database.query(
             PART,
             "SELECT fingerprint, dimensions, count(*) FROM context_engine.vector_space JOIN context_engine.vector ON space = id "
             "WHERE repository = %s GROUP BY fingerprint, dimensions",
             (repository,),
         )
-        return {Space(made, size): count for made, size, count in rows}
+        return {VectorSpace(made, size): count for made, size, count in rows}
 
     def check(self, repository: str, *, repair: bool = False) -> list[str]:
         """What is wrong with the rows of a repository, in words; a `repair` drops what is damaged."""
-        damaged = self._database.rows(PART, _DAMAGED, (repository, KEY_BYTES))
+        damaged = self._database.query(PART, _DAMAGED, (repository, KEY_BYTES))
         if damaged and repair:
             with self._database.transaction(PART) as connection:
                 connection.execute(_DROP_DAMAGED, (repository, KEY_BYTES))
@@ -120,33 +128,33 @@ class PostgresVectors:
 
     # -- writing --
 
-    def put(self, repository: str, space: Space, keys: Keys, rows: Rows, day: int) -> int:
+    def put(self, repository: str, space: VectorSpace, keys: Keys, rows: VectorRows, day: int) -> int:
         """Keep a row for each key, used on a day; how many were new. Raises: InvalidVectors, DiskFull."""
-        check_fit(space, keys, rows)
+        check_shape(space, keys, rows)
         return sum(
-            self._put(repository, space, keys[each], Rows(rows.values[each], rows.scales[each]), day)
-            for each in messages(len(keys), space.dimensions + BESIDE_BYTES)
+            self._put(repository, space, keys[each], VectorRows(rows.values[each], rows.scales[each]), day)
+            for each in split_messages(len(keys), space.dimensions + BESIDE_BYTES)
         )
 
-    def _put(self, repository: str, space: Space, keys: Keys, rows: Rows, day: int) -> int:
+    def _put(self, repository: str, space: VectorSpace, keys: Keys, rows: VectorRows, day: int) -> int:
         insert = (
             "INSERT INTO context_engine.vector (space, day, scale, key, numbers) "
             "SELECT %s, %s, * FROM unnest(%s::real[], %s::bytea[], %s::bytea[]) ON CONFLICT DO NOTHING"
         )
         numbers = [row.tobytes() for row in rows.values]
         with self._database.transaction(PART) as connection:
-            own = value(connection, _OWN_SPACE, _values(repository, space))
-            return connection.execute(insert, (own, day, rows.scales.tolist(), raw(keys), numbers)).rowcount
+            own = fetch_value(connection, _OWN_SPACE, _values(repository, space))
+            return connection.execute(insert, (own, day, rows.scales.tolist(), key_bytes(keys), numbers)).rowcount
 
-    def stamp(self, repository: str, space: Space, keys: Keys, day: int, before: int) -> None:
+    def mark_used(self, repository: str, space: VectorSpace, keys: Keys, day: int, before: int) -> None:
         """These were used on a day; only those whose last day lies before another one are written."""
         update = "UPDATE context_engine.vector SET day = %s WHERE space = %s AND day < %s AND key = ANY(%s)"
-        for portion in messages(len(keys), KEY_BYTES):
+        for portion in split_messages(len(keys), KEY_BYTES):
             with self._database.transaction(PART) as connection:
-                own = value(connection, _OWN_SPACE, _values(repository, space))
-                connection.execute(update, (day, own, before, raw(keys[portion])))
+                own = fetch_value(connection, _OWN_SPACE, _values(repository, space))
+                connection.execute(update, (day, own, before, key_bytes(keys[portion])))
 
-    def tidy(self, repository: str, before: int) -> int:
+    def delete_unused(self, repository: str, before: int) -> int:
         """Drop what was used before a day and never since; how many rows."""
         every = "SELECT id FROM context_engine.vector_space WHERE repository = %s ORDER BY id FOR UPDATE"
         delete = "DELETE FROM context_engine.vector WHERE space = ANY(%s) AND day < %s"
@@ -159,6 +167,6 @@ class PostgresVectors:
         self._database.close()
 
 
-def _values(repository: str, space: Space) -> tuple[str, str, int]:
+def _values(repository: str, space: VectorSpace) -> tuple[str, str, int]:
     """What names a space in a statement."""
     return repository, space.fingerprint, space.dimensions

@@ -17,7 +17,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
 from context_engine.errors import ContextEngineError, DiskFull, InvalidArgument, StoreUnusable
-from context_engine.sharing.remote_store import unavailable
+from context_engine.sharing.remote_store import unavailable_error
 
 SERVER_LEAST = (1, 16)
 """Older servers do not know conditional upserts, and would take any for an unconditional one."""
@@ -56,7 +56,7 @@ class QdrantSession:
         self._lock = threading.RLock()
         self._client: QdrantClient | None = None
 
-    def ask(self, call: Callable[[QdrantClient], Answer]) -> Answer:
+    def call(self, call: Callable[[QdrantClient], Answer]) -> Answer:
         """What a call answers. It is sent again when the connection had died, or what it is about had gone: calls must bear that.
 
         Raises: StoreUnavailable, StoreUnusable, DiskFull.
@@ -67,11 +67,13 @@ class QdrantSession:
                 return call(self._connected())
             except UnexpectedResponse as error:
                 if is_last or error.status_code != 404:
-                    raise refusal(self.name, error.status_code, error.reason_phrase, _text(error.content)) from error
+                    raise response_error(
+                        self.name, error.status_code, error.reason_phrase, _text(error.content)
+                    ) from error
                 self.close()  # somebody dropped what we made: who connects anew lays it out
             except (ApiException, QdrantException, OSError) as error:
                 if is_last or time.monotonic() - began > AGAIN_S:
-                    raise unavailable(self.name, _why(error)) from error
+                    raise unavailable_error(self.name, _why(error)) from error
         raise AssertionError  # the loop returns or raises
 
     def _connected(self) -> QdrantClient:
@@ -95,12 +97,12 @@ class QdrantSession:
                 self._client = None
 
 
-def unusable(name: str, why: str, suggestion: str) -> StoreUnusable:
+def unusable_error(name: str, why: str, suggestion: str) -> StoreUnusable:
     """It answers, and cannot serve as it is."""
     return StoreUnusable(f"the shared store {name} cannot serve: {why}", suggestion=suggestion)
 
 
-def refusal(name: str, status: int | None, reason: str, text: str) -> ContextEngineError:
+def response_error(name: str, status: int | None, reason: str, text: str) -> ContextEngineError:
     """What an answer that is not 200 means for us; `text` is what the server says about it.
 
     >>> refusal("https://host", 403, "Forbidden", "").code
@@ -109,11 +111,13 @@ def refusal(name: str, status: int | None, reason: str, text: str) -> ContextEng
     'STORE_UNAVAILABLE'
     """
     if status == 401:
-        return unusable(name, "it refuses the key", f"put the key into {KEY_VARIABLE}; it is sent over https:// alone")
+        return unusable_error(
+            name, "it refuses the key", f"put the key into {KEY_VARIABLE}; it is sent over https:// alone"
+        )
     if status == 403:
-        return unusable(name, "its key may not do this", "take a key that may write, or do not share from here")
+        return unusable_error(name, "its key may not do this", "take a key that may write, or do not share from here")
     if status == 413 or "larger than allowed" in text:
-        return unusable(
+        return unusable_error(
             name,
             "it takes no messages of our size",
             "let it and the proxy before it take 16 MB: service.max_request_size_mb, client_max_body_size",
@@ -124,10 +128,10 @@ def refusal(name: str, status: int | None, reason: str, text: str) -> ContextEng
             suggestion="free room on its machine; what was committed before is intact",
         )
     if status in (400, 409, 422):
-        return unusable(
+        return unusable_error(
             name, text or reason, "see what Qdrant says; collections whose name begins with ctx_ must be ours alone"
         )
-    return unavailable(name, f"{status} {reason} {text}")
+    return unavailable_error(name, f"{status} {reason} {text}")
 
 
 def _text(content: bytes) -> str:
@@ -175,4 +179,4 @@ def _check_version(client: QdrantClient, name: str) -> None:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < SERVER_LEAST:
         least = ".".join(map(str, SERVER_LEAST))
-        raise unusable(name, f"it is Qdrant {version}, and {least} is needed", f"update it to {least} or newer")
+        raise unusable_error(name, f"it is Qdrant {version}, and {least} is needed", f"update it to {least} or newer")

@@ -1,4 +1,4 @@
-"""A depot on Qdrant: one collection for all repositories, told apart by a tenant index.
+"""A remote on Qdrant: one collection for all repositories, told apart by a tenant index.
 
     ctx_depot -> ctx_depot_v1     the alias, and the collection it stands for
     manifest                      one point a repository: its revision, and what counts
@@ -28,8 +28,8 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 from context_engine.errors import ContextEngineError
-from context_engine.sharing.qdrant_session import QdrantSession, unusable
-from context_engine.sharing.remote_store import PIECE_BYTES, Held, Sent, busy, pieces
+from context_engine.sharing.qdrant_session import QdrantSession, unusable_error
+from context_engine.sharing.remote_store import PIECE_BYTES, ManifestRevision, OnBytesSent, busy_error, read_pieces
 
 ALIAS = "ctx_depot"
 COLLECTION = "ctx_depot_v1"
@@ -53,8 +53,8 @@ FIELDS = {
 """All that a filter of ours names: in strict mode, as on Qdrant's cloud, others are refused."""
 
 
-class QdrantDepot:
-    """The depot behind one alias. Thread-safe. Nothing is connected until it is asked.
+class QdrantStore:
+    """The remote behind one alias. Thread-safe. Nothing is connected until it is asked.
 
     `client` opens the connection; by default one over HTTP to the address.
     """
@@ -73,16 +73,16 @@ class QdrantDepot:
         found = self._point(_id(repository, "manifest"), ["revision"])
         return found["revision"] if found else 0
 
-    def held(self, repository: str) -> Held:
+    def read_manifest(self, repository: str) -> ManifestRevision:
         """The manifest and its revision."""
         found = self._point(_id(repository, "manifest"), ["revision", "content", "committed_at"])
         if found is None:
-            return Held(0, None)
+            return ManifestRevision(0, None)
         content = found.get("content")
         manifest = None if content is None else base64.b64decode(content)
-        return Held(found["revision"], manifest, found.get("committed_at", 0.0))
+        return ManifestRevision(found["revision"], manifest, found.get("committed_at", 0.0))
 
-    def fetch(self, repository: str, name: str, target: Path, sent: Sent = lambda _: None) -> None:
+    def fetch(self, repository: str, name: str, target: Path, sent: OnBytesSent = lambda _: None) -> None:
         """Write a segment to a file. Raises: FileNotFoundError when it is not there, or no longer."""
         size, number = 1, 0
         with open(target, "wb") as out:
@@ -96,7 +96,7 @@ class QdrantDepot:
                 sent(len(content))
                 number += 1
 
-    def sizes(self, repository: str) -> dict[str, int]:
+    def list_segment_sizes(self, repository: str) -> dict[str, int]:
         """Bytes of each segment that is there as a whole."""
         there: dict[str, int] = {}
         whole: dict[str, int] = {}
@@ -105,11 +105,11 @@ class QdrantDepot:
             whole[piece["name"]] = piece["size"]
         return {name: size for name, size in there.items() if size == whole[name]}
 
-    def taken(self, repository: str) -> int:
+    def count_stored_bytes(self, repository: str) -> int:
         """Bytes of all its pieces."""
         return sum(piece["bytes"] for piece in self._all(models.Filter(must=_of(repository, "piece")), ["bytes"]))
 
-    def repositories(self) -> list[str]:
+    def list_repositories(self) -> list[str]:
         """Those that have something on it, sorted; such too of which only pieces have arrived."""
         either = models.FieldCondition(key="what", match=models.MatchAny(any=["manifest", "piece"]))
         found = self._all(models.Filter(must=[either]), ["repository", "is_filled"])
@@ -118,13 +118,15 @@ class QdrantDepot:
     def _point(self, point: str, fields: list[str], *, written: bool = False) -> dict[str, Any] | None:
         """Some fields of a point; `written`: as most replicas have it, because we have just written it."""
         seen = models.ReadConsistencyType.MAJORITY if written else None
-        found = self._session.ask(lambda client: client.retrieve(ALIAS, [point], with_payload=fields, consistency=seen))
+        found = self._session.call(
+            lambda client: client.retrieve(ALIAS, [point], with_payload=fields, consistency=seen)
+        )
         return dict(found[0].payload or {}) if found else None
 
     def _all(self, wanted: models.Filter, fields: list[str]) -> Iterator[dict[str, Any]]:
         offset = None
         while True:
-            points, offset = self._session.ask(
+            points, offset = self._session.call(
                 lambda client, start=offset: client.scroll(
                     ALIAS, scroll_filter=wanted, limit=PAGE_POINTS, offset=start, with_payload=fields
                 )
@@ -136,13 +138,13 @@ class QdrantDepot:
     # -- writing --
 
     @contextmanager
-    def writing(self, repository: str, wait_s: float) -> Generator[None]:
+    def acquire_lease(self, repository: str, wait_s: float) -> Generator[None]:
         """The right to write, as long as this process is heard of. Raises: StorageBusy."""
         owner = token_hex(8)
         until = time.monotonic() + wait_s
         while not self._leased(repository, owner):
             if time.monotonic() >= until:
-                raise busy(repository)
+                raise busy_error(repository)
             time.sleep(LOCK_POLL_S)
         ended = threading.Event()
         renewing = threading.Thread(target=self._renewed, args=(repository, owner, ended), daemon=True)
@@ -178,16 +180,16 @@ class QdrantDepot:
             with suppress(ContextEngineError):  # a lost lease shows at the commit, whose revision then does not fit
                 self._leased(repository, owner)
 
-    def stage(self, repository: str, name: str, path: Path, sent: Sent = lambda _: None) -> None:
+    def stage(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:
         """Send a segment ahead of its commit; each piece that arrived stays, and is not sent again."""
         numbers = range(math.ceil(path.stat().st_size / PIECE_BYTES))
         ids = [_id(repository, "piece", name, number) for number in numbers]
         there, now = models.Filter(must=[models.HasIdCondition(has_id=list(ids))]), {"sent_at": time.time()}
-        self._session.ask(lambda client: client.set_payload(ALIAS, now, points=there, ordering=IN_ORDER))
-        found = self._session.ask(lambda client: client.retrieve(ALIAS, ids, with_payload=["number"]))
+        self._session.call(lambda client: client.set_payload(ALIAS, now, points=there, ordering=IN_ORDER))
+        found = self._session.call(lambda client: client.retrieve(ALIAS, ids, with_payload=["number"]))
         self._put(repository, name, path, {(point.payload or {})["number"] for point in found}, sent)
 
-    def restore(self, repository: str, name: str, path: Path, sent: Sent = lambda _: None) -> None:
+    def restore(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:
         """Put every piece of a segment in the place of what is left of it."""
         self._put(repository, name, path, (), sent)
 
@@ -207,10 +209,10 @@ class QdrantDepot:
         kept = [models.FieldCondition(key="name", match=models.MatchAny(any=sorted(named)))] if named else []
         self._delete(models.Filter(must=[*_of(repository, "piece"), ours], must_not=kept))
 
-    def _put(self, repository: str, name: str, path: Path, there: Collection[int], sent: Sent) -> None:
+    def _put(self, repository: str, name: str, path: Path, there: Collection[int], sent: OnBytesSent) -> None:
         """The pieces of a segment, but those that are there."""
         size = path.stat().st_size
-        for number, content in pieces(path):
+        for number, content in read_pieces(path):
             if number not in there:
                 payload = {
                     "repository": repository,
@@ -241,22 +243,22 @@ class QdrantDepot:
         self._upsert(point, payload, models.Filter(must=[_is("revision", revision)]))
         found = self._point(point, ["revision", "owner"], written=True)
         if found != {"revision": revision + 1, "owner": owner}:
-            raise busy(repository)
+            raise busy_error(repository)
 
     def clear(self, repository: str) -> int:
         """Drop manifest and segments; bytes freed."""
-        freed = self.taken(repository)
+        freed = self.count_stored_bytes(repository)
         self._swap(repository, self.revision(repository), None)
         self._drop(repository, [])
         return freed
 
     def _upsert(self, point: str, payload: dict[str, Any], only_if: models.Filter | None = None) -> None:
         points = [models.PointStruct(id=point, vector={}, payload=payload)]
-        self._session.ask(lambda client: client.upsert(ALIAS, points, update_filter=only_if, ordering=IN_ORDER))
+        self._session.call(lambda client: client.upsert(ALIAS, points, update_filter=only_if, ordering=IN_ORDER))
 
     def _delete(self, chosen: models.Filter) -> None:
         gone = models.FilterSelector(filter=chosen)
-        self._session.ask(lambda client: client.delete(ALIAS, points_selector=gone, ordering=IN_ORDER))
+        self._session.call(lambda client: client.delete(ALIAS, points_selector=gone, ordering=IN_ORDER))
 
     def close(self) -> None:
         """Let go of the connection; it can be used again afterwards."""
@@ -274,7 +276,7 @@ def _lay_out(client: QdrantClient, name: str) -> None:
         made = models.CreateAlias(collection_name=COLLECTION, alias_name=ALIAS)
         client.update_collection_aliases([models.CreateAliasOperation(create_alias=made)])
     elif aliases[ALIAS] != COLLECTION:
-        raise unusable(
+        raise unusable_error(
             name,
             f"{ALIAS} stands for {aliases[ALIAS]}, and this program knows {COLLECTION}",
             "use the same release of smart-context-engine everywhere, or another cluster",

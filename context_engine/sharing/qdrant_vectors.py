@@ -23,9 +23,9 @@ import numpy as np
 from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
-from context_engine.embedding.vector_rows import Keys, Rows, Space
-from context_engine.sharing.qdrant_session import QdrantSession, unusable
-from context_engine.sharing.remote_vectors import Mask, check_fit, in_order, is_scale, messages, raw
+from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace
+from context_engine.sharing.qdrant_session import QdrantSession, unusable_error
+from context_engine.sharing.remote_vectors import Mask, align_rows, check_shape, is_scale, key_bytes, split_messages
 
 SCHEMA = 1
 """Raise it when payloads change: another collection takes the alias, and is filled anew."""
@@ -45,7 +45,7 @@ _IS_ALIAS = re.compile(r"ctx_([0-9a-f]+)_([0-9]+)").fullmatch
 
 
 class QdrantVectors:
-    """The vector depot of one cluster. Thread-safe. Nothing is connected until it is asked.
+    """The vector remote of one cluster. Thread-safe. Nothing is connected until it is asked.
 
     `client` opens the connection; by default one over HTTP to the address.
     """
@@ -57,26 +57,26 @@ class QdrantVectors:
 
     # -- reading --
 
-    def known(self, repository: str, space: Space, keys: Keys) -> Mask:
+    def contains(self, repository: str, space: VectorSpace, keys: Keys) -> Mask:
         """Which keys have a point."""
         found = {point.id for point in self._under(repository, space, keys, [])}
         return np.fromiter((each in found for each in _ids(repository, keys)), bool, len(keys))
 
-    def fetch(self, repository: str, space: Space, keys: Keys) -> tuple[Rows, Mask]:
+    def fetch(self, repository: str, space: VectorSpace, keys: Keys) -> tuple[VectorRows, Mask]:
         """A row for each key, and which were found; the others are zeros."""
         rows = {point.id: _row(point) for point in self._under(repository, space, keys, ["row"])}
-        ids = zip(raw(keys), _ids(repository, keys), strict=True)
-        return in_order(keys, space, {key: rows[each] for key, each in ids if each in rows})
+        ids = zip(key_bytes(keys), _ids(repository, keys), strict=True)
+        return align_rows(keys, space, {key: rows[each] for key, each in ids if each in rows})
 
-    def held(self, repository: str) -> dict[Space, int]:
+    def count_by_space(self, repository: str) -> dict[VectorSpace, int]:
         """How many rows there are, by space."""
-        counts = {space: self._count(alias, _of(repository)) for alias, space in self._session.ask(_spaces)}
+        counts = {space: self._count(alias, _of(repository)) for alias, space in self._session.call(_spaces)}
         return {space: count for space, count in counts.items() if count}
 
     def check(self, repository: str, *, repair: bool = False) -> list[str]:
         """What is wrong with the rows of a repository, in words; a `repair` drops what is damaged."""
         troubles = []
-        for alias, space in self._session.ask(_spaces):
+        for alias, space in self._session.call(_spaces):
             damaged = [point.id for point in self._all(alias, repository) if not _is_sound(point, space)]
             if damaged:
                 troubles.append(
@@ -86,57 +86,57 @@ class QdrantVectors:
                 self._delete(alias, models.PointIdsList(points=damaged))
         return sorted(troubles)
 
-    def _under(self, repository: str, space: Space, keys: Keys, fields: list[str]) -> Iterator[models.Record]:
+    def _under(self, repository: str, space: VectorSpace, keys: Keys, fields: list[str]) -> Iterator[models.Record]:
         """The points of some keys, in as many messages as it takes; none where nobody has put any."""
         alias = _alias(space)
-        is_there = (alias, space) in self._session.ask(_spaces)
-        for portion in messages(len(keys) if is_there else 0, 2 * space.dimensions + BESIDE_BYTES):
+        is_there = (alias, space) in self._session.call(_spaces)
+        for portion in split_messages(len(keys) if is_there else 0, 2 * space.dimensions + BESIDE_BYTES):
             ids = _ids(repository, keys[portion])
-            yield from self._session.ask(partial(_retrieved, alias=alias, ids=ids, fields=fields))
+            yield from self._session.call(partial(_retrieved, alias=alias, ids=ids, fields=fields))
 
     def _all(self, alias: str, repository: str) -> Iterator[models.Record]:
         at: Any = None
         while True:
-            points, at = self._session.ask(partial(_page, alias=alias, wanted=_of(repository), offset=at))
+            points, at = self._session.call(partial(_page, alias=alias, wanted=_of(repository), offset=at))
             yield from points
             if at is None:
                 return
 
     def _count(self, alias: str, wanted: models.Filter) -> int:
-        return self._session.ask(lambda client: client.count(alias, count_filter=wanted)).count
+        return self._session.call(lambda client: client.count(alias, count_filter=wanted)).count
 
     # -- writing --
 
-    def put(self, repository: str, space: Space, keys: Keys, rows: Rows, day: int) -> int:
+    def put(self, repository: str, space: VectorSpace, keys: Keys, rows: VectorRows, day: int) -> int:
         """Keep a row for each key, used on a day; how many were new. Raises: InvalidVectors, DiskFull."""
-        check_fit(space, keys, rows)
-        self._session.ask(lambda client: _lay_out(client, space, self.name))
+        check_shape(space, keys, rows)
+        self._session.call(lambda client: _lay_out(client, space, self.name))
         fresh = np.zeros(len(keys), bool)
         fresh[np.unique(keys, return_index=True)[1]] = True
-        new = np.flatnonzero(fresh & ~self.known(repository, space, keys))
-        for portion in messages(len(new), space.dimensions * NUMBER_CHARS + BESIDE_BYTES):
+        new = np.flatnonzero(fresh & ~self.contains(repository, space, keys))
+        for portion in split_messages(len(new), space.dimensions * NUMBER_CHARS + BESIDE_BYTES):
             some = new[portion]
-            points = _points(repository, keys[some], Rows(rows.values[some], rows.scales[some]), day)
+            points = _points(repository, keys[some], VectorRows(rows.values[some], rows.scales[some]), day)
             self._upsert(space, points, is_last=portion.stop >= len(new))
         return len(new)
 
-    def _upsert(self, space: Space, points: list[models.PointStruct], *, is_last: bool) -> None:
+    def _upsert(self, space: VectorSpace, points: list[models.PointStruct], *, is_last: bool) -> None:
         """Only the last message of several is waited for: those before it are carried out by then."""
-        self._session.ask(lambda client: client.upsert(_alias(space), points, wait=is_last, update_filter=_NEVER))
+        self._session.call(lambda client: client.upsert(_alias(space), points, wait=is_last, update_filter=_NEVER))
 
-    def stamp(self, repository: str, space: Space, keys: Keys, day: int, before: int) -> None:
+    def mark_used(self, repository: str, space: VectorSpace, keys: Keys, day: int, before: int) -> None:
         """These were used on a day; only those whose last day lies before another one are written."""
-        for portion in messages(len(keys), BESIDE_BYTES):
+        for portion in split_messages(len(keys), BESIDE_BYTES):
             some = models.HasIdCondition(has_id=_ids(repository, keys[portion]))
             self._stamp(space, models.Filter(must=[some, _before(before)]), day)
 
-    def _stamp(self, space: Space, old: models.Filter, day: int) -> None:
-        self._session.ask(lambda client: client.set_payload(_alias(space), {"day": day}, points=old))
+    def _stamp(self, space: VectorSpace, old: models.Filter, day: int) -> None:
+        self._session.call(lambda client: client.set_payload(_alias(space), {"day": day}, points=old))
 
-    def tidy(self, repository: str, before: int) -> int:
+    def delete_unused(self, repository: str, before: int) -> int:
         """Drop what was used before a day and never since; how many rows."""
         unused = models.Filter(must=[_is_of(repository), _before(before)])
-        return sum(self._drop(alias, unused) for alias, _ in self._session.ask(_spaces))
+        return sum(self._drop(alias, unused) for alias, _ in self._session.call(_spaces))
 
     def _drop(self, alias: str, unused: models.Filter) -> int:
         dropped = self._count(alias, unused)
@@ -144,7 +144,7 @@ class QdrantVectors:
         return dropped
 
     def _delete(self, alias: str, chosen: models.PointsSelector) -> None:
-        self._session.ask(lambda client: client.delete(alias, points_selector=chosen))
+        self._session.call(lambda client: client.delete(alias, points_selector=chosen))
 
     def close(self) -> None:
         """Let go of the connection; it can be used again afterwards."""
@@ -163,15 +163,15 @@ def _of(repository: str) -> models.Filter:
     return models.Filter(must=[_is_of(repository)])
 
 
-def _alias(space: Space) -> str:
+def _alias(space: VectorSpace) -> str:
     """Under what a space is found."""
     return f"ctx_{space.fingerprint}_{space.dimensions}"
 
 
-def _spaces(client: QdrantClient) -> list[tuple[str, Space]]:
+def _spaces(client: QdrantClient) -> list[tuple[str, VectorSpace]]:
     """The spaces that are there, each with its alias."""
     names = [each.alias_name for each in client.get_aliases().aliases]
-    return [(name, Space(found[1], int(found[2]))) for name in names if (found := _IS_ALIAS(name))]
+    return [(name, VectorSpace(found[1], int(found[2]))) for name in names if (found := _IS_ALIAS(name))]
 
 
 def _retrieved(client: QdrantClient, alias: str, ids: list[str], fields: list[str]) -> list[models.Record]:
@@ -184,10 +184,10 @@ def _page(client: QdrantClient, alias: str, wanted: models.Filter, offset: Any) 
 
 def _ids(repository: str, keys: Keys) -> list[str]:
     """The ids of the points of some keys."""
-    return [str(uuid5(NAMES, f"{repository}\n{key.hex()}")) for key in raw(keys)]
+    return [str(uuid5(NAMES, f"{repository}\n{key.hex()}")) for key in key_bytes(keys)]
 
 
-def _points(repository: str, keys: Keys, rows: Rows, day: int) -> list[models.PointStruct]:
+def _points(repository: str, keys: Keys, rows: VectorRows, day: int) -> list[models.PointStruct]:
     dense = rows.floats().round(DECIMALS).tolist()
     made = []
     for number, (point, scale) in enumerate(zip(_ids(repository, keys), rows.scales, strict=True)):
@@ -206,12 +206,12 @@ def _row(point: models.Record) -> tuple[float, bytes]:
         return 0.0, b""
 
 
-def _is_sound(point: models.Record, space: Space) -> bool:
+def _is_sound(point: models.Record, space: VectorSpace) -> bool:
     scale, numbers = _row(point)
     return len(numbers) == space.dimensions and is_scale(scale)
 
 
-def _lay_out(client: QdrantClient, space: Space, name: str) -> None:
+def _lay_out(client: QdrantClient, space: VectorSpace, name: str) -> None:
     """Make the collection of a space where there is none. Raises: StoreUnusable when another version's serves."""
     alias = _alias(space)
     collection = f"{alias}_s{SCHEMA}_v1"
@@ -222,14 +222,14 @@ def _lay_out(client: QdrantClient, space: Space, name: str) -> None:
         made = models.CreateAlias(collection_name=collection, alias_name=alias)
         client.update_collection_aliases([models.CreateAliasOperation(create_alias=made)])
     elif serving != collection:
-        raise unusable(
+        raise unusable_error(
             name,
             f"{alias} stands for {serving}, and this program knows {collection}",
             "use the same release of smart-context-engine everywhere, or another cluster",
         )
 
 
-def _create(client: QdrantClient, collection: str, space: Space) -> None:
+def _create(client: QdrantClient, collection: str, space: VectorSpace) -> None:
     """No graph of neighbours: who searches looks at the small copies of one repository's vectors, which takes a millisecond."""
     small = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
     client.create_collection(

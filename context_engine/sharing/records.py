@@ -19,28 +19,32 @@ from context_engine.storage.locks import PathLocks
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, Stamp, StateFolder
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.sharing.merge_rules import Nature
-    from context_engine.sharing.shared_records import Commons
-    from context_engine.sharing.synced_folder import CommonFolder
+    from context_engine.sharing.merge_rules import MergePolicy
+    from context_engine.sharing.shared_records import SharedRecords
+    from context_engine.sharing.synced_folder import SyncedFolder
 
 SUFFIX = ".md"
 BYTES_MAX = 262_144
 """Fifty times what may be written through us; a person's file beyond it is a document, not a record."""
 
 
-class Records:
+class RecordFolder:
     """The records of one kind, below `<home>/<name>`. Thread-safe; any number of processes may hold one on the same folder.
 
-    `flush=False` gives up on surviving a power cut, for records that can be had again; `commons`: the team's, None on a laptop.
+    `flush=False` gives up on surviving a power cut, for records that can be had again; `shared_records`: the team's, None on a laptop.
     """
 
-    def __init__(self, home: Path, name: str, *, flush: bool = True, commons: Commons | None = None) -> None:
+    def __init__(
+        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
+    ) -> None:
         """Nothing is created until something is written."""
         self.folder = home / name
         self._files = StateFolder(home).folder(name)
         self._flush = flush
         self._locks = PathLocks(home / "locks")
-        self._common: CommonFolder | None = commons.folder(self.folder, nature, flush=flush) if commons else None
+        self._synced: SyncedFolder | None = (
+            shared_records.open_folder(self.folder, merge_policy, flush=flush) if shared_records else None
+        )
 
     # -- reading --
 
@@ -66,11 +70,11 @@ class Records:
     @property
     def problem(self) -> str:
         """Why what the team has may not be seen, or differs from what lies here; empty when all is well, and on a laptop."""
-        return self._common.problem if self._common else ""
+        return self._synced.problem if self._synced else ""
 
     def _look(self) -> None:
-        if self._common:
-            self._common.look()
+        if self._synced:
+            self._synced.sync()
 
     # -- writing --
 
@@ -81,14 +85,14 @@ class Records:
         What killed writers left half done is cleared away. Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt;
         StoreUnavailable, StoreUnusable where a team has them in common.
         """
-        with self._common.writing() if self._common else nullcontext(), self._locks.hold([self.folder.name]):
+        with self._synced.acquire_lease() if self._synced else nullcontext(), self._locks.hold([self.folder.name]):
             for folder in self._files.folders():
                 self._files.sweep(folder, min_age_s=ABANDONED_AFTER_S)  # an edit of a record may be under way
             yield
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a new record; False when there is one of that name. Raises: WriteFailed, DiskFull, StorageCorrupt."""
-        if self._common and self._files.exists(name):
+        if self._synced and self._files.exists(name):
             return False
         self._share(name, data)
         return self._files.create(name, data, flush=self._flush)
@@ -106,11 +110,11 @@ class Records:
 
     def _share(self, name: str, data: bytes | None) -> None:
         """What a team has in common is theirs before it is ours."""
-        if self._common:
-            self._common.share({self.folder / name: data})
+        if self._synced:
+            self._synced.publish({self.folder / name: data})
 
 
-def nature(path: str) -> Nature | None:
+def merge_policy(path: str) -> MergePolicy | None:
     """How a file changes: whoever comes along edits a record. None for what is none.
 
     >>> nature("decisions/use-tabs.md"), nature("decisions/sketch.png")

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 
-class Held(NamedTuple):
+class RecordMeta(NamedTuple):
     """What is known of a record without its content. `sha`: the SHA-256 of what stands in it, of what stood last if it is gone."""
 
     path: str
@@ -21,7 +21,7 @@ class Held(NamedTuple):
     is_gone: bool = False
 
 
-class Hand(Protocol):
+class WriteLease(Protocol):
     """The right to write the records of one kind."""
 
     def put(self, changes: Mapping[str, bytes | None]) -> None:
@@ -29,7 +29,7 @@ class Hand(Protocol):
         ...
 
 
-class RecordDepot(Protocol):
+class RemoteRecordStore(Protocol):
     """A database that several machines share. Thread-safe.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
@@ -42,23 +42,23 @@ class RecordDepot(Protocol):
         """0 as long as nothing was ever put; one quick question."""
         ...
 
-    def since(self, repository: str, kind: str, revision: int) -> list[Held]:
+    def list_changes(self, repository: str, kind: str, revision: int) -> list[RecordMeta]:
         """What was changed after a revision, in the order in which it was."""
         ...
 
-    def held(self, repository: str, kind: str, paths: Collection[str]) -> list[Held]:
+    def list_records(self, repository: str, kind: str, paths: Collection[str]) -> list[RecordMeta]:
         """What is known of these records; those that never were are left out."""
         ...
 
-    def contents(self, repository: str, kind: str, paths: Collection[str]) -> dict[str, bytes]:
+    def read_contents(self, repository: str, kind: str, paths: Collection[str]) -> dict[str, bytes]:
         """What stands in these records; those that are gone are left out."""
         ...
 
-    def known(self, repository: str, kind: str, shas: Mapping[str, str]) -> set[str]:
+    def find_earlier_contents(self, repository: str, kind: str, shas: Mapping[str, str]) -> set[str]:
         """Of these paths, the ones in which this very content stood at some time."""
         ...
 
-    def writing(self, repository: str, kind: str, wait_s: float) -> AbstractContextManager[Hand]:
+    def acquire_lease(self, repository: str, kind: str, wait_s: float) -> AbstractContextManager[WriteLease]:
         """The right to write, of one at a time on all machines; ends when its holder dies. Raises: StorageBusy."""
         ...
 

@@ -1,4 +1,4 @@
-"""The depot: what a database must be able to do to hold the indexes of a team. Values in, values out; it understands none.
+"""The remote: what a database must be able to do to hold the indexes of a team. Values in, values out; it understands none.
 
 For each repository it keeps one manifest with a revision, and the segments that the manifest names. A commit puts both in
 place at once or not at all; what a reader sees is a revision and all that belongs to it, or `FileNotFoundError` when a newer
@@ -16,16 +16,16 @@ from typing import NamedTuple, Protocol
 
 from context_engine.errors import StorageBusy, StoreUnavailable
 
-DOWN_REST_S = 30.0
+RETRY_DELAY_S = 30.0
 """A database that did not answer is asked again after this long: asking may take seconds, and an answer waits for it."""
 PIECE_BYTES = 8_000_000
 """Segments travel in pieces of this size: no message, and no copy in memory, is larger."""
-Sent = Callable[[int], None]
+OnBytesSent = Callable[[int], None]
 """Told the bytes of each piece once it has arrived. What it raises ends the way of the pieces that are still to come."""
 
 
-class Held(NamedTuple):
-    """What a depot holds of a repository. Revision 0: nothing ever; `manifest` None: nothing now.
+class ManifestRevision(NamedTuple):
+    """What a remote holds of a repository. Revision 0: nothing ever; `manifest` None: nothing now.
 
     `committed_at`: when it was put there, in seconds since 1970, 0 where that is not known.
     """
@@ -35,7 +35,7 @@ class Held(NamedTuple):
     committed_at: float = 0.0
 
 
-class Depot(Protocol):
+class RemoteStore(Protocol):
     """A database that several machines share. Thread-safe.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
@@ -48,26 +48,26 @@ class Depot(Protocol):
         """Rises with every change, clearing included; one quick question."""
         ...
 
-    def held(self, repository: str) -> Held:
+    def read_manifest(self, repository: str) -> ManifestRevision:
         """The manifest and its revision."""
         ...
 
-    def fetch(self, repository: str, name: str, target: Path, sent: Sent = lambda _: None) -> None:
+    def fetch(self, repository: str, name: str, target: Path, sent: OnBytesSent = lambda _: None) -> None:
         """Write a segment to a file. Raises: FileNotFoundError when it is not there, or no longer."""
         ...
 
-    def writing(self, repository: str, wait_s: float) -> AbstractContextManager[object]:
+    def acquire_lease(self, repository: str, wait_s: float) -> AbstractContextManager[object]:
         """The right to write, of one process on one machine at a time; ends when that dies. Raises: StorageBusy."""
         ...
 
-    def stage(self, repository: str, name: str, path: Path, sent: Sent = lambda _: None) -> None:
+    def stage(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:
         """Send a segment ahead of the commit that will name it, for who may write; pieces that are there are not sent again.
 
         What arrived stays when the rest does not, until a commit that does not name it. Raises: StorageBusy, DiskFull.
         """
         ...
 
-    def restore(self, repository: str, name: str, path: Path, sent: Sent = lambda _: None) -> None:
+    def restore(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:
         """Put a segment that is damaged or missing back as it was, for who may write. Raises: StorageBusy, DiskFull."""
         ...
 
@@ -85,15 +85,15 @@ class Depot(Protocol):
         """Drop manifest and segments; bytes freed."""
         ...
 
-    def sizes(self, repository: str) -> dict[str, int]:
+    def list_segment_sizes(self, repository: str) -> dict[str, int]:
         """Bytes of each segment that is there as a whole."""
         ...
 
-    def taken(self, repository: str) -> int:
+    def count_stored_bytes(self, repository: str) -> int:
         """Bytes of all that lies there of its segments, of those too that have not arrived as a whole."""
         ...
 
-    def repositories(self) -> list[str]:
+    def list_repositories(self) -> list[str]:
         """Those that have something on it, sorted; such too of which only pieces have arrived."""
         ...
 
@@ -102,13 +102,13 @@ class Depot(Protocol):
         ...
 
 
-def pieces(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_pieces(path: Path) -> Iterator[tuple[int, bytes]]:
     """The pieces of a segment, in order, with their numbers."""
     with open(path, "rb") as source:
         yield from enumerate(iter(partial(source.read, PIECE_BYTES), b""))
 
 
-def busy(repository: str) -> StorageBusy:
+def busy_error(repository: str) -> StorageBusy:
     """Somebody else writes, or wrote in between."""
     return StorageBusy(
         f"somebody else is indexing {repository} into the shared store",
@@ -116,7 +116,7 @@ def busy(repository: str) -> StorageBusy:
     )
 
 
-def unavailable(name: str, error: object) -> StoreUnavailable:
+def unavailable_error(name: str, error: object) -> StoreUnavailable:
     """The database does not answer."""
     why = " ".join(str(error).split())[:300]
     return StoreUnavailable(
@@ -126,7 +126,7 @@ def unavailable(name: str, error: object) -> StoreUnavailable:
     )
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """The name of a segment: the SHA-256 of its bytes."""
     with open(path, "rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""The vector depot: what a database must be able to do to hold the vectors of a team, and which one an address means.
+"""The vector remote: what a database must be able to do to hold the vectors of a team, and which one an address means.
 
 For each repository and space it keeps rows under the keys of the texts they were made from, as `store.vectors` does on one
 machine. A row comes back as it was put, bit for bit, so that all who fetch it rank alike. Every call names the repository, and
@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import KEY_BYTES, LEVELS, Keys, Rows, Space
+from context_engine.embedding.vector_rows import KEY_BYTES, LEVELS, Keys, VectorRows, VectorSpace
 from context_engine.errors import InvalidVectors
 
 MESSAGE_BYTES = 4_000_000
@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[str, str]] = {
 Mask = npt.NDArray[np.bool_]
 
 
-class VectorDepot(Protocol):
+class RemoteVectorStore(Protocol):
     """A database that several machines share. Thread-safe.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is. Thousands of keys
@@ -42,30 +42,30 @@ class VectorDepot(Protocol):
     name: str
     """How to speak of it: its address without a password."""
 
-    def known(self, repository: str, space: Space, keys: Keys) -> Mask:
+    def contains(self, repository: str, space: VectorSpace, keys: Keys) -> Mask:
         """Which keys have a row."""
         ...
 
-    def fetch(self, repository: str, space: Space, keys: Keys) -> tuple[Rows, Mask]:
+    def fetch(self, repository: str, space: VectorSpace, keys: Keys) -> tuple[VectorRows, Mask]:
         """A row for each key, and which were found; the others are zeros. What is damaged is not found."""
         ...
 
-    def put(self, repository: str, space: Space, keys: Keys, rows: Rows, day: int) -> int:
+    def put(self, repository: str, space: VectorSpace, keys: Keys, rows: VectorRows, day: int) -> int:
         """Keep a row for each key, used on a day; how many were new. The first one put under a key stays.
 
         Raises: InvalidVectors for rows of another size than the space has, DiskFull.
         """
         ...
 
-    def stamp(self, repository: str, space: Space, keys: Keys, day: int, before: int) -> None:
+    def mark_used(self, repository: str, space: VectorSpace, keys: Keys, day: int, before: int) -> None:
         """These were used on a day; only those whose last day lies before another one are written."""
         ...
 
-    def tidy(self, repository: str, before: int) -> int:
+    def delete_unused(self, repository: str, before: int) -> int:
         """Drop what was used before a day and never since, in all spaces of the repository; how many rows."""
         ...
 
-    def held(self, repository: str) -> dict[Space, int]:
+    def count_by_space(self, repository: str) -> dict[VectorSpace, int]:
         """How many rows there are, by space."""
         ...
 
@@ -81,14 +81,14 @@ class VectorDepot(Protocol):
         ...
 
 
-def vector_depot(address: str) -> VectorDepot:
-    """The vector depot at an address that `store.opening` has opened an index at. Raises: InvalidArgument."""
+def open_vector_store(address: str) -> RemoteVectorStore:
+    """The vector remote at an address that `store.opening` has opened an index at. Raises: InvalidArgument."""
     module, name = KINDS[address.partition("://")[0]]
-    opened: Callable[[str], VectorDepot] = getattr(import_module(module), name)
+    opened: Callable[[str], RemoteVectorStore] = getattr(import_module(module), name)
     return opened(address)
 
 
-def messages(count: int, row_bytes: int) -> Iterator[slice]:
+def split_messages(count: int, row_bytes: int) -> Iterator[slice]:
     """The portions in which so many rows travel.
 
     >>> list(messages(5, MESSAGE_BYTES // 2))
@@ -98,16 +98,16 @@ def messages(count: int, row_bytes: int) -> Iterator[slice]:
     return (slice(start, start + at_once) for start in range(0, count, at_once))
 
 
-def raw(keys: Keys) -> list[bytes]:
+def key_bytes(keys: Keys) -> list[bytes]:
     """Each key in all its bytes: numpy drops zeros at the end of a string."""
     return keys.view(f"V{KEY_BYTES}").tolist()
 
 
-def in_order(keys: Keys, space: Space, found: Mapping[bytes, tuple[float, bytes]]) -> tuple[Rows, Mask]:
+def align_rows(keys: Keys, space: VectorSpace, found: Mapping[bytes, tuple[float, bytes]]) -> tuple[VectorRows, Mask]:
     """What was found under some keys as rows in their order; whatever cannot be a row of the space was not found."""
-    rows = Rows(np.zeros((len(keys), space.dimensions), np.int8), np.zeros(len(keys), np.float32))
+    rows = VectorRows(np.zeros((len(keys), space.dimensions), np.int8), np.zeros(len(keys), np.float32))
     is_found = np.zeros(len(keys), bool)
-    for place, key in enumerate(raw(keys)):
+    for place, key in enumerate(key_bytes(keys)):
         scale, numbers = found.get(key, (0.0, b""))
         if len(numbers) == space.dimensions and is_scale(scale):
             rows.values[place], rows.scales[place] = np.frombuffer(numbers, np.int8), scale
@@ -120,7 +120,7 @@ def is_scale(scale: float) -> bool:
     return 0.0 <= scale <= SCALE_MAX
 
 
-def check_fit(space: Space, keys: Keys, rows: Rows) -> None:
+def check_shape(space: VectorSpace, keys: Keys, rows: VectorRows) -> None:
     """Raises: InvalidVectors unless there is a row of the space's size for each key."""
     if rows.values.shape != (len(keys), space.dimensions) or not all(map(is_scale, rows.scales.tolist())):
         raise InvalidVectors(

@@ -1,9 +1,9 @@
 """What a team has in common beside its index: plans, memories and reviews of one repository, on the database where machines meet.
 
-    commons = open_commons("postgresql://user@host/team", "github.com/team/app", cache)
-    dossiers = Dossiers(home, "plans", common=commons.folder(home / "plans", nature))
+    shared_records = open_commons("postgresql://user@host/team", "github.com/team/app", cache)
+    records = Dossiers(home, "plans", common=shared_records.folder(home / "plans", nature))
 
-Only PostgreSQL holds records; what needs its library is imported here, when somebody asks for it. Without a commons the same
+Only PostgreSQL holds records; what needs its library is imported here, when somebody asks for it. Without a shared_records the same
 files are this machine's alone.
 """
 
@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import Path
 
 from context_engine.errors import InvalidArgument, UnsupportedHost
-from context_engine.sharing.remote_records import RecordDepot
-from context_engine.sharing.sync_state import Seen
-from context_engine.sharing.synced_folder import CommonFolder, Natures
+from context_engine.sharing.remote_records import RemoteRecordStore
+from context_engine.sharing.sync_state import SyncState
+from context_engine.sharing.synced_folder import MergePolicyOf, SyncedFolder
 from context_engine.sharing.synced_reviews import SyncedReviews
 
 REST_S = 1.0
@@ -25,29 +25,29 @@ REST_S = 1.0
 ADDRESSES = ("postgresql://", "postgres://")
 
 
-class Commons:
+class SharedRecords:
     """What one repository has in common. Thread-safe; nothing is connected before something is read or written."""
 
-    def __init__(self, depot: RecordDepot, repository: str, cache: Path, *, rest_s: float = REST_S) -> None:
+    def __init__(self, remote: RemoteRecordStore, repository: str, cache: Path, *, rest_s: float = REST_S) -> None:
         """`cache` is the workspace's own: there stands what was seen here."""
-        self.depot = depot
+        self.store = remote
         self.repository = repository
         self._cache = cache
         self._rest_s = rest_s
-        self._mark = hashlib.blake2b(f"{depot.name}\\n{repository}".encode(), digest_size=6).hexdigest()
-        self._folders: list[tuple[CommonFolder, Seen]] = []
+        self._mark = hashlib.blake2b(f"{remote.name}\\n{repository}".encode(), digest_size=6).hexdigest()
+        self._folders: list[tuple[SyncedFolder, SyncState]] = []
         self._reviews: list[SyncedReviews] = []
 
-    def folder(self, folder: Path, natures: Natures, *, flush: bool = True) -> CommonFolder:
+    def open_folder(self, folder: Path, natures: MergePolicyOf, *, flush: bool = True) -> SyncedFolder:
         """A folder whose records all machines have; its name is their kind."""
-        seen = Seen(self._cache / f"commons-{folder.name}-{self._mark}.db")
-        common = CommonFolder(self.depot, self.repository, folder, seen, natures, rest_s=self._rest_s, flush=flush)
+        seen = SyncState(self._cache / f"commons-{folder.name}-{self._mark}.db")
+        common = SyncedFolder(self.store, self.repository, folder, seen, natures, rest_s=self._rest_s, flush=flush)
         self._folders.append((common, seen))
         return common
 
-    def reviews(self) -> SyncedReviews:
+    def open_reviews(self) -> SyncedReviews:
         """What the store of reviews of this machine brings itself to."""
-        common = SyncedReviews(self.depot, self.repository, self._mark, rest_s=self._rest_s)
+        common = SyncedReviews(self.store, self.repository, self._mark, rest_s=self._rest_s)
         self._reviews.append(common)
         return common
 
@@ -61,11 +61,11 @@ class Commons:
         """Let go of connections and files; all can be used again afterwards."""
         for _, seen in self._folders:
             seen.close()
-        self.depot.close()
+        self.store.close()
 
 
-def open_commons(address: str, repository: str, cache: Path) -> Commons:
-    """The commons of a repository on a database. Nothing is connected.
+def open_shared_records(address: str, repository: str, cache: Path) -> SharedRecords:
+    """The shared_records of a repository on a database. Nothing is connected.
 
     Raises: InvalidArgument for a store that holds no records, UnsupportedHost when a library is missing.
     """
@@ -75,10 +75,12 @@ def open_commons(address: str, repository: str, cache: Path) -> Commons:
             suggestion="point CTX_STORE_URL at a PostgreSQL, or leave CTX_STORE_RECORDS out: then they stay files of this machine",
         )
     try:
-        opened: Callable[[str], RecordDepot] = import_module("context_engine.sharing.postgres_records").PostgresRecords
+        opened: Callable[[str], RemoteRecordStore] = import_module(
+            "context_engine.sharing.postgres_records"
+        ).PostgresRecords
     except ImportError as error:
         raise UnsupportedHost(
             f"records at {ADDRESSES[0]} need a library that is not installed: {error.name}",
             suggestion="Install it: pip install 'smart-context-engine[postgres]'",
         ) from error
-    return Commons(opened(address), repository, cache)
+    return SharedRecords(opened(address), repository, cache)

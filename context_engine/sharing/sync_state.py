@@ -36,14 +36,14 @@ CREATE TABLE IF NOT EXISTS file(
 """
 
 
-class Agreed(NamedTuple):
+class MergeBase(NamedTuple):
     """A file as it was when both sides had the same: what stood in it, and what changes when that does."""
 
     sha: str
     stamp: Stamp
 
 
-class Seen:
+class SyncState:
     """What was seen of one kind of records. Thread-safe; any number of processes may hold one on the same file."""
 
     def __init__(self, path: Path) -> None:
@@ -54,7 +54,7 @@ class Seen:
         self._inode = 0
 
     @contextmanager
-    def alone(self, wait_s: float) -> Generator[None]:
+    def lock(self, wait_s: float) -> Generator[None]:
         """Be alone with it until the block ends; what is noted inside is kept as a whole, or not. Raises: StorageBusy."""
         if not self._here.acquire(timeout=wait_s):
             raise _busy()
@@ -71,12 +71,12 @@ class Seen:
         """Up to which revision everything was seen."""
         return int(str(self._now.execute("SELECT revision FROM cursor").fetchall()[0][0]))
 
-    def files(self) -> dict[str, Agreed]:
+    def files(self) -> dict[str, MergeBase]:
         """Every file that both sides agreed on."""
         rows = self._now.execute("SELECT * FROM file")
-        return {path: Agreed(sha, (inode, size, mtime_ns)) for path, sha, inode, size, mtime_ns in rows}
+        return {path: MergeBase(sha, (inode, size, mtime_ns)) for path, sha, inode, size, mtime_ns in rows}
 
-    def agree(self, path: str, file: Agreed) -> None:
+    def record_base(self, path: str, file: MergeBase) -> None:
         """Both sides have the same in a file."""
         self._now.execute("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", (path, file.sha, *file.stamp))
 
@@ -84,11 +84,11 @@ class Seen:
         """Neither side has these files any more."""
         self._now.executemany("DELETE FROM file WHERE path = ?", [(path,) for path in paths])
 
-    def move(self, revision: int) -> None:
+    def advance(self, revision: int) -> None:
         """Everything up to a revision was seen."""
         self._now.execute("UPDATE cursor SET revision = ?", (revision,))
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Nothing was ever seen: the database is another one."""
         self._now.execute("DELETE FROM file; UPDATE cursor SET revision = 0")
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
-from context_engine.sharing.merge_rules import Nature, Sides, Verdict, verdict
-from context_engine.sharing.remote_records import Hand, Held, RecordDepot
-from context_engine.sharing.remote_store import DOWN_REST_S
-from context_engine.sharing.sync_state import Agreed, Seen
+from context_engine.sharing.merge_rules import MergeAction, MergeInput, MergePolicy, decide
+from context_engine.sharing.remote_records import RecordMeta, RemoteRecordStore, WriteLease
+from context_engine.sharing.remote_store import RETRY_DELAY_S
+from context_engine.sharing.sync_state import MergeBase, SyncState
 from context_engine.storage import trash
 from context_engine.storage.event_log import head_path
 from context_engine.storage.state_folder import UNSETTLED_NS, Stamp, StateFolder
@@ -44,20 +44,20 @@ CONFLICT = "_conflict-"
 NO_STAMP = (0, 0, 0)
 """That of no file: it is read again."""
 
-Natures = Callable[[str], Nature | None]
+MergePolicyOf = Callable[[str], MergePolicy | None]
 """How the record of a path changes; None for a file that is no record."""
 
 
-class CommonFolder:
+class SyncedFolder:
     """One kind of records in one folder. Thread-safe; any number of processes may hold one on the same folder."""
 
     def __init__(
         self,
-        depot: RecordDepot,
+        remote: RemoteRecordStore,
         repository: str,
         folder: Path,
-        seen: Seen,
-        natures: Natures,
+        seen: SyncState,
+        natures: MergePolicyOf,
         *,
         rest_s: float,
         flush: bool,
@@ -67,7 +67,7 @@ class CommonFolder:
         self._files = StateFolder(folder.parent).folder(folder.name)
         self.problem = ""
         """Why the team's records were not seen the last time, or what lies here in conflict with them; empty when all is well."""
-        self._depot = depot
+        self._remote = remote
         self._of = repository, folder.name
         self._seen = seen
         self._natures = natures
@@ -76,24 +76,24 @@ class CommonFolder:
         self._look_at = 0.0
         self._give_at = 0.0
         self._refusal = ""
-        self._hand: Hand | None = None
+        self._hand: WriteLease | None = None
 
     # -- reading --
 
-    def look(self) -> None:
+    def sync(self) -> None:
         """Bring the folder to what the team has, unless that was done a moment ago. Never fails: see `problem`."""
         began = time.monotonic()
         if began < self._look_at:
             return
         try:
-            with self._seen.alone(0.0):
+            with self._seen.lock(0.0):
                 self._settle_as_reader()
             self._rest(began)
         except StorageBusy:  # somebody of this machine is at it
             self._look_at = began + self._rest_s
         except ContextEngineError as error:
             self.problem = f"the {self._of[1]} of the team may be newer: {error.message}"
-            self._look_at = time.monotonic() + (DOWN_REST_S if isinstance(error, StoreUnavailable) else self._rest_s)
+            self._look_at = time.monotonic() + (RETRY_DELAY_S if isinstance(error, StoreUnavailable) else self._rest_s)
 
     def _settle_as_reader(self) -> None:
         """Take what is the team's; what is ours becomes theirs if we may write."""
@@ -102,12 +102,12 @@ class CommonFolder:
             self._apply(difference, None)
             return
         try:
-            with self._depot.writing(*self._of, 0.0) as hand:
-                self._apply(self._difference(), hand)
+            with self._remote.acquire_lease(*self._of, 0.0) as lease:
+                self._apply(self._difference(), lease)
         except (StorageBusy, StoreUnusable) as error:
             self._refusal = error.message
             if isinstance(error, StoreUnusable):  # who may only read keeps what he wrote, and does not try each second
-                self._give_at = time.monotonic() + DOWN_REST_S
+                self._give_at = time.monotonic() + RETRY_DELAY_S
             self._apply(self._difference(), None)
 
     def _rest(self, began: float) -> None:
@@ -117,20 +117,20 @@ class CommonFolder:
     # -- writing --
 
     @contextmanager
-    def writing(self) -> Generator[None]:
+    def acquire_lease(self) -> Generator[None]:
         """Be the only writer among all machines until the block ends, on what the team has now.
 
         Raises: StorageBusy, StoreUnavailable, StoreUnusable, WriteFailed, DiskFull.
         """
-        with self._seen.alone(WAIT_S), self._depot.writing(*self._of, WAIT_S) as hand:
-            self._apply(self._difference(), hand)
-            self._hand = hand
+        with self._seen.lock(WAIT_S), self._remote.acquire_lease(*self._of, WAIT_S) as lease:
+            self._apply(self._difference(), lease)
+            self._hand = lease
             try:
                 yield
             finally:
                 self._hand = None
 
-    def share(self, changes: Mapping[Path, bytes | None]) -> None:
+    def publish(self, changes: Mapping[Path, bytes | None]) -> None:
         """Put down what is about to become of files of the folder; None deletes. Only for who is writing.
 
         Raises: StoreUnavailable, StoreUnusable, DiskFull.
@@ -145,55 +145,57 @@ class CommonFolder:
 
     def _difference(self) -> _Difference:
         """What differs between the folder and what the team has, and what is to become of it."""
-        revision = self._depot.revision(*self._of)
+        revision = self._remote.revision(*self._of)
         if revision < self._seen.revision:
-            self._seen.begin_anew()
+            self._seen.reset()
         agreed = self._seen.files()
         files, aside, closed = self._listed(agreed)
         theirs = self._moved(revision)
         changed = [path for path in {**agreed, **files} if path not in theirs and files.get(path) != agreed.get(path)]
-        theirs |= {held.path: held for held in self._depot.held(*self._of, changed)} if changed else {}
+        theirs |= {held.path: held for held in self._remote.list_records(*self._of, changed)} if changed else {}
         shas = {path: files[path].sha for path in (*theirs, *changed) if path in files}
-        known = self._depot.known(*self._of, shas) if shas else set()
+        known = self._remote.find_earlier_contents(*self._of, shas) if shas else set()
         brought = _brought(agreed, shas, theirs)
-        verdicts: dict[str, Verdict | Literal["drop"]] = {}
+        verdicts: dict[str, MergeAction | Literal["drop"]] = {}
         for path in {**theirs, **dict.fromkeys(changed)}.keys() - closed:
-            held, seen = theirs.get(path, Held(path, 0, "")), agreed[path].sha if path in agreed else ""
-            sides = Sides(shas.get(path, ""), held.sha, held.is_gone, seen, path in known, came_back=path in brought)
+            held, seen = theirs.get(path, RecordMeta(path, 0, "")), agreed[path].sha if path in agreed else ""
+            sides = MergeInput(
+                shas.get(path, ""), held.sha, held.is_gone, seen, path in known, came_back=path in brought
+            )
             verdicts[path] = self._verdict(path, sides)
         verdicts |= dict.fromkeys(brought.values(), "drop")
         return _Difference(revision, theirs, files, verdicts, aside, closed)
 
-    def _moved(self, revision: int) -> dict[str, Held]:
+    def _moved(self, revision: int) -> dict[str, RecordMeta]:
         """What changed among the team since it was seen here."""
         if revision == self._seen.revision:
             return {}
-        listed = self._depot.since(*self._of, self._seen.revision)
+        listed = self._remote.list_changes(*self._of, self._seen.revision)
         return {held.path: held for held in listed if is_plain(held.path) and self._natures(held.path)}
 
-    def _verdict(self, path: str, sides: Sides) -> Verdict:
+    def _verdict(self, path: str, sides: MergeInput) -> MergeAction:
         """What is to be done; a log that is in question is read to know whether it begins with all that the team has of it."""
         nature = self._natures(path) or "fixed"
-        said = verdict(nature, sides)
+        said = decide(nature, sides)
         if (said, nature) != ("part", "grows"):
             return said
-        theirs = self._depot.contents(*self._of, [path]).get(path)
+        theirs = self._remote.read_contents(*self._of, [path]).get(path)
         goes_on = theirs is not None and self._content(path).startswith(theirs)
-        return verdict(nature, sides._replace(goes_on=goes_on))
+        return decide(nature, sides._replace(goes_on=goes_on))
 
-    def _apply(self, difference: _Difference, hand: Hand | None) -> None:
-        """Do what the verdicts say; without a hand only what changes nothing for others."""
+    def _apply(self, difference: _Difference, lease: WriteLease | None) -> None:
+        """Do what the verdicts say; without a lease only what changes nothing for others."""
         aside = [*difference.aside, *map(self._set_aside, difference.paths("part"))]
         self._take(difference, difference.paths("take", "part"))
         given = difference.paths("give")
-        if hand is not None and given:
+        if lease is not None and given:
             dropped = difference.paths("drop")
-            hand.put({**{path: self._content(path) for path in given}, **dict.fromkeys(dropped)})
+            lease.put({**{path: self._content(path) for path in given}, **dict.fromkeys(dropped)})
         for path in difference.paths("same"):
             self._agree(path, difference.files.get(path))
-        self._seen.move(difference.revision)
+        self._seen.advance(difference.revision)
         self.problem = _told_aside(aside) or _told_closed(difference.closed)
-        if given and hand is None:
+        if given and lease is None:
             self.problem = f"{self._of[1]} that were changed here are not the team's yet: {self._refusal}"
 
     def _take(self, difference: _Difference, paths: list[str]) -> None:
@@ -206,7 +208,7 @@ class CommonFolder:
         in_turn = sorted(paths, key=turn)
         for start in range(0, len(in_turn), FETCHED_AT_ONCE):
             some = in_turn[start : start + FETCHED_AT_ONCE]
-            contents = self._depot.contents(*self._of, some)
+            contents = self._remote.read_contents(*self._of, some)
             for path in some:
                 if self._has_changed(path, difference):
                     continue  # somebody is editing it in this moment: the next look judges anew
@@ -222,19 +224,19 @@ class CommonFolder:
         here, was = self._here(path), difference.files.get(path)
         return (here and here.sha) != (was and was.sha)
 
-    def _agree(self, path: str, here: Agreed | None) -> None:
+    def _agree(self, path: str, here: MergeBase | None) -> None:
         """Both sides have the same in a file, or neither has it."""
         if here is None:
             self._seen.forget([path])
         else:
-            self._seen.agree(path, here)
+            self._seen.record_base(path, here)
 
     # -- this side --
 
-    def _listed(self, agreed: Mapping[str, Agreed]) -> tuple[dict[str, Agreed], list[str], set[str]]:
+    def _listed(self, agreed: Mapping[str, MergeBase]) -> tuple[dict[str, MergeBase], list[str], set[str]]:
         """Every record that lies here, read where its stamp is not the one that was agreed on; what lies aside; what cannot be read."""
         found, aside, closed = {}, [], set()
-        for path, stamp in (*below(self._files), *_below_trash(self._files)):
+        for path, stamp in (*list_nested_files(self._files), *_below_trash(self._files)):
             if self._natures(path) is None:
                 continue
             if CONFLICT in path:
@@ -248,7 +250,7 @@ class CommonFolder:
                 closed.add(path)
         return found, aside, closed
 
-    def _here(self, path: str) -> Agreed | None:
+    def _here(self, path: str) -> MergeBase | None:
         """A file as it is now; None when it went in this moment, or cannot be read."""
         folder, _, name = path.rpartition("/")
         facts = self._files.statuses(folder, [name])[-1:]
@@ -256,7 +258,7 @@ class CommonFolder:
         if not facts or not isinstance(data, bytes):
             return None
         is_settled = time.time_ns() - facts[0].st_mtime_ns > UNSETTLED_NS
-        return Agreed(_sha(data), stamp_of(facts[0]) if is_settled else NO_STAMP)
+        return MergeBase(_sha(data), file_stamp(facts[0]) if is_settled else NO_STAMP)
 
     def _content(self, path: str) -> bytes:
         data = self._files.read(path, bytes_max=BYTES_MAX)
@@ -287,23 +289,25 @@ class CommonFolder:
 class _Difference(NamedTuple):
     """What is not the same on both sides: what the team has of it up to a `revision`, what lies here, and what is to be done.
 
-    What was moved by hand is dropped where it lay; what is `closed` to us is left alone.
+    What was moved by lease is dropped where it lay; what is `closed` to us is left alone.
     """
 
     revision: int
-    theirs: Mapping[str, Held]
-    files: Mapping[str, Agreed]
-    verdicts: Mapping[str, Verdict | Literal["drop"]]
+    theirs: Mapping[str, RecordMeta]
+    files: Mapping[str, MergeBase]
+    verdicts: Mapping[str, MergeAction | Literal["drop"]]
     aside: list[str]
     closed: set[str]
 
-    def paths(self, *said: Verdict | Literal["drop"]) -> list[str]:
+    def paths(self, *said: MergeAction | Literal["drop"]) -> list[str]:
         """Those of which one of these verdicts was said."""
         return [path for path, each in self.verdicts.items() if each in said]
 
 
-def _brought(agreed: Mapping[str, Agreed], shas: Mapping[str, str], theirs: Mapping[str, Held]) -> dict[str, str]:
-    """Which files somebody moved here by hand, out of the trash or to a new name, and where they lay."""
+def _brought(
+    agreed: Mapping[str, MergeBase], shas: Mapping[str, str], theirs: Mapping[str, RecordMeta]
+) -> dict[str, str]:
+    """Which files somebody moved here by lease, out of the trash or to a new name, and where they lay."""
     left = [
         path for path, file in agreed.items() if path in theirs and path not in shas and theirs[path].sha == file.sha
     ]
@@ -326,19 +330,19 @@ def is_plain(path: str) -> bool:
     return len(parts) == FOLDERS and not set(path) & set("\\:\0") and not any(part[:1] in ("", ".") for part in parts)
 
 
-def below(files: StateFolder) -> Iterator[tuple[str, Stamp]]:
+def list_nested_files(files: StateFolder) -> Iterator[tuple[str, Stamp]]:
     """Every plain file two levels below a folder, with its stamp; links are not followed."""
     for folder in files.folders():
         for name, facts in files.files(folder).items():
             if name[0] != ".":
-                yield f"{folder}/{name}", stamp_of(facts)
+                yield f"{folder}/{name}", file_stamp(facts)
 
 
 def _below_trash(files: StateFolder) -> Iterator[tuple[str, Stamp]]:
-    return ((f"{trash.FOLDER}/{path}", stamp) for path, stamp in below(files.folder(trash.FOLDER)))
+    return ((f"{trash.FOLDER}/{path}", stamp) for path, stamp in list_nested_files(files.folder(trash.FOLDER)))
 
 
-def stamp_of(facts: os.stat_result) -> Stamp:
+def file_stamp(facts: os.stat_result) -> Stamp:
     """What changes when a file does; 63 bits of the inode, SQLite counts no further."""
     return facts.st_ino & ((1 << 63) - 1), facts.st_size, facts.st_mtime_ns
 

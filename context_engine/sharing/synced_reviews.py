@@ -24,8 +24,8 @@ import msgspec
 
 from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.sharing import review_tables as tables
-from context_engine.sharing.remote_records import Hand, RecordDepot
-from context_engine.sharing.remote_store import DOWN_REST_S
+from context_engine.sharing.remote_records import RemoteRecordStore, WriteLease
+from context_engine.sharing.remote_store import RETRY_DELAY_S
 from context_engine.sharing.synced_folder import WAIT_S
 from context_engine.storage import database
 
@@ -54,11 +54,11 @@ class _UnitBody(msgspec.Struct, array_like=True):
 class SyncedReviews:
     """The reviews of one repository, for the store of one machine; which calls it under its own lock."""
 
-    def __init__(self, depot: RecordDepot, repository: str, mark: str, *, rest_s: float) -> None:
+    def __init__(self, remote: RemoteRecordStore, repository: str, mark: str, *, rest_s: float) -> None:
         """`mark` tells this team from another one that the same file was shared with. Nothing is asked until it is needed."""
         self.problem = ""
         """Why the team's reviews were not seen the last time; empty when all is well."""
-        self._depot = depot
+        self._remote = remote
         self._of = repository, KIND
         self._mark = mark
         self._rest_s = rest_s
@@ -71,13 +71,13 @@ class SyncedReviews:
         if time.monotonic() < self._look_at:
             return
         try:
-            revision = self._depot.revision(*self._of)
+            revision = self._remote.revision(*self._of)
             if revision and revision != self._revision(db := opened()):
                 with database.transaction(db):
                     self._take_in(db)
             self.problem, rest_s = "", self._rest_s
         except ContextEngineError as error:
-            self.problem, rest_s = f"the reviews of the team may be newer: {error.message}", DOWN_REST_S
+            self.problem, rest_s = f"the reviews of the team may be newer: {error.message}", RETRY_DELAY_S
         self._look_at = time.monotonic() + rest_s
 
     # -- writing --
@@ -94,10 +94,10 @@ class SyncedReviews:
     @contextmanager
     def _writing(self, db: apsw.Connection, names: Iterable[str]) -> Generator[None]:
         """At the end the records of these names are put down, if they changed."""
-        with self._depot.writing(*self._of, WAIT_S) as hand, database.transaction(db):
+        with self._remote.acquire_lease(*self._of, WAIT_S) as lease, database.transaction(db):
             self._take_in(db)
             yield
-            self._put(db, hand, names)
+            self._put(db, lease, names)
 
     def push_kept(self, db: apsw.Connection, name: str) -> None:
         """Put down what a second call will go on from; where that cannot be it is kept here alone."""
@@ -107,7 +107,7 @@ class SyncedReviews:
         except (StorageBusy, StoreUnavailable, StoreUnusable) as error:
             self.problem = f"what a second look goes on from is kept on this machine alone: {error.message}"
 
-    def _put(self, db: apsw.Connection, hand: Hand, names: Iterable[str]) -> None:
+    def _put(self, db: apsw.Connection, lease: WriteLease, names: Iterable[str]) -> None:
         """What changed of these, and that sessions are gone."""
         known = self._shared(db)
         contents = {name: content for name in names if (content := _content(db, name)) is not None}
@@ -117,7 +117,7 @@ class SyncedReviews:
         }
         changes |= dict.fromkeys(_gone(db, known))
         if changes:
-            hand.put(changes)
+            lease.put(changes)
             for name in changes:
                 self._note(db, name, shas.get(name, ""))
 
@@ -125,13 +125,13 @@ class SyncedReviews:
 
     def _take_in(self, db: apsw.Connection) -> None:
         """What the others did since it was seen here: sessions before what their units left."""
-        revision, seen = self._depot.revision(*self._of), self._revision(db)
+        revision, seen = self._remote.revision(*self._of), self._revision(db)
         if revision == seen:
             return
         if revision < seen:  # the database is another one
             db.execute("DELETE FROM shared WHERE mark = ?", (self._mark,))
         known = self._shared(db)
-        moved = self._depot.since(*self._of, 0 if revision < seen else seen)
+        moved = self._remote.list_changes(*self._of, 0 if revision < seen else seen)
         for held in moved:
             if held.is_gone:
                 _forget(db, held.path)
@@ -140,7 +140,7 @@ class SyncedReviews:
         fresh.sort(key=lambda held: not held.path.endswith(f"/{SESSION}"))
         for start in range(0, len(fresh), FETCHED_AT_ONCE):
             some = {held.path: held.sha for held in fresh[start : start + FETCHED_AT_ONCE]}
-            contents = self._depot.contents(*self._of, [*some])
+            contents = self._remote.read_contents(*self._of, [*some])
             for path, sha in some.items():
                 if path in contents:
                     _take(db, path, contents[path])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from context_engine.sharing.remote_vectors import vector_depot
+from context_engine.sharing.remote_vectors import open_vector_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class TeamStore:
 
     address: str = ""
     repository: str = ""
-    shares: bool = False
+    publishes: bool = False
 
     @property
     def is_configured(self) -> bool:
@@ -28,5 +28,5 @@ class TeamStore:
         """
         if not self.is_configured:
             return []
-        with closing(vector_depot(self.address)) as depot:
-            return depot.check(self.repository, repair=repair)
+        with closing(open_vector_store(self.address)) as remote:
+            return remote.check(self.repository, repair=repair)

@@ -1,6 +1,6 @@
 """Dossiers: folders of ours below `.context-engine/`, each with the versions of one thing and the log of what happened to it.
 
-    <home>/<name>/index.json              derived from the dossiers; whoever finds that it disagrees makes it anew
+    <home>/<name>/index.json              derived from the records; whoever finds that it disagrees makes it anew
     <home>/<name>/<dossier>/v0001.json    immutable versions, see `versions`
     <home>/<name>/<dossier>/events.jsonl  the log, see `events`
     <home>/<name>/.trash/                 what was deleted and may be moved back
@@ -26,9 +26,9 @@ from context_engine.storage.numbered_versions import NumberedVersions
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, UNSETTLED_NS, PublishFiles, StateFolder
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.sharing.merge_rules import Nature
-    from context_engine.sharing.shared_records import Commons
-    from context_engine.sharing.synced_folder import CommonFolder
+    from context_engine.sharing.merge_rules import MergePolicy
+    from context_engine.sharing.shared_records import SharedRecords
+    from context_engine.sharing.synced_folder import SyncedFolder
 
 INDEX_BYTES_MAX = 64_000_000
 LOG = "events.jsonl"
@@ -37,23 +37,27 @@ Stamp = tuple[int, ...]
 """What changes when a dossier does: times, sizes and inodes of its folder, its newest version and its log."""
 
 
-class Dossiers:
-    """All dossiers of one kind. Thread-safe; any number of processes may hold one on the same folder.
+class VersionedRecords:
+    """All records of one kind. Thread-safe; any number of processes may hold one on the same folder.
 
-    `flush=False` gives up on surviving a power cut, for what can be had again; `commons`: the team's, None on a laptop.
+    `flush=False` gives up on surviving a power cut, for what can be had again; `shared_records`: the team's, None on a laptop.
     """
 
-    def __init__(self, home: Path, name: str, *, flush: bool = True, commons: Commons | None = None) -> None:
+    def __init__(
+        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
+    ) -> None:
         """Nothing is created until something is written."""
         self.folder = home / name
         self._files = StateFolder(home).folder(name)
         self._flush = flush
         self._locks = PathLocks(home / "locks")
-        self._common: CommonFolder | None = commons.folder(self.folder, nature, flush=flush) if commons else None
+        self._synced: SyncedFolder | None = (
+            shared_records.open_folder(self.folder, merge_policy, flush=flush) if shared_records else None
+        )
 
     # -- reading --
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         """Every dossier, sorted."""
         self._look()
         return sorted(self._files.folders())
@@ -81,11 +85,11 @@ class Dossiers:
         files = (version.st_ino, version.st_size, version.st_mtime_ns, log.st_ino, log.st_size, log.st_mtime_ns)
         return made.st_mtime_ns, *files
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         """A path below the folder as replies name it: from the top of the workspace."""
         return f"{self.folder.parent.name}/{self.folder.name}/{path}"
 
-    def index(self) -> bytes:
+    def read_index(self) -> bytes:
         """What stands in the index; nothing when there is none, or it cannot be read."""
         data = self._files.read("index.json", bytes_max=INDEX_BYTES_MAX)
         return data if isinstance(data, bytes) else b""
@@ -93,25 +97,25 @@ class Dossiers:
     @property
     def problem(self) -> str:
         """Why what the team has may not be seen, or differs from what lies here; empty when all is well, and on a laptop."""
-        return self._common.problem if self._common else ""
+        return self._synced.problem if self._synced else ""
 
     def _look(self) -> None:
-        if self._common:
-            self._common.look()
+        if self._synced:
+            self._synced.sync()
 
     @property
     def _share(self) -> PublishFiles | None:
-        return self._common.share if self._common else None
+        return self._synced.publish if self._synced else None
 
     # -- writing --
 
     @contextmanager
     def writing(self, *names: str) -> Generator[None]:
-        """Be the only writer of some dossiers until the block ends; what killed writers left half done there is cleared away.
+        """Be the only writer of some records until the block ends; what killed writers left half done there is cleared away.
 
         Raises: StorageBusy, WriteFailed, DiskFull; StoreUnavailable, StoreUnusable where a team has them in common.
         """
-        alone = self._common.writing() if self._common else nullcontext()
+        alone = self._synced.acquire_lease() if self._synced else nullcontext()
         with alone, self._locks.hold([f"{self.folder.name}/{name}" for name in names]):
             for name in names:
                 self._files.sweep(name)
@@ -129,7 +133,7 @@ class Dossiers:
             self._share({self.folder / name / file: data})
         self._files.replace(f"{name}/{file}", data, flush=False)
 
-    def put_away(self, name: str, stamp: str, *, purge: bool = False) -> str:
+    def move_to_trash(self, name: str, stamp: str, *, purge: bool = False) -> str:
         """Move a dossier into the trash, and out of it for good with `purge`; where it lies then, as replies name it.
 
         Raises: WriteFailed, DiskFull, StorageCorrupt.
@@ -137,10 +141,10 @@ class Dossiers:
         trashed = trash.move_to_trash(self._files, name, stamp, self._share)
         if purge:
             trash.purge(self._files, trashed, self._share)
-        return "" if purge else self.shown(trashed)
+        return "" if purge else self.display_path(trashed)
 
 
-def nature(path: str) -> Nature | None:
+def merge_policy(path: str) -> MergePolicy | None:
     """How a file changes: a log grows, a version never changes, a rendering is made of both. None for what is none of these.
 
     >>> [nature(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]

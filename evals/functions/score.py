@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
-from context_engine.embedding.embedder import Choice, Embedder
+from context_engine.embedding.embedder import Embedder, EmbedderConfig
 from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.embedding.model_files import MINILM
-from context_engine.embedding.static_embedder import Static
+from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.errors import StorageCorrupt, UnsupportedHost
 from context_engine.languages import Languages
 from context_engine.storage.index_folders import user_cache_folder
@@ -168,7 +168,7 @@ def models_folder() -> Path:
 def minilm(models: Path) -> Embedder | None:
     """The transformer, where it is there; tells why not."""
     try:
-        return open_embedder(Choice("minilm", models_folder=models))
+        return open_embedder(EmbedderConfig("minilm", models_folder=models))
     except (UnsupportedHost, StorageCorrupt) as error:
         print(f"without MiniLM: {error.message}")
         return None
@@ -244,7 +244,7 @@ def main(argv: list[str]) -> int:
         lock()
         return 0
     only = [name for name in chosen.only.split(",") if name]
-    static, slow = Static.shipped(), minilm(chosen.models)
+    static, slow = StaticEmbedder.open_shipped(), minilm(chosen.models)
     if chosen.tasks:
         kind, cases = "commits", histories(chosen.tasks, chosen.corpus, chosen.mirrors, only)
     else:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from context_engine.engine import Engine
 from context_engine.history.commit_facts import HistoryFile
-from context_engine.history.file_history import History
-from context_engine.history.mining import Miner
+from context_engine.history.file_history import FileHistory
+from context_engine.history.mining import HistoryMiner
 from context_engine.index.file_roles import ROLES
 from context_engine.model import Commit
 from context_engine.repo.git import Git
@@ -43,7 +43,7 @@ class Question:
     files: frozenset[str]
     source: frozenset[str]  # those that are neither tests nor documents nor data
     searcher: Searcher
-    history: History
+    history: FileHistory
     engine: Engine
 
 
@@ -57,7 +57,7 @@ def is_task(commit: Commit) -> bool:
     False
     """
     telling = len(commit.subject.split()) >= WORDS_MIN and not _NO_TASK.search(commit.subject)
-    return telling and 1 <= len(commit.touched) <= FILES_MAX
+    return telling and 1 <= len(commit.files) <= FILES_MAX
 
 
 def sampled(commits: Sequence[Commit], count: int) -> list[Commit]:
@@ -73,8 +73,8 @@ def questions(mirror: Path, scratch: Path, count: int) -> Iterator[Question]:
     tree = scratch / "tree"
     _git(scratch, "clone", "--quiet", "--shared", "--no-checkout", str(mirror), str(tree))
     _git(tree, "checkout", "--quiet", "--detach", "--force")
-    miner = Miner(Git(tree), HistoryFile(scratch / "history"), seconds=600)
-    now = miner.mined()
+    miner = HistoryMiner(Git(tree), HistoryFile(scratch / "history"), seconds=600)
+    now = miner.mine()
     chosen = sampled(now.facts.commits(now.facts.heads[now.head].rows), count)
     settings = Settings(cache_folder=scratch / "cache", workers=0, watch=False)
     with closing(Engine.open(tree, settings=settings)) as engine:
@@ -86,16 +86,16 @@ def questions(mirror: Path, scratch: Path, count: int) -> Iterator[Question]:
                 yield found
 
 
-def _question(engine: Engine, commit: Commit, miner: Miner) -> Question:
+def _question(engine: Engine, commit: Commit, miner: HistoryMiner) -> Question:
     searcher = engine.search.searcher()
     assert searcher is not None
     snapshot = searcher.snapshot
     alive = {snapshot.paths[file]: file for file in range(snapshot.files) if snapshot.file_alive[file]}
-    files = frozenset(touch.was or touch.path for touch in commit.touched if (touch.was or touch.path) in alive)
+    files = frozenset(touch.was or touch.path for touch in commit.files if (touch.was or touch.path) in alive)
     source = frozenset(path for path in files if ROLES[searcher.view.roles[alive[path]]] not in NOT_SOURCE)
-    mined = miner.mined()
+    mined = miner.mine()
     assert commit.hash not in {mined.facts.hashes[row] for row in mined.facts.heads[mined.head].rows}
-    return Question(commit, files, source, searcher, History(mined.facts, mined.head), engine)
+    return Question(commit, files, source, searcher, FileHistory(mined.facts, mined.head), engine)
 
 
 def _git(folder: Path, *words: str) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.history.change_prediction import FOUND_MAX, ROLE_POWER, WEIGHTS, located
+from context_engine.history.change_prediction import FOUND_MAX, ROLE_POWER, WEIGHTS, combine_signals
 from context_engine.model import Query
 from context_engine.search.parsed_query import Asked
 from context_engine.search.searcher import search
@@ -119,7 +119,9 @@ def ranked(question: Question, found: Found, **weights: float) -> list[str]:
     """What was found, and what the history adds under these weights."""
     alive = question.searcher.snapshot.by_path
     chosen = dict.fromkeys(WEIGHTS, 0.0) | {"search": 1.0} | weights
-    rows = located(found, question.history, question.commit.subject, limit=K, passes=alive.__contains__, weights=chosen)
+    rows = combine_signals(
+        found, question.history, question.commit.subject, limit=K, passes=alive.__contains__, weights=chosen
+    )
     return [row.path for row in rows]
 
 

@@ -23,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.context.project_knowledge import Team
-from context_engine.history.change_prediction import localised
+from context_engine.history.change_prediction import predict_changes
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.plan_draft import PlanDraft, draft_plan
 from context_engine.plans.step_ordering import is_likely
@@ -98,7 +98,7 @@ def sources(question: Question) -> PlanSources:
     history = question.history
 
     def localise(query: Any) -> list[tuple[str, float]]:
-        return [(each.path, each.score) for each in localised(question.searcher, query, history)]
+        return [(each.path, each.score) for each in predict_changes(question.searcher, query, history)]
 
     return PlanSources(question.engine, Team(past=history, localise=localise), history)
 

@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.engine import Engine
 from context_engine.index.shared_store import SharedStore
-from context_engine.index.store_factory import AnyStore, depot
+from context_engine.index.store_factory import AnyStore, open_remote_store
 from context_engine.model import Query
 from context_engine.settings import Settings
-from context_engine.sharing.remote_store import Depot
+from context_engine.sharing.remote_store import RemoteStore
 from evals.retrieval.metrics import ndcg, ranks
 from evals.retrieval.score import targets_of
 
@@ -35,8 +35,8 @@ DIFFERENCE_MAX = 0.002
 """Of the means, as the specification of the shared stores has it."""
 EMBEDDED = "embedded"
 
-Places = Callable[[], Depot]
-"""Opens the depot of one store."""
+Places = Callable[[], RemoteStore]
+"""Opens the remote of one store."""
 Row = tuple[str, int, int, float]
 """(path, first line, last line, score)."""
 
@@ -96,7 +96,7 @@ def report(told: Mapping[str, Asked]) -> int:
 @contextmanager
 def stores() -> Iterator[dict[str, Places]]:
     """What machines can share: a real PostgreSQL; Qdrant as its client's own engine in memory, and as a server's over HTTP."""
-    from context_engine.sharing.qdrant_store import QdrantDepot
+    from context_engine.sharing.qdrant_store import QdrantStore
     from tests.support.databases import in_memory, new_database
     from tests.support.qdrant_shim import Shim
 
@@ -106,9 +106,9 @@ def stores() -> Iterator[dict[str, Places]]:
         shim.start()
         try:
             yield {
-                "PostgreSQL": lambda: depot(database),
-                "Qdrant, in memory": lambda: QdrantDepot("qdrant://memory", lambda: memory),
-                "Qdrant, over HTTP": lambda: depot(shim.url),
+                "PostgreSQL": lambda: open_remote_store(database),
+                "Qdrant, in memory": lambda: QdrantStore("qdrant://memory", lambda: memory),
+                "Qdrant, over HTTP": lambda: open_remote_store(shim.url),
             }
         finally:
             shim.stop()

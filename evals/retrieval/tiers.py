@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from context_engine.embedding.deadline_embedder import Timely
-from context_engine.embedding.embedder import Choice
+from context_engine.embedding.deadline_embedder import DeadlineEmbedder
+from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.engine import Engine
 from context_engine.errors import HostError
@@ -34,9 +34,9 @@ from context_engine.search.hit_reading import Reader
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Searcher
 from context_engine.search.semantic_scores import Mask, Meaning, Near, Ranked
-from context_engine.semantic.embedding_backfill import space_of
-from context_engine.semantic.embedding_queue import Filled
-from context_engine.semantic.reranker import Refiner
+from context_engine.semantic.embedding_backfill import vector_space
+from context_engine.semantic.embedding_queue import EmbeddingProgress
+from context_engine.semantic.reranker import Reranker
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.settings import Settings
 from context_engine.storage.confined_folder import ConfinedFolder
@@ -50,30 +50,32 @@ ROWS_MIN = 50
 """Places that a sheet holds, or as many as there are files: by other weights one of these may become one of the first ten."""
 NAMES = tuple(WEIGHTS)
 STATES = {
-    "cards": Filled(1, 1, 0, 1),
-    "two-stage, no cards": Filled(0, 1, 0, 1),
-    "two-stage": Filled(1, 1, 0, 1),
-    "full": Filled(1, 1, 1, 1),
+    "cards": EmbeddingProgress(1, 1, 0, 1),
+    "two-stage, no cards": EmbeddingProgress(0, 1, 0, 1),
+    "two-stage": EmbeddingProgress(1, 1, 0, 1),
+    "full": EmbeddingProgress(1, 1, 1, 1),
 }
 """How far a model is in each of its tiers."""
 TIERS = ("lexical", "static", *STATES)
 
 
-class Patient(Timely):
+class Patient(DeadlineEmbedder):
     """A model that is given all the time it wants: what an evaluation finds must not depend on how busy the machine is."""
 
-    def query(self, text: str, until: float) -> np.ndarray | None:
-        return super().query(text, time.monotonic() + LOAD_S)
+    def embed_query(self, text: str, until: float) -> np.ndarray | None:
+        return super().embed_query(text, time.monotonic() + LOAD_S)
 
-    def passages(self, texts: Sequence[str], until: float, keep: Callable[[int, np.ndarray], object]) -> np.ndarray:
-        return super().passages(texts, time.monotonic() + LOAD_S * len(texts), keep)
+    def embed_passages(
+        self, texts: Sequence[str], until: float, keep: Callable[[int, np.ndarray], object]
+    ) -> np.ndarray:
+        return super().embed_passages(texts, time.monotonic() + LOAD_S * len(texts), keep)
 
 
 @dataclass(frozen=True, slots=True)
 class OnlyCards:
     """A model that has seen every file's card and no chunk."""
 
-    model: Refiner
+    model: Reranker
 
     def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
         said = self.model.near(view, text, ranked, allowed)
@@ -90,8 +92,8 @@ class Workbench:
         cache.mkdir(parents=True, exist_ok=True)
         self.cache = cache
         self.encoder = StaticEncoder()
-        self.model = Patient(partial(open_embedder, Choice("minilm", models_folder=models)))
-        self.why_no_model = "" if self.model.ready(time.monotonic() + LOAD_S) else self.model.state
+        self.model = Patient(partial(open_embedder, EmbedderConfig("minilm", models_folder=models)))
+        self.why_no_model = "" if self.model.ensure_loaded(time.monotonic() + LOAD_S) else self.model.state
         if not self.why_no_model and not (cache / "models").exists():
             (cache / "models").symlink_to(models.resolve(), target_is_directory=True)
 
@@ -121,12 +123,12 @@ class Workbench:
             yield {tier: Searcher(snapshot, ROLES, meaning) for tier, meaning in meanings.items()}
 
     def _models(self, held: ExitStack) -> dict[str, Any]:
-        space = space_of(self.model)
+        space = vector_space(self.model)
         if space is None:
             raise SystemExit("the model was opened, yet nobody knows the space of its vectors")
         vectors = held.enter_context(closing(VectorStore(self.cache / "vectors", space)))
         models: dict[str, Any] = {
-            tier: Refiner(self.model, lambda: vectors, lambda _, state=state: state, lambda *_: [])
+            tier: Reranker(self.model, lambda: vectors, lambda _, state=state: state, lambda *_: [])
             for tier, state in STATES.items()
         }
         return models | {"cards": OnlyCards(models["cards"])}

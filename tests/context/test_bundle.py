@@ -194,11 +194,11 @@ class Past:
     def record(self, path: str) -> Log | None:
         return Log(14, 1_790_000_000) if path == "pool/drain.py" else None
 
-    def partners(self, path: str, *, support: int = 2, confidence: float = 0.0) -> Sequence[Companion]:
+    def list_cochanged(self, path: str, *, support: int = 2, confidence: float = 0.0) -> Sequence[Companion]:
         known = [Companion("pool/clock.py", 9, 0.9), Companion("pool/valve.py", 4, 0.4)]
         return [each for each in known if each.together >= support and each.confidence >= confidence]
 
-    def usually_with(self, path: str) -> Sequence[Companion]:
+    def list_usual_cochanges(self, path: str) -> Sequence[Companion]:
         return [Companion("pool/clock.py", 9, 0.9)] if path == "pool/drain.py" else []
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.embedder import Choice, Embedder, Mode
+from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode
 from context_engine.embedding.embedder_registry import PROVIDERS, open_embedder
 from context_engine.errors import Cancelled, UnsupportedHost
 from tests.support import weights
@@ -46,23 +46,23 @@ class Stage:
     address: str
 
 
-def static(_: Stage) -> Choice:
-    return Choice("static")
+def static(_: Stage) -> EmbedderConfig:
+    return EmbedderConfig("static")
 
 
-def minilm(_: Stage) -> Choice:
-    return Choice("minilm", models_folder=weights.minilm().parent)
+def minilm(_: Stage) -> EmbedderConfig:
+    return EmbedderConfig("minilm", models_folder=weights.minilm().parent)
 
 
-def openai_compatible(stage: Stage) -> Choice:
-    return Choice("openai-compatible", model="words", address=stage.address)
+def openai_compatible(stage: Stage) -> EmbedderConfig:
+    return EmbedderConfig("openai-compatible", model="words", address=stage.address)
 
 
-def ollama(stage: Stage) -> Choice:
-    return Choice("ollama", model="words-small", address=stage.address, query_prefix="ask: ")
+def ollama(stage: Stage) -> EmbedderConfig:
+    return EmbedderConfig("ollama", model="words-small", address=stage.address, query_prefix="ask: ")
 
 
-def model2vec(stage: Stage) -> Choice:
+def model2vec(stage: Stage) -> EmbedderConfig:
     """A model with a vector for each of a few words, made here; nothing is downloaded."""
     library = pytest.importorskip("model2vec")
     folder = stage.folder / "tiny-model2vec"
@@ -70,10 +70,10 @@ def model2vec(stage: Stage) -> Choice:
         tokenizer = words_tokenizer()
         rows = np.random.default_rng(4).normal(size=(tokenizer.get_vocab_size(), 16)).astype(np.float32)
         library.StaticModel(rows, tokenizer).save_pretrained(folder)
-    return Choice("model2vec", model=str(folder))
+    return EmbedderConfig("model2vec", model=str(folder))
 
 
-def sentence_transformers(stage: Stage) -> Choice:
+def sentence_transformers(stage: Stage) -> EmbedderConfig:
     """The same kind of model in the form of the other library."""
     library = pytest.importorskip("sentence_transformers", reason="an extra of more than a gigabyte")
     modules = pytest.importorskip("sentence_transformers.models")
@@ -82,7 +82,7 @@ def sentence_transformers(stage: Stage) -> Choice:
         library.SentenceTransformer(
             modules=[modules.StaticEmbedding(words_tokenizer(), embedding_dim=16), modules.Normalize()]
         ).save_pretrained(str(folder))
-    return Choice("sentence-transformers", model=str(folder))
+    return EmbedderConfig("sentence-transformers", model=str(folder))
 
 
 def words_tokenizer() -> Any:
@@ -95,7 +95,7 @@ def words_tokenizer() -> Any:
     return tokenizer
 
 
-PROVIDED: dict[str, Callable[[Stage], Choice]] = {
+PROVIDED: dict[str, Callable[[Stage], EmbedderConfig]] = {
     "static": static,
     "minilm": minilm,
     "openai-compatible": openai_compatible,

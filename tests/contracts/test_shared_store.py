@@ -34,7 +34,7 @@ from context_engine.index.index_transfer import migrate
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import open_store
 from context_engine.model import Progress, Query
-from context_engine.sharing.remote_store import Depot
+from context_engine.sharing.remote_store import RemoteStore
 from tests.contracts.test_store import fill, holding, put
 from tests.support import preloaded
 from tests.support.databases import (
@@ -56,13 +56,13 @@ def database() -> str:
     return new_database()
 
 
-def on_postgres() -> Depot:
-    from context_engine.sharing.postgres_store import PostgresDepot
+def on_postgres() -> RemoteStore:
+    from context_engine.sharing.postgres_store import PostgresStore
 
-    return PostgresDepot(database())
+    return PostgresStore(database())
 
 
-DEPOTS: dict[str, Callable[[], Depot]] = {
+REMOTE_STORES: dict[str, Callable[[], RemoteStore]] = {
     "postgres": on_postgres,
     "qdrant in memory": qdrant_in_memory,
     "qdrant over http": qdrant_over_http,
@@ -70,14 +70,14 @@ DEPOTS: dict[str, Callable[[], Depot]] = {
 }
 
 
-@pytest.fixture(params=list(DEPOTS))
+@pytest.fixture(params=list(REMOTE_STORES))
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., SharedStore]]:
     """Opens a repository as a machine of some name sees it."""
     opened: list[SharedStore] = []
 
     def open_one(name: str = "one", repository: str = "app", *, shares: bool = True) -> SharedStore:
         folder = tmp_path / name / repository
-        opened.append(SharedStore(folder, DEPOTS[request.param](), f"{tmp_path}/{repository}", shares=shares))
+        opened.append(SharedStore(folder, REMOTE_STORES[request.param](), f"{tmp_path}/{repository}", publishes=shares))
         return opened[-1]
 
     yield open_one
@@ -138,13 +138,13 @@ def test_a_machine_fetches_each_segment_once(
     fill(machine("ci"), {"a.py": "lion"})
     server = machine("server")
     fetched: list[str] = []
-    fetch = server.depot.fetch
+    fetch = server.remote.fetch
 
     def noted(repository: str, name: str, *rest: Any) -> None:
         fetched.append(name)
         fetch(repository, name, *rest)
 
-    monkeypatch.setattr(server.depot, "fetch", noted)
+    monkeypatch.setattr(server.remote, "fetch", noted)
     server.snapshot()
     fill(machine("ci"), {"b.py": "tiger"})
     server.snapshot()
@@ -275,10 +275,10 @@ def test_no_repository_sees_another(machine: Callable[..., SharedStore]) -> None
 def test_the_segment_of_another_repository_cannot_be_fetched_by_its_name(machine: Callable[..., SharedStore]) -> None:
     mine, theirs = machine("one", "mine"), machine("one", "theirs")
     fill(theirs, {"a.py": "secret"})
-    (name,) = theirs.depot.sizes(theirs.repository)
+    (name,) = theirs.remote.list_segment_sizes(theirs.repository)
     with pytest.raises(FileNotFoundError):
-        mine.depot.fetch(mine.repository, name, mine.folder.parent / "stolen")
-    assert mine.depot.sizes(mine.repository) == {}
+        mine.remote.fetch(mine.repository, name, mine.folder.parent / "stolen")
+    assert mine.remote.list_segment_sizes(mine.repository) == {}
 
 
 def test_repositories_are_listed_until_they_are_cleared(machine: Callable[..., SharedStore]) -> None:
@@ -286,9 +286,9 @@ def test_repositories_are_listed_until_they_are_cleared(machine: Callable[..., S
     for store in stores:
         fill(store, {"a.py": "lion"})
     names = [store.repository for store in stores]
-    assert [each for each in stores[0].depot.repositories() if each in names] == sorted(names)
+    assert [each for each in stores[0].remote.list_repositories() if each in names] == sorted(names)
     stores[0].clear()
-    assert [each for each in stores[0].depot.repositories() if each in names] == [stores[1].repository]
+    assert [each for each in stores[0].remote.list_repositories() if each in names] == [stores[1].repository]
 
 
 # -- two at once --
@@ -307,10 +307,10 @@ def test_a_writer_that_lost_its_place_changes_nothing(machine: Callable[..., Sha
     """Its connection was cut and another one wrote meanwhile: what it knew is no longer so."""
     slow, quick = machine("slow"), machine("quick")
     fill(slow, {"a.py": "lion"})
-    held = slow.depot.held(slow.repository)
+    held = slow.remote.read_manifest(slow.repository)
     fill(quick, {"a.py": "tiger"})
-    with slow.depot.writing(slow.repository, 0), pytest.raises(StorageBusy):
-        slow.depot.commit(slow.repository, held.revision, held.manifest or b"", {}, [])
+    with slow.remote.acquire_lease(slow.repository, 0), pytest.raises(StorageBusy):
+        slow.remote.commit(slow.repository, held.revision, held.manifest or b"", {}, [])
     assert holding(machine("third").snapshot(), "tiger") == ["a.py"]
 
 
@@ -409,9 +409,9 @@ def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path: Path, monke
 
 
 def store_at(folder: Path, address: str, *, shares: bool = True) -> SharedStore:
-    from context_engine.sharing.postgres_store import PostgresDepot
+    from context_engine.sharing.postgres_store import PostgresStore
 
-    return SharedStore(folder, PostgresDepot(address), "app", shares=shares)
+    return SharedStore(folder, PostgresStore(address), "app", publishes=shares)
 
 
 @pytest.fixture
@@ -442,7 +442,7 @@ def test_a_database_that_is_not_there_is_told_and_no_password_with_it(
 def test_while_the_database_is_away_what_was_seen_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_store: Callable[..., SharedStore]
 ) -> None:
-    monkeypatch.setattr(shared_store, "DOWN_REST_S", 0.0)
+    monkeypatch.setattr(shared_store, "RETRY_DELAY_S", 0.0)
     address = new_database()
     store = postgres_store(tmp_path / "one", address)
     fill(store, {"a.py": "lion"})
@@ -572,7 +572,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_state(
         assert reader.check() == []
         manifest = reader._current_manifest()
         assert manifest is not None
-        assert set(reader.depot.sizes(reader.repository)) == manifest.names, "a segment that nobody names"
+        assert set(reader.remote.list_segment_sizes(reader.repository)) == manifest.names, "a segment that nobody names"
     with postgres_store(tmp_path / "ci", address).writer(wait_s=5.0) as writer:
         put(writer, {"a.py": "back"})
     assert holding(reader.snapshot(), "back") == ["a.py"]
@@ -589,9 +589,9 @@ def qdrant_client() -> Any:
 
 
 def qdrant_store(folder: Path, client: Any) -> SharedStore:
-    from context_engine.sharing.qdrant_store import QdrantDepot
+    from context_engine.sharing.qdrant_store import QdrantStore
 
-    return SharedStore(folder, QdrantDepot("qdrant://memory", lambda: client), "app")
+    return SharedStore(folder, QdrantStore("qdrant://memory", lambda: client), "app")
 
 
 def failing(client: Any, name: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -626,7 +626,7 @@ def test_a_writer_that_dies_between_any_two_steps_leaves_a_whole_state(
     assert (holding(reader.snapshot(), "lion" if after < 3 else "tiger"), reader.check()) == (["a.py"], [])
     fill(qdrant_store(tmp_path / "ci", qdrant_client), {"a.py": "lynx"}, rebuild=True)
     assert (holding(reader.snapshot(), "lynx"), reader.check()) == (["a.py"], [])
-    assert len(reader.depot.sizes(reader.repository)) == 1, "what nobody names is gone"
+    assert len(reader.remote.list_segment_sizes(reader.repository)) == 1, "what nobody names is gone"
 
 
 def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
@@ -635,7 +635,7 @@ def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
     from context_engine.sharing import qdrant_store as qdrant
 
     first, second = (qdrant_store(tmp_path / name, qdrant_client) for name in ("one", "two"))
-    killed = first.depot.writing(first.repository, 0)
+    killed = first.remote.acquire_lease(first.repository, 0)
     killed.__enter__()
     with pytest.raises(StorageBusy):
         fill(second, {"a.py": "lion"})
@@ -643,7 +643,7 @@ def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
     monkeypatch.setattr(qdrant.time, "time", lambda: now + qdrant.LEASE_S + 1)
     fill(second, {"a.py": "lion"})
     with pytest.raises(StorageBusy):
-        first.depot.commit(first.repository, 0, b"late", {}, [])
+        first.remote.commit(first.repository, 0, b"late", {}, [])
     killed.__exit__(None, None, None)
     assert holding(second.snapshot(), "lion") == ["a.py"]
 
@@ -662,7 +662,7 @@ def test_a_qdrant_that_cannot_serve_is_told_from_one_that_is_away(tmp_path: Path
         qdrant_store(tmp_path, qdrant_client).snapshot()
     assert "1.16" in refused.value.suggestion
     with pytest.raises(StoreUnavailable) as away:
-        open_store("https://hunter2@127.0.0.1:9", tmp_path, shares=True).snapshot()
+        open_store("https://hunter2@127.0.0.1:9", tmp_path, publishes=True).snapshot()
     with pytest.raises(InvalidArgument):
         open_store("http://hunter2@db:9", tmp_path)
     assert "hunter2" not in str(away.value.as_dict())

@@ -1,4 +1,4 @@
-"""What every vector depot keeps: rows bit for bit, each repository's its own, the first one put; and engines that share one."""
+"""What every vector remote keeps: rows bit for bit, each repository's its own, the first one put; and engines that share one."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_engine.cli.index_command import _embed
-from context_engine.embedding.vector_rows import Keys, Rows, Space, keys_of, quantised
+from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace, hash_texts, quantize
 from context_engine.engine import Engine
 from context_engine.errors import InvalidVectors, StoreUnavailable, StoreUnusable
 from context_engine.model import Hit, Query
 from context_engine.sharing import remote_vectors
-from context_engine.sharing.remote_vectors import VectorDepot
+from context_engine.sharing.remote_vectors import RemoteVectorStore
 from context_engine.tools.index_tools import status_row
 from tests.support.databases import forbid, new_database, qdrant_over_http, sever, sql
 from tests.support.endpoints import EmbeddingServer, embedding_server
 from tests.support.engines import indexed
+from tests.support.remote_vector_stores import REMOTE_STORES, database
 from tests.support.scripted import LONG_S
 from tests.support.trees import tree
-from tests.support.vector_depots import DEPOTS, database
 
-SPACE = Space("feed", 4)
-OTHER = Space("beef", 4)
+SPACE = VectorSpace("feed", 4)
+OTHER = VectorSpace("beef", 4)
 
 
-@pytest.fixture(params=list(DEPOTS), scope="module")
-def depot(request: pytest.FixtureRequest) -> Iterator[VectorDepot]:
-    opened = DEPOTS[request.param]()
+@pytest.fixture(params=list(REMOTE_STORES), scope="module")
+def remote(request: pytest.FixtureRequest) -> Iterator[RemoteVectorStore]:
+    opened = REMOTE_STORES[request.param]()
     yield opened
     opened.close()
 
@@ -51,23 +51,23 @@ def repository() -> str:
 
 
 def keys(*texts: object) -> Keys:
-    return keys_of([str(text) for text in texts])
+    return hash_texts([str(text) for text in texts])
 
 
-def rows(*seeds: int, dimensions: int = 4) -> Rows:
+def rows(*seeds: int, dimensions: int = 4) -> VectorRows:
     """For each number a row of its own."""
     made = [np.random.default_rng(seed).standard_normal(dimensions) for seed in seeds]
-    return quantised(np.array(made, np.float32).reshape(len(seeds), dimensions))
+    return quantize(np.array(made, np.float32).reshape(len(seeds), dimensions))
 
 
-def put(depot: VectorDepot, app: str, *seeds: int, space: Space = SPACE, day: int = 100) -> int:
-    return depot.put(app, space, keys(*seeds), rows(*seeds), day)
+def put(remote: RemoteVectorStore, app: str, *seeds: int, space: VectorSpace = SPACE, day: int = 100) -> int:
+    return remote.put(app, space, keys(*seeds), rows(*seeds), day)
 
 
-def held(depot: VectorDepot, app: str, *seeds: int, space: Space = SPACE) -> list[int]:
+def held(remote: RemoteVectorStore, app: str, *seeds: int, space: VectorSpace = SPACE) -> list[int]:
     """Which of these are there; each that is must be the row that was put."""
-    fetched, found = depot.fetch(app, space, keys(*seeds))
-    assert depot.known(app, space, keys(*seeds)).tolist() == found.tolist()
+    fetched, found = remote.fetch(app, space, keys(*seeds))
+    assert remote.contains(app, space, keys(*seeds)).tolist() == found.tolist()
     wanted = rows(*seeds)
     assert (fetched.values == np.where(found[:, None], wanted.values, 0)).all()
     assert (fetched.scales == np.where(found, wanted.scales, 0)).all()
@@ -77,10 +77,10 @@ def held(depot: VectorDepot, app: str, *seeds: int, space: Space = SPACE) -> lis
 # -- rows --
 
 
-def test_before_anything_was_put_nothing_is_known(depot: VectorDepot, app: str) -> None:
-    assert held(depot, app, 1, 2) == []
-    assert (depot.held(app), depot.check(app), depot.tidy(app, 1 << 20)) == ({}, [], 0)
-    assert held(depot, app) == []
+def test_before_anything_was_put_nothing_is_known(remote: RemoteVectorStore, app: str) -> None:
+    assert held(remote, app, 1, 2) == []
+    assert (remote.count_by_space(app), remote.check(app), remote.delete_unused(app, 1 << 20)) == ({}, [], 0)
+    assert held(remote, app) == []
 
 
 @given(
@@ -96,88 +96,90 @@ def test_before_anything_was_put_nothing_is_known(depot: VectorDepot, app: str) 
     )
 )
 @settings(max_examples=25, deadline=None)
-def test_a_row_comes_back_as_it_was_put_bit_for_bit(depot: VectorDepot, given_rows: list[tuple]) -> None:
+def test_a_row_comes_back_as_it_was_put_bit_for_bit(remote: RemoteVectorStore, given_rows: list[tuple]) -> None:
     """Every machine that fetches it ranks like the one that made it."""
     app = repository()
     stated = np.array([key for key, _, _ in given_rows], "S16")
-    wanted = Rows(
+    wanted = VectorRows(
         np.array([numbers for _, numbers, _ in given_rows], np.int8),
         np.array([scale for _, _, scale in given_rows], np.float32),
     )
-    assert depot.put(app, SPACE, stated, wanted, 100) == len(stated)
-    fetched, found = depot.fetch(app, SPACE, stated[::-1])
+    assert remote.put(app, SPACE, stated, wanted, 100) == len(stated)
+    fetched, found = remote.fetch(app, SPACE, stated[::-1])
     assert found.all()
     assert fetched.values.tobytes() == wanted.values[::-1].tobytes()
     assert fetched.scales.tobytes() == wanted.scales[::-1].tobytes()
-    assert depot.check(app) == [], "keys are whole, zeros at their end as well"
+    assert remote.check(app) == [], "keys are whole, zeros at their end as well"
 
 
-def test_the_first_row_put_under_a_key_stays_and_only_new_ones_are_counted(depot: VectorDepot, app: str) -> None:
-    assert put(depot, app, 1, 2) == 2
-    assert depot.put(app, SPACE, keys(2, 3, 3), rows(7, 3, 8), 100) == 1
-    assert held(depot, app, 3, 1, 4, 2, 2) == [3, 1, 2, 2]
-    assert depot.held(app) == {SPACE: 3}
+def test_the_first_row_put_under_a_key_stays_and_only_new_ones_are_counted(remote: RemoteVectorStore, app: str) -> None:
+    assert put(remote, app, 1, 2) == 2
+    assert remote.put(app, SPACE, keys(2, 3, 3), rows(7, 3, 8), 100) == 1
+    assert held(remote, app, 3, 1, 4, 2, 2) == [3, 1, 2, 2]
+    assert remote.count_by_space(app) == {SPACE: 3}
 
 
-def test_no_repository_and_no_space_sees_what_is_anothers(depot: VectorDepot, app: str) -> None:
+def test_no_repository_and_no_space_sees_what_is_anothers(remote: RemoteVectorStore, app: str) -> None:
     other = repository()
-    put(depot, app, 1, 2)
-    put(depot, other, 2, 3)
-    put(depot, app, 9, space=OTHER)
-    assert (held(depot, app, 1, 2, 3, 9), held(depot, other, 1, 2, 3, 9)) == ([1, 2], [2, 3])
-    assert held(depot, app, 1, 9, space=OTHER) == [9]
-    assert depot.tidy(other, 1 << 20) == 2
-    assert depot.held(app) == {SPACE: 2, OTHER: 1}
-    assert depot.held(other) == {}
+    put(remote, app, 1, 2)
+    put(remote, other, 2, 3)
+    put(remote, app, 9, space=OTHER)
+    assert (held(remote, app, 1, 2, 3, 9), held(remote, other, 1, 2, 3, 9)) == ([1, 2], [2, 3])
+    assert held(remote, app, 1, 9, space=OTHER) == [9]
+    assert remote.delete_unused(other, 1 << 20) == 2
+    assert remote.count_by_space(app) == {SPACE: 2, OTHER: 1}
+    assert remote.count_by_space(other) == {}
 
 
-def test_what_takes_many_messages_arrives_whole(depot: VectorDepot, app: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_many_messages_arrives_whole(
+    remote: RemoteVectorStore, app: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remote_vectors, "MESSAGE_BYTES", 700)
     many = tuple(range(50))
-    assert put(depot, app, *many) == 50
-    assert held(depot, app, *many, 99) == list(many)
-    depot.stamp(app, SPACE, keys(*many), 200, 150)
-    assert depot.tidy(app, 150) == 0
+    assert put(remote, app, *many) == 50
+    assert held(remote, app, *many, 99) == list(many)
+    remote.mark_used(app, SPACE, keys(*many), 200, 150)
+    assert remote.delete_unused(app, 150) == 0
 
 
 def test_thousands_of_keys_are_one_message() -> None:
-    assert len(list(remote_vectors.messages(5_000, 444))) == 1
+    assert len(list(remote_vectors.split_messages(5_000, 444))) == 1
 
 
-def test_rows_of_another_size_are_refused_and_nothing_is_kept(depot: VectorDepot, app: str) -> None:
-    for wrong in (rows(1, dimensions=5), rows(1, 2), Rows(rows(1).values, np.array([np.nan], np.float32))):
+def test_rows_of_another_size_are_refused_and_nothing_is_kept(remote: RemoteVectorStore, app: str) -> None:
+    for wrong in (rows(1, dimensions=5), rows(1, 2), VectorRows(rows(1).values, np.array([np.nan], np.float32))):
         with pytest.raises(InvalidVectors):
-            depot.put(app, SPACE, keys(1), wrong, 100)
-    assert depot.held(app) == {}
+            remote.put(app, SPACE, keys(1), wrong, 100)
+    assert remote.count_by_space(app) == {}
 
 
 # -- what nobody uses --
 
 
-def test_what_nobody_has_used_for_long_goes_and_what_was_used_stays(depot: VectorDepot, app: str) -> None:
-    put(depot, app, 1, 2, day=100)
-    put(depot, app, 3, day=130)
-    put(depot, app, 4, space=OTHER, day=100)
-    depot.stamp(app, SPACE, keys(2), day=140, before=110)
-    depot.stamp(app, SPACE, keys(3), day=140, before=110)
-    assert depot.tidy(app, before=131) == 3
-    assert held(depot, app, 1, 2, 3) == [2], "3 was recent enough not to be stamped, and then was not used again"
-    assert depot.held(app) == {SPACE: 1}
+def test_what_nobody_has_used_for_long_goes_and_what_was_used_stays(remote: RemoteVectorStore, app: str) -> None:
+    put(remote, app, 1, 2, day=100)
+    put(remote, app, 3, day=130)
+    put(remote, app, 4, space=OTHER, day=100)
+    remote.mark_used(app, SPACE, keys(2), day=140, before=110)
+    remote.mark_used(app, SPACE, keys(3), day=140, before=110)
+    assert remote.delete_unused(app, before=131) == 3
+    assert held(remote, app, 1, 2, 3) == [2], "3 was recent enough not to be stamped, and then was not used again"
+    assert remote.count_by_space(app) == {SPACE: 1}
 
 
 # -- several at once --
 
 
 def test_writers_of_the_same_vectors_in_another_order_do_not_wait_for_each_other_for_ever(
-    depot: VectorDepot, app: str
+    remote: RemoteVectorStore, app: str
 ) -> None:
     orders = [range(60), range(59, -1, -1), range(30, 90)]
     done: list[int] = []
 
     def write(seeds: range) -> None:
         for _ in range(3):
-            put(depot, app, *seeds)
-            depot.stamp(app, SPACE, keys(*seeds), 200, 150)
+            put(remote, app, *seeds)
+            remote.mark_used(app, SPACE, keys(*seeds), 200, 150)
         done.append(len(seeds))
 
     writers = [threading.Thread(target=write, args=(seeds,)) for seeds in orders]
@@ -186,17 +188,17 @@ def test_writers_of_the_same_vectors_in_another_order_do_not_wait_for_each_other
     for each in writers:
         each.join(30)
     assert sorted(done) == [60, 60, 60]
-    assert held(depot, app, *range(90)) == list(range(90))
+    assert held(remote, app, *range(90)) == list(range(90))
 
 
 @pytest.mark.parametrize("kind", ["qdrant, in memory", "qdrant, over HTTP"])
 def test_a_row_that_somebody_put_a_moment_ago_stays_on_qdrant_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    depot, app = DEPOTS[kind](), repository()
-    put(depot, app, 1)
+    remote, app = REMOTE_STORES[kind](), repository()
+    put(remote, app, 1)
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(depot, "known", lambda *_: np.zeros(1, bool))
-        depot.put(app, SPACE, keys(1), rows(7), 100)
-    assert held(depot, app, 1) == [1]
+        meanwhile.setattr(remote, "contains", lambda *_: np.zeros(1, bool))
+        remote.put(app, SPACE, keys(1), rows(7), 100)
+    assert held(remote, app, 1) == [1]
 
 
 # -- trouble --
@@ -204,26 +206,26 @@ def test_a_row_that_somebody_put_a_moment_ago_stays_on_qdrant_too(kind: str, mon
 
 def test_a_database_that_is_away_is_told_and_found_again_when_it_is_back() -> None:
     address = new_database()
-    depot = remote_vectors.vector_depot(address)
-    put(depot, "app", 1)
+    remote = remote_vectors.open_vector_store(address)
+    put(remote, "app", 1)
     with forbid(address), pytest.raises(StoreUnavailable):
-        depot.fetch("app", SPACE, keys(1))
-    assert held(depot, "app", 1) == [1]
+        remote.fetch("app", SPACE, keys(1))
+    assert held(remote, "app", 1) == [1]
     sever(address)
-    assert held(depot, "app", 1) == [1], "a connection that was cut is no trouble of the one who asks next"
-    depot.close()
+    assert held(remote, "app", 1) == [1], "a connection that was cut is no trouble of the one who asks next"
+    remote.close()
 
 
 def test_a_cluster_that_is_away_is_told() -> None:
     pytest.importorskip("qdrant_client")
-    depot = remote_vectors.vector_depot("qdrant://127.0.0.1:1")
+    remote = remote_vectors.open_vector_store("qdrant://127.0.0.1:1")
     with pytest.raises(StoreUnavailable):
-        depot.known("app", SPACE, keys(1))
+        remote.contains("app", SPACE, keys(1))
 
 
 def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
     address = new_database()
-    owner = remote_vectors.vector_depot(address)
+    owner = remote_vectors.open_vector_store(address)
     put(owner, "app", 1)
     name = f"reads_{uuid4().hex}"
     sql(
@@ -231,7 +233,7 @@ def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
         f"CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA context_engine TO {name};"
         f"GRANT SELECT ON ALL TABLES IN SCHEMA context_engine TO {name}",
     )
-    reader = remote_vectors.vector_depot(address.replace("postgres:@", f"{name}:@"))
+    reader = remote_vectors.open_vector_store(address.replace("postgres:@", f"{name}:@"))
     assert held(reader, "app", 1) == [1]
     with pytest.raises(StoreUnusable):
         put(reader, "app", 2)
@@ -242,26 +244,26 @@ def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
 
 def test_tables_of_another_version_are_not_touched() -> None:
     address = new_database()
-    depot = remote_vectors.vector_depot(address)
-    put(depot, "app", 1)
+    remote = remote_vectors.open_vector_store(address)
+    put(remote, "app", 1)
     sql(address, "UPDATE context_engine.layout SET version = 99 WHERE part = 'vectors'")
     sever(address)
     with pytest.raises(StoreUnusable, match="99"):
-        depot.fetch("app", SPACE, keys(1))
-    depot.close()
+        remote.fetch("app", SPACE, keys(1))
+    remote.close()
 
 
 def test_a_collection_of_another_version_is_not_touched() -> None:
     pytest.importorskip("qdrant_client")
     from context_engine.sharing import qdrant_vectors
 
-    depot = DEPOTS["qdrant, in memory"]()
-    space, app = Space("abad1dea", 4), repository()
-    put(depot, app, 1, space=space)
+    remote = REMOTE_STORES["qdrant, in memory"]()
+    space, app = VectorSpace("abad1dea", 4), repository()
+    put(remote, app, 1, space=space)
     with pytest.MonkeyPatch.context() as later:
         later.setattr(qdrant_vectors, "SCHEMA", 2)
         with pytest.raises(StoreUnusable, match="_s1_v1"):
-            put(depot, app, 2, space=space)
+            put(remote, app, 2, space=space)
 
 
 @pytest.mark.parametrize(
@@ -273,16 +275,16 @@ def test_a_collection_of_another_version_is_not_touched() -> None:
     ],
 )
 def test_what_is_damaged_on_postgres_is_not_found_and_told(damage: str) -> None:
-    depot, app = DEPOTS["postgres"](), repository()
-    put(depot, app, 1, 2)
+    remote, app = REMOTE_STORES["postgres"](), repository()
+    put(remote, app, 1, 2)
     number = f"(SELECT id FROM context_engine.vector_space WHERE repository = '{app}')"
     sql(database(), f"{damage} WHERE space = {number} AND key = '\\x{bytes(keys(1)[0]).hex()}'::bytea")
-    assert depot.fetch(app, SPACE, keys(1, 2))[1].tolist() == [False, True]
-    (told,) = depot.check(app)
+    assert remote.fetch(app, SPACE, keys(1, 2))[1].tolist() == [False, True]
+    (told,) = remote.check(app)
     assert told.startswith("1 vectors of 4 numbers")
-    assert (depot.check(app, repair=True), depot.check(app)) == ([told], [])
-    assert put(depot, app, 1, 2) == 1, "what was damaged is given anew"
-    assert held(depot, app, 1, 2) == [1, 2]
+    assert (remote.check(app, repair=True), remote.check(app)) == ([told], [])
+    assert put(remote, app, 1, 2) == 1, "what was damaged is given anew"
+    assert held(remote, app, 1, 2) == [1, 2]
 
 
 @pytest.mark.parametrize("damaged", ["", "%%%", "AAAA", "AADAfwEBAQE=", 7])
@@ -290,17 +292,17 @@ def test_what_is_damaged_on_qdrant_is_not_found_and_told(damaged: object) -> Non
     pytest.importorskip("qdrant_client")
     from context_engine.sharing import qdrant_vectors
 
-    depot, app = DEPOTS["qdrant, in memory"](), repository()
-    assert isinstance(depot, qdrant_vectors.QdrantVectors)
-    put(depot, app, 1, 2)
+    remote, app = REMOTE_STORES["qdrant, in memory"](), repository()
+    assert isinstance(remote, qdrant_vectors.QdrantVectors)
+    put(remote, app, 1, 2)
     (point,) = qdrant_vectors._ids(app, keys(1))
-    depot._session.ask(lambda client: client.set_payload("ctx_feed_4", {"row": damaged}, points=[point]))
-    assert depot.fetch(app, SPACE, keys(1, 2))[1].tolist() == [False, True]
-    (told,) = depot.check(app)
+    remote._session.call(lambda client: client.set_payload("ctx_feed_4", {"row": damaged}, points=[point]))
+    assert remote.fetch(app, SPACE, keys(1, 2))[1].tolist() == [False, True]
+    (told,) = remote.check(app)
     assert told.startswith("1 vectors of 4 numbers")
-    assert (depot.check(app, repair=True), depot.check(app)) == ([told], [])
-    assert put(depot, app, 1, 2) == 1, "what was damaged is given anew"
-    assert held(depot, app, 1, 2) == [1, 2]
+    assert (remote.check(app, repair=True), remote.check(app)) == ([told], [])
+    assert put(remote, app, 1, 2) == 1, "what was damaged is given anew"
+    assert held(remote, app, 1, 2) == [1, 2]
 
 
 # -- engines --
@@ -387,9 +389,9 @@ def test_who_does_not_share_embeds_what_is_his_alone_and_gives_nothing(
             assert desk.embeddings.embed_all() == (13, 13)
             passages = [text for asked in server.asked for text in asked.texts if text != "dimensions"]
             assert [text.split(" | ")[0] for text in passages] == ["mine", "src/mine.py"]
-        depot = remote_vectors.vector_depot(team["store_url"])
-        assert list(depot.held(team["store_repository"]).values()) == [24]
-        depot.close()
+        remote = remote_vectors.open_vector_store(team["store_url"])
+        assert list(remote.count_by_space(team["store_repository"]).values()) == [24]
+        remote.close()
 
 
 @pytest.mark.parametrize("team", ["postgres"], indirect=True)
@@ -424,6 +426,6 @@ def test_while_the_database_is_away_a_reader_embeds_by_himself_and_who_shares_is
             assert desk.embeddings.embed_all() == (12, 12)
             assert "does not answer" in desk.status().embeddings.team
         assert ci.embeddings.embed_all() == (12, 12)
-        depot = remote_vectors.vector_depot(address)
-        assert sum(depot.held("app").values()) == 24
-        depot.close()
+        remote = remote_vectors.open_vector_store(address)
+        assert sum(remote.count_by_space("app").values()) == 24
+        remote.close()

@@ -38,22 +38,22 @@ def database() -> str:
 
 def on_postgres(folder: Path, *, shares: bool) -> SharedStore:
     """A store of its own repository for each test, in one database for all of them."""
-    from context_engine.sharing.postgres_store import PostgresDepot
+    from context_engine.sharing.postgres_store import PostgresStore
 
-    return SharedStore(folder, PostgresDepot(database()), str(folder), shares=shares)
+    return SharedStore(folder, PostgresStore(database()), str(folder), publishes=shares)
 
 
-def on_qdrant(folder: Path, *, depot: Callable[[], Any]) -> SharedStore:
-    return SharedStore(folder, depot(), str(folder))
+def on_qdrant(folder: Path, *, remote: Callable[[], Any]) -> SharedStore:
+    return SharedStore(folder, remote(), str(folder))
 
 
 BACKENDS: dict[str, Callable[[Path], Any]] = {
     "embedded": EmbeddedStore,
     "postgres": partial(on_postgres, shares=True),
     "postgres, kept here": partial(on_postgres, shares=False),
-    "qdrant in memory": partial(on_qdrant, depot=qdrant_in_memory),
-    "qdrant over http": partial(on_qdrant, depot=qdrant_over_http),
-    "qdrant at QDRANT_URL": partial(on_qdrant, depot=qdrant_at_url),
+    "qdrant in memory": partial(on_qdrant, remote=qdrant_in_memory),
+    "qdrant over http": partial(on_qdrant, remote=qdrant_over_http),
+    "qdrant at QDRANT_URL": partial(on_qdrant, remote=qdrant_at_url),
 }
 
 

@@ -34,8 +34,8 @@ from context_engine.plans.plan_events import DECIDED
 from context_engine.plans.plan_listing import PlanQuery as Planned
 from context_engine.sharing import synced_folder
 from context_engine.sharing.postgres_records import PostgresRecords
-from context_engine.sharing.records import Records
-from context_engine.sharing.shared_records import Commons, open_commons
+from context_engine.sharing.records import RecordFolder
+from context_engine.sharing.shared_records import SharedRecords, open_shared_records
 from context_engine.storage.confined_folder import is_temporary
 from tests.support import preloaded
 from tests.support.databases import forbid, new_database, sever, sql
@@ -57,8 +57,8 @@ def database() -> str:
     return new_database()
 
 
-def commons(folder: Path, address: str, repository: str) -> Commons:
-    return Commons(PostgresRecords(address), repository, folder / "cache", rest_s=0.0)
+def shared_records(folder: Path, address: str, repository: str) -> SharedRecords:
+    return SharedRecords(PostgresRecords(address), repository, folder / "cache", rest_s=0.0)
 
 
 class Machine:
@@ -67,14 +67,14 @@ class Machine:
     def __init__(self, folder: Path, address: str, repository: str) -> None:
         self.folder = folder / "app"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.commons = commons(folder, address, repository)
-        self.desks = Desks(self.folder, commons=self.commons)
+        self.shared_records = shared_records(folder, address, repository)
+        self.desks = Desks(self.folder, shared_records=self.shared_records)
         self.desk, self.steps, self.approvals = (
             self.desks.plans.repository,
             self.desks.plans.steps,
             self.desks.plans.approvals,
         )
-        self.memories = Remembering(self.folder, commons=self.commons).memories
+        self.memories = Remembering(self.folder, shared_records=self.shared_records).memories
 
     def remembered(self) -> dict[str, str]:
         return {entry.name: entry.memory.content for entry in self.memories.entries() if entry.memory}
@@ -110,7 +110,7 @@ def machine(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
 
     yield open_one
     for each in made:
-        each.commons.close()
+        each.shared_records.close()
 
 
 # -- what one machine does, another one has -------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_memories_of_a_person_and_records_of_another_repository_stay_where_they_
     here.memories.add(Draft("decisions", "Money is counted in cents."))
     other = Machine(tmp_path / "other", database(), f"{tmp_path} of somebody else")
     assert (len(here.remembered()), len(there.remembered()), other.remembered()) == (2, 1, {})
-    other.commons.close()
+    other.shared_records.close()
 
 
 def test_names_are_unique_among_all_machines(machine: Callable[[str], Machine]) -> None:
@@ -212,7 +212,7 @@ def a_memory(here: Machine, content: str = "Money is counted in cents.") -> str:
 
 
 def rewrite(here: Machine, name: str, old: str, new: str) -> None:
-    """Edit a memory by hand."""
+    """Edit a memory by lease."""
     file = here.lie(f"memories/{name}")
     file.write_text(file.read_text().replace(old, new))
 
@@ -221,11 +221,11 @@ def test_what_a_person_writes_into_a_file_is_the_teams_with_the_next_look(machin
     here, there = machine("here"), machine("there")
     name = a_memory(here)
     rewrite(here, name, "cents", "pence")
-    here.desks.write(".context-engine/memories/facts/by-hand.md", "Tests need no network.\n")
+    here.desks.write(".context-engine/memories/facts/by-lease.md", "Tests need no network.\n")
     here.remembered()
     assert there.remembered() == here.remembered()
     assert there.remembered()[name] == "Money is counted in pence."
-    assert here.commons.problem == there.commons.problem == ""
+    assert here.shared_records.problem == there.shared_records.problem == ""
 
 
 def test_a_memory_that_is_moved_by_hand_is_moved_for_all(machine: Callable[[str], Machine]) -> None:
@@ -249,11 +249,11 @@ def test_where_two_people_wrote_the_teams_counts_and_the_other_is_kept_beside_it
     there.remembered()
     (aside,) = there.aside()
     assert "pfennigs" in aside.read_text() and "pence" in there.lie(f"memories/{name}").read_text()
-    assert aside.name in there.commons.problem == there.memories.listed(Wanted()).warnings[0]
-    assert (here.aside(), here.commons.problem) == ([], "")
+    assert aside.name in there.shared_records.problem == there.memories.listed(Wanted()).warnings[0]
+    assert (here.aside(), here.shared_records.problem) == ([], "")
     aside.unlink()
     there.remembered()
-    assert there.commons.problem == ""
+    assert there.shared_records.problem == ""
     assert here.files() == there.files()
 
 
@@ -297,7 +297,7 @@ def test_a_file_that_is_too_large_for_the_team_stays_as_it_is_on_its_machine(
     here.memories.add(Draft("facts", "Tests need no network."))
     assert len(there.remembered()) == 2
     assert there.lie(f"memories/{name}").read_text() == text
-    assert f"{name} cannot be read" in there.commons.problem
+    assert f"{name} cannot be read" in there.shared_records.problem
     assert here.remembered()[name] == "Money is counted in cents."
 
 
@@ -345,9 +345,9 @@ def test_whatever_people_and_tools_do_all_machines_end_alike_and_no_text_is_lost
     """In plain words: each text that was still in its file when its machine looked is the team's, was so once, or lies aside."""
     with TemporaryDirectory() as folder:
         chosen = f"laws of {folder}"
-        teams = [commons(Path(folder, name), database(), chosen) for name in ("here", "there")]
+        teams = [shared_records(Path(folder, name), database(), chosen) for name in ("here", "there")]
         notes = [
-            Records(Path(folder, name), "notes", commons=team)
+            RecordFolder(Path(folder, name), "notes", shared_records=team)
             for name, team in zip(("here", "there"), teams, strict=True)
         ]
         written: list[dict[str, bytes]] = [{}, {}]
@@ -373,18 +373,18 @@ def test_whatever_people_and_tools_do_all_machines_end_alike_and_no_text_is_lost
         ]
         assert ended[0] == ended[1]
         aside = {each.read_bytes() for here in notes for each in here.folder.rglob(f"*{synced_folder.CONFLICT}*")}
-        depot = teams[0].depot
+        remote = teams[0].store
         lost = [
             text
             for path, text in kept
-            if text not in aside and not depot.known(chosen, "notes", {path: sha256(text).hexdigest()})
+            if text not in aside and not remote.find_earlier_contents(chosen, "notes", {path: sha256(text).hexdigest()})
         ]
         assert lost == []
         for team in teams:
             team.close()
 
 
-def tool(here: Records, act: str, path: str, text: bytes) -> None:
+def tool(here: RecordFolder, act: str, path: str, text: bytes) -> None:
     """What a tool does; looking is the least of it."""
     if act == "look":
         here.listing()
@@ -417,13 +417,13 @@ def test_while_the_database_is_away_everything_can_be_read_and_nothing_is_writte
             with pytest.raises(StoreUnavailable):
                 write()
         assert here.files() == before and [*here.remembered()] == [name]
-        assert "does not answer" in here.commons.problem
+        assert "does not answer" in here.shared_records.problem
         assert "does not answer" in here.desk.load("Cents").warnings[0]
         assert "does not answer" in here.memories.listed(Wanted()).warnings[0]
     here.steps.start("Cents", 1)
     here.memories.add(Draft("decisions", "Everybody reads this."))
-    assert here.commons.problem == ""
-    here.commons.close()
+    assert here.shared_records.problem == ""
+    here.shared_records.close()
 
 
 def test_when_the_connection_is_lost_while_writing_nothing_is_written(tmp_path: Path) -> None:
@@ -431,14 +431,14 @@ def test_when_the_connection_is_lost_while_writing_nothing_is_written(tmp_path: 
     here = Machine(tmp_path / "here", address, "app")
     plan_id = here.desk.save(plan(), name="Cents").plan.id
     before = here.files()
-    dossiers = here.desks.plans.repository._storage.records
-    with dossiers.writing(plan_id):
+    records = here.desks.plans.repository._storage.records
+    with records.writing(plan_id):
         sever(address)
         with pytest.raises(StoreUnavailable):
-            dossiers.versions(plan_id).add(2, b"{}")
+            records.versions(plan_id).add(2, b"{}")
     assert here.files() == before
     here.steps.start("Cents", 1)
-    here.commons.close()
+    here.shared_records.close()
 
 
 def test_who_may_only_read_the_database_reads_and_keeps_what_he_wrote(tmp_path: Path) -> None:
@@ -456,14 +456,14 @@ def test_who_may_only_read_the_database_reads_and_keeps_what_he_wrote(tmp_path: 
         reader.memories.add(Draft("decisions", "Nobody will read this."))
     rewrite(reader, name, "cents", "pence")
     assert reader.remembered()[name].endswith("pence.") and writer.remembered()[name].endswith("cents.")
-    assert "not the team's yet" in reader.commons.problem
+    assert "not the team's yet" in reader.shared_records.problem
     tables = ", ".join(f"context_engine.{name}" for name in ("record", "record_kind", "record_known"))
     sql(address, f"GRANT INSERT, UPDATE ON {tables} TO ctx_guest")
     reader.memories.add(Draft("decisions", "Everybody reads this."))
     assert writer.remembered() == reader.remembered()
     assert len(writer.remembered()) == 2
     for each in (writer, reader):
-        each.commons.close()
+        each.shared_records.close()
 
 
 def test_what_was_seen_can_be_forgotten_and_nothing_deleted_comes_back(machine: Callable[[str], Machine]) -> None:
@@ -472,7 +472,7 @@ def test_what_was_seen_can_be_forgotten_and_nothing_deleted_comes_back(machine: 
     here.desk.save(plan(), name="Pence")
     here.steps.start("Cents", 1)
     there.files()
-    there.commons.close()
+    there.shared_records.close()
     there.desk.delete("Pence", purge=True)
     for file in (here.folder.parent / "cache").glob("commons-plans-*"):
         file.unlink()
@@ -490,7 +490,7 @@ def test_when_the_database_was_emptied_the_machines_fill_it_again(tmp_path: Path
     assert here.files() == there.files() == before
     assert Machine(tmp_path / "third", address, "app").files() == before
     for each in (here, there):
-        each.commons.close()
+        each.shared_records.close()
     assert name
 
 
@@ -506,10 +506,10 @@ def test_no_name_in_the_database_leads_out_of_the_folder(machine: Callable[[str]
         "c:/x.md",
         "loose.md",
     ]
-    with here.commons.depot.writing(str(tmp_path), "memories", 1.0) as hand:
-        hand.put({**dict.fromkeys(names, b"out"), "facts/sound.md": b"Tests need no network."})
+    with here.shared_records.store.acquire_lease(str(tmp_path), "memories", 1.0) as lease:
+        lease.put({**dict.fromkeys(names, b"out"), "facts/sound.md": b"Tests need no network."})
     assert {*here.remembered()} == {name, "facts/sound.md"}
-    assert here.commons.problem == ""
+    assert here.shared_records.problem == ""
     assert [path for path in tmp_path.rglob("*.md") if path.read_bytes() == b"out"] == []
 
 
@@ -519,7 +519,10 @@ def test_two_who_write_at_once_take_turns_or_hear_of_each_other(
     here, there = machine("here"), machine("there")
     name = a_memory(here)
     monkeypatch.setattr(synced_folder, "WAIT_S", 0.1)
-    with here.commons.depot.writing(here.commons.repository, "memories", 1.0), pytest.raises(StorageBusy):
+    with (
+        here.shared_records.store.acquire_lease(here.shared_records.repository, "memories", 1.0),
+        pytest.raises(StorageBusy),
+    ):
         there.memories.add(Draft("decisions", "Nobody will read this."))
     assert [*there.remembered()] == [name]
 
@@ -538,7 +541,7 @@ def test_into_a_clone_nothing_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("address", ["", "embedded", "qdrant://host", "https://KEY@host"])
 def test_only_a_postgresql_holds_records(address: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="PostgreSQL"):
-        open_commons(address, "app", tmp_path)
+        open_shared_records(address, "app", tmp_path)
 
 
 # -- several at once, and killed ------------------------------------------------------------------------------------------
@@ -563,7 +566,7 @@ def writing(folder: Path, address: str, repository: str, writer: int) -> None:
         again(lambda said=said: here.memories.add(Draft("facts", said)))
         again(lambda number=number: here.desk.save(plan(goal=f"{writer}.{number}"), name=f"own {writer}.{number}"))
         here.desk.delete(f"own {writer}.{number}") if number % 2 else None
-    here.commons.close()
+    here.shared_records.close()
 
 
 def change(here: Machine, said: str) -> None:
@@ -612,7 +615,7 @@ def test_two_machines_that_write_at_once_lose_none_of_their_writes(tmp_path: Pat
     assert first.desk.list_page(Planned()).total == 1 + 2 * (WRITES - WRITES // 2)
     assert [each.aside() for each in ended] == [[], [], []]
     for each in ended:
-        each.commons.close()
+        each.shared_records.close()
 
 
 CHILD = """
@@ -665,5 +668,5 @@ def test_a_machine_that_is_killed_while_it_writes_loses_nothing_that_it_said_and
             there.steps.fail("Cents", 1, release=True)
         back = Machine(tmp_path / "here", address, "app")
         assert back.files() == there.files() and back.aside() == []
-        back.commons.close()
-    there.commons.close()
+        back.shared_records.close()
+    there.shared_records.close()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.embedding.embedder import Choice, Provider
-from context_engine.embedding.embedder_registry import PROVIDERS, open_embedder, providers
+from context_engine.embedding.embedder import EmbedderConfig, Provider
+from context_engine.embedding.embedder_registry import PROVIDERS, list_providers, open_embedder
 from context_engine.errors import EmbedderUnusable, UnsupportedHost
 
 HEAVY = "httpx2 onnxruntime torch transformers tokenizers huggingface_hub model2vec sentence_transformers onnx".split()
@@ -32,9 +32,9 @@ def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_list_is_read_without_importing_a_model_library_or_a_network() -> None:
     code = f"""
 import sys
-from context_engine.embedding.embedder_registry import providers
+from context_engine.embedding.embedder_registry import list_providers
 from context_engine.embedding import http_endpoint, ollama, openai_compatible, wordpiece
-assert len(providers()) >= 7
+assert len(list_providers()) >= 7
 print([name for name in {HEAVY} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -48,15 +48,15 @@ def test_every_row_says_what_it_is_and_names_are_unique() -> None:
 
 
 def test_none_embeds_nothing() -> None:
-    assert open_embedder(Choice("none")) is None
+    assert open_embedder(EmbedderConfig("none")) is None
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_or_with_all() -> None:
     with pytest.raises(EmbedderUnusable, match="no embedder 'olama'") as near:
-        open_embedder(Choice("olama"))
+        open_embedder(EmbedderConfig("olama"))
     assert near.value.suggestion == "Did you mean ollama?"
     with pytest.raises(EmbedderUnusable) as far:
-        open_embedder(Choice("x" * 1_000))
+        open_embedder(EmbedderConfig("x" * 1_000))
     assert "static, minilm" in far.value.suggestion
     assert len(far.value.message) < 120
 
@@ -73,7 +73,7 @@ def test_an_extra_that_is_not_installed_is_named_with_the_command_that_installs_
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(UnsupportedHost, match=f"the embedder {name} cannot start") as refused:
-        open_embedder(Choice(name, model="/nowhere"))
+        open_embedder(EmbedderConfig(name, model="/nowhere"))
     assert step in refused.value.suggestion
 
 
@@ -81,7 +81,7 @@ def test_a_model_folder_that_is_not_there_is_named_and_nothing_is_downloaded(tmp
     pytest.importorskip("model2vec")
     for model in ("", "minishlab/potion-base-8M", str(tmp_path / "absent")):
         with pytest.raises(EmbedderUnusable, match="there is no folder") as refused:
-            open_embedder(Choice("model2vec", model=model))
+            open_embedder(EmbedderConfig("model2vec", model=model))
         assert "hf download" in refused.value.suggestion
 
 
@@ -91,12 +91,12 @@ def test_a_folder_without_a_sound_model_is_refused(tmp_path: Path) -> None:
         for name, text in damaged.items():
             (tmp_path / name).write_text(text)
         with pytest.raises(EmbedderUnusable, match="cannot be read"):
-            open_embedder(Choice("model2vec", model=str(tmp_path)))
+            open_embedder(EmbedderConfig("model2vec", model=str(tmp_path)))
 
 
 @pytest.mark.usefixtures("other_package")
 def test_another_package_adds_rows_but_never_takes_a_name_of_ours() -> None:
-    rows = providers()
+    rows = list_providers()
     assert rows[: len(PROVIDERS)] == PROVIDERS
     assert rows[len(PROVIDERS) :] == (
         Provider("lost", "other_absent:it", "from the package other-embedders"),
@@ -107,8 +107,8 @@ def test_another_package_adds_rows_but_never_takes_a_name_of_ours() -> None:
 
 @pytest.mark.usefixtures("other_package")
 def test_an_embedder_of_another_package_is_made_when_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert open_embedder(Choice("mine", model="m")) == ("mine", "m")
+    assert open_embedder(EmbedderConfig("mine", model="m")) == ("mine", "m")
     monkeypatch.delitem(sys.modules, "other_embedders")
     with pytest.raises(UnsupportedHost, match="other_absent is not installed") as refused:
-        open_embedder(Choice("lost"))
+        open_embedder(EmbedderConfig("lost"))
     assert refused.value.suggestion == "Run: pip install other_absent"

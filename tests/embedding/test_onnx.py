@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.onnx_writer import ELEMENTS, Graph, field, varint
+from context_engine.embedding.onnx_writer import ELEMENTS, OnnxGraph, encode_field, encode_varint
 
 OPSET = {"": 21}
 
@@ -46,7 +46,7 @@ def fields_of(content: bytes) -> list[tuple[int, int | float | bytes]]:
     return found
 
 
-def run(graph: Graph, **given: np.ndarray) -> list[Any]:
+def run(graph: OnnxGraph, **given: np.ndarray) -> list[Any]:
     """What onnxruntime makes of the graph."""
     onnxruntime = pytest.importorskip("onnxruntime", reason="the extra minilm is not installed")
     return onnxruntime.InferenceSession(graph.model(OPSET), providers=["CPUExecutionProvider"]).run(None, given)
@@ -57,12 +57,12 @@ def run(graph: Graph, **given: np.ndarray) -> list[Any]:
 
 @given(st.integers(-(2**63), 2**64 - 1))
 def test_a_number_reads_back(value: int) -> None:
-    assert number_at(varint(value), 0) == (value % 2**64, len(varint(value)))
+    assert number_at(encode_varint(value), 0) == (value % 2**64, len(encode_varint(value)))
 
 
 @given(st.integers(0, 2**63 - 1))
 def test_a_number_takes_a_byte_for_seven_bits(value: int) -> None:
-    assert len(varint(value)) == max(1, -(-value.bit_length() // 7))
+    assert len(encode_varint(value)) == max(1, -(-value.bit_length() // 7))
 
 
 @given(
@@ -75,12 +75,12 @@ def test_a_number_takes_a_byte_for_seven_bits(value: int) -> None:
     )
 )
 def test_a_message_reads_back_field_by_field(given: list[tuple[int, Any]]) -> None:
-    assert fields_of(b"".join(field(number, value) for number, value in given)) == given
+    assert fields_of(b"".join(encode_field(number, value) for number, value in given)) == given
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_string_is_its_bytes(text: str) -> None:
-    assert fields_of(field(3, text)) == [(3, text.encode())]
+    assert fields_of(encode_field(3, text)) == [(3, text.encode())]
 
 
 # -- what runs ----------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_a_string_is_its_bytes(text: str) -> None:
 def test_a_toy_attention_over_two_tokens_is_what_numpy_computes() -> None:
     rng = np.random.default_rng(1)
     table, weight = rng.normal(size=(5, 4)).astype("f4"), rng.normal(size=(4, 4)).astype("f4")
-    graph = Graph("toy")
+    graph = OnnxGraph("toy")
     ids = graph.input("ids", "int64", ("tokens",))
     x = graph.node("Gather", graph.constant("table", table), ids)
     scores = graph.node(
@@ -108,7 +108,7 @@ def test_a_toy_attention_over_two_tokens_is_what_numpy_computes() -> None:
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3)], ids=str)
 def test_a_constant_comes_out_as_it_went_in(element: str, shape: tuple[int, ...]) -> None:
     array = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2).astype(element)
-    graph = Graph("constant")
+    graph = OnnxGraph("constant")
     graph.output("same", graph.constant("array", array), element, shape)
     (same,) = run(graph)
     assert same.dtype == array.dtype
@@ -129,7 +129,7 @@ def test_every_type_of_attribute_arrives(
     operator: str, attributes: dict[str, Any], expected: Callable[[np.ndarray], np.ndarray]
 ) -> None:
     x = np.array([[-2, 1, 3], [4, -5, 6]], np.float32)
-    graph = Graph("attribute")
+    graph = OnnxGraph("attribute")
     result = graph.node(operator, graph.input("x", "float32", ("rows", 3)), **attributes)
     graph.output("y", result, "float32", ("a", "b")[: np.ndim(expected(x))])
     np.testing.assert_allclose(run(graph, x=x)[0], expected(x), atol=1e-5)
@@ -137,7 +137,7 @@ def test_every_type_of_attribute_arrives(
 
 def test_a_node_may_have_several_results() -> None:
     x = np.arange(6, dtype=np.float32)
-    graph = Graph("split")
+    graph = OnnxGraph("split")
     thirds = graph.nodes("Split", graph.input("x", "float32", (6,)), results=3, axis=0, num_outputs=3)
     for number, third in enumerate(thirds):
         graph.output(f"third {number}", third, "float32", (2,))
@@ -146,7 +146,7 @@ def test_a_node_may_have_several_results() -> None:
 
 def test_the_order_of_bytes_on_this_machine_does_not_show() -> None:
     def model(order: str) -> bytes:
-        graph = Graph("order")
+        graph = OnnxGraph("order")
         graph.output("same", graph.constant("array", np.arange(4).astype(f"{order}i4")), "int32", (4,))
         return graph.model(OPSET)
 
@@ -154,7 +154,7 @@ def test_the_order_of_bytes_on_this_machine_does_not_show() -> None:
 
 
 def test_one_name_never_stands_for_two_constants() -> None:
-    graph = Graph("names")
+    graph = OnnxGraph("names")
     assert graph.constant("one", np.ones(2)[:1].astype("f4")) == graph.constant("one", np.ones(1, "f4")) == "one"
     with pytest.raises(ValueError, match="one stands for other numbers"):
         graph.constant("one", np.ones(2, "f4"))

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from context_engine.embedding import ollama, openai_compatible, remote_embedder
-from context_engine.embedding.embedder import Choice
-from context_engine.embedding.http_endpoint import is_loopback, pause, url_of
-from context_engine.embedding.http_retry import Patience
+from context_engine.embedding.embedder import EmbedderConfig
+from context_engine.embedding.http_endpoint import build_url, is_loopback, pause
+from context_engine.embedding.http_retry import RetryPolicy
 from context_engine.embedding.remote_embedder import RemoteEmbedder
 from context_engine.errors import Cancelled, EmbedderFailed, EmbedderUnusable
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, only_connecting_to, told
@@ -49,7 +49,7 @@ class Opening:
         self.server, self.waits, self.opened = server, waits, []
 
     def __call__(self, provider: str = "openai-compatible", **more: Any) -> RemoteEmbedder:
-        choice = replace(Choice(provider, model="words", address=self.server.address), **more)
+        choice = replace(EmbedderConfig(provider, model="words", address=self.server.address), **more)
         embedder = RemoteEmbedder(choice, DIALECTS[provider], pause=self.waits, chance=lambda: 0.0, now=lambda: 0.0)
         self.opened.append(embedder)
         return embedder
@@ -219,7 +219,7 @@ def test_an_endpoint_that_goes_on_failing_is_given_up(server: EmbeddingServer, o
     with pytest.raises(EmbedderFailed, match="status 500: out of memory") as failed:
         opening().embed(["a"], "passage")
     assert failed.value.retryable
-    assert len(server.asked) == remote_embedder.PATIENCE["passage"].tries
+    assert len(server.asked) == remote_embedder.RETRY_POLICIES["passage"].tries
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0]
 
 
@@ -236,7 +236,7 @@ def test_somebody_who_waits_for_a_query_waits_for_one_more_try_only(
 def test_an_endpoint_that_does_not_answer_in_time_is_left(
     server: EmbeddingServer, opening: Opening, monkeypatch: pytest.MonkeyPatch, reply: Reply
 ) -> None:
-    monkeypatch.setitem(remote_embedder.PATIENCE, "query", Patience(answer_s=0.1, tries=1, wait_max_s=0))
+    monkeypatch.setitem(remote_embedder.RETRY_POLICIES, "query", RetryPolicy(answer_s=0.1, tries=1, wait_max_s=0))
     server.script = [reply]
     embedder = opening()
     with pytest.raises(EmbedderFailed, match="in time") as failed:
@@ -306,7 +306,7 @@ def test_no_proxy_stands_between_us_and_this_machine(
     ],
 )
 def test_an_address_may_be_written_as_people_write_it(address: str, url: str) -> None:
-    assert url_of(address, "/v1/embeddings", "openai-compatible") == url
+    assert build_url(address, "/v1/embeddings", "openai-compatible") == url
 
 
 @pytest.mark.parametrize(
@@ -325,15 +325,20 @@ def test_an_address_may_be_written_as_people_write_it(address: str, url: str) ->
 )
 def test_what_is_no_address_is_refused_at_once_and_no_password_is_repeated(address: str) -> None:
     with pytest.raises(EmbedderUnusable, match="is no address") as refused:
-        openai_compatible.open_embedder(Choice("openai-compatible", model="m", address=address))
+        openai_compatible.open_embedder(EmbedderConfig("openai-compatible", model="m", address=address))
     assert KEY not in str(refused.value.as_dict())
     assert "http://127.0.0.1:1234/v1/embeddings" in refused.value.suggestion
 
 
 @pytest.mark.parametrize(
-    "choice", [Choice("ollama"), Choice("ollama", model="m", key="a\nb"), Choice("ollama", model="m", key="clé")]
+    "choice",
+    [
+        EmbedderConfig("ollama"),
+        EmbedderConfig("ollama", model="m", key="a\nb"),
+        EmbedderConfig("ollama", model="m", key="clé"),
+    ],
 )
-def test_no_model_and_an_impossible_key_are_refused_at_once(choice: Choice) -> None:
+def test_no_model_and_an_impossible_key_are_refused_at_once(choice: EmbedderConfig) -> None:
     with pytest.raises(EmbedderUnusable) as refused:
         ollama.open_embedder(choice)
     assert refused.value.suggestion
@@ -354,11 +359,11 @@ def test_no_model_and_an_impossible_key_are_refused_at_once(choice: Choice) -> N
 )
 def test_only_this_machine_is_local(address: str, local: bool) -> None:
     assert is_loopback(address) is local
-    assert ollama.open_embedder(Choice("ollama", model="m", address=address)).is_local is local
+    assert ollama.open_embedder(EmbedderConfig("ollama", model="m", address=address)).is_local is local
 
 
 def test_whatever_changes_a_vector_changes_the_fingerprint_and_the_key_does_not() -> None:
-    choice = Choice("openai-compatible", model="m", address="http://127.0.0.1:1")
+    choice = EmbedderConfig("openai-compatible", model="m", address="http://127.0.0.1:1")
     changes: list[dict[str, Any]] = [
         {},
         {"model": "n"},

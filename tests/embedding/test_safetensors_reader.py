@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from context_engine.embedding.safetensors_reader import tensors
+from context_engine.embedding.safetensors_reader import read_tensors
 
 NAMES = {"f4": "F32", "f8": "F64", "i8": "I64", "i1": "I8", "u1": "U8"}
 
@@ -37,7 +37,7 @@ def written(given: dict[str, np.ndarray], **entries: object) -> bytes:
 
 @given(some_file)
 def test_what_was_written_is_read(given: dict[str, np.ndarray]) -> None:
-    read = tensors(written(given))
+    read = read_tensors(written(given))
     assert read.keys() == given.keys()
     for name, array in given.items():
         assert read[name].dtype == array.dtype
@@ -48,13 +48,13 @@ def test_what_was_written_is_read(given: dict[str, np.ndarray]) -> None:
 def test_a_file_that_is_cut_off_is_refused(given: dict[str, np.ndarray], data: st.DataObject) -> None:
     whole = written(given)
     with pytest.raises(ValueError, match=r"."):
-        tensors(whole[: data.draw(st.integers(0, len(whole) - 1))])
+        read_tensors(whole[: data.draw(st.integers(0, len(whole) - 1))])
 
 
 @given(st.binary(max_size=60))
 def test_whatever_is_no_such_file_is_a_value_error(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        tensors(content)
+        read_tensors(content)
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_whatever_is_no_such_file_is_a_value_error(content: bytes) -> None:
 )
 def test_an_entry_that_does_not_fit_names_its_tensor(entry: object) -> None:
     with pytest.raises(ValueError, match="bad one"):
-        tensors(written({"good": np.ones(3, "<f4")}, **{"bad one": entry}))
+        read_tensors(written({"good": np.ones(3, "<f4")}, **{"bad one": entry}))

@@ -13,36 +13,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.embedding import static_embedder
-from context_engine.embedding.static_embedder import SHIPPED, Static
-from context_engine.embedding.static_table import BadTableError, packed, unpacked
+from context_engine.embedding.static_embedder import SHIPPED, StaticEmbedder
+from context_engine.embedding.static_table import BadTableError, pack_table, unpack_table
 from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
 from context_engine.errors import StorageCorrupt
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "get", "http", "file", "##s", "retry", "中"]
 ROWS = np.random.default_rng(4).normal(size=(len(PIECES), 8)).astype(np.float32)
-TOY = packed(PIECES, ROWS, {"seed": 4})
+TOY = pack_table(PIECES, ROWS, {"seed": 4})
 
 known = st.sampled_from(["get", "http", "file", "files", "retry", "中"])
 any_words = known | st.sampled_from(["zebra", "x", "{", "Ünïcode", "\ud800"])
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Static:
+def toy(tmp_path_factory: pytest.TempPathFactory) -> StaticEmbedder:
     path = tmp_path_factory.mktemp("table") / "toy.table"
     path.write_bytes(TOY)
-    return Static(path)
+    return StaticEmbedder(path)
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Static:
-    return Static.shipped()
+def shipped() -> StaticEmbedder:
+    return StaticEmbedder.open_shipped()
 
 
 # -- the bag ------------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(known, min_size=1, max_size=9), st.randoms())
-def test_the_order_of_words_does_not_matter(toy: Static, words: list[str], chance) -> None:
+def test_the_order_of_words_does_not_matter(toy: StaticEmbedder, words: list[str], chance) -> None:
     mixed = list(words)
     chance.shuffle(mixed)
     one, other = toy.embed([" ".join(words), " ".join(mixed)], "passage")
@@ -50,8 +50,10 @@ def test_the_order_of_words_does_not_matter(toy: Static, words: list[str], chanc
 
 
 @given(st.lists(any_words, max_size=9))
-def test_a_vector_is_the_sum_of_the_rows_of_its_known_pieces_made_one_long(toy: Static, words: list[str]) -> None:
-    rows = unpacked(TOY).rows(np.arange(len(PIECES)))
+def test_a_vector_is_the_sum_of_the_rows_of_its_known_pieces_made_one_long(
+    toy: StaticEmbedder, words: list[str]
+) -> None:
+    rows = unpack_table(TOY).rows(np.arange(len(PIECES)))
     by_word = {"get": [4], "http": [5], "file": [6], "files": [6, 7], "retry": [8], "中": [9]}
     total = sum((rows[number] for word in words for number in by_word.get(word, [])), np.zeros(8))
     length = np.linalg.norm(total)
@@ -60,13 +62,15 @@ def test_a_vector_is_the_sum_of_the_rows_of_its_known_pieces_made_one_long(toy: 
 
 
 @given(st.lists(st.lists(any_words, max_size=5).map(" ".join), min_size=1, max_size=6))
-def test_a_text_has_the_same_vector_whatever_stands_beside_it(toy: Static, texts: list[str]) -> None:
+def test_a_text_has_the_same_vector_whatever_stands_beside_it(toy: StaticEmbedder, texts: list[str]) -> None:
     together = toy.embed(texts, "passage")
     alone = np.concatenate([toy.embed([text], "query") for text in texts])
     assert np.abs(together - alone).max() <= 1e-6
 
 
-def test_a_long_list_is_summed_in_blocks_with_the_same_vectors(toy: Static, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_is_summed_in_blocks_with_the_same_vectors(
+    toy: StaticEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = ["get http file", "", "retry retry", "zebra", "files"] * 7
     whole = toy.embed(texts, "passage")
     monkeypatch.setattr(static_embedder, "BLOCK_PIECES", 4)
@@ -74,17 +78,17 @@ def test_a_long_list_is_summed_in_blocks_with_the_same_vectors(toy: Static, monk
 
 
 @pytest.mark.parametrize("text", ["", "   ", "zebra", "{}();", "\ud800"])
-def test_a_text_of_unknown_words_only_is_a_zero_vector(toy: Static, text: str) -> None:
+def test_a_text_of_unknown_words_only_is_a_zero_vector(toy: StaticEmbedder, text: str) -> None:
     assert not toy.embed([text], "query").any()
 
 
-def test_identifiers_are_split_and_case_and_punctuation_do_not_count(toy: Static) -> None:
+def test_identifiers_are_split_and_case_and_punctuation_do_not_count(toy: StaticEmbedder) -> None:
     wanted = toy.embed(["get http files"], "query")[0]
     for text in ("getHTTPFiles", "get_http_files", "GET-HTTP(files);"):
         assert np.array_equal(toy.embed([text], "query")[0], wanted)
 
 
-def test_what_stands_twice_counts_twice(toy: Static) -> None:
+def test_what_stands_twice_counts_twice(toy: StaticEmbedder) -> None:
     once, twice, alone = toy.embed(["get retry", "get get retry", "get"], "passage")
     assert twice @ alone > once @ alone
 
@@ -95,7 +99,7 @@ def test_an_identifier_is_cut_as_every_word_is(text: str) -> None:
     assert cutter.identifier(text) == other.pieces(text, WORD_CHARS_MAX)
 
 
-def test_a_text_of_a_megabyte_is_embedded(toy: Static) -> None:
+def test_a_text_of_a_megabyte_is_embedded(toy: StaticEmbedder) -> None:
     assert np.isclose(np.linalg.norm(toy.embed(["getFile " * 131_072], "passage")[0]), 1)
 
 
@@ -105,7 +109,7 @@ def test_a_text_of_a_megabyte_is_embedded(toy: Static) -> None:
 @given(st.integers(0, len(TOY) - 1))
 def test_a_table_cut_short_anywhere_is_refused(length: int) -> None:
     with pytest.raises(BadTableError):
-        unpacked(TOY[:length])
+        unpack_table(TOY[:length])
 
 
 @given(st.integers(0, len(TOY) - 1), st.integers(1, 255))
@@ -113,10 +117,10 @@ def test_a_change_of_any_byte_is_refused_or_was_only_a_remark(at: int, flip: int
     changed = bytearray(TOY)
     changed[at] ^= flip
     try:
-        table = unpacked(bytes(changed))
+        table = unpack_table(bytes(changed))
     except BadTableError:
         return
-    whole = unpacked(TOY)
+    whole = unpack_table(TOY)
     assert table.pieces == whole.pieces and np.array_equal(table.nibbles, whole.nibbles)
     assert table.sha256 != whole.sha256, "what was changed in the header must be another space"
 
@@ -126,39 +130,41 @@ def test_a_refused_file_is_named_with_what_to_do(tmp_path: Path, data: bytes) ->
     path = tmp_path / "broken.table"
     path.write_bytes(data)
     with pytest.raises(StorageCorrupt, match=r"broken\.table") as refused:
-        Static(path)
+        StaticEmbedder(path)
     assert "pip install" in refused.value.suggestion
 
 
 def test_four_bits_keep_a_row_within_a_fourteenth_of_its_largest_number() -> None:
-    kept = unpacked(TOY).rows(np.arange(len(PIECES)))
+    kept = unpack_table(TOY).rows(np.arange(len(PIECES)))
     assert (np.abs(kept - ROWS) <= np.abs(ROWS).max(axis=1, keepdims=True) / 14 * 1.01).all()
 
 
-def test_the_same_rows_give_the_same_bytes_and_other_rows_another_fingerprint(tmp_path: Path, toy: Static) -> None:
-    assert packed(PIECES, ROWS, {"seed": 4}) == TOY
-    (tmp_path / "other").write_bytes(packed(PIECES, ROWS * [[1]] + 0.5, {"seed": 4}))
-    assert Static(tmp_path / "other").fingerprint != toy.fingerprint
+def test_the_same_rows_give_the_same_bytes_and_other_rows_another_fingerprint(
+    tmp_path: Path, toy: StaticEmbedder
+) -> None:
+    assert pack_table(PIECES, ROWS, {"seed": 4}) == TOY
+    (tmp_path / "other").write_bytes(pack_table(PIECES, ROWS * [[1]] + 0.5, {"seed": 4}))
+    assert StaticEmbedder(tmp_path / "other").fingerprint != toy.fingerprint
 
 
-def test_the_fingerprint_of_a_table_is_known_from_its_first_bytes(tmp_path: Path, toy: Static) -> None:
+def test_the_fingerprint_of_a_table_is_known_from_its_first_bytes(tmp_path: Path, toy: StaticEmbedder) -> None:
     path = tmp_path / "cut.table"
     path.write_bytes(TOY[:-1])
-    assert static_embedder.stated_fingerprint(path) == toy.fingerprint
+    assert static_embedder.read_fingerprint(path) == toy.fingerprint
     path.write_bytes(TOY[:20])
     with pytest.raises(StorageCorrupt, match=r"cut\.table"):
-        static_embedder.stated_fingerprint(path)
+        static_embedder.read_fingerprint(path)
 
 
 # -- what ships ---------------------------------------------------------------------------------------------------
 
 
-def test_the_shipped_table_is_small_enough_and_384_wide(shipped: Static) -> None:
+def test_the_shipped_table_is_small_enough_and_384_wide(shipped: StaticEmbedder) -> None:
     assert SHIPPED.stat().st_size <= 7_000_000
     assert shipped.dimensions == 384
 
 
-def test_a_question_is_nearer_to_its_code_than_to_other_code(shipped: Static) -> None:
+def test_a_question_is_nearer_to_its_code_than_to_other_code(shipped: StaticEmbedder) -> None:
     codes = [
         "def login(user, password):\n    return session.authenticate(user, password)",
         "def mean(values):\n    return sum(values) / len(values)",
@@ -169,10 +175,10 @@ def test_a_question_is_nearer_to_its_code_than_to_other_code(shipped: Static) ->
     assert scores.argmax(axis=1).tolist() == [0, 1, 2]
 
 
-def test_another_process_makes_the_same_vectors(shipped: Static) -> None:
+def test_another_process_makes_the_same_vectors(shipped: StaticEmbedder) -> None:
     program = (
-        "import sys; from context_engine.embedding.static_embedder import Static\n"
-        "sys.stdout.buffer.write(Static.shipped().embed(['getHTTPFile'], 'query').tobytes())"
+        "import sys; from context_engine.embedding.static_embedder import StaticEmbedder\n"
+        "sys.stdout.buffer.write(StaticEmbedder.open_shipped().embed(['getHTTPFile'], 'query').tobytes())"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert ran.stdout == shipped.embed(["getHTTPFile"], "query").tobytes()
@@ -185,8 +191,8 @@ def test_embedding_opens_no_socket_and_loads_no_library_but_numpy() -> None:
         "def guard(event, args):\n"
         "    assert not event.startswith('socket.'), event\n"
         "sys.addaudithook(guard)\n"
-        "from context_engine.embedding.static_embedder import Static\n"
-        "Static.shipped().embed(['open the file'], 'query')\n"
+        "from context_engine.embedding.static_embedder import StaticEmbedder\n"
+        "StaticEmbedder.open_shipped().embed(['open the file'], 'query')\n"
         "roots = {m.__name__.partition('.')[0] for n, m in list(sys.modules.items()) if n not in before}\n"
         "print(*sorted(roots - set(sys.stdlib_module_names)))"
     )
@@ -211,7 +217,7 @@ def test_the_files_of_the_static_embedder_import_numpy_and_the_standard_library_
 def test_a_closed_embedder_says_so_and_closes_twice(tmp_path: Path) -> None:
     path = tmp_path / "toy.table"
     path.write_bytes(TOY)
-    embedder = Static(path)
+    embedder = StaticEmbedder(path)
     embedder.close()
     embedder.close()
     with pytest.raises(ValueError, match="closed"):

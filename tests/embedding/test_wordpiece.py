@@ -13,7 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WORDS_KEPT_MAX, WordPiece, lowered, normal_form
+from context_engine.embedding.wordpiece import (
+    WORD_CHARS_MAX,
+    WORDS_KEPT_MAX,
+    WordPiece,
+    lower_letters,
+    normalize_character,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
@@ -205,13 +211,13 @@ def test_more_different_words_than_are_remembered_change_nothing() -> None:
 
 @given(st.characters())
 def test_the_normal_form_of_a_character_is_its_own_normal_form(char: str) -> None:
-    form = normal_form(char)
-    assert "".join(map(normal_form, form.strip())).strip() == form.strip()
+    form = normalize_character(char)
+    assert "".join(map(normalize_character, form.strip())).strip() == form.strip()
 
 
 def test_half_a_surrogate_pair_vanishes() -> None:
     assert words("get\ud800File") == "get file"
-    assert lowered("ΣΑΣ") == "σασ"
+    assert lower_letters("ΣΑΣ") == "σασ"
 
 
 # -- what is refused ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from context_engine.embedding.static_embedder import Static
+from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.search.parsed_query import Asked
 from context_engine.search.rankers import View, rank
@@ -226,7 +226,7 @@ def test_a_commit_is_asked_about_the_functions_it_changed_as_they_were_before(tm
 
 
 def test_vectors_are_made_once_and_again_when_a_text_changes(tmp_path: Path) -> None:
-    static = Static.shipped()
+    static = StaticEmbedder.open_shipped()
     first = score.passages(static, ["open a file"], tmp_path)
     (kept,) = tmp_path.iterdir()
     np.save(kept, first * 2)
@@ -241,7 +241,7 @@ def test_the_report_gives_each_package_and_the_mean_over_packages(tmp_path: Path
         ["open"],
         [frozenset({0})],
     )
-    ranks = score.ranked(case, Static.shipped(), None, tmp_path)
+    ranks = score.ranked(case, StaticEmbedder.open_shipped(), None, tmp_path)
     worse = {name: np.array([2]) for name in ranks}
     lines = score.report({"shop 1": ranks, "yard 2": worse}, "functions").splitlines()
     assert "| shop 1 | 1 | 1.000 | 1.000 | 1.000 |" in lines

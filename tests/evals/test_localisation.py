@@ -76,10 +76,12 @@ def test_a_table_is_the_mean_over_questions_and_then_over_repositories(monkeypat
 
 
 def test_what_says_no_task_is_not_asked() -> None:
-    from context_engine.model import Commit, Touch
+    from context_engine.model import Commit, CommitFileChange
 
     def task(subject: str, files: int = 1) -> bool:
-        return replay.is_task(Commit("", 0, "", subject, tuple(Touch(str(number)) for number in range(files))))
+        return replay.is_task(
+            Commit("", 0, "", subject, tuple(CommitFileChange(str(number)) for number in range(files)))
+        )
 
     assert task("Keep the order of headers")
     assert not any(

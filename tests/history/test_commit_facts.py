@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from context_engine.errors import WriteFailed
 from context_engine.history import commit_facts
-from context_engine.history.commit_facts import Facts, HistoryFile, Listed
-from context_engine.model import Commit, Touch
+from context_engine.history.commit_facts import CommitTable, HeadCommits, HistoryFile
+from context_engine.model import Commit, CommitFileChange
 from tests.support.trees import ordinary_user
 
 NAMES = st.sampled_from(["a.py", "b.py", "src/größe.py", "\udcff.txt", "x" * 300])
-TOUCHES = st.builds(Touch, NAMES, st.one_of(st.just(""), NAMES), st.booleans())
+TOUCHES = st.builds(CommitFileChange, NAMES, st.one_of(st.just(""), NAMES), st.booleans())
 COMMITS = st.builds(
     Commit,
     st.integers(0, 2**160 - 1).map("{:040x}".format),
@@ -31,30 +31,30 @@ HISTORIES = st.lists(COMMITS, max_size=9, unique_by=lambda commit: commit.hash)
 
 def numbered(count: int, first: int = 0) -> list[Commit]:
     return [
-        Commit(f"{number:040x}", number, "Ann", f"Step {number}", (Touch("a.py"),))
+        Commit(f"{number:040x}", number, "Ann", f"Step {number}", (CommitFileChange("a.py"),))
         for number in range(first, first + count)
     ]
 
 
-def listed(*rows: int) -> Listed:
-    return Listed(np.array(rows, np.int32))
+def listed(*rows: int) -> HeadCommits:
+    return HeadCommits(np.array(rows, np.int32))
 
 
-def rows(facts: Facts) -> dict[str, list[int]]:
+def rows(facts: CommitTable) -> dict[str, list[int]]:
     return {head: each.rows.tolist() for head, each in facts.heads.items()}
 
 
 @given(HISTORIES, HISTORIES)
 def test_commits_are_kept_as_they_are_in_the_order_they_came(one: list[Commit], two: list[Commit]) -> None:
-    facts = Facts.none().with_commits(one).with_commits(two)
+    facts = CommitTable.empty().with_commits(one).with_commits(two)
     assert facts.commits(range(len(facts.hashes))) == one + two
 
 
 @given(HISTORIES)
 def test_what_was_saved_is_what_is_loaded(tmp_path_factory: pytest.TempPathFactory, commits: list[Commit]) -> None:
     file = HistoryFile(tmp_path_factory.mktemp("history") / "one" / "history")
-    order = Listed(np.arange(len(commits), dtype=np.int32)[::-1], 3, has_older=True, is_shallow=True)
-    file.save(Facts.none().with_commits(commits).with_head("h" * 40, order))
+    order = HeadCommits(np.arange(len(commits), dtype=np.int32)[::-1], 3, has_older=True, is_shallow=True)
+    file.save(CommitTable.empty().with_commits(commits).with_head("h" * 40, order))
     back = file.load()
     assert back.commits(range(len(back.hashes))) == commits
     assert rows(back) == {"h" * 40: order.rows.tolist()}
@@ -64,20 +64,20 @@ def test_what_was_saved_is_what_is_loaded(tmp_path_factory: pytest.TempPathFacto
 
 def test_long_hashes_of_newer_repositories_are_kept_too(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / "history")
-    file.save(Facts.none().with_commits([Commit("ab" * 32, 1, "Ann", "Start", ())]))
+    file.save(CommitTable.empty().with_commits([Commit("ab" * 32, 1, "Ann", "Start", ())]))
     assert file.load().hashes == ("ab" * 32,)
 
 
 def test_one_commit_without_words_is_one(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / "history")
-    file.save(Facts.none().with_commits([Commit("ab" * 20, 1, "", "", ())]))
+    file.save(CommitTable.empty().with_commits([Commit("ab" * 20, 1, "", "", ())]))
     assert file.load().commits([0]) == [Commit("ab" * 20, 1, "", "", ())]
 
 
 @pytest.mark.parametrize("at", [0, 7, 8, 12, 40, -1])
 def test_a_damaged_file_counts_as_none(tmp_path: Path, at: int) -> None:
     file = HistoryFile(tmp_path / "history")
-    file.save(Facts.none().with_commits(numbered(3)))
+    file.save(CommitTable.empty().with_commits(numbered(3)))
     raw = bytearray(file.path.read_bytes())
     raw[at] ^= 1
     file.path.write_bytes(raw)
@@ -97,13 +97,13 @@ def test_what_is_not_there_is_nothing(tmp_path: Path) -> None:
 def test_saving_leaves_no_other_file(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / "history")
     for count in (1, 2):
-        file.save(Facts.none().with_commits(numbered(count)))
+        file.save(CommitTable.empty().with_commits(numbered(count)))
     assert [path.name for path in tmp_path.iterdir()] == ["history"]
 
 
 def test_cleared_it_is_gone(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / "history")
-    file.save(Facts.none().with_commits(numbered(1)))
+    file.save(CommitTable.empty().with_commits(numbered(1)))
     file.clear()
     file.clear()
     assert list(tmp_path.iterdir()) == []
@@ -113,11 +113,11 @@ def test_a_folder_that_cannot_be_written_is_named() -> None:
     with ordinary_user() as folder:
         folder.chmod(0o500)
         with pytest.raises(WriteFailed, match="cannot be written"):
-            HistoryFile(folder / "history").save(Facts.none())
+            HistoryFile(folder / "history").save(CommitTable.empty())
 
 
 def test_the_heads_asked_for_last_are_remembered() -> None:
-    facts = Facts.none().with_commits(numbered(2))
+    facts = CommitTable.empty().with_commits(numbered(2))
     for head in "abcdefghij":
         facts = facts.with_head(head, listed(0))
     facts = facts.with_head("c", listed(1))
@@ -126,9 +126,9 @@ def test_the_heads_asked_for_last_are_remembered() -> None:
 
 
 def test_what_no_head_has_is_dropped_when_there_is_too_much() -> None:
-    facts = Facts.none().with_commits(numbered(10)).with_head("one", listed(9, 4)).with_head("two", listed(4, 2))
-    assert facts.trimmed(10) is facts
-    fewer = facts.trimmed(9)
+    facts = CommitTable.empty().with_commits(numbered(10)).with_head("one", listed(9, 4)).with_head("two", listed(4, 2))
+    assert facts.trim(10) is facts
+    fewer = facts.trim(9)
     for head in ("one", "two"):
         assert fewer.commits(fewer.heads[head].rows) == facts.commits(facts.heads[head].rows)
     assert len(fewer.hashes) == 3
@@ -136,8 +136,8 @@ def test_what_no_head_has_is_dropped_when_there_is_too_much() -> None:
 
 def test_facts_do_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """As by a branch that is rewritten every day."""
-    monkeypatch.setattr(Facts.trimmed, "__defaults__", (20,))
-    facts = Facts.none()
+    monkeypatch.setattr(CommitTable.trim, "__defaults__", (20,))
+    facts = CommitTable.empty()
     for day in range(40):
         facts = facts.with_commits(numbered(3, first=3 * day))
         count = len(facts.hashes)

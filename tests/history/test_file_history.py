@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.history.commit_facts import Facts, HistoryFile, Listed
-from context_engine.history.file_history import HALF_LIFE_S, TOGETHER_FILES_MAX, History
-from context_engine.history.mining import Miner
-from context_engine.model import Commit, Touch
+from context_engine.history.commit_facts import CommitTable, HeadCommits, HistoryFile
+from context_engine.history.file_history import HALF_LIFE_S, TOGETHER_FILES_MAX, FileHistory
+from context_engine.history.mining import HistoryMiner
+from context_engine.model import Commit, CommitFileChange
 from context_engine.repo.git import Git
 from tests.support.trees import commit, git, repository, tree
 
@@ -23,19 +23,25 @@ SMALL = st.lists(st.sets(st.sampled_from(FILES), min_size=1), max_size=9)
 
 
 def history(
-    *touched: Sequence[Touch | str], days: Sequence[float] = (), subjects: Sequence[str] = (), under: str = ""
-) -> History:
+    *touched: Sequence[CommitFileChange | str],
+    days: Sequence[float] = (),
+    subjects: Sequence[str] = (),
+    under: str = "",
+) -> FileHistory:
     """Commits newest first, each by what it touched, `days` before the newest."""
-    rows = [[touch if isinstance(touch, Touch) else Touch(touch) for touch in each] for each in touched]
+    rows = [
+        [touch if isinstance(touch, CommitFileChange) else CommitFileChange(touch) for touch in each]
+        for each in touched
+    ]
     ages = days or range(len(rows))
     told = subjects or [f"Step {number}" for number in range(len(rows))]
     commits = [
         Commit(f"{number:040x}", int(2e9 - age * 86_400), "AB"[number % 2], subject, tuple(each))
         for number, (each, age, subject) in enumerate(zip(rows, ages, told, strict=True))
     ]
-    facts = Facts.none().with_commits(commits[::-1])  # rows stand in the order in which they were read
+    facts = CommitTable.empty().with_commits(commits[::-1])  # rows stand in the order in which they were read
     order = np.arange(len(commits), dtype=np.int32)[::-1].copy()
-    return History(facts.with_head("head", Listed(order)), "head", under=under)
+    return FileHistory(facts.with_head("head", HeadCommits(order)), "head", under=under)
 
 
 # -- counting ---------------------------------------------------------------------------------------------------------
@@ -63,53 +69,55 @@ def test_partners_are_counted_as_one_would_by_hand(touched: list[set[str]]) -> N
     for path in FILES:
         of_it = [each for each in touched if path in each]
         expected = {other: sum(other in each for each in of_it) for other in FILES if other != path}
-        assert {partner.path: partner.together for partner in found.partners(path, support=1)} == {
+        assert {partner.path: partner.together for partner in found.list_cochanged(path, support=1)} == {
             other: count for other, count in expected.items() if count
         }
-        assert all(partner.confidence == partner.together / len(of_it) for partner in found.partners(path, support=1))
+        assert all(
+            partner.confidence == partner.together / len(of_it) for partner in found.list_cochanged(path, support=1)
+        )
 
 
 @given(SMALL)
 def test_being_changed_together_goes_both_ways(touched: list[set[str]]) -> None:
     found = history(*map(sorted, touched))
-    pairs = {(path, other.path): other.together for path in FILES for other in found.partners(path, support=1)}
+    pairs = {(path, other.path): other.together for path in FILES for other in found.list_cochanged(path, support=1)}
     assert all(pairs[other, path] == together for (path, other), together in pairs.items())
 
 
 def test_a_commit_of_many_files_says_nothing_of_pairs() -> None:
     many = [f"f{number}" for number in range(TOGETHER_FILES_MAX + 1)]
     found = history(many, many[:TOGETHER_FILES_MAX])
-    assert [partner.together for partner in found.partners("f0", support=1)] == [1] * (TOGETHER_FILES_MAX - 1)
-    assert found.partners("f10", support=1) == []
+    assert [partner.together for partner in found.list_cochanged("f0", support=1)] == [1] * (TOGETHER_FILES_MAX - 1)
+    assert found.list_cochanged("f10", support=1) == []
     assert found.frequency(["f0"]).tolist() == [2]
 
 
 def test_only_what_is_nearly_always_changed_too_is_said_aloud() -> None:
     both = [("a", "b")] * 5
-    assert [each.path for each in history(*both).usually_with("a")] == ["b"]
-    assert history(*both[1:]).usually_with("a") == []  # four times are too few
-    assert [each.path for each in history(*both, ("a",)).usually_with("a")] == ["b"]  # five of six
-    assert history(*both, ("a",), ("a",)).usually_with("a") == []  # five of seven
+    assert [each.path for each in history(*both).list_usual_cochanges("a")] == ["b"]
+    assert history(*both[1:]).list_usual_cochanges("a") == []  # four times are too few
+    assert [each.path for each in history(*both, ("a",)).list_usual_cochanges("a")] == ["b"]  # five of six
+    assert history(*both, ("a",), ("a",)).list_usual_cochanges("a") == []  # five of seven
 
 
 def test_a_file_that_is_gone_is_nobodys_partner_and_not_hot() -> None:
-    found = history((Touch("b", is_gone=True),), ("a", "b"), ("a", "b"), ("c",))
-    assert found.partners("a", support=1) == []
-    assert [record.path for record in found.hot(9)] == ["a", "c"]
+    found = history((CommitFileChange("b", is_gone=True),), ("a", "b"), ("a", "b"), ("c",))
+    assert found.list_cochanged("a", support=1) == []
+    assert [record.path for record in found.list_hot_files(9)] == ["a", "c"]
 
 
 def test_a_file_that_came_back_is_there() -> None:
-    found = history(("b",), (Touch("b", is_gone=True),), ("a", "b"))
-    assert [each.path for each in found.partners("a", support=1)] == ["b"]
+    found = history(("b",), (CommitFileChange("b", is_gone=True),), ("a", "b"))
+    assert [each.path for each in found.list_cochanged("a", support=1)] == ["b"]
 
 
 def test_hot_files_are_those_changed_most_these_days() -> None:
     found = history(("new",), ("new",), ("old",), ("old",), ("old",), ("also",), days=[0, 1, 900, 901, 902, 903])
-    assert [record.path for record in found.hot(2)] == ["new", "old"]
+    assert [record.path for record in found.list_hot_files(2)] == ["new", "old"]
 
 
 def test_hot_files_that_are_equally_hot_come_by_name() -> None:
-    assert [record.path for record in history(("b", "a", "c")).hot(3)] == ["a", "b", "c"]
+    assert [record.path for record in history(("b", "a", "c")).list_hot_files(3)] == ["a", "b", "c"]
 
 
 def test_a_record_says_who_and_when() -> None:
@@ -126,8 +134,14 @@ def test_numbers_do_not_depend_on_the_clock() -> None:
 
 
 def test_without_commits_there_is_nothing_to_say() -> None:
-    found = History(Facts.none(), "unknown")
-    assert (len(found), found.hot(5), found.partners("a"), found.record("a"), found.renamed) == (0, [], [], None, {})
+    found = FileHistory(CommitTable.empty(), "unknown")
+    assert (len(found), found.list_hot_files(5), found.list_cochanged("a"), found.record("a"), found.map_renames) == (
+        0,
+        [],
+        [],
+        None,
+        {},
+    )
     assert found.recency(["a"]).tolist() == [0]
     assert found.newest(5) == []
 
@@ -144,97 +158,108 @@ TASKS = ("keep the order of headers", "draw a logo", "a logo in colour", "sort t
 
 def test_files_of_a_commit_that_said_the_same_are_found() -> None:
     found = history(("http.py",), ("logo.svg",), ("logo.svg",), ("jar.py",), subjects=TASKS)
-    assert found.alike("keep the headers in order") == {"http.py": 1.0}
-    assert found.alike("nobody ever said anything of the kind") == {}
+    assert found.find_similar_changes("keep the headers in order") == {"http.py": 1.0}
+    assert found.find_similar_changes("nobody ever said anything of the kind") == {}
 
 
 def test_a_better_match_counts_more_than_in_proportion() -> None:
     subjects = ("order headers", "order meals", "order trains", "something else")
     found = history(("both.py",), ("one.py",), ("two.py",), ("no.py",), subjects=subjects)
     matches = found._subjects[1].matches("order headers")
-    assert found.alike("order headers")["one.py"] == pytest.approx((matches[1] / matches[0]) ** 2)
+    assert found.find_similar_changes("order headers")["one.py"] == pytest.approx((matches[1] / matches[0]) ** 2)
 
 
 def test_a_commit_of_few_files_says_more_of_each() -> None:
     found = history(("a",), ("b", "c", "d", "e"), subjects=("order", "order"))
-    assert found.alike("order") == {"a": 1.0} | dict.fromkeys("bcde", pytest.approx(0.5))
+    assert found.find_similar_changes("order") == {"a": 1.0} | dict.fromkeys("bcde", pytest.approx(0.5))
 
 
 def test_what_hardly_says_the_same_counts_little() -> None:
     found = history(("http.py",), ("logo.svg",), subjects=("headers", "logo"))
-    little = found.alike("headers are lost when a client sends trailers twice")["http.py"]
-    assert 0 < little < found.alike("lost headers")["http.py"] <= found.alike("headers")["http.py"] == 1.0
+    little = found.find_similar_changes("headers are lost when a client sends trailers twice")["http.py"]
+    assert (
+        0
+        < little
+        < found.find_similar_changes("lost headers")["http.py"]
+        <= found.find_similar_changes("headers")["http.py"]
+        == 1.0
+    )
 
 
 def test_what_a_like_commit_changed_counts_by_its_present_name_if_it_is_there() -> None:
-    touched = [(Touch("gone.py", is_gone=True), Touch("new.py", was="old.py")), ("old.py", "gone.py")]
-    assert history(*touched, subjects=("move", "order headers")).alike("order headers") == {"new.py": 1.0}
+    touched = [
+        (CommitFileChange("gone.py", is_gone=True), CommitFileChange("new.py", was="old.py")),
+        ("old.py", "gone.py"),
+    ]
+    assert history(*touched, subjects=("move", "order headers")).find_similar_changes("order headers") == {
+        "new.py": 1.0
+    }
 
 
 def test_a_commit_of_many_files_is_no_example() -> None:
     many = [f"f{number}" for number in range(TOGETHER_FILES_MAX + 1)]
-    assert history(many, subjects=("order headers",)).alike("order headers") == {}
+    assert history(many, subjects=("order headers",)).find_similar_changes("order headers") == {}
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_renamed_file_keeps_its_past() -> None:
-    found = history(("new",), (Touch("new", was="old"),), ("old", "with"), ("old", "with"))
+    found = history(("new",), (CommitFileChange("new", was="old"),), ("old", "with"), ("old", "with"))
     record = found.record("new")
     assert record is not None
     assert record.commits == 4
-    assert [each.path for each in found.partners("with")] == ["new"]
-    assert found.renamed == {"old": "new"}
+    assert [each.path for each in found.list_cochanged("with")] == ["new"]
+    assert found.map_renames == {"old": "new"}
     assert found.record("old") is None
 
 
 def test_a_file_renamed_twice_is_one_file() -> None:
-    found = history((Touch("c", was="b"),), ("b",), (Touch("b", was="a"),), ("a",))
+    found = history((CommitFileChange("c", was="b"),), ("b",), (CommitFileChange("b", was="a"),), ("a",))
     assert found.frequency(["a", "b", "c"]).tolist() == [0, 0, 4]
-    assert found.renamed == {"a": "c", "b": "c"}
+    assert found.map_renames == {"a": "c", "b": "c"}
 
 
 def test_a_new_file_under_an_old_name_is_another_file() -> None:
-    found = history(("a",), ("a",), (Touch("b", was="a"),), ("a",))
+    found = history(("a",), ("a",), (CommitFileChange("b", was="a"),), ("a",))
     assert found.frequency(["a", "b"]).tolist() == [2, 2]
-    assert found.renamed == {}  # `a` is there again, and means itself
+    assert found.map_renames == {}  # `a` is there again, and means itself
 
 
 def test_two_files_that_swapped_names_keep_their_own_past() -> None:
-    found = history((Touch("a", was="b"), Touch("b", was="a")), ("a",), ("a",), ("b",))
+    found = history((CommitFileChange("a", was="b"), CommitFileChange("b", was="a")), ("a",), ("a",), ("b",))
     assert found.frequency(["a", "b"]).tolist() == [2, 3]
 
 
 def test_a_name_given_away_and_back_again_ends_where_it_began() -> None:
-    found = history((Touch("a", was="b"),), (Touch("b", was="a"),), ("a",))
+    found = history((CommitFileChange("a", was="b"),), (CommitFileChange("b", was="a"),), ("a",))
     assert found.frequency(["a", "b"]).tolist() == [3, 0]
 
 
 def test_a_renamed_file_that_is_gone_leads_nowhere() -> None:
-    found = history((Touch("b", is_gone=True),), (Touch("b", was="a"),), ("a",))
-    assert found.renamed == {}
+    found = history((CommitFileChange("b", is_gone=True),), (CommitFileChange("b", was="a"),), ("a",))
+    assert found.map_renames == {}
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcd")), max_size=9))
 def test_any_renames_lose_no_touch(steps: list[tuple[str, str]]) -> None:
     """However files were called, each commit counts once for one file."""
-    found = history(*[(Touch(now, was=was) if was != now else Touch(now),) for was, now in steps])
+    found = history(*[(CommitFileChange(now, was=was) if was != now else CommitFileChange(now),) for was, now in steps])
     assert found.frequency(found.paths).sum() == len(steps)
 
 
 def test_in_a_folder_of_the_repository_paths_begin_there() -> None:
     touched = [
         ("src/a", "src/b", "top"),
-        (Touch("src/b", was="src/old"),),
-        (Touch("src/a", was="elsewhere"),),
+        (CommitFileChange("src/b", was="src/old"),),
+        (CommitFileChange("src/a", was="elsewhere"),),
         ("srcs/x",),
     ]
     found = history(*touched, under="src")
     assert found.paths == ("a", "b")
-    assert found.renamed == {"old": "b"}
+    assert found.map_renames == {"old": "b"}
     assert found.frequency(["a", "b", "top"]).tolist() == [2, 2, 0]
-    assert [each.path for each in found.partners("a", support=1)] == ["b"]
+    assert [each.path for each in found.list_cochanged("a", support=1)] == ["b"]
 
 
 # -- with git itself --------------------------------------------------------------------------------------------------
@@ -247,8 +272,8 @@ def test_what_git_log_follow_says_is_what_is_counted(tmp_path: Path, monkeypatch
     git(root, "mv", "first.txt", "second.txt")
     commit(root, "Another name")
     commit(tree(root, {"second.txt": "line\n" * 22, "first.txt": "something new\n"}), "Longer still, and a new first")
-    mined = Miner(Git(root), HistoryFile(tmp_path / "history")).mined()
-    found = History(mined.facts, mined.head)
+    mined = HistoryMiner(Git(root), HistoryFile(tmp_path / "history")).mine()
+    found = FileHistory(mined.facts, mined.head)
     for path in ("second.txt", "other.txt"):
         followed = git(root, "log", "--follow", "--format=%h", "--", path).split()
         assert found.frequency([path]).tolist() == [len(followed)]

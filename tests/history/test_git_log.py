@@ -10,8 +10,8 @@ import pytest
 
 from context_engine.errors import AccessFailed, Cancelled
 from context_engine.history import git_log
-from context_engine.history.git_log import commits, listing, parsed
-from context_engine.model import Commit, Touch
+from context_engine.history.git_log import list_commits, parse_log, read_commits
+from context_engine.model import Commit, CommitFileChange
 from context_engine.repo.git import Git
 from tests.support.trees import commit, git, repository, tree
 
@@ -34,7 +34,7 @@ def repo(tmp_path: Path) -> Path:
 
 def all_of(root: Path) -> list[Commit]:
     reader = Git(root)
-    return [each for batch in commits(reader, listing(reader).hashes) for each in batch]
+    return [each for batch in read_commits(reader, list_commits(reader).hashes) for each in batch]
 
 
 # -- what there is --------------------------------------------------------------------------------------------------
@@ -42,10 +42,10 @@ def all_of(root: Path) -> list[Commit]:
 
 def test_commits_come_newest_first_with_what_they_touched(repo: Path) -> None:
     found = all_of(repo)
-    assert [(each.subject, each.touched) for each in found] == [
-        ("Call b c", (Touch("c.txt", was="b.txt"),)),
-        ("Shorten a", (Touch("a.txt"),)),
-        ("first", (Touch("a.txt"), Touch("b.txt"))),
+    assert [(each.subject, each.files) for each in found] == [
+        ("Call b c", (CommitFileChange("c.txt", was="b.txt"),)),
+        ("Shorten a", (CommitFileChange("a.txt"),)),
+        ("first", (CommitFileChange("a.txt"), CommitFileChange("b.txt"))),
     ]
     assert [each.hash for each in found] == git(repo, "rev-list", "HEAD").split()
     assert {each.author for each in found} == {"A"}
@@ -55,13 +55,13 @@ def test_commits_come_newest_first_with_what_they_touched(repo: Path) -> None:
 def test_a_deleted_file_is_gone(repo: Path) -> None:
     (repo / "a.txt").unlink()
     commit(repo, "Drop a")
-    assert all_of(repo)[0].touched == (Touch("a.txt", is_gone=True),)
+    assert all_of(repo)[0].files == (CommitFileChange("a.txt", is_gone=True),)
 
 
 def test_a_file_that_was_renamed_and_changed_is_one_file(repo: Path) -> None:
     git(repo, "mv", "a.txt", "z.txt")
     commit(tree(repo, {"z.txt": "1\n" * 8 + "new\n"}), "Move and add")
-    assert all_of(repo)[0].touched == (Touch("z.txt", was="a.txt"),)
+    assert all_of(repo)[0].files == (CommitFileChange("z.txt", was="a.txt"),)
 
 
 def test_merges_are_left_out_and_what_they_merge_is_not(repo: Path) -> None:
@@ -78,7 +78,7 @@ def test_merges_are_left_out_and_what_they_merge_is_not(repo: Path) -> None:
     "name", ["größe.txt", "two words", "tab\there", "line\nbreak", "\x01mark", "-dash", ":(glob)*"]
 )
 def test_any_file_name_is_read_as_it_is(tmp_path: Path, name: str) -> None:
-    assert all_of(repository(tmp_path / "odd", {name: "x\n"}))[0].touched == (Touch(name),)
+    assert all_of(repository(tmp_path / "odd", {name: "x\n"}))[0].files == (CommitFileChange(name),)
 
 
 def test_a_name_that_is_no_text_survives(tmp_path: Path) -> None:
@@ -86,14 +86,14 @@ def test_a_name_that_is_no_text_survives(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt")).write_text("x\n")
     commit(root, "Latin \udcff")
     found = all_of(root)[0]
-    assert found.touched == (Touch("\udcff.txt"),)
+    assert found.files == (CommitFileChange("\udcff.txt"),)
     found.subject.encode()  # may be shown
 
 
 def test_a_commit_without_files_or_words_is_still_one(repo: Path) -> None:
     git(repo, "commit", "--quiet", "--allow-empty", "--allow-empty-message", "-m", "")
     empty, *rest = all_of(repo)
-    assert (empty.subject, empty.touched, len(rest)) == ("", (), 3)
+    assert (empty.subject, empty.files, len(rest)) == ("", (), 3)
 
 
 def test_authors_go_by_the_names_of_the_mailmap(repo: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_submodule_is_no_file(repo: Path, tmp_path: Path) -> None:
     repository(tmp_path / "other", {"x": "1\n"})
     git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "other"), "sub")
     git(repo, "commit", "--quiet", "-m", "Take in other")
-    assert all_of(repo)[0].touched == (Touch(".gitmodules"),)
+    assert all_of(repo)[0].files == (CommitFileChange(".gitmodules"),)
 
 
 def test_settings_of_the_repository_change_nothing(repo: Path) -> None:
@@ -127,16 +127,16 @@ def test_settings_of_the_repository_change_nothing(repo: Path) -> None:
 
 
 def test_only_so_many_commits_are_listed_and_it_says_that_there_are_more(repo: Path) -> None:
-    found = listing(Git(repo), most=2)
+    found = list_commits(Git(repo), most=2)
     assert (len(found.hashes), found.has_older) == (2, True)
-    assert not listing(Git(repo), most=3).has_older
+    assert not list_commits(Git(repo), most=3).has_older
 
 
 def test_reading_stops_when_the_time_is_over(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git_log, "BATCH", 1)
     reader = Git(repo)
     seconds = iter([0.0, 1.0, 4.0, 10.0])
-    batches = list(commits(reader, listing(reader).hashes, seconds=5, clock=lambda: next(seconds)))
+    batches = list(read_commits(reader, list_commits(reader).hashes, seconds=5, clock=lambda: next(seconds)))
     assert [len(batch) for batch in batches] == [1, 1]
 
 
@@ -145,16 +145,16 @@ def test_a_git_that_takes_longer_than_what_is_left_ends_it(repo: Path, monkeypat
         raise AccessFailed("git log took longer than 1 s", suggestion="try again")
 
     reader = Git(repo)
-    hashes = listing(reader).hashes
+    hashes = list_commits(reader).hashes
     monkeypatch.setattr(Git, "run", late)
-    assert list(commits(reader, hashes)) == []
+    assert list(read_commits(reader, hashes)) == []
 
 
 def test_reading_can_be_cancelled(repo: Path) -> None:
     cancel = threading.Event()
     cancel.set()
     with pytest.raises(Cancelled):
-        list(commits(Git(repo), ["0" * 40], cancel=cancel))
+        list(read_commits(Git(repo), ["0" * 40], cancel=cancel))
 
 
 def test_a_commit_that_says_too_much_is_known_without_its_files(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_a_commit_that_says_too_much_is_known_without_its_files(repo: Path, monk
     run = Git.run
     monkeypatch.setattr(Git, "run", lambda self, *words, **limits: run(self, *words, **limits, bytes_max=1_000))
     found = all_of(repo)
-    assert [(each.subject, len(each.touched)) for each in found] == [
+    assert [(each.subject, len(each.files)) for each in found] == [
         ("Many files", 0),
         ("Call b c", 1),
         ("Shorten a", 1),
@@ -175,53 +175,53 @@ def test_a_commit_that_says_too_much_is_known_without_its_files(repo: Path, monk
 
 
 def test_without_a_repository_the_listing_is_empty_and_says_so(tmp_path: Path) -> None:
-    assert "no git repository" in listing(Git(tmp_path)).reason
+    assert "no git repository" in list_commits(Git(tmp_path)).reason
 
 
 def test_before_the_first_commit_it_says_so(tmp_path: Path) -> None:
-    assert "no commit yet" in listing(Git(repository(tmp_path / "new"))).reason
+    assert "no commit yet" in list_commits(Git(repository(tmp_path / "new"))).reason
 
 
 def test_one_commit_is_a_history(tmp_path: Path) -> None:
-    found = listing(Git(repository(tmp_path / "one", {"a": "1"})))
+    found = list_commits(Git(repository(tmp_path / "one", {"a": "1"})))
     assert (len(found.hashes), found.reason, found.has_older) == (1, "", False)
 
 
 def test_without_git_on_the_machine_it_says_so(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert "not installed" in listing(Git(repo)).reason
+    assert "not installed" in list_commits(Git(repo)).reason
 
 
 def test_a_bare_repository_has_no_work_tree_and_no_history_here(repo: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--bare", str(repo), "bare.git")
-    assert "no git repository" in listing(Git(tmp_path / "bare.git")).reason
+    assert "no git repository" in list_commits(Git(tmp_path / "bare.git")).reason
 
 
 def test_a_repository_without_its_objects_says_what_git_says(repo: Path) -> None:
     for pack in (repo / ".git" / "objects").glob("??/*"):
         pack.unlink()
-    found = listing(Git(repo))
+    found = list_commits(Git(repo))
     assert found.hashes == ()
     assert "git rev-list failed" in found.reason
 
 
 def test_a_commit_that_is_not_there_is_refused(repo: Path) -> None:
     with pytest.raises(AccessFailed):
-        list(commits(Git(repo), ["0" * 40]))
+        list(read_commits(Git(repo), ["0" * 40]))
 
 
 def test_the_commit_at_which_a_clone_was_cut_is_left_out(repo: Path, tmp_path: Path) -> None:
     """It looks as if it had added every file."""
     git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{repo}", "shallow")
-    found = listing(Git(tmp_path / "shallow"))
+    found = list_commits(Git(tmp_path / "shallow"))
     assert found.hashes == (git(repo, "rev-parse", "HEAD"),)
     assert found.is_shallow
-    assert not listing(Git(repo)).is_shallow
+    assert not list_commits(Git(repo)).is_shallow
 
 
 def test_a_clone_of_one_commit_has_no_whole_one(repo: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
-    found = listing(Git(tmp_path / "shallow"))
+    found = list_commits(Git(tmp_path / "shallow"))
     assert (found.hashes, "shallow" in found.reason) == ((), True)
 
 
@@ -231,9 +231,9 @@ def test_a_clone_without_file_contents_still_has_exact_renames(repo: Path, tmp_p
     git(repo, "config", "uploadpack.allowFilter", "true")
     git(tmp_path, "clone", "--quiet", "--filter=blob:none", "--no-checkout", f"file://{repo}", "partial")
     found = all_of(tmp_path / "partial")
-    assert found[0].touched == (Touch("a.txt", is_gone=True), Touch("z.txt"))
-    assert found[1].touched == (Touch("c.txt", was="b.txt"),)
+    assert found[0].files == (CommitFileChange("a.txt", is_gone=True), CommitFileChange("z.txt"))
+    assert found[1].files == (CommitFileChange("c.txt", was="b.txt"),)
 
 
 def test_nothing_said_is_no_commit() -> None:
-    assert parsed(b"") == []
+    assert parse_log(b"") == []

@@ -12,8 +12,8 @@ import pytest
 
 from context_engine.errors import Cancelled, DiskFull
 from context_engine.history import git_log
-from context_engine.history.commit_facts import Facts, HistoryFile
-from context_engine.history.mining import Mined, Miner
+from context_engine.history.commit_facts import CommitTable, HistoryFile
+from context_engine.history.mining import HistoryMiner, MinedHistory
 from context_engine.repo.git import Git
 from tests.support.trees import commit, git, repository, tree
 
@@ -52,7 +52,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return commands
 
 
-def subjects(mined: Mined) -> list[str]:
+def subjects(mined: MinedHistory) -> list[str]:
     return [each.subject for each in mined.facts.commits(mined.facts.heads[mined.head].rows)]
 
 
@@ -62,70 +62,70 @@ def read_by(commands: list[tuple[str, ...]]) -> int:
 
 
 def test_the_first_time_everything_is_read(repo: Path, file: HistoryFile) -> None:
-    mined = Miner(Git(repo), file).mined()
+    mined = HistoryMiner(Git(repo), file).mine()
     assert (subjects(mined), mined.problem) == (["third", "second", "first"], "")
 
 
 def test_what_is_known_starts_no_process(repo: Path, file: HistoryFile, asked: list) -> None:
-    miner = Miner(Git(repo), file)
-    first = miner.mined()
+    miner = HistoryMiner(Git(repo), file)
+    first = miner.mine()
     asked.clear()
-    assert miner.mined().facts is first.facts
-    assert subjects(Miner(Git(repo), file).mined()) == subjects(first)
+    assert miner.mine().facts is first.facts
+    assert subjects(HistoryMiner(Git(repo), file).mine()) == subjects(first)
     assert asked == []
 
 
 def test_only_new_commits_are_read(repo: Path, file: HistoryFile, asked: list) -> None:
-    miner = Miner(Git(repo), file)
-    miner.mined()
+    miner = HistoryMiner(Git(repo), file)
+    miner.mine()
     asked.clear()
     commit(repo, "fourth")
-    assert subjects(miner.mined()) == ["fourth", "third", "second", "first"]
+    assert subjects(miner.mine()) == ["fourth", "third", "second", "first"]
     assert read_by(asked) == 1
 
 
 def test_a_rewritten_history_counts_as_it_is_now(repo: Path, file: HistoryFile, asked: list) -> None:
-    miner = Miner(Git(repo), file)
-    miner.mined()
+    miner = HistoryMiner(Git(repo), file)
+    miner.mine()
     asked.clear()
     git(repo, "reset", "--quiet", "--hard", "HEAD^")
     commit(repo, "third, better")
-    assert subjects(miner.mined()) == ["third, better", "second", "first"]
+    assert subjects(miner.mine()) == ["third, better", "second", "first"]
     assert read_by(asked) == 1
 
 
 def test_going_back_and_forth_between_branches_reads_nothing_again(repo: Path, file: HistoryFile, asked: list) -> None:
-    miner = Miner(Git(repo), file)
+    miner = HistoryMiner(Git(repo), file)
     git(repo, "checkout", "--quiet", "-b", "side", "HEAD^")
     commit(repo, "on the side")
-    assert subjects(miner.mined()) == ["on the side", "second", "first"]
+    assert subjects(miner.mine()) == ["on the side", "second", "first"]
     git(repo, "checkout", "--quiet", "main")
-    assert subjects(miner.mined()) == ["third", "second", "first"]
+    assert subjects(miner.mine()) == ["third", "second", "first"]
     asked.clear()
     git(repo, "checkout", "--quiet", "side")
-    assert subjects(miner.mined()) == ["on the side", "second", "first"]
+    assert subjects(miner.mine()) == ["on the side", "second", "first"]
     assert asked == []
 
 
 def test_work_trees_of_one_repository_share_what_was_read(
     repo: Path, file: HistoryFile, asked: list, tmp_path: Path
 ) -> None:
-    Miner(Git(repo), file).mined()
+    HistoryMiner(Git(repo), file).mine()
     git(repo, "worktree", "add", "--quiet", "-b", "linked", str(tmp_path / "linked"))
     commit(tmp_path / "linked", "over there")
     asked.clear()
-    assert subjects(Miner(Git(tmp_path / "linked"), file).mined()) == ["over there", "third", "second", "first"]
+    assert subjects(HistoryMiner(Git(tmp_path / "linked"), file).mine()) == ["over there", "third", "second", "first"]
     assert read_by(asked) == 1
 
 
 def test_a_clone_that_is_deepened_gains_what_it_lacked(repo: Path, file: HistoryFile, tmp_path: Path) -> None:
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{repo}", "shallow")
-    miner = Miner(Git(shallow), file)
-    mined = miner.mined()
+    miner = HistoryMiner(Git(shallow), file)
+    mined = miner.mine()
     assert (subjects(mined), mined.facts.heads[mined.head].is_shallow) == (["third"], True)
     git(shallow, "fetch", "--quiet", "--unshallow")
-    mined = miner.mined()
+    mined = miner.mine()
     assert (subjects(mined), mined.facts.heads[mined.head].is_shallow) == (["third", "second", "first"], False)
 
 
@@ -134,15 +134,15 @@ def test_what_did_not_fit_into_the_time_is_read_the_next_time(
 ) -> None:
     monkeypatch.setattr(git_log, "BATCH", 1)
     ticks = iter([0.0, 1.0, 2.0, 11.0])
-    monkeypatch.setitem(git_log.commits.__kwdefaults__ or {}, "clock", lambda: next(ticks, 0.0))
-    miner = Miner(Git(repo), file, seconds=10)
-    mined = miner.mined()
+    monkeypatch.setitem(git_log.read_commits.__kwdefaults__ or {}, "clock", lambda: next(ticks, 0.0))
+    miner = HistoryMiner(Git(repo), file, seconds=10)
+    mined = miner.mine()
     assert (subjects(mined), mined.facts.heads[mined.head].missing) == (["third", "second"], 1)
-    assert subjects(miner.mined()) == ["third", "second", "first"]
+    assert subjects(miner.mine()) == ["third", "second", "first"]
 
 
 def test_only_the_newest_commits_count_and_it_says_so(repo: Path, file: HistoryFile) -> None:
-    mined = Miner(Git(repo), file, most=2).mined()
+    mined = HistoryMiner(Git(repo), file, most=2).mine()
     assert (subjects(mined), mined.facts.heads[mined.head].has_older) == (["third", "second"], True)
 
 
@@ -158,66 +158,66 @@ def test_what_was_read_before_a_cancel_is_kept(repo: Path, file: HistoryFile, mo
 
     monkeypatch.setattr(Git, "run", cancelling)
     with pytest.raises(Cancelled):
-        Miner(Git(repo), file).mined(cancel=cancel)
+        HistoryMiner(Git(repo), file).mine(cancel=cancel)
     assert [each.subject for each in file.load().commits([0])] == ["third"]
 
 
 def test_without_a_repository_there_is_a_reason_and_no_file(tmp_path: Path, file: HistoryFile) -> None:
-    mined = Miner(Git(tmp_path), file).mined()
+    mined = HistoryMiner(Git(tmp_path), file).mine()
     assert (mined.facts.hashes, "no git repository" in mined.problem, file.path.exists()) == ((), True, False)
 
 
 def test_before_the_first_commit_there_is_a_reason(tmp_path: Path, file: HistoryFile) -> None:
-    miner = Miner(Git(repository(tmp_path / "new")), file)
-    assert "no commit yet" in miner.mined().problem
+    miner = HistoryMiner(Git(repository(tmp_path / "new")), file)
+    assert "no commit yet" in miner.mine().problem
     commit(tmp_path / "new", "first")
-    assert miner.mined().problem == ""
+    assert miner.mine().problem == ""
 
 
 def test_a_disk_that_takes_nothing_is_told_and_does_not_matter(
     repo: Path, file: HistoryFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: HistoryFile, facts: Facts) -> None:
+    def full(self: HistoryFile, facts: CommitTable) -> None:
         raise DiskFull("no room left", suggestion="free some space")
 
     monkeypatch.setattr(HistoryFile, "save", full)
-    mined = Miner(Git(repo), file).mined()
+    mined = HistoryMiner(Git(repo), file).mine()
     assert (subjects(mined), mined.problem) == (["third", "second", "first"], "no room left")
 
 
 def test_a_damaged_file_is_mined_anew(repo: Path, file: HistoryFile) -> None:
-    Miner(Git(repo), file).mined()
+    HistoryMiner(Git(repo), file).mine()
     file.path.write_bytes(file.path.read_bytes()[:-1])
-    assert subjects(Miner(Git(repo), file).mined()) == ["third", "second", "first"]
+    assert subjects(HistoryMiner(Git(repo), file).mine()) == ["third", "second", "first"]
     assert len(file.load().hashes) == 3
 
 
 def test_objects_that_are_missing_are_a_problem_and_no_error(repo: Path, file: HistoryFile) -> None:
     tree_of_first = git(repo, "rev-parse", "HEAD~2^{tree}")
     (repo / ".git" / "objects" / tree_of_first[:2] / tree_of_first[2:]).unlink()
-    assert "git log failed" in Miner(Git(repo), file).mined().problem
+    assert "git log failed" in HistoryMiner(Git(repo), file).mine().problem
 
 
 def test_a_shallow_clone_that_stayed_as_it_was_is_left_as_it_is(repo: Path, file: HistoryFile, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{repo}", "shallow")
-    miner = Miner(Git(tmp_path / "shallow"), file)
-    first = miner.mined().facts
+    miner = HistoryMiner(Git(tmp_path / "shallow"), file)
+    first = miner.mine().facts
     saved = file.path.stat().st_mtime_ns
-    assert subjects(miner.mined()) == ["third"]
+    assert subjects(miner.mine()) == ["third"]
     assert file.path.stat().st_mtime_ns == saved
     assert rows_of(first) == rows_of(file.load())
 
 
 def test_what_another_process_read_is_not_lost(repo: Path, file: HistoryFile, tmp_path: Path) -> None:
-    here, there = Miner(Git(repo), file), Miner(Git(tmp_path / "linked"), file)
-    here.mined()
+    here, there = HistoryMiner(Git(repo), file), HistoryMiner(Git(tmp_path / "linked"), file)
+    here.mine()
     git(repo, "worktree", "add", "--quiet", "-b", "linked", str(tmp_path / "linked"))
     commit(tmp_path / "linked", "over there")
-    there.mined()
+    there.mine()
     commit(repo, "over here")
-    here.mined()
+    here.mine()
     assert len(file.load().heads) == 3
 
 
-def rows_of(facts: Facts) -> dict[str, list[int]]:
+def rows_of(facts: CommitTable) -> dict[str, list[int]]:
     return {head: listed.rows.tolist() for head, listed in facts.heads.items()}

@@ -16,9 +16,9 @@ from context_engine.errors import Cancelled, StorageCorrupt, StoreUnavailable
 from context_engine.index.index_repair import find_problems, repair
 from context_engine.index.shared_store import SharedStore
 from context_engine.model import Progress
-from context_engine.sharing.remote_store import Depot
-from context_engine.sharing.remote_vectors import vector_depot
-from tests.contracts.test_shared_store import DEPOTS, database, store_at
+from context_engine.sharing.remote_store import RemoteStore
+from context_engine.sharing.remote_vectors import open_vector_store
+from tests.contracts.test_shared_store import REMOTE_STORES, database, store_at
 from tests.contracts.test_shared_vectors import put
 from tests.contracts.test_store import fill, holding
 from tests.index.test_index_archive import flipped
@@ -27,9 +27,9 @@ from tests.support.engines import answers, open_engine
 from tests.support.trees import repository, tree
 
 
-@pytest.fixture(params=[name for name in DEPOTS if "URL" not in name])
-def place(request: pytest.FixtureRequest) -> Iterator[Depot]:
-    with closing(DEPOTS[request.param]()) as opened:
+@pytest.fixture(params=[name for name in REMOTE_STORES if "URL" not in name])
+def place(request: pytest.FixtureRequest) -> Iterator[RemoteStore]:
+    with closing(REMOTE_STORES[request.param]()) as opened:
         yield opened
 
 
@@ -41,10 +41,10 @@ class Team(NamedTuple):
 
 
 @pytest.fixture
-def team(place: Depot, tmp_path: Path) -> Team:
+def team(place: RemoteStore, tmp_path: Path) -> Team:
     """Three segments, on the database and on both machines."""
     ci, reader = (
-        SharedStore(tmp_path / name, place, f"{tmp_path}/app", shares=name == "ci") for name in ("ci", "reader")
+        SharedStore(tmp_path / name, place, f"{tmp_path}/app", publishes=name == "ci") for name in ("ci", "reader")
     )
     for word in ("lion", "tiger", "lynx"):
         fill(ci, {f"{word}.py": f"{word} cat"})
@@ -56,16 +56,16 @@ def spoil_there(store: SharedStore, name: str, tmp_path: Path) -> None:
     """The database has a segment with one bit the other way round."""
     spoilt = tmp_path / "spoilt"
     spoilt.write_bytes(flipped(store.path(name).read_bytes()))
-    with store.depot.writing(store.repository, 0):
-        store.depot.restore(store.repository, name, spoilt)
+    with store.remote.acquire_lease(store.repository, 0):
+        store.remote.restore(store.repository, name, spoilt)
 
 
 def drop_there(store: SharedStore, name: str, _: Path) -> None:
     """The database has nothing of a segment any more, though its list names it."""
-    held = store.depot.held(store.repository)
-    with store.depot.writing(store.repository, 0):
+    held = store.remote.read_manifest(store.repository)
+    with store.remote.acquire_lease(store.repository, 0):
         rest = [part.name for part in store.segment_refs() if part.name != name]
-        store.depot.commit(store.repository, held.revision, held.manifest or b"", {}, rest)
+        store.remote.commit(store.repository, held.revision, held.manifest or b"", {}, rest)
 
 
 def spoil_here(store: SharedStore, name: str) -> None:
@@ -83,14 +83,14 @@ def test_what_the_database_lost_is_put_back_by_who_has_it_and_shares(how: str, t
     victim = team.ci.segment_refs()[1]
     DAMAGES[how](team.ci, victim.name, tmp_path)
     for each in team:
-        assert find_problems(each) == (f"segment {victim.number} is {how} on the shared store {each.depot.name}",)
+        assert find_problems(each) == (f"segment {victim.number} is {how} on the shared store {each.remote.name}",)
     told = repair(team.reader)
     assert (told.left, told.restored, told.files_lost) == (told.problems, 0, 0), "a reader changes nothing"
     assert len(find_problems(team.ci)) == 1
     told = repair(team.ci)
     assert (told.restored, told.fetched, told.files_lost, told.left) == (1, 0, 0, ())
     assert [find_problems(each) for each in team] == [(), ()]
-    fresh = SharedStore(tmp_path / "fresh", team.ci.depot, f"{tmp_path}/app", shares=False)
+    fresh = SharedStore(tmp_path / "fresh", team.ci.remote, f"{tmp_path}/app", publishes=False)
     assert holding(fresh.snapshot(), "cat") == ["lion.py", "lynx.py", "tiger.py"]
 
 
@@ -162,7 +162,7 @@ def test_the_bytes_of_both_sides_are_counted_and_looking_can_be_ended(team: Team
 
 
 def test_a_quick_look_fetches_nothing(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(team.ci.depot, "fetch", None)
+    monkeypatch.setattr(team.ci.remote, "fetch", None)
     assert find_problems(team.ci, thorough=False) == ()
 
 
@@ -226,7 +226,7 @@ def test_after_a_repair_both_machines_answer_as_before(tmp_path: Path) -> None:
 
 def test_damaged_vectors_of_a_team_are_dropped_by_who_shares(tmp_path: Path) -> None:
     ci, laptop = engines(tmp_path)
-    with ci, laptop, closing(vector_depot(database())) as vectors:
+    with ci, laptop, closing(open_vector_store(database())) as vectors:
         ci.index.update()
         put(vectors, f"{tmp_path}/mended", 1)
         sql(database(), "UPDATE context_engine.vector SET scale = -1")

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from context_engine.embedding.vector_rows import KEY_BYTES, Rows, Space
+from context_engine.embedding.vector_rows import KEY_BYTES, VectorRows, VectorSpace
 from context_engine.errors import Cancelled, NotIndexed, StorageBusy, StoreUnavailable
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
 from context_engine.index.index_transfer import migrate
@@ -26,12 +26,12 @@ from context_engine.index.shared_store import SharedStore
 from context_engine.index.tenants import list_tenants, remove_tenant
 from context_engine.model import Progress
 from context_engine.sharing import postgres_store, qdrant_store, remote_store
-from context_engine.sharing.remote_store import Depot
-from tests.contracts.test_shared_store import DEPOTS, store_at
+from context_engine.sharing.remote_store import RemoteStore
+from tests.contracts.test_shared_store import REMOTE_STORES, store_at
 from tests.contracts.test_store import fill, holding, put
 from tests.support import preloaded
 from tests.support.databases import in_memory, new_database, sever
-from tests.support.vector_depots import Dictionary
+from tests.support.remote_vector_stores import DictionaryVectorStore
 
 PIECE_BYTES = 1_000
 """Each of the segments below takes three of them or more."""
@@ -44,14 +44,14 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "PIECE_BYTES", PIECE_BYTES)
 
 
-@pytest.fixture(params=list(DEPOTS))
-def place(request: pytest.FixtureRequest) -> Iterator[Depot]:
-    with closing(DEPOTS[request.param]()) as opened:
+@pytest.fixture(params=list(REMOTE_STORES))
+def place(request: pytest.FixtureRequest) -> Iterator[RemoteStore]:
+    with closing(REMOTE_STORES[request.param]()) as opened:
         yield opened
 
 
 @pytest.fixture
-def there(place: Depot, tmp_path: Path, small_pieces: None) -> SharedStore:
+def there(place: RemoteStore, tmp_path: Path, small_pieces: None) -> SharedStore:
     return SharedStore(tmp_path / "there", place, f"{tmp_path}/app")
 
 
@@ -122,10 +122,10 @@ def test_what_has_arrived_is_not_sent_again(here: EmbeddedStore, there: SharedSt
 
 
 def test_until_all_has_arrived_readers_see_what_was_there(
-    here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path
+    here: EmbeddedStore, there: SharedStore, place: RemoteStore, tmp_path: Path
 ) -> None:
     fill(there, {"old.py": "dodo"})
-    reader = SharedStore(tmp_path / "reader", place, f"{tmp_path}/app", shares=False)
+    reader = SharedStore(tmp_path / "reader", place, f"{tmp_path}/app", publishes=False)
     broken_off(here, there)
     for each in (there, reader):
         assert (holding(each.snapshot(), "dodo"), set(each.files())) == (["old.py"], {"old.py"})
@@ -147,10 +147,10 @@ def test_an_edit_between_two_tries_costs_the_edit(here: EmbeddedStore, there: Sh
 
 def test_what_nobody_goes_on_with_is_dropped_by_the_next_commit(here: EmbeddedStore, there: SharedStore) -> None:
     broken_off(here, there, after_bytes=None)
-    assert len(there.depot.sizes(there.repository)) == 3
+    assert len(there.remote.list_segment_sizes(there.repository)) == 3
     fill(there, {"a.py": "dodo"})
-    assert {part.name for part in there.segment_refs()} == set(there.depot.sizes(there.repository))
-    assert there.depot.taken(there.repository) == sum(part.size for part in there.segment_refs())
+    assert {part.name for part in there.segment_refs()} == set(there.remote.list_segment_sizes(there.repository))
+    assert there.remote.count_stored_bytes(there.repository) == sum(part.size for part in there.segment_refs())
 
 
 def test_a_commit_of_much_that_breaks_off_goes_on_too(there: SharedStore, sent: list[str]) -> None:
@@ -158,24 +158,24 @@ def test_a_commit_of_much_that_breaks_off_goes_on_too(there: SharedStore, sent: 
     left = [2]
 
     def cut(path: Path) -> Iterator[tuple[int, bytes]]:
-        for piece in remote_store.pieces(path):
+        for piece in remote_store.read_pieces(path):
             left[0] -= 1
             if left[0] < 0:
-                raise remote_store.unavailable("the database", "connection lost")
+                raise remote_store.unavailable_error("the database", "connection lost")
             yield piece
 
     with pytest.MonkeyPatch.context() as patched:
         for module in (postgres_store, qdrant_store):
-            patched.setattr(module, "pieces", cut)
+            patched.setattr(module, "read_pieces", cut)
         with pytest.raises(StoreUnavailable):
             fill(there, {"a.py": "lion"})
-    assert (len(sent), there.depot.held(there.repository).manifest) == (2, None)
+    assert (len(sent), there.remote.read_manifest(there.repository).manifest) == (2, None)
     fill(there, {"a.py": "lion"})
     assert len(sent) == pieces_of(there)
     assert holding(there.snapshot(), "lion") == ["a.py"]
 
 
-def test_only_who_may_write_sends(here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path) -> None:
+def test_only_who_may_write_sends(here: EmbeddedStore, there: SharedStore, place: RemoteStore, tmp_path: Path) -> None:
     other = SharedStore(tmp_path / "other", place, f"{tmp_path}/app")
     with other.writer(), pytest.raises(StorageBusy):
         migrate(here, there)
@@ -185,7 +185,7 @@ def test_only_who_may_write_sends(here: EmbeddedStore, there: SharedStore, place
 def test_nothing_is_moved_of_nothing(there: SharedStore, tmp_path: Path) -> None:
     with closing(EmbeddedStore(tmp_path / "empty")) as empty, pytest.raises(NotIndexed):
         migrate(empty, there)
-    assert there.depot.repositories() == [] or there.repository not in there.depot.repositories()
+    assert there.remote.list_repositories() == [] or there.repository not in there.remote.list_repositories()
 
 
 def test_a_database_that_goes_away_in_the_middle(
@@ -212,7 +212,7 @@ def test_a_qdrant_that_goes_away_in_the_middle(
     from qdrant_client.http.exceptions import ResponseHandlingException
 
     client = in_memory()
-    there = SharedStore(tmp_path / "there", qdrant_store.QdrantDepot("qdrant://memory", lambda: client), "app")
+    there = SharedStore(tmp_path / "there", qdrant_store.QdrantStore("qdrant://memory", lambda: client), "app")
     upsert, arrived = client.upsert, []
 
     def refuse(*arguments: Any, **more: Any) -> Any:
@@ -324,7 +324,7 @@ def test_whatever_was_done_to_an_index_it_arrives_as_it_is(
     client = in_memory()
     with closing(EmbeddedStore(folder / "here")) as here, closing(EmbeddedStore(folder / "back")) as back:
         carry_out(here, commits)
-        there = SharedStore(folder / "there", qdrant_store.QdrantDepot("qdrant://memory", lambda: client), "app")
+        there = SharedStore(folder / "there", qdrant_store.QdrantStore("qdrant://memory", lambda: client), "app")
         told = known(here)
         for source, target in ((here, there), (there, back)):
             migrate(source, target)
@@ -332,10 +332,10 @@ def test_whatever_was_done_to_an_index_it_arrives_as_it_is(
 
 
 def test_what_is_not_here_yet_is_fetched_with_a_count(
-    here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path
+    here: EmbeddedStore, there: SharedStore, place: RemoteStore, tmp_path: Path
 ) -> None:
     migrate(here, there)
-    server = SharedStore(tmp_path / "server", place, f"{tmp_path}/app", shares=False)
+    server = SharedStore(tmp_path / "server", place, f"{tmp_path}/app", publishes=False)
     steps: list[Progress] = []
     with closing(EmbeddedStore(tmp_path / "back")) as back:
         migrate(server, back, tell=steps.append)
@@ -349,7 +349,7 @@ def test_what_is_not_here_yet_is_fetched_with_a_count(
 
 
 def test_a_list_says_what_lies_there_and_what_was_broken_off(
-    here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path
+    here: EmbeddedStore, there: SharedStore, place: RemoteStore, tmp_path: Path
 ) -> None:
     half = SharedStore(tmp_path / "half", place, f"{tmp_path}/half")
     migrate(here, there)
@@ -363,9 +363,9 @@ def test_a_list_says_what_lies_there_and_what_was_broken_off(
 
 
 def test_what_is_removed_is_gone_for_all_and_can_be_put_there_anew(
-    here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path
+    here: EmbeddedStore, there: SharedStore, place: RemoteStore, tmp_path: Path
 ) -> None:
-    half, kept = SharedStore(tmp_path / "half", place, f"{tmp_path}/half"), Dictionary()
+    half, kept = SharedStore(tmp_path / "half", place, f"{tmp_path}/half"), DictionaryVectorStore()
     migrate(here, there)
     broken_off(here, half)
     for name in ("app", "half"):
@@ -373,38 +373,38 @@ def test_what_is_removed_is_gone_for_all_and_can_be_put_there_anew(
         with pytest.raises(NotIndexed) as refused:
             remove_tenant(place, kept, f"{tmp_path}/{name}")
         assert f"{tmp_path}/{name}" not in refused.value.suggestion
-    assert (there.snapshot(), place.sizes(half.repository)) == (None, {})
+    assert (there.snapshot(), place.list_segment_sizes(half.repository)) == (None, {})
     assert migrate(here, there).files == 3
 
 
-def vectors_of(repository: str) -> Dictionary:
+def vectors_of(repository: str) -> DictionaryVectorStore:
     """What a model made of one text of a repository."""
-    kept, space = Dictionary(), Space("feed", 2)
-    rows = Rows(np.ones((1, 2), np.int8), np.ones(1, np.float32))
+    kept, space = DictionaryVectorStore(), VectorSpace("feed", 2)
+    rows = VectorRows(np.ones((1, 2), np.int8), np.ones(1, np.float32))
     kept.put(repository, space, np.array([b"k" * KEY_BYTES], f"S{KEY_BYTES}"), rows, day=1)
     return kept
 
 
 def test_the_last_index_of_a_repository_takes_its_vectors_with_it(
-    here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path
+    here: EmbeddedStore, there: SharedStore, place: RemoteStore, tmp_path: Path
 ) -> None:
     migrate(here, there)
     older, kept = f"{SCHEMA_VERSION - 1}/{tmp_path}/app", vectors_of(f"{tmp_path}/app")
-    with place.writing(older, 0):
+    with place.acquire_lease(older, 0):
         place.commit(older, 0, b"what this release cannot read", {}, ())
     remove_tenant(place, kept, f"{tmp_path}/app", SCHEMA_VERSION - 1)
-    assert sum(kept.held(f"{tmp_path}/app").values()) == 1
+    assert sum(kept.count_by_space(f"{tmp_path}/app").values()) == 1
     remove_tenant(place, kept, f"{tmp_path}/app")
-    assert sum(kept.held(f"{tmp_path}/app").values()) == 0
+    assert sum(kept.count_by_space(f"{tmp_path}/app").values()) == 0
 
 
-def test_an_index_of_another_release_is_listed_and_removed_by_its_number(place: Depot, tmp_path: Path) -> None:
+def test_an_index_of_another_release_is_listed_and_removed_by_its_number(place: RemoteStore, tmp_path: Path) -> None:
     older, kept = f"{SCHEMA_VERSION - 1}/{tmp_path}/app", vectors_of(f"{tmp_path}/app")
-    with place.writing(older, 0):
+    with place.acquire_lease(older, 0):
         place.commit(older, 0, b"what this release cannot read", {}, ())
     (entry,) = [each for each in list_tenants(place) if each.repository == f"{tmp_path}/app"]
     assert (entry.schema, entry.files) == (SCHEMA_VERSION - 1, None)
     with pytest.raises(NotIndexed):
         remove_tenant(place, kept, f"{tmp_path}/app")
     remove_tenant(place, kept, f"{tmp_path}/app", SCHEMA_VERSION - 1)
-    assert older not in place.repositories()
+    assert older not in place.list_repositories()

@@ -28,13 +28,13 @@ def database() -> str:
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Callable[..., SharedStore]]:
     """Opens the repository of a test as a machine of some name sees it."""
-    from context_engine.sharing.postgres_store import PostgresDepot
+    from context_engine.sharing.postgres_store import PostgresStore
 
     opened: list[SharedStore] = []
 
     def open_one(name: str, address: str = "", **knobs: Any) -> SharedStore:
-        depot = PostgresDepot(address or database())
-        opened.append(SharedStore(tmp_path / name, depot, str(tmp_path), **knobs))
+        remote = PostgresStore(address or database())
+        opened.append(SharedStore(tmp_path / name, remote, str(tmp_path), **knobs))
         return opened[-1]
 
     yield open_one
@@ -66,16 +66,16 @@ def stuck(address: str) -> Generator[None]:
         connection.rollback()
 
 
-# -- a depot that is slow --
+# -- a remote that is slow --
 
 
 def test_an_answer_does_not_wait_for_a_depot_that_is_slow(
     machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If it did, it would wait for ever here: the depot answers only after the answers were given."""
+    """If it did, it would wait for ever here: the remote answers only after the answers were given."""
     monkeypatch.setattr(shared_store, "SILENT_S", 0.0)
     address = new_database()
-    ci, server = machine("ci", address), machine("server", address, shares=False, wait_s=0.01)
+    ci, server = machine("ci", address), machine("server", address, publishes=False, wait_s=0.01)
     fill(ci, {"a.py": "lion"})
     assert holding(server.snapshot(), "lion") == ["a.py"]
     fill(ci, {"a.py": "lynx"})
@@ -83,9 +83,9 @@ def test_an_answer_does_not_wait_for_a_depot_that_is_slow(
         for _ in range(3):
             assert holding(server.snapshot(), "lion") == ["a.py"], "what was seen last serves"
             assert "silent" in server.problem, "and it is told"
-        again = machine("server", address, shares=False, wait_s=0.01)
+        again = machine("server", address, publishes=False, wait_s=0.01)
         assert holding(again.snapshot(), "lion") == ["a.py"], "so it does for a process that begins now"
-        assert sum(thread.name == "ctx-depot" for thread in threading.enumerate()) == 2, "one look at a time each"
+        assert sum(thread.name == "ctx-remote" for thread in threading.enumerate()) == 2, "one look at a time each"
     for store in (server, again):
         until(lambda store=store: holding(store.snapshot(), "lynx") == ["a.py"])
         assert store.problem == ""
@@ -94,7 +94,7 @@ def test_an_answer_does_not_wait_for_a_depot_that_is_slow(
 def test_what_nobody_shares_is_not_waited_for_either(machine: Callable[..., SharedStore]) -> None:
     address = new_database()
     fill(machine("other", address), {"a.py": "lion"})
-    mine = machine("mine", address, shares=False, wait_s=0.0)
+    mine = machine("mine", address, publishes=False, wait_s=0.0)
     mine.repository = "nobody shares it"
     fill(mine, {"a.py": "tiger"})
     with stuck(address):
@@ -108,14 +108,14 @@ def test_a_newer_state_serves_once_its_segments_lie_here(
     fill(ci, {"a.py": "lion"})
     assert holding(server.snapshot(), "lion") == ["a.py"]
     may_come, threads = threading.Event(), []
-    fetch = server.depot.fetch
+    fetch = server.remote.fetch
 
     def slowly(*arguments: Any) -> None:
         threads.append(threading.current_thread())
         may_come.wait(20)
         fetch(*arguments)
 
-    monkeypatch.setattr(server.depot, "fetch", slowly)
+    monkeypatch.setattr(server.remote, "fetch", slowly)
     fill(ci, {"b.py": "tiger"})
     until(lambda: server.snapshot() is not None and threads)
     assert holding(server.snapshot(), "tiger") == []
@@ -138,7 +138,7 @@ def test_a_look_that_something_newer_overtook_does_not_count(machine: Callable[.
 def test_a_depot_that_went_away_is_found_out_behind_the_answers(
     machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_store, "DOWN_REST_S", 0.0)
+    monkeypatch.setattr(shared_store, "RETRY_DELAY_S", 0.0)
     address = new_database()
     store = machine("one", address, wait_s=0.0)
     fill(store, {"a.py": "lion"})
@@ -162,7 +162,7 @@ def in_rounds(store: SharedStore, rounds: int = 5) -> None:
 def test_a_first_index_is_searched_here_while_it_is_made_and_shared_when_it_is_whole(
     machine: Callable[..., SharedStore],
 ) -> None:
-    ci, server = machine("ci"), machine("server", shares=False)
+    ci, server = machine("ci"), machine("server", publishes=False)
     with ci.writer() as writer:
         put(writer, {"a.py": "lion"})
         writer.publish()
@@ -178,26 +178,28 @@ def test_what_was_merged_is_neither_here_nor_in_the_depot(machine: Callable[...,
     in_rounds(ci)
     manifest = ci._current_manifest()
     assert manifest is not None and len(manifest.names) == 1
-    assert segments(tmp_path / "ci") == set(ci.depot.sizes(ci.repository)) == manifest.names
+    assert segments(tmp_path / "ci") == set(ci.remote.list_segment_sizes(ci.repository)) == manifest.names
     with ci.writer() as writer:
         put(writer, {"more.py": "tiger"})
         writer.compact(everything=True)
     manifest = ci._current_manifest()
     assert manifest is not None
-    assert segments(tmp_path / "ci") == set(ci.depot.sizes(ci.repository)) == manifest.names, "of an update as well"
+    assert segments(tmp_path / "ci") == set(ci.remote.list_segment_sizes(ci.repository)) == manifest.names, (
+        "of an update as well"
+    )
 
 
 def test_a_first_index_sends_nothing_that_a_later_round_merges(
     machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ci, sent = machine("ci"), []
-    commit = ci.depot.commit
+    commit = ci.remote.commit
 
     def noted(repository: str, revision: int, manifest: bytes, added: Any, named: Any) -> int:
         sent.extend(added)
         return commit(repository, revision, manifest, added, named)
 
-    monkeypatch.setattr(ci.depot, "commit", noted)
+    monkeypatch.setattr(ci.remote, "commit", noted)
     in_rounds(ci)
     assert len(sent) == 1
 
@@ -206,13 +208,13 @@ def test_a_first_index_that_was_broken_off_goes_on_where_it_was(machine: Callabl
     ci = machine("ci")
     with pytest.raises(ZeroDivisionError):
         break_off(ci)
-    assert machine("server", shares=False).snapshot() is None
+    assert machine("server", publishes=False).snapshot() is None
     again = machine("ci")
     assert holding(again.snapshot(), "lion") == ["a.py"], "and serves here"
     with again.writer() as writer:
         assert set(writer.files()) == {"a.py"}
         put(writer, {"b.py": "lion"})
-    assert holding(machine("server", shares=False).snapshot(), "lion") == ["a.py", "b.py"]
+    assert holding(machine("server", publishes=False).snapshot(), "lion") == ["a.py", "b.py"]
 
 
 def break_off(store: SharedStore) -> None:
@@ -231,7 +233,7 @@ def test_a_first_index_that_cannot_be_shared_is_told_and_shared_by_the_next_run(
         fill_and_lose(ci, address)
     with ci.writer():
         pass
-    assert holding(machine("server", address, shares=False).snapshot(), "lion") == ["a.py"]
+    assert holding(machine("server", address, publishes=False).snapshot(), "lion") == ["a.py"]
 
 
 def fill_and_lose(store: SharedStore, address: str) -> None:

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.embedder import unit
-from context_engine.embedding.static_embedder import Static
-from context_engine.embedding.static_table import packed
-from context_engine.embedding.vector_rows import Rows
+from context_engine.embedding.embedder import normalize_rows
+from context_engine.embedding.static_embedder import StaticEmbedder
+from context_engine.embedding.static_table import pack_table
+from context_engine.embedding.vector_rows import VectorRows
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageCorrupt
 from context_engine.index import postings
@@ -51,7 +51,7 @@ FILES = {
 def table(path: Path, seed: int, dimensions: int = DIMENSIONS) -> Path:
     """A table of a few words; other seeds give other vectors."""
     rows = np.random.default_rng(seed).normal(size=(len(PIECES), dimensions))
-    path.write_bytes(packed(PIECES, rows, {"seed": seed}))
+    path.write_bytes(pack_table(PIECES, rows, {"seed": seed}))
     return path
 
 
@@ -118,7 +118,7 @@ def of_kind(kind: str) -> Segment:
     whole = built([] if kind == "no files" else [("a.py", "def get(): ...\n")], None)
     if kind in ("", "no files"):
         return whole
-    rows = Rows(np.ones((1, 4), np.int8), np.ones(1, np.float32))
+    rows = VectorRows(np.ones((1, 4), np.int8), np.ones(1, np.float32))
     return segments.replace(whole, static=StaticVectors(kind, rows, rows))
 
 
@@ -193,7 +193,7 @@ def test_a_narrower_vector_is_the_beginning_of_the_whole_one_made_long_again(
     narrow = StaticEncoder(table(tmp_path_factory.mktemp("narrow") / "t", 1), width=width)
     whole, cut = toy.query(text), narrow.query(text)
     assert whole is not None and cut is not None
-    assert np.allclose(cut, unit(whole[None, :width])[0], atol=1e-6)
+    assert np.allclose(cut, normalize_rows(whole[None, :width])[0], atol=1e-6)
     row = narrow.rows([text])
     assert np.allclose(row.floats()[0], cut, atol=1 / 127)
     assert row.values.shape == (1, min(width, DIMENSIONS))
@@ -226,7 +226,7 @@ def test_a_table_that_cannot_be_used_is_named_and_nobody_fails(tmp_path: Path, d
 
 
 def test_what_ships_is_as_wide_as_the_index_keeps() -> None:
-    assert Static.shipped().dimensions >= WIDTH
+    assert StaticEmbedder.open_shipped().dimensions >= WIDTH
 
 
 # -- in an index --------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def test_each_chunk_and_each_file_has_the_vector_of_its_text(tmp_path: Path) -> 
         assert parts is not None
         chunks, cards = texts_of(root, snapshot, CHUNK_HEADS)
         for texts, found in ((chunks, parts.chunk), (cards, parts.summary)):
-            wanted = unit(Static.shipped().embed(texts, "passage")[:, :WIDTH])
+            wanted = normalize_rows(StaticEmbedder.open_shipped().embed(texts, "passage")[:, :WIDTH])
             rows = np.concatenate([rows.floats() for rows, _ in found])
             assert np.abs(rows - wanted).max() <= np.abs(wanted).max() / 127
 

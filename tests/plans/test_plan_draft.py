@@ -13,8 +13,8 @@ import pytest
 from context_engine.context.project_knowledge import Remembered, Team
 from context_engine.engine import Engine
 from context_engine.history.commit_facts import HistoryFile
-from context_engine.history.file_history import History
-from context_engine.history.mining import Miner
+from context_engine.history.file_history import FileHistory
+from context_engine.history.mining import HistoryMiner
 from context_engine.model import Filter
 from context_engine.plans import plan_draft
 from context_engine.plans.changeset import PlanRequest, PlanSources
@@ -49,7 +49,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def planned(
-    engine: Engine, task: str, *, team: Team | None = None, past: History | None = None, **asked: Any
+    engine: Engine, task: str, *, team: Team | None = None, past: FileHistory | None = None, **asked: Any
 ) -> PlanDraft:
     return draft_plan(PlanRequest(task, **asked), PlanSources(engine, team or Team(), past))
 
@@ -268,7 +268,7 @@ def test_what_guards_access_is_a_risk(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, History]]:
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, FileHistory]]:
     """A repository in which the table of prices is always changed with the tickets, by four people."""
     root = repository(tmp_path_factory.mktemp("plans") / "lived", ZOO)
     for number in range(8):
@@ -291,12 +291,12 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Hi
             "-m",
             f"Price {number}",
         )
-    mined = Miner(Git(root), HistoryFile(root.parent / "history"), seconds=60).mined()
+    mined = HistoryMiner(Git(root), HistoryFile(root.parent / "history"), seconds=60).mine()
     with indexed(root, watch=False) as engine:
-        yield engine, History(mined.facts, mined.head)
+        yield engine, FileHistory(mined.facts, mined.head)
 
 
-def test_what_is_always_changed_with_it_belongs_to_the_plan(lived: tuple[Engine, History]) -> None:
+def test_what_is_always_changed_with_it_belongs_to_the_plan(lived: tuple[Engine, FileHistory]) -> None:
     engine, past = lived
     made = planned(engine, "Let `sell` round the sum", past=past)
     proofs = [each for step in made.plan.steps for each in step.evidence if each.path == "prices.py"]
@@ -305,7 +305,7 @@ def test_what_is_always_changed_with_it_belongs_to_the_plan(lived: tuple[Engine,
     ]
 
 
-def test_what_many_people_have_changed_is_a_risk(lived: tuple[Engine, History]) -> None:
+def test_what_many_people_have_changed_is_a_risk(lived: tuple[Engine, FileHistory]) -> None:
     engine, past = lived
     issues = [risk.issue for risk in planned(engine, "Let `sell` round the sum", past=past).plan.risks]
     assert "4 people have changed zoo/visits/tickets.py more than once" in issues

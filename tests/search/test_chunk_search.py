@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.embedder import unit
-from context_engine.embedding.vector_rows import quantised
+from context_engine.embedding.embedder import normalize_rows
+from context_engine.embedding.vector_rows import quantize
 from context_engine.errors import InvalidVectors
 from context_engine.index.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet
 from context_engine.model import CHUNK_KINDS, Filter, Query
@@ -23,7 +23,7 @@ TAGS = ("go", "python", "code", "docs")
 def chunks_of(rows: list[ChunkRow], vectors: list[list[float]] | None = None) -> ChunkSet:
     size = len(vectors[0]) if vectors else 0
     raw = np.array(vectors or [], np.float32).reshape(len(rows), size)
-    return ChunkSet.of([ChunkFile(FILES["data"], tuple(rows), quantised(unit(raw)), "m")])
+    return ChunkSet.of([ChunkFile(FILES["data"], tuple(rows), quantize(normalize_rows(raw)), "m")])
 
 
 def row(number: int, text: str, title: str = "", *tags: str, kind: str = "data", path: str = "") -> ChunkRow:
@@ -161,7 +161,7 @@ def test_however_chunks_are_spread_over_files_and_whatever_was_known_of_these_th
     first: list[ChunkRow], second: list[ChunkRow], other: list[ChunkRow], asked: str
 ) -> None:
     def file(rows: list[ChunkRow]) -> ChunkFile:
-        return ChunkFile(FILES["data"], tuple(rows), quantised(np.zeros((len(rows), 0))))
+        return ChunkFile(FILES["data"], tuple(rows), quantize(np.zeros((len(rows), 0))))
 
     def answer(searcher: ChunkSearcher) -> list[tuple[ChunkRow, float]]:
         return [(hit.row, hit.score) for hit in searcher.rank(Query(asked, 20)).hits]

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from context_engine.embedding.deadline_embedder import Timely
-from context_engine.embedding.embedder import Mode, unit
-from context_engine.embedding.static_embedder import Static
-from context_engine.embedding.vector_rows import Keys, Rows, Space, quantised
+from context_engine.embedding.deadline_embedder import DeadlineEmbedder
+from context_engine.embedding.embedder import Mode, normalize_rows
+from context_engine.embedding.static_embedder import StaticEmbedder
+from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace, quantize
 from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import ROLES
@@ -24,10 +24,10 @@ from context_engine.search.rankers import View
 from context_engine.search.searcher import Ranking, Searcher
 from context_engine.search.semantic_scores import Meaning, Ranked
 from context_engine.semantic import reranker
-from context_engine.semantic.embedding_backfill import Texts
-from context_engine.semantic.embedding_queue import Filled
+from context_engine.semantic.embedding_backfill import EmbeddingTexts
+from context_engine.semantic.embedding_queue import EmbeddingProgress
 from context_engine.semantic.missing_vectors import CHUNKS
-from context_engine.semantic.reranker import Refiner, promising
+from context_engine.semantic.reranker import Reranker, select_candidates
 from context_engine.semantic.vector_store import VectorStore
 from tests.support.engines import LANGUAGES, indexed
 from tests.support.trees import tree
@@ -79,7 +79,7 @@ def nearest_to(snapshot: Snapshot, path: str) -> semantic_scores.QueryVector:
     assert parts is not None
     rows, base = parts.chunk[0]
     row = int(snapshot.chunk_starts[snapshot.by_path[path]]) - base
-    vector = unit(Rows(rows.values[row : row + 1], rows.scales[row : row + 1]).floats())[0]
+    vector = normalize_rows(VectorRows(rows.values[row : row + 1], rows.scales[row : row + 1]).floats())[0]
     return lambda _: vector
 
 
@@ -142,7 +142,7 @@ class Slow:
     name, dimensions, fingerprint, tokens_max, is_local = "slow", 384, "5104", 128, True
 
     def __init__(self, seconds: float = 0.0) -> None:
-        self._static = Static.shipped()
+        self._static = StaticEmbedder.open_shipped()
         self.seconds = seconds
         self.passages: list[str] = []
 
@@ -162,16 +162,16 @@ class Case:
 
     def __init__(self, engine: Engine, folder: Path, seconds: float = 0.0) -> None:
         self.slow = Slow(seconds)
-        self.timely = Timely(lambda: self.slow, idle_s=60)
-        assert self.timely.ready(time.monotonic() + 20)
-        self.vectors = VectorStore(folder, Space("5104", 384))
-        self.filled: Filled | None = None
-        self.texts = Texts(engine.files.read_kept, LANGUAGES)
-        self.model = Refiner(
-            self.timely,
+        self.embedder = DeadlineEmbedder(lambda: self.slow, idle_s=60)
+        assert self.embedder.ensure_loaded(time.monotonic() + 20)
+        self.vectors = VectorStore(folder, VectorSpace("5104", 384))
+        self.filled: EmbeddingProgress | None = None
+        self.texts = EmbeddingTexts(engine.files.read_kept, LANGUAGES)
+        self.model = Reranker(
+            self.embedder,
             lambda: self.vectors,
             lambda _: self.filled,
-            lambda snapshot, n: self.texts.of(CHUNKS, snapshot, n),
+            lambda snapshot, n: self.texts.make_texts(CHUNKS, snapshot, n),
         )
 
     def searcher(self, snapshot: Snapshot) -> Searcher:
@@ -180,9 +180,9 @@ class Case:
     def fill(self, snapshot: Snapshot) -> None:
         """Every chunk its vector."""
         numbers = np.arange(snapshot.chunks)
-        texts = self.texts.of(CHUNKS, snapshot, numbers)
+        texts = self.texts.make_texts(CHUNKS, snapshot, numbers)
         self.vectors.put(snapshot.chunk_column("key"), self.slow.embed(texts, "passage"))
-        self.filled = Filled(0, 0, snapshot.chunks, snapshot.chunks)
+        self.filled = EmbeddingProgress(0, 0, snapshot.chunks, snapshot.chunks)
         self.slow.passages.clear()
 
 
@@ -190,7 +190,7 @@ class Case:
 def case(engine: Engine, tmp_path: Path) -> Iterator[Case]:
     made = Case(engine, tmp_path)
     yield made
-    made.timely.close()
+    made.embedder.close()
 
 
 ASKED = Query("how is the tax of a price computed")
@@ -226,7 +226,7 @@ def test_an_answer_does_not_wait_for_a_model_that_takes_too_long(
         assert len(case.slow.passages) <= 1
         assert paths(snapshot, ranking)[0] == "billing/vat.py"
     finally:
-        case.timely.close()
+        case.embedder.close()
 
 
 def test_once_everything_has_a_vector_all_of_it_is_compared_and_nothing_embedded(
@@ -243,7 +243,7 @@ def test_cards_of_the_model_count_once_nearly_all_files_have_one(case: Case, sna
     cards = [f"card of {path}" for path in snapshot.paths]
     case.vectors.put(snapshot.file_column("card_key"), case.slow.embed(cards, "passage"))
     for count, is_there in ((snapshot.files - 1, False), (snapshot.files, True)):
-        case.filled = Filled(count, snapshot.files, snapshot.chunks, snapshot.chunks)
+        case.filled = EmbeddingProgress(count, snapshot.files, snapshot.chunks, snapshot.chunks)
         why = case.searcher(snapshot).rank(ASKED).places[0].why
         assert ("model_card" in why) is is_there
 
@@ -252,7 +252,7 @@ def test_vectors_here_and_there_do_not_count_only_those_of_the_first_files(case:
     """The second file is known and the first is not: the model says nothing, for it would lift the second one."""
     ranked = Ranked(np.array([3, 2, 1, 0, 0, 0], np.float32)[: snapshot.files], np.zeros(snapshot.chunks, np.float32))
     view = View(snapshot)
-    chosen = promising(view, ranked, None)
+    chosen = select_candidates(view, ranked, None)
     owners = snapshot.chunk_file[chosen]
     for known_files, counted in (((1, 2), ()), ((0, 2), (0,)), ((0, 1, 2), (0, 1, 2))):
         known = np.isin(owners, known_files)
@@ -291,7 +291,7 @@ def test_the_best_places_come_file_after_file_and_none_that_a_filter_keeps_out(
 ) -> None:
     view = View(snapshot)
     ranked = Ranked(np.arange(snapshot.files, dtype=np.float32), np.arange(snapshot.chunks, dtype=np.float32))
-    chosen = promising(view, ranked, None)
+    chosen = select_candidates(view, ranked, None)
     owners = snapshot.chunk_file[chosen].tolist()
     best = list(range(snapshot.files - 1, 0, -1))[: reranker.FILES]
     assert list(dict.fromkeys(owners)) == best
@@ -300,16 +300,16 @@ def test_the_best_places_come_file_after_file_and_none_that_a_filter_keeps_out(
     assert max(np.bincount(owners)) <= reranker.CHUNKS_PER_FILE
     allowed = np.zeros(snapshot.chunks, bool)
     allowed[chosen[0]] = True
-    assert promising(view, ranked, allowed).tolist() == [int(chosen[0])]
+    assert select_candidates(view, ranked, allowed).tolist() == [int(chosen[0])]
 
 
 def test_no_vector_of_the_store_serves_under_another_text(case: Case, snapshot: Snapshot) -> None:
     case.searcher(snapshot).rank(ASKED)
     keys: Keys = snapshot.chunk_column("key")
     assert eventually(lambda: (~case.vectors.missing(keys)).sum() == len(case.slow.passages))
-    texts = np.array(case.texts.of(CHUNKS, snapshot, np.arange(snapshot.chunks)))
+    texts = np.array(case.texts.make_texts(CHUNKS, snapshot, np.arange(snapshot.chunks)))
     rows, found = case.vectors.get(keys)
-    made = quantised(case.slow.embed(texts[found].tolist(), "query"))
+    made = quantize(case.slow.embed(texts[found].tolist(), "query"))
     assert np.array_equal(rows.values[found], made.values)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from context_engine.embedding.deadline_embedder import Timely
-from context_engine.embedding.embedder import Mode, unit
+from context_engine.embedding.deadline_embedder import DeadlineEmbedder
+from context_engine.embedding.embedder import Mode, normalize_rows
 from context_engine.errors import EmbedderFailed, FileNotFound, InvalidArgument, InvalidVectors
 from context_engine.model import Filter, Query
 from context_engine.search import served_chunks
@@ -44,7 +44,7 @@ class Scripted:
         if self.failing:
             raise EmbedderFailed("nobody is there", suggestion="start it")
         rows = [np.sum([PLANE.get(word, (0, 0)) for word in text.split()] or [(0, 0)], axis=0) for text in texts]
-        return unit(np.array(rows, float).reshape(len(texts), 2)[:, : self.dimensions])
+        return normalize_rows(np.array(rows, float).reshape(len(texts), 2)[:, : self.dimensions])
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -62,9 +62,9 @@ def write(folder: Path, *texts: str, model: str = "scripted", fingerprint: str =
     return folder
 
 
-def opener(embedder: Any = None) -> Callable[[str], Timely | None]:
+def opener(embedder: Any = None) -> Callable[[str], DeadlineEmbedder | None]:
     own = embedder or Scripted()
-    return lambda model: Timely(lambda: own) if model == "scripted" else None
+    return lambda model: DeadlineEmbedder(lambda: own) if model == "scripted" else None
 
 
 def until(true: Callable[[], object], seconds: float = 60.0) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from context_engine.embedding.vector_rows import quantised
+from context_engine.embedding.vector_rows import quantize
 from context_engine.errors import InvalidVectors
 from context_engine.search.vector_search import BLOCK_NUMBERS, cosines, greatest, per_file, spread
 
@@ -27,24 +27,24 @@ def test_a_cosine_is_the_product_of_the_two_vectors(rows: np.ndarray, seed: int)
     query = unit(np.random.default_rng(seed).standard_normal(SIZE))
     rows = np.array([unit(row) for row in rows], np.float32).reshape(len(rows), SIZE)
     plain = [sum(float(a) * float(b) for a, b in zip(row, query, strict=True)) for row in rows]
-    assert cosines(quantised(rows), query) == pytest.approx(plain, abs=0.02)
+    assert cosines(quantize(rows), query) == pytest.approx(plain, abs=0.02)
 
 
 def test_where_a_vector_stands_does_not_change_its_cosine() -> None:
     rng = np.random.default_rng(4)
     size, count = 384, 2 * BLOCK_NUMBERS // 384 + 5
     row, query = unit(rng.standard_normal(size)), unit(rng.standard_normal(size))
-    assert len(set(cosines(quantised(np.tile(row, (count, 1))), query).tolist())) == 1
+    assert len(set(cosines(quantize(np.tile(row, (count, 1))), query).tolist())) == 1
 
 
 def test_a_query_of_another_size_is_refused() -> None:
     with pytest.raises(InvalidVectors) as refused:
-        cosines(quantised(np.ones((2, SIZE))), np.ones(SIZE + 1, np.float32))
+        cosines(quantize(np.ones((2, SIZE))), np.ones(SIZE + 1, np.float32))
     assert "model" in refused.value.suggestion
 
 
 def test_no_vectors_are_no_trouble() -> None:
-    assert cosines(quantised(np.zeros((0, SIZE))), np.ones(SIZE, np.float32)).shape == (0,)
+    assert cosines(quantize(np.zeros((0, SIZE))), np.ones(SIZE, np.float32)).shape == (0,)
     folded = per_file(np.zeros(0, np.float32), np.zeros(0, bool), np.zeros(0, np.intp), 3)
     assert not folded.known.any()
     assert spread(folded.best, folded.known).tolist() == [0, 0, 0]

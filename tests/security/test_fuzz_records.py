@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from context_engine.embedding.safetensors_reader import tensors
-from context_engine.embedding.static_table import BadTableError, packed, unpacked
+from context_engine.embedding.safetensors_reader import read_tensors
+from context_engine.embedding.static_table import BadTableError, pack_table, unpack_table
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.index import chunk_files, index_archive
@@ -284,6 +284,6 @@ def test_tables_of_vectors() -> None:
         {"a": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}, "__metadata__": {"b": "c"}}
     ).encode()
     seeds = [len(header).to_bytes(8, "little") + header + bytes(8)]
-    fuzz("safetensors", mutated_bytes(seeds, [b'"shape": [99999999999]', b"-1"]), tensors, ValueError)
-    table = packed(["a", "b"], np.zeros((2, 4), np.int8), {"model": "m"})
-    fuzz("static tables", mutated_bytes([bytes(table)]), unpacked, BadTableError, ValueError)
+    fuzz("safetensors", mutated_bytes(seeds, [b'"shape": [99999999999]', b"-1"]), read_tensors, ValueError)
+    table = pack_table(["a", "b"], np.zeros((2, 4), np.int8), {"model": "m"})
+    fuzz("static tables", mutated_bytes([bytes(table)]), unpack_table, BadTableError, ValueError)

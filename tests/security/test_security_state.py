@@ -26,8 +26,8 @@ from context_engine.edit.journal import Journal, Op
 from context_engine.errors import ContextEngineError, InvalidArgument, StorageCorrupt
 from context_engine.review.review_store import ReviewStore
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
-from context_engine.sharing.records import Records
-from context_engine.sharing.versioned_records import Dossiers
+from context_engine.sharing.records import RecordFolder
+from context_engine.sharing.versioned_records import VersionedRecords
 from context_engine.storage import database
 from context_engine.storage.liveness import LivenessLock
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, FOLDER, StateFolder
@@ -400,9 +400,9 @@ def test_what_killed_writers_left_is_swept_in_every_folder(tmp_path: Path) -> No
     remains = [left(place, old=True) for place in places]
     under_way = left(home / "memories" / "decisions", old=False)
     Journal(home).begin([change()], at=0.0)
-    with Records(home, "memories").writing():
+    with RecordFolder(home, "memories").writing():
         pass
-    dossiers = Dossiers(home, "plans")
+    dossiers = VersionedRecords(home, "plans")
     with dossiers.writing("plan_0"):
         pass
     dossiers.put_index(b"{}")
@@ -455,7 +455,7 @@ def test_a_file_of_ours_that_is_replaced_by_a_link_later_is_refused_as_well(tmp_
     """A process that has used its state for hours trusts it no more than at its start."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "journal.db").write_bytes(b"")
-    records, journal = Records(tmp_path / FOLDER, "memories"), Journal(tmp_path / FOLDER)
+    records, journal = RecordFolder(tmp_path / FOLDER, "memories"), Journal(tmp_path / FOLDER)
     with records.writing():
         assert records.create("decisions/one.md", b"one")
     journal.finish(journal.begin([change()], at=0.0))

@@ -17,18 +17,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.deadline_embedder import Timely
+from context_engine.embedding.deadline_embedder import DeadlineEmbedder
 from context_engine.embedding.embedder import Embedder, Mode
 from context_engine.embedding.minilm import MiniLM
-from context_engine.embedding.vector_rows import Keys, keys_of, quantised
+from context_engine.embedding.vector_rows import Keys, hash_texts, quantize
 from context_engine.engine import Engine
 from context_engine.errors import StorageBusy, UnsupportedHost
 from context_engine.index.file_roles import ROLES
 from context_engine.index.snapshot import Snapshot
-from context_engine.semantic.embedding_backfill import GROUP, NICENESS, Filler, space_of
-from context_engine.semantic.embedding_queue import EARLY, Filled, Line, in_order
+from context_engine.semantic.embedding_backfill import GROUP, NICENESS, EmbeddingBackfill, vector_space
+from context_engine.semantic.embedding_queue import EARLY, EmbeddingProgress, EmbeddingQueue, order_files
 from context_engine.semantic.vector_store import VectorStore
-from context_engine.semantic.vector_sync import Exchange
+from context_engine.semantic.vector_sync import VectorSync
 from tests.support import weights
 from tests.support.engines import LANGUAGES, indexed
 from tests.support.scripted import LONG_S, Scripted, vectors
@@ -50,37 +50,39 @@ class Stage:
     engine: Engine
     folder: Path
     embedder: Embedder
-    fillers: list[Filler] = field(default_factory=list)
+    fillers: list[EmbeddingBackfill] = field(default_factory=list)
     stores: dict[str, VectorStore] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
     held: bool = False
 
-    def filler(self, opened: Callable[[], Embedder | None] | None = None, exchange: Exchange | None = None) -> Filler:
-        """A filler as another process would have one; the last one is the one that is asked."""
-        timely = Timely(opened or (lambda: self.embedder), quiet_s=0.0)
-        self.timely = timely
+    def backfill(
+        self, opened: Callable[[], Embedder | None] | None = None, vector_sync: VectorSync | None = None
+    ) -> EmbeddingBackfill:
+        """A backfill as another process would have one; the last one is the one that is asked."""
+        deadline_embedder = DeadlineEmbedder(opened or (lambda: self.embedder), quiet_s=0.0)
+        self.deadline_embedder = deadline_embedder
         store = self.store = self.opened()
         self.fillers.append(
-            Filler(
-                timely,
-                vectors=lambda: store if space_of(timely) else None,
+            EmbeddingBackfill(
+                deadline_embedder,
+                vectors=lambda: store if vector_space(deadline_embedder) else None,
                 snapshot=self.snapshot,
                 read=self.read,
                 languages=LANGUAGES,
                 hold=lambda: self.held,
-                exchange=exchange,
+                vector_sync=vector_sync,
             )
         )
         return self.fillers[-1]
 
     def opened(self) -> VectorStore:
-        space = space_of(self._known())
+        space = vector_space(self._known())
         assert space is not None
         return VectorStore(self.folder, space)
 
-    def _known(self) -> Timely:
-        known = Timely(lambda: self.embedder)
-        assert known.opened(time.monotonic() + LONG_S)
+    def _known(self) -> DeadlineEmbedder:
+        known = DeadlineEmbedder(lambda: self.embedder)
+        assert known.ensure_open(time.monotonic() + LONG_S)
         return known
 
     def snapshot(self) -> Snapshot:
@@ -106,9 +108,9 @@ class Stage:
     def close(self) -> None:
         if isinstance(self.embedder, Scripted):
             self.embedder.gate.set()
-        for filler in self.fillers:
-            filler.close()
-            filler._timely.close()
+        for backfill in self.fillers:
+            backfill.close()
+            backfill._embedder.close()
 
 
 @contextmanager
@@ -129,11 +131,11 @@ def until(is_so: Callable[[], object]) -> None:
         time.sleep(0.001)
 
 
-def filled(one: Stage, filler: Filler, paths: Sequence[str] = ()) -> Filled:
+def filled(one: Stage, backfill: EmbeddingBackfill, paths: Sequence[str] = ()) -> EmbeddingProgress:
     """Fill, and what is there when all that can be is."""
-    filler.wake(paths)
-    until(lambda: filler.is_through(one.snapshot()))
-    progress = filler.progress()
+    backfill.wake(paths)
+    until(lambda: backfill.is_covered(one.snapshot()))
+    progress = backfill.count_progress()
     assert progress is not None
     return progress
 
@@ -146,8 +148,8 @@ def texts_of(one: Stage) -> list[str]:
 def is_true(one: Stage) -> bool:
     """Whether every vector that is stored is that of the text its key was made of."""
     texts = texts_of(one)
-    rows, found = one.store.get(keys_of(texts))
-    wanted = quantised(vectors(texts))
+    rows, found = one.store.get(hash_texts(texts))
+    wanted = quantize(vectors(texts))
     same = (rows.values == wanted.values).all(axis=1) & (rows.scales == wanted.scales)
     return bool(same[found].all()) and len(one.store) == int(found.sum())
 
@@ -157,19 +159,19 @@ def is_true(one: Stage) -> bool:
 
 def test_every_card_and_chunk_gets_the_vector_of_its_own_text(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
-        filler = one.filler()
-        assert filler.progress() is None, "nobody knows the space yet"
+        backfill = one.backfill()
+        assert backfill.count_progress() is None, "nobody knows the space yet"
         now = one.snapshot()
-        assert filled(one, filler) == Filled(4, 4, now.living_chunks, now.living_chunks)
-        assert filler.progress(now) == filler.progress()
-        assert sorted(keys_of(texts_of(one)).tolist()) == sorted(one.all_keys().tolist())
+        assert filled(one, backfill) == EmbeddingProgress(4, 4, now.living_chunks, now.living_chunks)
+        assert backfill.count_progress(now) == backfill.count_progress()
+        assert sorted(hash_texts(texts_of(one)).tolist()) == sorted(one.all_keys().tolist())
         assert not one.store.missing(one.all_keys()).any()
         assert is_true(one)
 
 
 def test_cards_come_first_and_of_each_source_comes_first(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
-        filled(one, one.filler())
+        filled(one, one.backfill())
         cards, chunks = texts_of(one)[:4], texts_of(one)[4:]
         assert {card.split(" | ")[0] for card in cards[:2]} == {"pool", "http"}
         assert {card.split(" | ")[0] for card in cards[2:]} == {"guide", "test pool"}
@@ -179,7 +181,7 @@ def test_cards_come_first_and_of_each_source_comes_first(tmp_path: Path) -> None
 
 def test_files_in_use_come_before_all_others(tmp_path: Path) -> None:
     with stage(tmp_path, FILES | MANY) as one:
-        filled(one, one.filler(), ["docs/guide.md", "src/part_31.py", "gone.py"])
+        filled(one, one.backfill(), ["docs/guide.md", "src/part_31.py", "gone.py"])
         texts, cards = texts_of(one), one.snapshot().living_files
         assert [text.split(" | ")[0] for text in texts[:2]] == ["part 31", "guide"], "the last one first"
         assert texts[cards].startswith("src/part_31.py")
@@ -188,9 +190,9 @@ def test_files_in_use_come_before_all_others(tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_made_again_and_no_model_is_loaded_for_it(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
-        filled(one, one.filler())
+        filled(one, one.backfill())
         other = Scripted()
-        again = one.filler(lambda: other)
+        again = one.backfill(lambda: other)
         assert filled(one, again).is_complete
         assert other.asked == []
         one.edit("src/new.py", "def fresh():\n    return 1\n")
@@ -202,16 +204,16 @@ def test_what_is_there_is_not_made_again_and_no_model_is_loaded_for_it(tmp_path:
 def test_what_an_answer_has_stored_meanwhile_is_not_made_again(tmp_path: Path) -> None:
     embedder = Scripted()
     with stage(tmp_path, embedder=embedder) as one:
-        filler = one.filler()
-        assert one.timely.ready(time.monotonic() + LONG_S)
+        backfill = one.backfill()
+        assert one.deadline_embedder.ensure_loaded(time.monotonic() + LONG_S)
         assert embedder.has_begun()
         embedder.gate.clear()
-        filler.wake()
+        backfill.wake()
         assert embedder.has_begun(), "the first of the cards"
         keys = one.snapshot().chunk_column("key")
         one.opened().put(keys, vectors(["made elsewhere"] * len(keys)))
         embedder.gate.set()
-        assert filled(one, filler).is_complete
+        assert filled(one, backfill).is_complete
         assert len(texts_of(one)) == one.snapshot().living_files
 
 
@@ -221,13 +223,13 @@ def test_what_an_answer_has_stored_meanwhile_is_not_made_again(tmp_path: Path) -
 def test_a_file_that_was_edited_since_it_was_indexed_is_passed_over_until_it_is_indexed(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
         one.edit("src/pool.py", "# shorter by far\nclass Puddle: ...\n")
-        filler = one.filler()
-        before = filled(one, filler)
+        backfill = one.backfill()
+        before = filled(one, backfill)
         assert (before.is_complete, before.chunks < before.chunks_total) == (False, True)
         assert not any("Puddle" in text for text in texts_of(one))
         assert is_true(one)
         one.engine.index.update()
-        assert filled(one, filler).is_complete
+        assert filled(one, backfill).is_complete
         assert any("Puddle" in text for text in texts_of(one))
         assert is_true(one)
 
@@ -235,7 +237,7 @@ def test_a_file_that_was_edited_since_it_was_indexed_is_passed_over_until_it_is_
 def test_a_file_that_is_gone_keeps_no_other_waiting(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
         (one.engine.root / "src/pool.py").unlink()
-        after = filled(one, one.filler())
+        after = filled(one, one.backfill())
         assert after.cards == 3
         assert not one.store.missing(one.all_keys()[[0, 1, 2]]).all()
         assert is_true(one)
@@ -245,26 +247,26 @@ def test_the_newest_snapshot_is_what_is_filled(tmp_path: Path) -> None:
     embedder = Scripted()
     with stage(tmp_path, MANY, embedder) as one:
         embedder.gate.clear()
-        filler = one.filler()
-        filler.wake()
+        backfill = one.backfill()
+        backfill.wake()
         assert embedder.has_begun()
         one.edit("src/part_00.py", "def newest():\n    return 0\n")
         one.engine.index.update()
         embedder.gate.set()
-        assert filled(one, filler).is_complete
+        assert filled(one, backfill).is_complete
         assert is_true(one)
 
 
 def test_an_index_that_was_deleted_and_made_anew_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
-        filler = one.filler()
-        assert filled(one, filler).is_complete
+        backfill = one.backfill()
+        assert filled(one, backfill).is_complete
         one.engine.clear_index()
         one.edit("src/pool.py", "class Puddle:\n    depth = 1\n")
         one.edit("src/lake.py", "class Lake:\n    depth = 100\n")
         one.engine.index.update()
-        assert filler.progress() != (5, 5, one.snapshot().living_chunks, one.snapshot().living_chunks)
-        assert filled(one, filler) == (5, 5, one.snapshot().living_chunks, one.snapshot().living_chunks)
+        assert backfill.count_progress() != (5, 5, one.snapshot().living_chunks, one.snapshot().living_chunks)
+        assert filled(one, backfill) == (5, 5, one.snapshot().living_chunks, one.snapshot().living_chunks)
         assert is_true(one)
 
 
@@ -273,46 +275,46 @@ def test_an_index_that_was_deleted_and_made_anew_is_not_taken_for_the_old_one(tm
 
 def test_one_process_fills_a_space_and_the_others_see_what_it_adds(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
-        filler, other = one.filler(), one.opened()
-        with other.sole_filler() as alone:
+        backfill, other = one.backfill(), one.opened()
+        with other.backfill_lock() as alone:
             assert alone
-            with one.opened().sole_filler() as second:
+            with one.opened().backfill_lock() as second:
                 assert not second
-            filler.wake()
-            until(lambda: filler.progress() is not None)
+            backfill.wake()
+            until(lambda: backfill.count_progress() is not None)
             other.put(one.all_keys()[:1], vectors(["made elsewhere"]))
             for _ in range(3):
-                filler.wake()
+                backfill.wake()
                 time.sleep(0.01)
-            until(lambda: (filler.progress() or Filled(0, 0, 0, 0)).cards == 1)
+            until(lambda: (backfill.count_progress() or EmbeddingProgress(0, 0, 0, 0)).cards == 1)
             assert texts_of(one) == []
-        assert filled(one, filler).is_complete
+        assert filled(one, backfill).is_complete
         assert len(texts_of(one)) == len(one.all_keys()) - 1
 
 
 def test_nothing_is_filled_while_something_holds_it_up(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
         one.held = True
-        filler = one.filler()
-        filler.wake()
-        until(lambda: one.timely.identity)
+        backfill = one.backfill()
+        backfill.wake()
+        until(lambda: one.deadline_embedder.identity)
         for _ in range(5):
-            filler.wake()
+            backfill.wake()
             time.sleep(0.01)
         assert texts_of(one) == []
         one.held = False
-        assert filled(one, filler).is_complete
+        assert filled(one, backfill).is_complete
 
 
 def test_nothing_is_filled_while_an_answer_is_under_way(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
-        filler = one.filler()
-        with one.timely.answering():
-            filler.wake()
-            until(lambda: filler.progress() is not None)
+        backfill = one.backfill()
+        with one.deadline_embedder.answering():
+            backfill.wake()
+            until(lambda: backfill.count_progress() is not None)
             time.sleep(0.05)
             assert (texts_of(one), one.reads) == ([], [])
-        assert filled(one, filler).is_complete
+        assert filled(one, backfill).is_complete
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority for each thread")
@@ -328,7 +330,7 @@ def test_the_thread_that_fills_steps_back_and_no_other(tmp_path: Path) -> None:
     before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     embedder = Noting()
     with stage(tmp_path, embedder=embedder) as one:
-        filled(one, one.filler())
+        filled(one, one.backfill())
         assert embedder.seen == max(before, NICENESS)
         assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
 
@@ -345,7 +347,7 @@ def test_whoever_is_killed_loses_one_group_at_most(tmp_path: Path) -> None:
 
     embedder = Stopping()
     with stage(tmp_path, MANY, embedder) as one:
-        one.filler().wake()
+        one.backfill().wake()
         until(lambda: not embedder.gate.is_set())
         assert len(one.opened()) >= len(embedder.texts) - 2 * GROUP
         assert len(one.opened()) >= GROUP
@@ -361,12 +363,12 @@ def test_what_is_made_of_a_group_is_stored_when_it_ends(tmp_path: Path) -> None:
 
     embedder = Stopping()
     with stage(tmp_path, MANY, embedder) as one:
-        filler = one.filler()
-        filler.wake()
+        backfill = one.backfill()
+        backfill.wake()
         until(lambda: not embedder.gate.is_set())
-        filler.close()
-        assert filler._thread is not None
-        filler._thread.join(LONG_S)
+        backfill.close()
+        assert backfill._thread is not None
+        backfill._thread.join(LONG_S)
         assert 0 < len(one.store) == len(embedder.asked[1][1]) < GROUP
         assert is_true(one)
 
@@ -376,14 +378,14 @@ def test_a_store_that_refuses_is_named(tmp_path: Path, monkeypatch: pytest.Monke
         raise StorageBusy("another process is writing vectors")
 
     with stage(tmp_path) as one:
-        filler = one.filler()
+        backfill = one.backfill()
         monkeypatch.setattr(one.store, "put", refuses)
-        filler.wake()
-        until(lambda: filler.problem)
-        assert filler.problem == "another process is writing vectors"
+        backfill.wake()
+        until(lambda: backfill.problem)
+        assert backfill.problem == "another process is writing vectors"
         monkeypatch.undo()
-        assert filled(one, filler).is_complete
-        assert filler.problem == ""
+        assert filled(one, backfill).is_complete
+        assert backfill.problem == ""
 
 
 def test_without_an_embedder_nothing_happens(tmp_path: Path) -> None:
@@ -391,10 +393,10 @@ def test_without_an_embedder_nothing_happens(tmp_path: Path) -> None:
         raise UnsupportedHost("not installed")
 
     with stage(tmp_path) as one:
-        filler = one.filler(absent)
-        filler.wake()
-        until(lambda: one.timely.state == "absent: not installed")
-        assert filler.progress() is None
+        backfill = one.backfill(absent)
+        backfill.wake()
+        until(lambda: one.deadline_embedder.state == "absent: not installed")
+        assert backfill.count_progress() is None
         assert len(one.store) == 0
 
 
@@ -411,7 +413,7 @@ def lines(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[lis
     return np.array(missing, bool), np.cumsum([0, *sizes]), np.array(files), hot
 
 
-def turns(line: Line, hot: list[list[int]], count: int) -> Generator[tuple[list[int], list[int]]]:
+def turns(line: EmbeddingQueue, hot: list[list[int]], count: int) -> Generator[tuple[list[int], list[int]]]:
     for files in [*hot, *([[]] * 30)]:
         yield files, line.take(files, count).tolist()
 
@@ -421,7 +423,7 @@ def test_each_thing_in_line_is_taken_once_and_a_turn_is_full_until_the_last(
     given_line: tuple[np.ndarray, np.ndarray, np.ndarray, list[list[int]]], count: int
 ) -> None:
     missing, starts, files, hot = given_line
-    taken = [group for _, group in turns(Line(missing, starts, files), hot, count)]
+    taken = [group for _, group in turns(EmbeddingQueue(missing, starts, files), hot, count)]
     assert sorted(chain.from_iterable(taken)) == np.flatnonzero(missing).tolist()
     assert all(len(group) == count for group, later in pairwise(taken) if later)
 
@@ -434,7 +436,7 @@ def test_hot_files_are_taken_first_and_the_others_in_their_order(
     left = set(np.flatnonzero(missing).tolist())
     owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts)).tolist()
     place = {file: number for number, file in enumerate(files.tolist())}
-    for now, group in turns(Line(missing, starts, files), hot, count):
+    for now, group in turns(EmbeddingQueue(missing, starts, files), hot, count):
         rank = {thing: (now.index(owner[thing]) if owner[thing] in now else len(now)) for thing in left}
         wanted = sorted(left, key=lambda thing: (rank[thing], place[owner[thing]], thing))
         assert group == wanted[:count]
@@ -444,7 +446,7 @@ def test_hot_files_are_taken_first_and_the_others_in_their_order(
 def test_source_stands_before_everything_else_and_the_important_first(tmp_path: Path) -> None:
     with stage(tmp_path) as one:
         now = one.snapshot()
-        order = in_order(now).tolist()
+        order = order_files(now).tolist()
         is_early = [ROLES[code] in EARLY for code in now.file_column("role")[order].tolist()]
         assert is_early == sorted(is_early, reverse=True)
         early = now.importance[order[: sum(is_early)]].tolist()
@@ -457,7 +459,7 @@ def test_source_stands_before_everything_else_and_the_important_first(tmp_path: 
 
 def test_minilm_fills_a_small_workspace(tmp_path: Path) -> None:
     with stage(tmp_path, embedder=MiniLM(weights.minilm())) as one:
-        assert filled(one, one.filler()).is_complete
+        assert filled(one, one.backfill()).is_complete
         rows, found = one.store.get(one.all_keys())
         assert found.all()
         assert np.allclose(np.linalg.norm(rows.floats(), axis=1), 1.0, atol=0.01)

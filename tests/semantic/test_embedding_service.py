@@ -14,7 +14,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import EmbedderUnusable, NotIndexed
 from context_engine.model import Answer, Query
-from context_engine.semantic.served_model import noted
+from context_engine.semantic.served_model import read_served_model
 from context_engine.tools.index_tools import status_row
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, told
 from tests.support.engines import indexed, open_engine
@@ -210,7 +210,7 @@ def test_another_model_takes_over_once_it_has_seen_everything_and_the_old_one_se
     with indexed(root, **remote(server)) as engine:
         engine.embeddings.embed_all()
         engine.search.find(ASKED)
-        assert noted(engine.cache_folder)["model"] == "words"
+        assert read_served_model(engine.cache_folder)["model"] == "words"
     with open_engine(root, **remote(server, "words-small")) as engine:
         stuck = _stuck_passages(server)
         engine.embeddings.start()
@@ -222,7 +222,7 @@ def test_another_model_takes_over_once_it_has_seen_everything_and_the_old_one_se
         assert eventually(
             lambda: engine.search.find(ASKED) and _models_asked_in_queries(server, ASKED.text)[-1] == "words-small"
         )
-        assert noted(engine.cache_folder)["model"] == "words-small"
+        assert read_served_model(engine.cache_folder)["model"] == "words-small"
 
 
 def _stuck_passages(server: EmbeddingServer) -> list[int]:

@@ -16,12 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from context_engine.embedding.vector_rows import Rows, Space, keys_of, quantised
+from context_engine.embedding.vector_rows import VectorRows, VectorSpace, hash_texts, quantize
 from context_engine.errors import InvalidVectors
 from context_engine.semantic.vector_store import HEADER_BYTES, VectorStore
 from tests.support import preloaded
 
-SPACE = Space("feed", 12)
+SPACE = VectorSpace("feed", 12)
 RECORD_BYTES = 40
 """Of a vector of 12 numbers: checksum 8, key 16, scale 4, numbers 12."""
 COUNT_AT = 40
@@ -41,13 +41,13 @@ def texts(numbers: range | list[int]) -> list[str]:
 
 
 def put(store: VectorStore, numbers: range | list[int]) -> int:
-    return store.put(keys_of(texts(numbers)), vectors(numbers))
+    return store.put(hash_texts(texts(numbers)), vectors(numbers))
 
 
 def held(store: VectorStore, numbers: range | list[int]) -> list[int]:
     """Which of these are found; each that is found must be the vector that was put."""
-    rows, found = store.get(keys_of(texts(numbers)))
-    assert not (store.missing(keys_of(texts(numbers))) & found).any()
+    rows, found = store.get(hash_texts(texts(numbers)))
+    assert not (store.missing(hash_texts(texts(numbers))) & found).any()
     wanted = vectors(numbers)
     off = np.abs(rows.floats() - wanted)[found]
     assert (off <= np.abs(wanted).max(axis=1, keepdims=True)[found] * LOSS * 1.01).all()
@@ -107,24 +107,24 @@ TestLikeADictionary.settings = settings(max_examples=25, stateful_step_count=15,
 @given(st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=3, max_size=3), max_size=8))
 def test_a_stored_number_is_off_by_half_a_step_at_most(rows: list[list[float]]) -> None:
     given_rows = np.array(rows, np.float32).reshape(len(rows), 3)
-    stored = quantised(given_rows)
+    stored = quantize(given_rows)
     step = np.abs(given_rows).max(axis=1, initial=0.0, keepdims=True) / 127
     assert (np.abs(stored.floats() - given_rows) <= step * 0.501 + 1e-30).all()
 
 
 def test_a_text_without_any_known_word_keeps_its_row_of_zeros(tmp_path: Path) -> None:
     store = VectorStore(tmp_path, SPACE)
-    assert store.put(keys_of([""]), np.zeros((1, 12))) == 1
-    rows, found = store.get(keys_of([""]))
+    assert store.put(hash_texts([""]), np.zeros((1, 12))) == 1
+    rows, found = store.get(hash_texts([""]))
     assert found.all()
     assert not rows.floats().any()
 
 
 def test_keys_tell_texts_apart_whatever_they_hold() -> None:
     odd = ["", "a", "a\0", "A", "é", "e\u0301", "\ud800", "a" * 1_000_000]
-    assert len(set(keys_of(odd).tolist())) == len(odd)
-    assert keys_of(["same"]) == keys_of(["same"])
-    assert len(keys_of([])) == 0
+    assert len(set(hash_texts(odd).tolist())) == len(odd)
+    assert hash_texts(["same"]) == hash_texts(["same"])
+    assert len(hash_texts([])) == 0
 
 
 # -- the door -----------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_keys_tell_texts_apart_whatever_they_hold() -> None:
 def test_what_is_no_vector_of_the_space_is_refused_and_nothing_is_kept(tmp_path: Path, rows: np.ndarray) -> None:
     store = VectorStore(tmp_path, SPACE)
     with pytest.raises(InvalidVectors) as refused:
-        store.put(keys_of(["a", "b"]), rows)
+        store.put(hash_texts(["a", "b"]), rows)
     assert refused.value.suggestion
     assert len(store) == 0
 
@@ -153,7 +153,7 @@ def test_what_is_no_vector_of_the_space_is_refused_and_nothing_is_kept(tmp_path:
 @pytest.mark.parametrize("dimensions", [0, -1, 1_000_000])
 def test_a_space_without_a_size_is_refused(tmp_path: Path, dimensions: int) -> None:
     with pytest.raises(InvalidVectors):
-        VectorStore(tmp_path, Space("feed", dimensions))
+        VectorStore(tmp_path, VectorSpace("feed", dimensions))
 
 
 def test_keys_that_are_no_keys_are_refused(tmp_path: Path) -> None:
@@ -165,18 +165,20 @@ def test_keys_that_are_no_keys_are_refused(tmp_path: Path) -> None:
 
 
 def test_spaces_do_not_see_each_other(tmp_path: Path) -> None:
-    spaces = [Space("feed", 12), Space("beef", 12), Space("feed", 13)]
+    spaces = [VectorSpace("feed", 12), VectorSpace("beef", 12), VectorSpace("feed", 13)]
     stores = [VectorStore(tmp_path, space) for space in spaces]
     for number, (store, space) in enumerate(zip(stores, spaces, strict=True)):
-        assert store.put(keys_of(["text 1"]), vectors([number], space.dimensions)) == 1
+        assert store.put(hash_texts(["text 1"]), vectors([number], space.dimensions)) == 1
     assert len({store.folder for store in stores}) == 3
     assert [len(store) for store in stores] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("other", [Space("beef", 12), Space("feed", 13)], ids=["another model", "another size"])
-def test_a_file_that_strayed_in_from_another_space_is_never_served(tmp_path: Path, other: Space) -> None:
+@pytest.mark.parametrize(
+    "other", [VectorSpace("beef", 12), VectorSpace("feed", 13)], ids=["another model", "another size"]
+)
+def test_a_file_that_strayed_in_from_another_space_is_never_served(tmp_path: Path, other: VectorSpace) -> None:
     stray = VectorStore(tmp_path / "other", other)
-    stray.put(keys_of(["text 1"]), vectors([1], other.dimensions))
+    stray.put(hash_texts(["text 1"]), vectors([1], other.dimensions))
     store = VectorStore(tmp_path, SPACE)
     put(store, [2])
     (store.folder / "000002.vec").write_bytes(files(stray)[0].read_bytes())
@@ -269,16 +271,16 @@ def test_a_reader_notices_that_a_file_it_has_mapped_was_cut(tmp_path: Path) -> N
 
 
 def test_what_was_used_least_recently_is_dropped_beyond_the_bound(tmp_path: Path) -> None:
-    def opened(space: Space) -> VectorStore:
+    def opened(space: VectorSpace) -> VectorStore:
         return VectorStore(tmp_path, space, bytes_max=2_200, segment_bytes_max=10 * RECORD_BYTES)
 
-    old_space, store = opened(Space("beef", 12)), opened(SPACE)
+    old_space, store = opened(VectorSpace("beef", 12)), opened(SPACE)
     put(old_space, range(10))
     for start in range(0, 30, 10):
         put(store, range(start, start + 10))
     for age, path in enumerate([*files(old_space), *files(store)]):
         os.utime(path, ns=(age, age))
-    opened(SPACE).get(keys_of(texts([3])))
+    opened(SPACE).get(hash_texts(texts([3])))
     for start in range(30, 60, 10):
         put(store, range(start, start + 10))
     total = sum(path.stat().st_size for path in tmp_path.glob("*/*.vec"))
@@ -290,7 +292,7 @@ def test_what_was_used_least_recently_is_dropped_beyond_the_bound(tmp_path: Path
 
 def test_compacting_gives_back_what_small_files_and_damage_take(tmp_path: Path) -> None:
     for number in range(6):
-        VectorStore(tmp_path, SPACE, segment_bytes_max=1).put(keys_of(texts([number])), vectors([number]))
+        VectorStore(tmp_path, SPACE, segment_bytes_max=1).put(hash_texts(texts([number])), vectors([number]))
     store = VectorStore(tmp_path, SPACE)
     assert len(files(store)) == 6
     raw = bytearray(files(store)[2].read_bytes())
@@ -368,10 +370,10 @@ def test_a_writer_killed_at_any_moment_leaves_whole_puts_behind(tmp_path: Path) 
 
 def test_rows_of_another_store_are_kept_as_they_are(tmp_path: Path) -> None:
     """Made anew out of their floats they could differ by a step, and two machines would rank differently."""
-    rows = Rows(np.arange(-50, 46, dtype=np.int8).reshape(8, 12), np.linspace(0, 3, 8, dtype=np.float32))
-    assert (quantised(rows.floats()).values != rows.values).any()
-    store, keys = VectorStore(tmp_path, SPACE), keys_of(texts(range(8)))
-    assert (store.keep(keys, rows), store.keep(keys, rows)) == (8, 0)
+    rows = VectorRows(np.arange(-50, 46, dtype=np.int8).reshape(8, 12), np.linspace(0, 3, 8, dtype=np.float32))
+    assert (quantize(rows.floats()).values != rows.values).any()
+    store, keys = VectorStore(tmp_path, SPACE), hash_texts(texts(range(8)))
+    assert (store.put_rows(keys, rows), store.put_rows(keys, rows)) == (8, 0)
     kept, found = store.get(keys)
     assert found.all()
     assert (kept.values.tobytes(), kept.scales.tobytes()) == (rows.values.tobytes(), rows.scales.tobytes())
@@ -381,5 +383,5 @@ def test_rows_of_another_store_that_do_not_fit_are_refused(tmp_path: Path) -> No
     store = VectorStore(tmp_path, SPACE)
     for values, scale in ((np.zeros((1, 11), np.int8), 1.0), (np.zeros((1, 12), np.int8), np.inf)):
         with pytest.raises(InvalidVectors):
-            store.keep(keys_of(["one"]), Rows(values, np.array([scale], np.float32)))
+            store.put_rows(hash_texts(["one"]), VectorRows(values, np.array([scale], np.float32)))
     assert len(store) == 0

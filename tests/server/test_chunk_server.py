@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from context_engine.embedding.embedder import Choice
+from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath, InvalidVectors
 from context_engine.model import Query
 from context_engine.server.chunk_server import ChunkFolderLoader, choose_embedder, choose_folder
@@ -27,15 +27,15 @@ CONFIGURED = Settings(
 @pytest.mark.parametrize(
     ("model", "choice"),
     [
-        ("static", Choice("static")),
-        ("minilm", Choice("minilm", models_folder=Path("/c/models"))),
-        ("all-MiniLM-L6-v2", Choice("minilm", models_folder=Path("/c/models"))),
-        ("sentence-transformers/all-MiniLM-L6-v2", Choice("minilm", models_folder=Path("/c/models"))),
+        ("static", EmbedderConfig("static")),
+        ("minilm", EmbedderConfig("minilm", models_folder=Path("/c/models"))),
+        ("all-MiniLM-L6-v2", EmbedderConfig("minilm", models_folder=Path("/c/models"))),
+        ("sentence-transformers/all-MiniLM-L6-v2", EmbedderConfig("minilm", models_folder=Path("/c/models"))),
         ("BAAI/bge-small-en-v1.5", None),
         ("openai-compatible:", None),
     ],
 )
-def test_a_model_of_ours_is_known_by_its_name(model: str, choice: Choice | None) -> None:
+def test_a_model_of_ours_is_known_by_its_name(model: str, choice: EmbedderConfig | None) -> None:
     unnamed = Settings(cache_folder=Path("/c"), embedder="openai-compatible")
     for settings in (Settings(cache_folder=Path("/c")), unnamed, CONFIGURED):
         assert choose_embedder(model, settings, {}) == choice

@@ -23,7 +23,7 @@ from context_engine.errors import DiskFull, InvalidArgument, StorageBusy, StoreU
 from context_engine.index import shared_store
 from context_engine.index.shared_store import SharedStore
 from context_engine.sharing import qdrant_session, qdrant_store, remote_store
-from context_engine.sharing.qdrant_store import QdrantDepot
+from context_engine.sharing.qdrant_store import QdrantStore
 from tests.contracts.test_store import fill, holding, put
 from tests.support import preloaded
 from tests.support.qdrant_shim import REQUEST_BYTES_MAX, Cut, Refused, Shim
@@ -45,7 +45,7 @@ def machine(tmp_path: Path) -> Iterator[Callable[..., SharedStore]]:
     opened: list[SharedStore] = []
 
     def open_one(address: str, name: str = "one", *, shares: bool = True) -> SharedStore:
-        opened.append(SharedStore(tmp_path / name, QdrantDepot(address), "app", shares=shares))
+        opened.append(SharedStore(tmp_path / name, QdrantStore(address), "app", publishes=shares))
         return opened[-1]
 
     yield open_one
@@ -108,7 +108,7 @@ def test_what_was_committed_is_there_after_a_restart(shim: Shim, machine: Callab
 def test_while_it_is_away_what_was_seen_answers(
     shim: Shim, machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_store, "DOWN_REST_S", 0.0)
+    monkeypatch.setattr(shared_store, "RETRY_DELAY_S", 0.0)
     ci = machine(shim.url)
     fill(ci, {"a.py": "lion"})
     shim.stop()
@@ -141,7 +141,7 @@ def test_a_connection_that_breaks_once_is_not_noticed(
         fill(writing, {"a.py": f"version number{number}"}, rebuild=True)
         assert cuts == [number]
         assert (holding(reader.snapshot(), f"number{number}"), reader.check()) == (["a.py"], [])
-        assert len(reader.depot.sizes(reader.repository)) == 1, "what nobody names is gone"
+        assert len(reader.remote.list_segment_sizes(reader.repository)) == 1, "what nobody names is gone"
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -162,7 +162,7 @@ def test_a_server_that_goes_away_between_any_two_requests_leaves_a_whole_state(
         _end_lease(reader)
         fill(writing, {"a.py": seen}, rebuild=True)
         assert (holding(reader.snapshot(), seen), reader.check()) == (["a.py"], [])
-        assert len(reader.depot.sizes(reader.repository)) == 1, "what nobody names is gone"
+        assert len(reader.remote.list_segment_sizes(reader.repository)) == 1, "what nobody names is gone"
 
 
 def _cut(shim: Shim, moment: str, which: set[int]) -> list[int]:
@@ -181,9 +181,9 @@ def _cut(shim: Shim, moment: str, which: set[int]) -> list[int]:
 
 def _end_lease(store: SharedStore) -> None:
     """As if a minute had gone by."""
-    assert isinstance(store.depot, QdrantDepot)
+    assert isinstance(store.remote, QdrantStore)
     held = models.Filter(must=[qdrant_store._is("what", "writer")])
-    store.depot._delete(held)
+    store.remote._delete(held)
 
 
 def test_a_collection_that_somebody_dropped_is_made_anew(shim: Shim, machine: Callable[..., SharedStore]) -> None:
@@ -211,7 +211,7 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable(
     asked: list[str] = []
     try:
         with pytest.raises(StoreUnavailable) as refused:
-            store.depot.revision(store.repository)
+            store.remote.revision(store.repository)
         asked.append(refused.value.message)
     finally:
         ended.set()
@@ -222,8 +222,8 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable(
 KILLED = """
 import sys
 from pathlib import Path
-from tests.sharing.test_qdrant_store import QdrantDepot, SharedStore, fill
-store = SharedStore(Path(sys.argv[1]), QdrantDepot(sys.argv[2]), "app", shares=True)
+from tests.sharing.test_qdrant_store import QdrantStore, SharedStore, fill
+store = SharedStore(Path(sys.argv[1]), QdrantStore(sys.argv[2]), "app", shares=True)
 print("go", flush=True)
 for number in range(1, 10_000):
     fill(store, {"a.py": f"version number{number}", "b.py": "other " * 20_000}, rebuild=number % 4 == 0)
@@ -282,29 +282,29 @@ def test_of_two_writers_whose_lease_ran_out_one_wins_each_time(
 ) -> None:
     """What decides is the engine's own conditional upsert."""
     monkeypatch.setattr(qdrant_store, "LEASE_S", -1.0)
-    depots = [QdrantDepot(shim.url) for _ in range(2)]
+    remotes = [QdrantStore(shim.url) for _ in range(2)]
     for revision in range(8):
         told: list[str] = []
 
-        def write(each: QdrantDepot, name: str, at: int = revision, told: list[str] = told) -> None:
+        def write(each: QdrantStore, name: str, at: int = revision, told: list[str] = told) -> None:
             try:
                 each.commit("app", at, name.encode(), {}, [])
                 told.append(name)
             except StorageBusy:
                 told.append("")
 
-        with depots[0].writing("app", 0), depots[1].writing("app", 0):
-            threads = [threading.Thread(target=write, args=pair) for pair in zip(depots, ("x", "y"), strict=True)]
+        with remotes[0].acquire_lease("app", 0), remotes[1].acquire_lease("app", 0):
+            threads = [threading.Thread(target=write, args=pair) for pair in zip(remotes, ("x", "y"), strict=True)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-        with depots[0].writing("app", 0), pytest.raises(StorageBusy):
-            depots[0].commit("app", revision, b"late", {}, [])
-        held = depots[0].held("app")
+        with remotes[0].acquire_lease("app", 0), pytest.raises(StorageBusy):
+            remotes[0].commit("app", revision, b"late", {}, [])
+        held = remotes[0].read_manifest("app")
         assert held.manifest is not None
         assert (held.revision, sorted(told)) == (revision + 1, ["", held.manifest.decode()])
-    for each in depots:
+    for each in remotes:
         each.close()
 
 
@@ -326,14 +326,14 @@ def test_a_writer_that_wakes_up_after_its_lease_takes_nothing_from_the_next(
 
     def commit() -> None:
         with quick.writer() as writer:
-            swap = quick.depot._swap  # ty: ignore[missing-attribute] - it is one of Qdrant
+            swap = quick.remote._swap  # ty: ignore[missing-attribute] - it is one of Qdrant
 
             def told(*arguments: Any) -> None:
                 sent.set()
                 assert dropped.wait(60)
                 swap(*arguments)
 
-            quick.depot._swap = told  # ty: ignore[missing-attribute] - the same
+            quick.remote._swap = told  # ty: ignore[missing-attribute] - the same
             put(writer, {"b.py": "tiger"})
 
     sent, dropped, waiting = threading.Event(), threading.Event(), threading.Thread(target=commit)
@@ -361,12 +361,12 @@ def test_a_key_is_taken_from_the_environment_or_the_address_and_never_told(
         ("other@", "hunter2", False),
     ):
         monkeypatch.setenv("QDRANT_API_KEY", variable)
-        asked = QdrantDepot(f"http://{key}{host}")
+        asked = QdrantStore(f"http://{key}{host}")
         if is_let_in:
-            assert asked.repositories() == []
+            assert asked.list_repositories() == []
         else:
             with pytest.raises(StoreUnusable) as refused:
-                asked.repositories()
+                asked.list_repositories()
             assert "QDRANT_API_KEY" in refused.value.suggestion
             assert not refused.value.retryable
         assert "hunter2" not in asked.name
@@ -385,7 +385,7 @@ def test_a_key_is_not_sent_in_the_clear_beyond_this_machine(monkeypatch: pytest.
     monkeypatch.setattr(qdrant_session, "_over_http", noted)
     for address in ("https://db:6333", "http://db:6333", "qdrant://db:6333", "qdrant://localhost"):
         with pytest.raises(StoreUnavailable):
-            QdrantDepot(address).repositories()
+            QdrantStore(address).list_repositories()
     assert dict(sent) == {
         "https://db:6333": "hunter2",
         "http://db:6333": "",
@@ -393,7 +393,7 @@ def test_a_key_is_not_sent_in_the_clear_beyond_this_machine(monkeypatch: pytest.
     }
     for address in ("http://hunter2@db", "qdrant://hunter2@db:6333", "http://hunter2@localhost.example.org"):
         with pytest.raises(InvalidArgument):
-            QdrantDepot(address)
+            QdrantStore(address)
 
 
 def test_with_a_key_that_only_reads_one_can_search_and_is_told_why_one_cannot_share(
@@ -426,15 +426,15 @@ def test_with_a_key_that_only_reads_one_can_search_and_is_told_why_one_cannot_sh
     ],
 )
 def test_each_refusal_says_who_must_act(status: int, why: str, kind: type[Any], told: str, shim: Shim) -> None:
-    asked = QdrantDepot(shim.url)
-    asked.repositories()
+    asked = QdrantStore(shim.url)
+    asked.list_repositories()
 
     def refuse(method: str, path: str) -> None:
         raise Refused(status, why)
 
     shim.before = refuse
     with pytest.raises(kind) as refused:
-        asked.repositories()
+        asked.list_repositories()
     assert type(refused.value) is kind
     assert told in refused.value.message and refused.value.suggestion
     asked.close()
@@ -444,9 +444,9 @@ def test_what_is_no_qdrant_is_told_in_a_sentence(shim: Shim) -> None:
     def say(method: str, path: str) -> None:
         raise Refused(200, "welcome")
 
-    asked, shim.before = QdrantDepot(shim.url), say
+    asked, shim.before = QdrantStore(shim.url), say
     with pytest.raises(StoreUnavailable) as refused:
-        asked.repositories()
+        asked.list_repositories()
     assert "not Qdrant's" in refused.value.message
     assert "\n" not in refused.value.message
 
@@ -454,7 +454,7 @@ def test_what_is_no_qdrant_is_told_in_a_sentence(shim: Shim) -> None:
 def test_a_server_that_is_too_old_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     shim = Shim(tmp_path / "server", version="1.15.4").start()
     with pytest.raises(StoreUnusable) as refused:
-        QdrantDepot(shim.url).repositories()
+        QdrantStore(shim.url).list_repositories()
     assert "1.16" in refused.value.suggestion
     assert shim.cluster.shards == {}
     shim.stop()
@@ -464,11 +464,11 @@ def test_a_server_that_is_too_old_is_refused_before_anything_is_written(tmp_path
 
 
 def test_the_largest_piece_passes_a_server_that_nobody_configured(shim: Shim, tmp_path: Path) -> None:
-    kept, path = QdrantDepot(shim.url), tmp_path / "large"
+    kept, path = QdrantStore(shim.url), tmp_path / "large"
     path.write_bytes(os.urandom(remote_store.PIECE_BYTES + 1))
-    with kept.writing("app", 0):
+    with kept.acquire_lease("app", 0):
         kept.commit("app", 0, b"m", {"large": path}, ["large"])
-    assert kept.sizes("app") == {"large": remote_store.PIECE_BYTES + 1}
+    assert kept.list_segment_sizes("app") == {"large": remote_store.PIECE_BYTES + 1}
     kept.fetch("app", "large", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == path.read_bytes()
     kept.close()
@@ -477,9 +477,9 @@ def test_the_largest_piece_passes_a_server_that_nobody_configured(shim: Shim, tm
 def test_a_message_that_is_too_large_for_the_server_is_told_with_the_setting_that_helps(
     shim: Shim, tmp_path: Path
 ) -> None:
-    kept = QdrantDepot(shim.url)
-    with kept.writing("app", 0), pytest.raises(StoreUnusable) as refused:
+    kept = QdrantStore(shim.url)
+    with kept.acquire_lease("app", 0), pytest.raises(StoreUnusable) as refused:
         kept.commit("app", 0, bytes(REQUEST_BYTES_MAX), {}, [])
     assert "max_request_size_mb" in refused.value.suggestion
-    assert kept.held("app").manifest is None
+    assert kept.read_manifest("app").manifest is None
     kept.close()

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from context_engine.errors import StorageCorrupt
-from context_engine.sharing.records import Records
+from context_engine.sharing.records import RecordFolder
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Records:
-    return Records(tmp_path / "home", "notes")
+def records(tmp_path: Path) -> RecordFolder:
+    return RecordFolder(tmp_path / "home", "notes")
 
 
-def test_a_record_is_made_once_changed_and_removed(records: Records) -> None:
+def test_a_record_is_made_once_changed_and_removed(records: RecordFolder) -> None:
     assert records.create("a/one.md", b"first")
     assert not records.create("a/one.md", b"second")
     assert records.read("a/one.md") == b"first"
@@ -34,7 +34,7 @@ def test_a_record_is_made_once_changed_and_removed(records: Records) -> None:
     assert list(records.folder.iterdir()) == []
 
 
-def test_a_folder_shows_that_something_in_it_was_made_replaced_or_removed(records: Records) -> None:
+def test_a_folder_shows_that_something_in_it_was_made_replaced_or_removed(records: RecordFolder) -> None:
     records.create("a/one.md", b"first")
     for change in (
         lambda: records.create("a/two.md", b"x"),
@@ -49,11 +49,11 @@ def test_a_folder_shows_that_something_in_it_was_made_replaced_or_removed(record
         assert records.folders() != before
 
 
-def test_one_writer_at_a_time(records: Records) -> None:
+def test_one_writer_at_a_time(records: RecordFolder) -> None:
     entered = threading.Event()
 
     def write() -> None:
-        with Records(records.folder.parent, "notes").writing():
+        with RecordFolder(records.folder.parent, "notes").writing():
             entered.set()
 
     other = threading.Thread(target=write)
@@ -65,7 +65,7 @@ def test_one_writer_at_a_time(records: Records) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions elsewhere")
-def test_the_mode_of_a_record_is_kept(records: Records) -> None:
+def test_the_mode_of_a_record_is_kept(records: RecordFolder) -> None:
     records.create("a/one.md", b"first")
     (records.folder / "a/one.md").chmod(0o640)
     records.replace("a/one.md", b"second")
@@ -73,7 +73,7 @@ def test_the_mode_of_a_record_is_kept(records: Records) -> None:
 
 
 @pytest.mark.parametrize("link", ["notes", "notes/a"])
-def test_a_link_is_not_followed_out_of_the_home(records: Records, tmp_path: Path, link: str) -> None:
+def test_a_link_is_not_followed_out_of_the_home(records: RecordFolder, tmp_path: Path, link: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     target = tmp_path / "home" / link
@@ -84,7 +84,7 @@ def test_a_link_is_not_followed_out_of_the_home(records: Records, tmp_path: Path
     assert list(outside.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left(records: Records, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left(records: RecordFolder, tmp_path: Path) -> None:
     (tmp_path / "home" / "notes").mkdir(parents=True)
     (tmp_path / "home" / "notes" / "a").write_text("a file")
     with pytest.raises(StorageCorrupt, match="is a file, not a folder") as refused:
@@ -93,7 +93,7 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left(records: Rec
     assert records.read("a/one.md") is None or isinstance(records.read("a/one.md"), str)
 
 
-def test_what_a_crash_leaves_is_no_record(records: Records) -> None:
+def test_what_a_crash_leaves_is_no_record(records: RecordFolder) -> None:
     records.create("a/one.md", b"first")
     (records.folder / "a" / ".ctx-0123456789ab.tmp").write_bytes(b"half")
     (records.folder / "a" / "note.txt").write_bytes(b"no record")

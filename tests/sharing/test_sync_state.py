@@ -8,51 +8,51 @@ from pathlib import Path
 import pytest
 
 from context_engine.errors import StorageBusy, StorageCorrupt
-from context_engine.sharing.sync_state import Agreed, Seen
+from context_engine.sharing.sync_state import MergeBase, SyncState
 
-FILE = Agreed("sha", (1, 2, 3))
+FILE = MergeBase("sha", (1, 2, 3))
 
 
 @pytest.fixture
-def seen(tmp_path: Path) -> Seen:
-    return Seen(tmp_path / "cache" / "commons-notes.db")
+def seen(tmp_path: Path) -> SyncState:
+    return SyncState(tmp_path / "cache" / "commons-notes.db")
 
 
-def test_what_is_noted_is_there_for_the_next_process(seen: Seen) -> None:
-    with seen.alone(1.0):
+def test_what_is_noted_is_there_for_the_next_process(seen: SyncState) -> None:
+    with seen.lock(1.0):
         assert (seen.revision, seen.files()) == (0, {})
-        seen.agree("a/b.md", FILE)
-        seen.agree("a/c.md", FILE)
+        seen.record_base("a/b.md", FILE)
+        seen.record_base("a/c.md", FILE)
         seen.forget(["a/c.md"])
-        seen.move(7)
+        seen.advance(7)
     seen.close()
-    with seen.alone(1.0):
+    with seen.lock(1.0):
         assert (seen.revision, seen.files()) == (7, {"a/b.md": FILE})
-        seen.begin_anew()
+        seen.reset()
         assert (seen.revision, seen.files()) == (0, {})
     seen.close()
 
 
-def test_what_ends_badly_was_never_noted(seen: Seen) -> None:
-    with pytest.raises(ZeroDivisionError), seen.alone(1.0):
-        seen.move(1 // 0)
-    with seen.alone(1.0):
+def test_what_ends_badly_was_never_noted(seen: SyncState) -> None:
+    with pytest.raises(ZeroDivisionError), seen.lock(1.0):
+        seen.advance(1 // 0)
+    with seen.lock(1.0):
         assert seen.revision == 0
     seen.close()
 
 
-def test_one_at_a_time_among_threads_and_processes(seen: Seen, tmp_path: Path) -> None:
-    other = Seen(tmp_path / "cache" / "commons-notes.db")
+def test_one_at_a_time_among_threads_and_processes(seen: SyncState, tmp_path: Path) -> None:
+    other = SyncState(tmp_path / "cache" / "commons-notes.db")
     refused: list[StorageBusy] = []
 
-    def look(at: Seen) -> None:
+    def look(at: SyncState) -> None:
         try:
-            with at.alone(0.0):
+            with at.lock(0.0):
                 pass
         except StorageBusy as error:
             refused.append(error)
 
-    with seen.alone(1.0):
+    with seen.lock(1.0):
         for each in (seen, other):
             thread = threading.Thread(target=look, args=(each,))
             thread.start()
@@ -64,15 +64,15 @@ def test_one_at_a_time_among_threads_and_processes(seen: Seen, tmp_path: Path) -
         each.close()
 
 
-def test_a_cache_that_was_deleted_is_begun_anew_and_a_damaged_one_is_told_of(seen: Seen, tmp_path: Path) -> None:
-    with seen.alone(1.0):
-        seen.move(7)
+def test_a_cache_that_was_deleted_is_begun_anew_and_a_damaged_one_is_told_of(seen: SyncState, tmp_path: Path) -> None:
+    with seen.lock(1.0):
+        seen.advance(7)
     for path in (tmp_path / "cache").iterdir():
         path.unlink()
-    with seen.alone(1.0):
+    with seen.lock(1.0):
         assert seen.revision == 0
     seen.close()
     (tmp_path / "cache" / "commons-notes.db").write_bytes(b"not a database" * 100)
-    with pytest.raises(StorageCorrupt) as damaged, seen.alone(1.0):
+    with pytest.raises(StorageCorrupt) as damaged, seen.lock(1.0):
         pass
     assert "Delete it" in damaged.value.suggestion

