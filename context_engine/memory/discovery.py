@@ -12,7 +12,7 @@ from typing import Literal
 from context_engine.text.ids import uuid8
 
 Type = Literal["pattern", "rule", "decision", "issue"]
-Source = Literal["discovery", "git", "plan", "review"]
+Source = Literal["discovery", "git"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,6 @@ CONFIDENCE: Mapping[str, float] = {
     "marker": 0.90,
     "fix": 0.95,
     "breaking": 0.95,
-    "plan": 0.95,
-    "review": 0.80,
 }
 """The share of thirty that a reader called right, in steps of .05 (docs/decisions/0025)."""
 
@@ -37,8 +35,6 @@ MARKERS_MAX = 50
 """Of one file; a file with more is generated, or nobody reads them."""
 COMMITS_MAX = 2_000
 """The newest that tell something: what was fixed before is code by now."""
-REPEATED_MIN = 3
-"""So often a review must find the same before it is a pattern."""
 
 _ADR_FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions|decision-records|architecture-decisions?|architecture_decisions)/")
 _ADR_NAME = re.compile(r"(?:^|/)(?:adr[-_]?)?\d{3,5}[-_][^/]+\.(?:md|markdown|rst)$", re.IGNORECASE)
@@ -300,52 +296,6 @@ def from_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
 
 def _of_commit(type: Type, commit: LoggedCommit, content: str, importer: str) -> Discovery:  # noqa: A002
     return _found(type, _cut(commit.subject), content, "git", importer, commit=commit.hash, date=commit.date)
-
-
-@dataclass(frozen=True, slots=True)
-class PlanDecision:
-    """A decision or a risk that a plan states. `place` is the file of the plan, `date` ISO-8601."""
-
-    type: Type
-    title: str
-    content: str
-    place: str
-    date: str = ""
-
-
-def from_plans(decisions: Iterable[PlanDecision]) -> list[Discovery]:
-    """What plans decided, and the risks they name."""
-    return [
-        _found(each.type, each.title, _cut(each.content), "plan", "plan", path=each.place, date=each.date)
-        for each in decisions
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewFinding:
-    """A finding of some review: its rule, what it says, and where."""
-
-    rule: str
-    title: str
-    path: str
-    line: int
-    date: str = ""
-
-
-def from_reviews(findings: Iterable[ReviewFinding]) -> list[Discovery]:
-    """What reviews find again and again, at the place where it was found last."""
-    by_rule: dict[str, list[ReviewFinding]] = {}
-    for finding in findings:
-        by_rule.setdefault(finding.rule, []).append(finding)
-    repeated = {rule: found for rule, found in by_rule.items() if len(found) >= REPEATED_MIN}
-    return [_repeated(rule, found) for rule, found in sorted(repeated.items())]
-
-
-def _repeated(rule: str, findings: Sequence[ReviewFinding]) -> Discovery:
-    last = max(findings, key=lambda each: (each.date, each.path, each.line))
-    places = len({each.path for each in findings})
-    content = f"{last.title}: found {len(findings)} times in {places} file{'s' * (places > 1)}"
-    return _found("pattern", rule, content, "review", "review", path=last.path, line=last.line, date=last.date)
 
 
 def _found(  # one place where a confidence is given

@@ -10,13 +10,9 @@ from context_engine.memory.discovery import Discovery
 from context_engine.memory.importers import (
     CONFIDENCE,
     LoggedCommit,
-    PlanDecision,
-    ReviewFinding,
     dated,
     from_commits,
     from_file,
-    from_plans,
-    from_reviews,
 )
 
 ADR = """# 3. Count money in cents
@@ -195,16 +191,3 @@ def test_the_history_tells_what_was_fixed_and_what_broke_on_purpose(subject: str
         assert (each.provenance, each.date, each.source) == ("@abcabcabcabc", "2026-01-01T00:00:00Z", "git")
     if "BREAKING" in body:
         assert found[0].content == "v1 is gone, use v2."
-
-
-def test_plans_tell_what_was_decided_and_what_may_go_wrong() -> None:
-    (found,) = from_plans([PlanDecision("decision", "Storage", "One file each.", "plans/p1/v0001.json")])
-    assert (found.source, found.provenance) == ("plan", "plans/p1/v0001.json")
-
-
-def test_what_reviews_find_three_times_is_a_pattern() -> None:
-    twice = [ReviewFinding("bare-except", "A bare except", "a.py", line) for line in (1, 2)]
-    assert from_reviews(twice) == []
-    (found,) = from_reviews([*twice, ReviewFinding("bare-except", "A bare except", "b.py", 9, date="2026-02-01")])
-    assert (found.type, found.content) == ("pattern", "A bare except: found 3 times in 2 files")
-    assert found.provenance == "b.py:9"
