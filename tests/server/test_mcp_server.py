@@ -290,7 +290,7 @@ def test_what_no_handler_foresaw_is_one_line_of_the_log_and_an_error_without_our
     lines: list[dict[str, Any]] = []
 
     class Broken(StandIn):
-        def landmarks(self) -> Any:
+        def overview(self) -> Any:
             raise ZeroDivisionError("a secret of ours")
 
     async def body() -> None:
@@ -306,7 +306,7 @@ def test_what_no_handler_foresaw_is_one_line_of_the_log_and_an_error_without_our
     (line,) = [line for line in lines if line["event"] == "crash"]
     assert line["method"] == "prompts/get"
     assert "ZeroDivisionError" in line["error"]
-    assert "in landmarks" in line["at"]
+    assert "in overview" in line["at"]
     assert "\n" not in json.dumps(line)
 
 

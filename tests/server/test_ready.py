@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx2
 import pytest
@@ -23,13 +24,18 @@ from tests.support.trees import repository
 PATIENCE_S = 120.0
 
 
-class Reached(NamedTuple):
+@dataclass(frozen=True)
+class Reached:
     """An Engine, as far as /ready asks."""
 
     store_problem: str
     is_indexed: bool
 
-    def has_index(self) -> bool:
+    @property
+    def index(self) -> Reached:
+        return self
+
+    def is_available(self) -> bool:
         return self.is_indexed
 
 
