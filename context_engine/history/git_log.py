@@ -128,7 +128,7 @@ def parse_log(said: bytes) -> list[Commit]:
     r"""What `git log` said in the format asked for here.
 
     >>> parsed(b"\x01c0ffee\x0012\x00Ann\x00Move it\x00\nR090\x00a.py\x00b.py\x00D\x00c.py\x00")[0].touched
-    (Touch(path='b.py', was='a.py', is_gone=False), Touch(path='c.py', was='', is_gone=True))
+    (CommitFileChange(path='b.py', was='a.py', is_gone=False), CommitFileChange(path='c.py', was='', is_gone=True))
     """
     words = iter(said.decode("utf-8", "surrogateescape").split("\0"))
     found: list[Commit] = []

@@ -50,10 +50,10 @@ class Question:
 def is_task(commit: Commit) -> bool:
     """Whether the subject says what is to be done, and few enough files are changed to be one thing.
 
-    >>> from context_engine.model import Touch
-    >>> is_task(Commit("", 0, "", "Keep the order of headers", (Touch("a.py"),)))
+    >>> from context_engine.model import CommitFileChange
+    >>> is_task(Commit("", 0, "", "Keep the order of headers", (CommitFileChange("a.py"),)))
     True
-    >>> is_task(Commit("", 0, "", "Bump attrs from 23.1 to 23.2", (Touch("a.py"),)))
+    >>> is_task(Commit("", 0, "", "Bump attrs from 23.1 to 23.2", (CommitFileChange("a.py"),)))
     False
     """
     telling = len(commit.subject.split()) >= WORDS_MIN and not _NO_TASK.search(commit.subject)
