@@ -9,7 +9,7 @@ from context_engine import __version__
 
 
 def main() -> None:
-    """The console script: run the command line, leave with its exit code."""
+    """Run the command line and exit with its code: the entry point of the console script."""
     if sys.argv[1:] in (["--version"], ["version"]):
         print(f"ctx {__version__}")
         return
@@ -17,6 +17,6 @@ def main() -> None:
         from context_engine.server.serve import main as serve
 
         raise SystemExit(serve(sys.argv[2:], os.environ))
-    from context_engine.cli.app import run  # typer and rich take a tenth of a second
+    from context_engine.cli.app import run  # typer and rich take 0.1 s to import
 
     raise SystemExit(run())

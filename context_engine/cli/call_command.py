@@ -1,4 +1,4 @@
-"""`ctx call`: one tool call in this process, exactly as a client would get it."""
+"""`ctx call`: run one tool call in this process, exactly as for a client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def call(root: Path | None, name: str, written: str) -> int:
-    """Call a tool with JSON arguments; its text, or the error as JSON, on stdout; the exit code."""
+    """Call a tool with JSON arguments and print its text, or the error as JSON; return the exit code."""
     try:
         tools.find(name)
         arguments = parse_arguments(sys.stdin.read() if written == "-" else written)
@@ -32,7 +32,7 @@ def call(root: Path | None, name: str, written: str) -> int:
 
 
 def call_workspace(workspace: str, name: str, written: str) -> int:
-    """The same, put to the repositories of a workspace as a client of `ctx serve --workspace` does."""
+    """Call a tool on the repositories of a workspace, as a client of `ctx serve --workspace` does."""
     from context_engine.cli.workspace_commands import build_workspace_dispatcher, open_workspace
 
     try:
@@ -47,7 +47,7 @@ def call_workspace(workspace: str, name: str, written: str) -> int:
 
 
 def show_reply(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
-    """Call a tool and print its text; an error is raised for the terminal to tell."""
+    """Call a tool and print its text; return the exit code. Raises: the error of the tool."""
     with _open_engine(root) as engine:
         print(call_for_text(engine, name, arguments))
     return 0
@@ -69,7 +69,7 @@ def print_context(root: Path | None, task: str, *, files: int, budget: int, as_j
 
 
 def call_for_text(engine: Engine, name: str, arguments: dict[str, Any]) -> str:
-    """The text that a tool answers with. Raises: what the tool does."""
+    """Return the text of a tool's reply. Raises: the error of the tool."""
     outcome = build_dispatcher(engine).call(name, arguments, Call())
     if outcome.error:
         raise outcome.error
@@ -77,12 +77,12 @@ def call_for_text(engine: Engine, name: str, arguments: dict[str, Any]) -> str:
 
 
 def drop_unset(**arguments: Any) -> dict[str, Any]:
-    """Those arguments that say something."""
+    """Return the arguments that are set."""
     return {name: value for name, value in arguments.items() if value not in (None, "", [], ())}
 
 
 def print_reply(engine: Engine, name: str, arguments: Any) -> int:
-    """Call a tool and print its text, error or not; the exit code."""
+    """Call a tool and print its text, error or not; return the exit code."""
     reply = build_dispatcher(engine).call(name, arguments, Call()).reply
     print(reply.text)
     return int(reply.is_error)
@@ -94,7 +94,7 @@ def build_dispatcher(engine: Engine) -> ToolDispatcher:
 
 
 def parse_arguments(written: str) -> dict[str, Any]:
-    """The arguments as an object. Raises: InvalidArgument, pointing at the place that is not JSON."""
+    """Parse the arguments as an object. Raises: InvalidArgument, with the position of a JSON error."""
     try:
         arguments = json.loads(written or "{}")
     except json.JSONDecodeError as error:
@@ -108,7 +108,7 @@ def parse_arguments(written: str) -> dict[str, Any]:
 
 
 def list_tools() -> None:
-    """Name and first sentence of every tool."""
+    """Print the name and the first sentence of every tool."""
     from context_engine.cli.console import print_rows
 
     print_rows((tool.name, tool.one_liner) for tool in tools.ALL)

@@ -1,4 +1,4 @@
-"""`ctx search`: an answer to read at the terminal, plain when piped, JSON on request."""
+"""`ctx search`: print the answer for people, as plain text in a pipe, or as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """What the command line asked for; `filters` in the words of `codebase_retrieval`."""
+    """The options of the command line; `filters` has the argument names of `codebase_retrieval`."""
 
     query: str
     number: int
@@ -32,12 +32,12 @@ class SearchOptions:
 
     @property
     def arguments(self) -> dict[str, object]:
-        """As a tool takes them."""
+        """The arguments of the tool."""
         return {"query": self.query, "top_k": self.number, **self.filters}
 
 
 def search_workspace(workspace: str, asked: SearchOptions) -> int:
-    """Search all repositories of a workspace together, after indexing those that have no index; the exit code."""
+    """Search all repositories of a workspace, after indexing those without an index; return the exit code."""
     from context_engine.cli.workspace_commands import build_workspace_dispatcher, index_missing, open_workspace
     from context_engine.multi_repo import MultiRepo
     from context_engine.tools import Call
@@ -58,7 +58,7 @@ def search_workspace(workspace: str, asked: SearchOptions) -> int:
 
 
 def search(root: Path | None, asked: SearchOptions) -> int:
-    """Search, after indexing when there is no index; the exit code."""
+    """Search, after indexing if there is no index; return the exit code."""
     with Engine.open(resolve_root(root)) as engine:
         if not ensure_index(engine, "searched"):
             return INTERRUPTED
@@ -72,7 +72,7 @@ def search(root: Path | None, asked: SearchOptions) -> int:
 
 
 def _show(answer: Answer, asked: SearchOptions) -> None:
-    """Places, best first; about the answer itself on stderr."""
+    """Print the hits, best first, and notes about the answer to stderr."""
     for number, hit in enumerate(answer.hits):
         if number:
             out.print()
@@ -87,15 +87,15 @@ def _show(answer: Answer, asked: SearchOptions) -> None:
 
 
 def _show_hit(hit: Hit, asked: SearchOptions) -> None:
-    """A header line `path:first-last  title`, then the code."""
+    """Print a header line `path:first-last  title`, then the code."""
     span, text = excerpt_hit(hit, asked.query)
     title = hit.chunk.title if hit.chunk.title != hit.chunk.path else ""
     stale = " [yellow](edited since indexed)[/yellow]" if hit.stale else ""
     place = f"[bold cyan]{escape_text(hit.chunk.path)}[/bold cyan]:[green]{span.first}-{span.last}[/green]"
     out.print(f"{place}  {escape_text(title)}{stale}".rstrip())
     if asked.why:
-        addends = ", ".join(f"{name} {share:g}" for name, share in main_score_parts(hit).items())
-        out.print(f"  [dim]{hit.score:.3f} = {addends}[/dim]")
+        parts = ", ".join(f"{name} {share:g}" for name, share in main_score_parts(hit).items())
+        out.print(f"  [dim]{hit.score:.3f} = {parts}[/dim]")
     _show_code(text, hit.chunk.language, span.first)
 
 

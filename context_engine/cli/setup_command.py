@@ -1,4 +1,4 @@
-"""`ctx setup`: makes us known to a client by one entry in its own settings, and takes it away again."""
+"""`ctx setup`: add ctx to the MCP configuration of a client, and remove it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from context_engine.server.profiles import ToolSelection, find_unknown_name
 
 @dataclass(frozen=True, slots=True)
 class SetupOptions:
-    """What the command line asked for. `in_project`: the settings inside the project around here, not the user's."""
+    """The options of the command line. `in_project` selects the settings of the project, not of the user."""
 
     roots: tuple[Path, ...] = ()
     profile: str = ""
@@ -36,7 +36,7 @@ class SetupOptions:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What is to become of one settings file."""
+    """The planned change of one settings file."""
 
     client: Client
     config: ClientConfigFile
@@ -46,7 +46,7 @@ class ConfigChange:
 
 
 def setup(names: Sequence[str], wanted: SetupOptions) -> int:
-    """Set up each client that is named, or show which there are; the exit code."""
+    """Set up the named clients, or list all; return the exit code."""
     machine = client_config.this_machine()
     if not names:
         _show_all(machine)
@@ -61,16 +61,16 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
         except ContextEngineError as error:
             print_error(error)
             if by_hand := error.details.get("by_hand"):
-                print(f"\nThe entry, to put there by hand:\n\n{by_hand}")
+                print(f"\nThe entry, to add by hand:\n\n{by_hand}")
             failed = True
     return int(failed)
 
 
 def plan_change(client: Client, machine: Machine, wanted: SetupOptions) -> ConfigChange:
-    """What would become of the client's settings; nothing is written.
+    """Plan the change of the client's settings, without writing.
 
-    Raises: InvalidArgument when they cannot be read (`details` has the entry to put there by hand), or when another
-    server has our name.
+    Raises: InvalidArgument if they cannot be read (`details` has the entry to add by hand), or if another server has
+    our name.
     """
     project = find_project(Path.cwd()) if wanted.in_project else None
     launch = _launch(client, wanted, project)
@@ -85,7 +85,7 @@ def plan_change(client: Client, machine: Machine, wanted: SetupOptions) -> Confi
         else:
             after = client.language.set_entry(now.text, client.path, entry)
     except InvalidArgument as error:
-        raise _told(error, client, path, entry, wanted) from error
+        raise _add_entry(error, client, path, entry, wanted) from error
     return ConfigChange(client, now, after, entry, "" if wanted.remove else launch.note)
 
 
@@ -99,7 +99,7 @@ def _check_profile(wanted: SetupOptions) -> None:
 
 
 def _launch(client: Client, wanted: SetupOptions, project: Path | None) -> LaunchCommand:
-    """The command line of the entry."""
+    """Return the command line of the entry."""
     named = list(dict.fromkeys(str(workspace_roots.choose(root)) for root in wanted.roots))
     if not named and project and client.workspace:
         named = [client.workspace]
@@ -113,18 +113,18 @@ def _launch(client: Client, wanted: SetupOptions, project: Path | None) -> Launc
 
 
 def _root_for(client: Client) -> Path:
-    """The project around here, for a client that has no folder open. Raises: InvalidArgument when there is none."""
+    """Return the project around the current folder, for a client without an open folder. Raises: InvalidArgument."""
     found = workspace_roots.nearest_project(Path.cwd())
     if found is None:
         raise InvalidArgument(
-            f"{client.title} has no folder open, and there is no project around here",
+            f"{client.title} has no open folder, and the current folder is not in a project",
             suggestion=f"Name one: ctx setup {client.name} --root PATH",
         )
     return found
 
 
 def _check_ours(client: Client, path: Path, present: Any) -> None:
-    """Refuse an entry of our name that starts something else."""
+    """Check that an entry with our name starts ctx. Raises: InvalidArgument."""
     if not isinstance(present, dict) or starts_ctx(client_config.command_line_of(present)):
         return
     started = shlex.join(client_config.command_line_of(present)) or str(
@@ -137,10 +137,10 @@ def _check_ours(client: Client, path: Path, present: Any) -> None:
     )
 
 
-def _told(
+def _add_entry(
     error: InvalidArgument, client: Client, path: Path, entry: dict[str, Any], wanted: SetupOptions
 ) -> InvalidArgument:
-    """The error with the file's name, and the entry as a file would hold it that holds nothing else."""
+    """Return the error with the name of the file, and the entry in the format of the file."""
     if error.details.get("taken"):
         return error
     by_hand = "" if wanted.remove else client.language.set_entry("", client.path, entry)
@@ -148,11 +148,11 @@ def _told(
     return InvalidArgument(f"{path}: {error.message}", suggestion=step, details={**error.details, "by_hand": by_hand})
 
 
-# -- doing and telling ------------------------------------------------------------------------------------------------
+# -- writing and printing ---------------------------------------------------------------------------------------------
 
 
 def _print(change: ConfigChange, _: SetupOptions) -> None:
-    """What would change, as a diff on stdout."""
+    """Print what would change as a diff."""
     if change.after == change.config.text:
         print_note(f"{change.client.title}: nothing to do in {change.config.path}")
         return
@@ -163,10 +163,10 @@ def _print(change: ConfigChange, _: SetupOptions) -> None:
 
 
 def _make(change: ConfigChange, wanted: SetupOptions) -> None:
-    """Write the file and say what was done."""
+    """Write the file and print what was done."""
     title, path = change.client.title, change.config.path
     if change.after == change.config.text:
-        state = "is not in" if wanted.remove else "stands in"
+        state = "is not in" if wanted.remove else "is in"
         out.print(f"{title}: nothing to do, {client_table.NAME} {state} {path}", markup=False)
         return
     kept = client_config.write_config(
@@ -186,20 +186,20 @@ def _make(change: ConfigChange, wanted: SetupOptions) -> None:
 
 
 def _show_all(machine: Machine) -> None:
-    """Every client: whether it is here, and whether it knows us."""
+    """Print for each client whether it is installed and set up."""
     project = workspace_roots.nearest_project(Path.cwd())
     known = list(client_config.list_config_states(machine, project))
     print_rows((client.name, _state(client, machine, known)) for client in client_table.ALL)
     print_note(
-        "ctx setup CLIENT writes the entry; --print shows it, --remove takes it away, --project is for this project only"
+        "ctx setup CLIENT writes the entry; --print shows it, --remove removes it, --project is for this project only"
     )
 
 
 def _state(client: Client, machine: Machine, known: Sequence[client_config.ClientConfigState]) -> str:
     mine = [state for state in known if state.client is client]
-    told = [f"set up for {each.scope} in {each.path}" for each in mine if each.entry]
-    told += [f"{each.path} cannot be read: {each.problem}" for each in mine if each.problem]
-    if not told:
-        here = client_config.is_installed(client, machine)
-        told = [f"found, not set up: ctx setup {client.name}" if here else "not found on this machine"]
-    return f"{client.title}: {'; '.join(told)}"
+    notes = [f"set up for {config.scope} in {config.path}" for config in mine if config.entry]
+    notes += [f"{config.path} cannot be read: {config.problem}" for config in mine if config.problem]
+    if not notes:
+        is_here = client_config.is_installed(client, machine)
+        notes = [f"found, not set up: ctx setup {client.name}" if is_here else "not found on this machine"]
+    return f"{client.title}: {'; '.join(notes)}"

@@ -1,6 +1,6 @@
-"""What the shell offers after Tab: names of tools, clients, profiles and kinds. Nothing here opens an index.
+"""Shell completion of tools, clients, profiles and kinds, without opening an index.
 
-The shell starts `ctx` for each Tab, so every list is read where it costs least: the generated catalogue, short tables.
+The shell starts `ctx` for each Tab, so the lists come from cheap sources: the generated catalog and short tables.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ MEMORY_CATEGORIES = ("preferences", "decisions", "facts")
 DIRECTIONS = ("callers", "callees", "imports", "importers", "impact")
 
 Offers = list[tuple[str, str]]
-"""(word, what it means), as the shell shows them."""
+"""(word, meaning), as the shell shows them."""
 
 
 def build_script(shell: str) -> str:
-    """What a shell has to read once to complete `ctx`. Raises: InvalidArgument for another shell."""
+    """Return the completion script of a shell. Raises: InvalidArgument for another shell."""
     import difflib
 
     from typer.completion import get_completion_script
@@ -31,12 +31,12 @@ def build_script(shell: str) -> str:
     if shell not in SHELLS:
         near = difflib.get_close_matches(shell, SHELLS, 1, 0.5)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(SHELLS)}."
-        raise InvalidArgument(f"no completion is made for the shell {shell}", suggestion=hint)
+        raise InvalidArgument(f"completion does not support the shell {shell}", suggestion=hint)
     return get_completion_script(prog_name="ctx", complete_var="_CTX_COMPLETE", shell=shell)
 
 
 def complete_tools(incomplete: str) -> Offers:
-    """Names of tools, with what they do."""
+    """Complete names of tools, with their descriptions."""
     from context_engine.server.protocol_catalogue import read_catalogue
 
     listed = (row["tool"] for row in read_catalogue()["tools"])
@@ -44,14 +44,14 @@ def complete_tools(incomplete: str) -> Offers:
 
 
 def complete_clients(incomplete: str) -> Offers:
-    """What `ctx setup` and `ctx doctor` can be told."""
+    """Complete clients for `ctx setup` and `ctx doctor`."""
     from context_engine.cli.clients import client_table
 
     return _starting(incomplete, ((client.name, client.title) for client in client_table.ALL))
 
 
 def complete_profiles(incomplete: str) -> Offers:
-    """Profiles; behind a comma the next one."""
+    """Complete profiles; after a comma, the next one."""
     from context_engine.server.profiles import PROFILES
 
     before, comma, last = incomplete.rpartition(",")
@@ -60,29 +60,29 @@ def complete_profiles(incomplete: str) -> Offers:
 
 
 def complete_chunk_kinds(incomplete: str) -> Offers:
-    """Kinds of chunks."""
+    """Complete kinds of chunks."""
     return _starting(incomplete, ((kind, "") for kind in CHUNK_KINDS))
 
 
 def complete_directions(incomplete: str) -> Offers:
-    """Ways along the code graph."""
+    """Complete directions in the code graph."""
     return _starting(incomplete, ((direction, "") for direction in DIRECTIONS))
 
 
 def complete_memory_categories(incomplete: str) -> Offers:
-    """Categories of memories."""
+    """Complete categories of memories."""
     return _starting(incomplete, ((category, "") for category in MEMORY_CATEGORIES))
 
 
 def complete_plan_statuses(incomplete: str) -> Offers:
-    """How a plan may stand."""
+    """Complete statuses of plans."""
     from context_engine.plans.plan_listing import STATUSES
 
     return _starting(incomplete, ((status, "") for status in STATUSES))
 
 
 def complete_plans(incomplete: str) -> Offers:
-    """Short names of the plans around here, as they were when the plans were last looked at."""
+    """Complete short names of the project's plans, from the stored list of the last look at them."""
     from pathlib import Path
 
     from context_engine.cli.workspace_root import find_project
@@ -95,32 +95,32 @@ def complete_plans(incomplete: str) -> Offers:
 
 
 def _plan_names(index: bytes) -> dict[str, str]:
-    """Ids and names of plans, out of the list that is kept beside them; none when it cannot be read."""
+    """Return ids and names of plans from their stored list; empty if it cannot be read."""
     from context_engine.text.untrusted_data import read_json
 
     try:
-        rows = [each["row"] for each in read_json(index, bytes_max=len(index)).get("plans", ())]
+        rows = [entry["row"] for entry in read_json(index, bytes_max=len(index)).get("plans", ())]
         return {str(row["id"]): str(row["name"]) for row in rows}
     except (ValueError, TypeError, LookupError, AttributeError):
         return {}
 
 
 def complete_shells(incomplete: str) -> Offers:
-    """Shells that can complete."""
+    """Complete the supported shells."""
     return _starting(incomplete, ((shell, "") for shell in SHELLS))
 
 
 class ServeCommand(TyperCommand):
-    """`ctx serve`, whose options are read elsewhere: here the shell gets to know them, and nothing else changes."""
+    """`ctx serve`, which parses its own options: this class makes them known to shell completion only."""
 
     def get_params(self, ctx: Any) -> Any:
-        """The options too, while the shell asks (nothing is run then)."""
+        """Return the parameters, with the options during completion, when nothing runs."""
         params = super().get_params(ctx)
         return [*params, *_serve_options()] if ctx.resilient_parsing else params
 
 
 def _serve_options() -> list[Any]:
-    """The options of `ctx serve`, made from their table by way of a function that has them as parameters."""
+    """Build the options of `ctx serve` from their table, through a function that has them as parameters."""
     from inspect import Parameter, Signature
 
     from context_engine.server.serve_options import OPTIONS
@@ -134,7 +134,7 @@ def _serve_options() -> list[Any]:
         parameters[option.name.replace("-", "_")] = (Annotated[kind, asked], default)
 
     def stand_in(**_: Any) -> None:
-        """Is never run."""
+        """Do nothing; this is never called."""
 
     stand_in.__annotations__ = {name: annotation for name, (annotation, _) in parameters.items()}
     stand_in.__signature__ = Signature(  # ty: ignore[missing-attribute] - where `inspect` looks for it

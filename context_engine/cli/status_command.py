@@ -1,4 +1,4 @@
-"""`ctx status`: what is indexed and how fresh it is, as a table or as the JSON an agent gets."""
+"""`ctx status`: print what is indexed and how fresh it is, as a table or as the JSON that agents get."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from context_engine.cli.console import print_rows
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.tools.file_tools import format_size
+from context_engine.tools.truncate import format_count
 
 if TYPE_CHECKING:
     from context_engine.model import EmbeddingStatus, Status
@@ -18,7 +19,7 @@ STALE_MAX = 5
 
 
 def status(root: Path | None, *, as_json: bool) -> int:
-    """Show the state of the index; the exit code."""
+    """Print the state of the index; return the exit code."""
     workspace = resolve_root(root)
     with Engine.open(workspace) as engine:
         if as_json:
@@ -31,7 +32,7 @@ def status(root: Path | None, *, as_json: bool) -> int:
 
 
 def _meaning(state: EmbeddingStatus) -> str:
-    """What finds by meaning, and how far a model is."""
+    """Describe the static vectors and the progress of a model."""
     if not state.model:
         return f"static vectors {state.static}"
     (files, all_files), (chunks, all_chunks) = state.cards, state.chunks
@@ -41,7 +42,7 @@ def _meaning(state: EmbeddingStatus) -> str:
 
 
 def _rows(state: Status) -> list[tuple[str, str]]:
-    """Name and value of each line; empty values are left out."""
+    """Return name and value of each line; empty values are left out."""
     if state.state == "absent":
         return [("root", str(state.root)), ("index", "none yet: ctx index builds it")]
     languages = ", ".join(f"{name} {count:,}" for name, count in list(state.languages.items())[:LANGUAGES_MAX])
@@ -50,11 +51,14 @@ def _rows(state: Status) -> list[tuple[str, str]]:
     return [
         ("root", str(state.root)),
         ("index", f"{state.state}{share}, {state.engine}, from {state.indexed_at or 'unknown'}"),
-        ("holds", f"{state.files:,} files, {state.chunks:,} chunks, {state.symbols:,} symbols"),
+        (
+            "contains",
+            f"{format_count(state.files, 'file')}, {format_count(state.chunks, 'chunk')}, {format_count(state.symbols, 'symbol')}",
+        ),
         ("meaning", _meaning(state.embeddings)),
         ("languages", languages),
         ("branch", " at ".join(part for part in (state.branch, (state.commit or "")[:12]) if part)),
-        ("stale", f"{len(state.stale):,} files: {stale}" if state.stale else "no"),
+        ("stale", f"{format_count(len(state.stale), 'file')}: {stale}" if state.stale else "no"),
         ("skipped", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in state.skipped.items())),
         ("disk", f"{format_size(state.disk_bytes)} in {state.cache_folder}"),
         ("watcher", state.watcher),

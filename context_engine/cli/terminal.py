@@ -1,7 +1,7 @@
-"""The one way to stdout and stderr of `ctx`: nothing that strangers wrote steers the terminal, and no encoding makes a write fail.
+"""Safe stdout and stderr of `ctx`: no text from a repository controls the terminal, and no encoding makes a write fail.
 
-`print` and typer write through `SafeStream`. Rich needs escapes for its colors: its console makes what it is to show
-visible first (`screen.SafeConsole`), then writes past that stream.
+`print` and typer write through `SafeStream`. Rich needs escape sequences for its colors, so its console escapes texts
+first (`console.SafeConsole`) and then writes past that stream.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ UNENCODABLE = "ctx-escape"
 
 
 class SafeStream:
-    """A text stream that writes control characters as escapes. It offers no `buffer`: there is no way around it but Rich's."""
+    """A text stream that writes control characters as escapes. It has no `buffer`, so only Rich can bypass it."""
 
     def __init__(self, raw: TextIO) -> None:
         self.rich_proxied_file = raw
-        """Rich writes here: the name by which it looks through a stream that stands for another."""
+        """Rich writes here: this is its name for the stream inside a wrapper."""
         self.encoding, self.errors = raw.encoding, raw.errors
 
     def write(self, text: str, /) -> int:
-        """Write the visible form of the text."""
+        """Write the escaped text."""
         self.rich_proxied_file.write(escape_controls(text))
         return len(text)
 
@@ -50,10 +50,10 @@ class SafeStream:
 
 @contextmanager
 def safe_streams() -> Generator[None]:
-    """Have stdout and stderr write control characters, and what their encoding does not have, as escapes."""
+    """Make stdout and stderr write control characters and unencodable characters as escapes."""
     codecs.register_error(UNENCODABLE, _escape_unencodable)
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (_make_safe(each) for each in before)
+    sys.stdout, sys.stderr = (_make_safe(stream) for stream in before)
     try:
         yield
     finally:
@@ -63,13 +63,13 @@ def safe_streams() -> Generator[None]:
 def _make_safe(stream: TextIO | None) -> Any:
     if stream is None or isinstance(stream, SafeStream):  # pythonw has none
         return stream
-    with suppress(AttributeError, ValueError):  # a stand-in of a test, or one that is closed
+    with suppress(AttributeError, ValueError):  # a test double, or a closed stream
         stream.reconfigure(errors=UNENCODABLE)  # ty: ignore[missing-attribute] - what stdout is has it
     return SafeStream(stream)
 
 
 def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
-    r"""Write what an encoding does not have as `\u2026`, which is valid in JSON too."""
+    r"""Write a character that the encoding lacks as `\u2026`, which is valid in JSON too."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return escape_characters(error.object[error.start : error.end]), error.end

@@ -344,7 +344,7 @@ def test_the_command_line_leaves_with_one_line_and_code_1(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["ctx", "setup", "claud"])
     assert run() == 1
-    assert capsys.readouterr().err == "error: no client is called claud. Did you mean claude?\n"
+    assert capsys.readouterr().err == "error: claud is not a known client. Did you mean claude?\n"
 
 
 def test_help_teaches_by_examples() -> None:

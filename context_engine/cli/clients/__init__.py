@@ -1,1 +1,1 @@
-"""How `ctx` is made known to the programs that use it: which clients there are, where each keeps what, in which shape."""
+"""The MCP clients that `ctx setup` knows, and the editors of their settings files."""

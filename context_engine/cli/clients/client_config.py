@@ -1,4 +1,4 @@
-"""A client's settings file: found, read once, written whole or not at all, with the old one kept beside it."""
+"""Find, read and write a client's settings file: atomically, with a backup next to it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from context_engine.repo.executables import find_program
 from context_engine.repo.file_writer import write_atomic
 
 USER, PROJECT = "you", "this project"
-"""For whom a settings file counts, in the words in which it is told."""
+"""The scopes of a settings file, as messages name them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConfigFile:
-    """The text of a settings file. `exists` is False for one that would be made."""
+    """The text of a settings file. `exists` is False for a file that would be created."""
 
     path: Path
     text: str
@@ -35,7 +35,7 @@ class ClientConfigFile:
 
 @dataclass(frozen=True, slots=True)
 class ClientConfigState:
-    """What a client's settings file says of us: `entry` is ours, `problem` is why it cannot be read."""
+    """The state of a client's settings file: `entry` is ours, `problem` is why the file cannot be read."""
 
     client: Client
     scope: str
@@ -45,19 +45,19 @@ class ClientConfigState:
 
 
 def this_machine() -> Machine:
-    """The machine this process runs on."""
+    """Return the machine that this process runs on."""
     return Machine(sys.platform, os.environ, str(Path.home()))
 
 
 def is_installed(client: Client, machine: Machine) -> bool:
-    """Whether its command is there, or a folder that only it makes."""
+    """Whether the client's command exists, or a folder that only the client creates."""
     folders = {Path(place).parent for place in client.user(machine)} - {Path(machine.home_path)}
     files = (Path(place) for place in client.user(machine))
-    return any(map(find_program, client.programs)) or any(each.exists() for each in (*folders, *files))
+    return any(map(find_program, client.programs)) or any(path.exists() for path in (*folders, *files))
 
 
 def find_config_path(client: Client, machine: Machine, project: Path | None) -> Path:
-    """The file an entry belongs into: the first that exists, else the one to begin with.
+    """Return the file for an entry: the first that exists, else the preferred one.
 
     Raises: InvalidArgument for a client without settings in projects.
     """
@@ -65,12 +65,12 @@ def find_config_path(client: Client, machine: Machine, project: Path | None) -> 
         raise InvalidArgument(
             f"{client.title} has no settings inside a project", suggestion="Leave out --project; name a --root instead."
         )
-    places = [project / name for name in client.project] if project else [Path(each) for each in client.user(machine)]
+    places = [project / name for name in client.project] if project else [Path(place) for place in client.user(machine)]
     return next((place for place in places if place.exists()), places[0])
 
 
 def read_config(path: Path) -> ClientConfigFile:
-    """The settings file, empty when there is none. Raises: AccessFailed, InvalidArgument when it is no UTF-8."""
+    """Read the settings file; empty if it does not exist. Raises: AccessFailed, InvalidArgument if it is not UTF-8."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -85,22 +85,22 @@ def read_config(path: Path) -> ClientConfigFile:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise InvalidArgument(
-            f"line {line}: no UTF-8", suggestion="Save the file as UTF-8, then run the command again."
+            f"line {line}: not UTF-8", suggestion="Save the file as UTF-8, then run the command again."
         ) from None
 
 
 def write_config(config: ClientConfigFile, text: str, stamp: str) -> Path | None:
-    """Put another text in its place; where the old one is kept, if there was one.
+    """Replace the text of a settings file; return the path of the backup, if there was a file.
 
-    Raises: WriteFailed, AccessFailed; the file is as it was then.
+    Raises: WriteFailed, AccessFailed; the file is unchanged then.
     """
     kept = _write_backup(config, stamp) if config.exists else None
     try:
         config.path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AccessFailed(
-            f"the folder {config.path.parent} cannot be made: {error.strerror}",
-            suggestion="Check who may write there.",
+            f"the folder {config.path.parent} cannot be created: {error.strerror}",
+            suggestion="Check the permissions of its parent folder.",
         ) from error
     write_atomic(config.path, config.bom + text.encode("utf-8"))
     return kept
@@ -109,7 +109,7 @@ def write_config(config: ClientConfigFile, text: str, stamp: str) -> Path | None
 def list_config_states(
     machine: Machine, project: Path | None, clients: tuple[Client, ...] = client_table.ALL
 ) -> Iterator[ClientConfigState]:
-    """What the settings files of these clients say of us, the user's and the project's; only of those that exist."""
+    """Yield the states of the existing settings files of these clients, the user's and the project's."""
     for client in clients:
         scopes = [(USER, None), *([(PROJECT, project)] if project and client.project else [])]
         for scope, where in scopes:
@@ -119,7 +119,7 @@ def list_config_states(
 
 
 def read_config_state(client: Client, scope: str, path: Path) -> ClientConfigState:
-    """What one settings file says of us."""
+    """Read the state of one settings file."""
     try:
         entry = client.language.get_value(read_config(path).text, client.path)
     except ContextEngineError as error:
@@ -129,20 +129,22 @@ def read_config_state(client: Client, scope: str, path: Path) -> ClientConfigSta
 
 
 def command_line_of(entry: dict[str, Any]) -> tuple[str, ...]:
-    """The command line of an entry, in whichever of the two shapes clients use.
+    """Return the command line of an entry, in either of the two formats that clients use.
 
     >>> command_line_of({"command": ["ctx", "serve"]}), command_line_of({"command": "ctx", "args": ["serve"]})
     (('ctx', 'serve'), ('ctx', 'serve'))
     """
     command, args = entry.get("command"), entry.get("args")
-    listed = command if isinstance(command, list) else [command] if command else []
-    return tuple(str(word) for word in (*listed, *(args if isinstance(args, list) else [])))
+    words = command if isinstance(command, list) else [command]
+    if isinstance(args, list):
+        words = [*words, *args]
+    return tuple(str(word) for word in words if word)
 
 
 def _write_backup(config: ClientConfigFile, stamp: str) -> Path:
-    """A copy of the file beside it, readable by nobody who could not read the file."""
+    """Write a copy of the file next to it, with the same permissions."""
     copy = config.path.with_name(f"{config.path.name}.ctx-backup-{stamp}")
-    copy = next(each for each in (copy, *(Path(f"{copy}-{n}") for n in range(2, 1_000))) if not each.exists())
+    copy = next(path for path in (copy, *(Path(f"{copy}-{n}") for n in range(2, 1_000))) if not path.exists())
     try:
         descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -150,7 +152,7 @@ def _write_backup(config: ClientConfigFile, stamp: str) -> Path:
         shutil.copymode(config.path, copy)
     except OSError as error:
         raise AccessFailed(
-            f"no copy of {config.path} can be kept beside it: {error.strerror}",
-            suggestion="Check who may write to its folder; nothing was changed.",
+            f"{config.path} cannot be backed up next to it: {error.strerror}",
+            suggestion="Check the permissions of its folder; nothing was changed.",
         ) from error
     return copy

@@ -1,6 +1,6 @@
-"""The clients that `ctx setup` knows, one row each: where its settings lie, in which language, what an entry looks like.
+"""The clients that `ctx setup` knows, one row each: where its settings are, in which format, and what an entry contains.
 
-All that differs between clients stands here and in `places.py`.
+All that differs between clients is here and in `config_paths.py`.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from context_engine.cli.clients.launch_command import LaunchCommand
 from context_engine.errors import InvalidArgument
 
 NAME = "ctx"
-"""The entry's own name. No underscore: Gemini takes what stands before one for the server's name."""
+"""The name of the entry. It has no underscore: Gemini takes the part before one for the server's name."""
 CODEX_STARTUP_S = 20
-"""Codex gives a server 10 s to start. Ours needs a tenth of one; a cold disk on a busy machine may need more."""
+"""Codex gives a server 10 s to start. Ours needs 0.1 s, but more with a cold disk on a busy machine."""
 CODEX_CALL_S = 300
-"""Codex ends a call after 60 s. Indexing a large repository anew takes longer, and says how far it is."""
+"""Codex ends a call after 60 s. Rebuilding the index of a large repository takes longer, and reports its progress."""
 
 
 class ConfigFormat(Protocol):
-    """How settings are written: `jsonc` or `toml`. Text in, text out."""
+    """An editor for a format of settings files: text in, text out."""
 
     def get_value(self, text: str, path: Sequence[str], /) -> Any:
-        """The value at a path of keys."""
+        """Return the value at a path of keys."""
 
     def set_entry(self, text: str, path: Sequence[str], entry: Mapping[str, Any], /) -> str:
-        """The text with an entry."""
+        """Return the text with an entry."""
 
     def remove_entry(self, text: str, path: Sequence[str], /) -> str:
-        """The text without it."""
+        """Return the text without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +44,26 @@ class Client:
     """What is typed after `ctx setup`."""
     title: str
     programs: tuple[str, ...]
-    """Its command, by which it is known to be installed."""
+    """Its commands, which show that it is installed."""
     language: ConfigFormat
     section: str
     """The key under which it lists its servers."""
     user: Callable[[Machine], ConfigPaths]
-    """Its settings of this user."""
+    """Its settings files of this user."""
     project: tuple[str, ...]
-    """Its settings inside a project; empty when it has none."""
+    """Its settings files in a project; empty if it has none."""
     entry: Callable[[LaunchCommand], dict[str, Any]]
-    """What is written for us."""
+    """The entry to write."""
     check: str
-    """How to see that it took notice."""
+    """How to check that the client uses it."""
     workspace: str = ""
-    """What it replaces, in the settings of a project, by the path of the folder that is open."""
+    """The placeholder that it replaces by the path of the open folder, in the settings of a project."""
     needs_root: bool = False
-    """It has no folder open, so somebody must name one."""
+    """It has no open folder, so the user must name one."""
 
     @property
     def path(self) -> tuple[str, str]:
-        """Where our entry stands."""
+        """The path of keys to our entry."""
         return self.section, NAME
 
 
@@ -76,7 +76,7 @@ def _stdio_entry(launch: LaunchCommand) -> dict[str, Any]:
 
 
 def _claude_entry(launch: LaunchCommand) -> dict[str, Any]:
-    """With its tools always in the prompt: else the model would have to search for them by name first."""
+    """Return an entry that keeps the tools in the prompt, so that the model need not search for them by name."""
     return {**_stdio_entry(launch), "alwaysLoad": True}
 
 
@@ -174,10 +174,10 @@ ALL = (
 
 
 def find_client(name: str) -> Client:
-    """The row of that name. Raises: InvalidArgument, with the nearest name."""
+    """Return the client with this name. Raises: InvalidArgument, with the nearest name."""
     names = [tool.name for tool in ALL]
     if name in names:
         return ALL[names.index(name)]
     near = difflib.get_close_matches(name.lower(), names, 1, 0.5)
     hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)}."
-    raise InvalidArgument(f"no client is called {name}", suggestion=hint)
+    raise InvalidArgument(f"{name} is not a known client", suggestion=hint)

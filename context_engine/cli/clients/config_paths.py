@@ -1,4 +1,4 @@
-r"""Where each client keeps its settings: functions of the system, its variables and the home folder. Asks no disk.
+r"""The settings files of each client, from the system, its variables and the home folder.
 
 >>> windows = Machine("win32", {"APPDATA": r"C:\Users\me\AppData\Roaming"}, r"C:\Users\me")
 >>> str(vscode(windows)[0])
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 ConfigPaths = tuple[PurePath, ...]
-"""Files that a client reads, the one to begin with first; one that exists is preferred to one that does not."""
+"""Files that a client reads, the preferred one first; an existing file is used before a new one is created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What decides where programs keep their settings. `system` is in the words of `sys.platform`."""
+    """Facts that determine where programs store their settings. `system` is a value of `sys.platform`."""
 
     system: str
     env: Mapping[str, str]
     home_path: str
 
     def path(self, text: str) -> PurePath:
-        """A path in the notation of that system."""
+        """Return a path in the notation of that system."""
         return PureWindowsPath(text) if self.system == "win32" else PurePosixPath(text)
 
     @property
@@ -33,13 +33,13 @@ class Machine:
         return self.path(self.home_path)
 
     def path_in_variable(self, variable: str) -> PurePath | None:
-        """The path that a variable holds; None when it is not set, or empty."""
+        """Return the path in a variable; None if it is not set or empty."""
         value = self.env.get(variable, "").strip()
         return self.path(value) if value else None
 
     @property
     def applications(self) -> PurePath:
-        """Where desktop applications keep their settings."""
+        """The folder where desktop applications store their settings."""
         if self.system == "win32":
             return self.path_in_variable("APPDATA") or self.home / "AppData" / "Roaming"
         if self.system == "darwin":
@@ -48,23 +48,23 @@ class Machine:
 
 
 def claude_paths(machine: Machine) -> ConfigPaths:
-    """Claude Code. The second name is the older one, which it still reads where the first does not exist."""
+    """Return the files of Claude Code. It still reads the second, older name if the first does not exist."""
     folder = machine.path_in_variable("CLAUDE_CONFIG_DIR")
     return (folder or machine.home) / ".claude.json", (folder or machine.home / ".claude") / ".config.json"
 
 
 def codex_paths(machine: Machine) -> ConfigPaths:
-    """Codex."""
+    """Return the file of Codex."""
     return ((machine.path_in_variable("CODEX_HOME") or machine.home / ".codex") / "config.toml",)
 
 
 def gemini_paths(machine: Machine) -> ConfigPaths:
-    """Gemini CLI. Its variable names another home folder, not the folder of the settings."""
+    """Return the file of Gemini CLI. Its variable names a home folder, not the folder of the settings."""
     return ((machine.path_in_variable("GEMINI_CLI_HOME") or machine.home) / ".gemini" / "settings.json",)
 
 
 def opencode_paths(machine: Machine) -> ConfigPaths:
-    """A file that opencode was pointed to, else the first of its global ones, in its own order, on every system."""
+    """Return the file that a variable of opencode names, else its global files in its own order, on every system."""
     if file := machine.path_in_variable("OPENCODE_CONFIG"):
         return (file,)
     if folder := machine.path_in_variable("OPENCODE_CONFIG_DIR"):
@@ -74,16 +74,16 @@ def opencode_paths(machine: Machine) -> ConfigPaths:
 
 
 def cursor_paths(machine: Machine) -> ConfigPaths:
-    """Cursor, the same on every system."""
+    """Return the file of Cursor, the same on every system."""
     return (machine.home / ".cursor" / "mcp.json",)
 
 
 def vscode_paths(machine: Machine) -> ConfigPaths:
-    """The default profile of VS Code; a portable one keeps everything beside the program."""
+    """Return the file of VS Code's default profile; a portable VS Code stores it next to the program."""
     portable = machine.path_in_variable("VSCODE_PORTABLE")
     return ((portable / "user-data" if portable else machine.applications / "Code") / "User" / "mcp.json",)
 
 
 def claude_desktop_paths(machine: Machine) -> ConfigPaths:
-    """Claude Desktop."""
+    """Return the file of Claude Desktop."""
     return (machine.applications / "Claude" / "claude_desktop_config.json",)

@@ -1,4 +1,4 @@
-r"""How a client starts `ctx`: the installed script by its full path, since a client's own PATH is often a short one.
+r"""Find the command by which a client starts `ctx`: the full path of the script, since a client's PATH is often short.
 
 >>> Facts = ProcessOrigin(argv0="/home/me/.local/bin/ctx", python="/opt/ctx/bin/python", prefix="/opt/ctx", scripts="/opt/ctx/bin")
 >>> find_launch_command(Facts, lambda path: True, lambda name: None).command
@@ -20,7 +20,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 from context_engine.repo.executables import find_program
 
 PACKAGE = "smart-context-engine"
-"""What it is called where packages are installed from; a script of that name comes with it."""
+"""The name of the package, and of a script that it installs."""
 SCRIPTS = ("ctx", PACKAGE)
 
 _UV_RUN = re.compile(r"[\\/](archive-v\d+|environments-v\d+)[\\/]")
@@ -29,25 +29,25 @@ _PIPX_RUN = re.compile(r"[\\/]pipx[\\/](\.cache|cache)[\\/]|[\\/]\.cache[\\/]pip
 
 @dataclass(frozen=True, slots=True)
 class LaunchCommand:
-    """A program and the words after it. `note` says what somebody should know about it."""
+    """A program and its arguments. `note` is a remark for the user."""
 
     command: str
     args: tuple[str, ...] = ()
     note: str = ""
 
     def with_args(self, words: Sequence[str]) -> LaunchCommand:
-        """With more words."""
+        """Return the command with more arguments."""
         return LaunchCommand(self.command, (*self.args, *words), self.note)
 
     @property
     def command_line(self) -> tuple[str, ...]:
-        """All of it, as a process is started."""
+        """The program and its arguments."""
         return (self.command, *self.args)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessOrigin:
-    """What a process knows of how it was started."""
+    """Facts about how a process was started."""
 
     argv0: str
     python: str
@@ -58,16 +58,16 @@ class ProcessOrigin:
 
     @classmethod
     def of_this_process(cls) -> ProcessOrigin:
-        """This process."""
+        """Return the facts about this process."""
         return cls(sys.argv[0], sys.executable, sys.prefix, sysconfig.get_path("scripts"), _find_install_source())
 
 
 def find_launch_command(
     started: ProcessOrigin, exists: Callable[[str], bool], which: Callable[[str], str | None]
 ) -> LaunchCommand:
-    """How the same `ctx` is started again, later and from anywhere.
+    """Return the command that starts the same `ctx` later and from any folder.
 
-    An environment that `uvx` or `pipx run` made is gone after a while, so the entry goes through these programs again.
+    An environment of `uvx` or `pipx run` is temporary, so the command uses these programs again.
     """
     for runner, made_it, from_index, from_source in (
         ("uvx", _UV_RUN, (), ("--from",)),
@@ -75,9 +75,7 @@ def find_launch_command(
     ):
         if made_it.search(started.prefix + os.sep):
             words = (*from_source, started.source, "ctx") if started.source else (*from_index, PACKAGE)
-            note = (
-                f"ctx runs from a cache of {runner}, which the entry asks again each time; installed, it starts faster."
-            )
+            note = f"ctx runs from a cache of {runner}, and the entry starts {runner} each time; an installed ctx starts faster."
             return LaunchCommand(which(runner) or runner, words, note)
     for candidate in (started.argv0, *(str(PurePath(started.scripts, name)) for name in SCRIPTS)):
         if script := _find_script(candidate, exists):
@@ -90,7 +88,7 @@ def find_launch_command(
 
 
 def find_own_launch_command() -> LaunchCommand:
-    """The same for this process."""
+    """Return that command for this process."""
     return find_launch_command(
         ProcessOrigin.of_this_process(),
         lambda path: Path(path).is_file(),
@@ -99,18 +97,18 @@ def find_own_launch_command() -> LaunchCommand:
 
 
 def make_portable(one: LaunchCommand) -> LaunchCommand:
-    """The same for a file that others get too: by name where the PATH leads there, since paths differ between machines."""
+    """Return the command for a shared file: by name if the PATH has it, since paths differ between machines."""
     for name in SCRIPTS:
         on_path = find_program(name)
         if on_path and not one.args and Path(on_path).resolve() == Path(one.command).resolve():
             return LaunchCommand(name)
     return LaunchCommand(
-        one.command, one.args, one.note or "this file is shared with others, and it names a path of this machine."
+        one.command, one.args, one.note or "this file is shared with others, but it contains a path of this machine."
     )
 
 
 def starts_ctx(words: Sequence[str]) -> bool:
-    r"""Whether a command line starts `ctx`, wherever it lies and whatever starts it.
+    r"""Whether a command line starts `ctx`, from any path and through any program.
 
     >>> starts_ctx(["C:\\bin\\ctx.exe", "serve"]), starts_ctx(["uvx", "smart-context-engine"]), starts_ctx(["npx", "ctx-other"])
     (True, True, False)
@@ -120,7 +118,7 @@ def starts_ctx(words: Sequence[str]) -> bool:
 
 
 def _find_install_source() -> str:
-    """As the installer noted it (`direct_url.json` of the packaging standards), in the words an installer takes."""
+    """Return the source in `direct_url.json` (a packaging standard) as an argument for an installer."""
     try:
         noted = json.loads(distribution(PACKAGE).read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):
@@ -130,8 +128,8 @@ def _find_install_source() -> str:
 
 
 def _find_script(candidate: str, exists: Callable[[str], bool]) -> str | None:
-    """The full path of a script of ours; links in it are kept, since what they lead to moves with each upgrade."""
+    """Return the full path of our script with its links, since their targets change with each upgrade."""
     path = Path(candidate).absolute()
     if path.name.removesuffix(".exe") not in SCRIPTS:
         return None
-    return next((each for each in (str(path), f"{path}.exe") if exists(each)), None)
+    return next((name for name in (str(path), f"{path}.exe") if exists(name)), None)
