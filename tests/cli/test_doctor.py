@@ -160,7 +160,7 @@ def test_without_ripgrep_the_slower_engine_is_named(
     monkeypatch.setattr(host_checks, "found_rg", lambda path, outside: None)
     finding = only(host_checks.text_search(case()))
     assert finding.verdict == "warning"
-    assert "engine of our own" in finding.found
+    assert "slower engine" in finding.found
 
 
 def test_git_is_missed(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
@@ -292,11 +292,11 @@ if ill == "ends badly":
 @pytest.mark.parametrize(
     ("ill", "told"),
     [
-        ("dies", "no answer to initialize; it said: no license"),
+        ("dies", "no answer to initialize; its last message: no license"),
         ("silent", "no answer to initialize"),
         ("fails", "tools/list failed: out of order"),
         ("refuses", "a call failed: no such tool"),
-        ("prints", "no JSON: 'hello from a library'"),
+        ("prints", "not JSON: 'hello from a library'"),
         ("stays", "does not end when its client leaves"),
         ("ends badly", "ends with exit code 3"),
     ],
@@ -343,7 +343,7 @@ def test_an_entry_that_works_is_well(name: str, case: Callable[..., DoctorContex
     [
         (("/gone/bin/ctx", "serve"), "there is no program /gone/bin/ctx"),
         (("ctx-that-is-nowhere/ctx", "serve"), "is not on the PATH"),
-        ((sys.executable, "-m", "context_engine_gone.ctx", "serve", "/ctx"), "is no ctx"),
+        ((sys.executable, "-m", "context_engine_gone.ctx", "serve", "/ctx"), "is not ctx"),
         ((find_own_launch_command().command, "serve", "--root", "/gone"), "there is no folder /gone"),
     ],
 )

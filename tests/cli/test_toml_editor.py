@@ -102,7 +102,7 @@ def test_a_broken_text_is_refused_with_its_line(text: str, line: int) -> None:
 
 def test_something_else_in_the_place_of_the_table_is_refused() -> None:
     for text in ("servers = 1", "servers.ctx = 'x'", "[[servers]]\na = 1"):
-        with pytest.raises(InvalidArgument, match="is no table"):
+        with pytest.raises(InvalidArgument, match="is not a table"):
             set_entry(text, PATH, ENTRY)
 
 

@@ -1,7 +1,7 @@
-r"""PURE. Changes one member of a JSON text and leaves every other character as it is, comments and trailing commas too.
+r"""PURE. Change one member of a JSON text and keep every other character, comments and trailing commas too.
 
-JSON here is what editors and agents read from their settings: with `//` and `/* */`, with or without a comma at the end.
-What is added follows the text around it: its indentation, its line ends, and a trailing comma only where there was one.
+JSON here is the format of settings files: with `//` and `/* */`, and with or without trailing commas. An added member
+follows the text around it: its indentation, its line ends, and a trailing comma only if there was one.
 
 >>> print(set_entry('{\n  "theme": "dark" // at night\n}', ("servers", "ctx"), {"command": "ctx"}))
 {
@@ -26,7 +26,7 @@ from typing import Any
 from context_engine.errors import InvalidArgument
 
 DEPTH_MAX = 200
-"""Settings nest some ten deep; far deeper is no settings file, and would end Python's own stack at a thousand."""
+"""Settings are about ten levels deep; at a thousand, the parser would exceed Python's recursion limit."""
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n]++)
@@ -40,7 +40,7 @@ _TOKEN = re.compile(
 
 
 def get_value(text: str, path: Sequence[str]) -> Any:
-    """The value at a path of keys; None when there is none, or no text. Raises: InvalidArgument, as all functions here."""
+    """Return the value at a path of keys, or None. Raises: InvalidArgument, as all functions here."""
     value = _parse_document(text).value
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -48,9 +48,9 @@ def get_value(text: str, path: Sequence[str]) -> Any:
 
 
 def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
-    """The text with the members of `entry` in the object at `path`; what else stands in that object stays.
+    """Set the members of `entry` in the object at `path`; its other members stay.
 
-    Raises: InvalidArgument when the text is no JSON (`details` has the line), or no object stands where one must.
+    Raises: InvalidArgument if the text is not JSON (`details` has the line), or if a value on the path is not an object.
     """
     if not isinstance(get_value(text, path), dict):
         return _set_value(text, path, entry)
@@ -60,14 +60,14 @@ def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
 
 
 def remove_entry(text: str, path: Sequence[str]) -> str:
-    """The text without the member at `path`; the same text when there is none. Undoes what `merged` added there."""
+    """Remove the member at `path`, if there is one. Reverts what `set_entry` added there."""
     node: _JsonValue | None = (document := _parse_document(text)).root
     for key in path[:-1]:
         node = node.child(key) if node else None
     if node is None or (member := node.member(path[-1])) is None:
         return text
     cut = _apply_edits(text, [(start, stop, "") for start, stop in _find_cuts(text, document, node, member)])
-    return remove_entry(cut, path)  # a key may stand there twice
+    return remove_entry(cut, path)  # the key may occur twice
 
 
 # -- reading --------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def remove_entry(text: str, path: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _JsonValue:
-    """A value and where it stands, `start`-`stop`; `members` are those of an object, in their order."""
+    """A value and its range, `start`-`stop`; `members` are those of an object, in their order."""
 
     start: int
     stop: int
@@ -83,18 +83,18 @@ class _JsonValue:
     members: tuple[_JsonMember, ...] = ()
 
     def member(self, key: str) -> _JsonMember | None:
-        """The member of that name; of several the last one, which is the one that counts."""
+        """Return the member with this key; of several the last one, which parsers use."""
         return next((member for member in reversed(self.members) if member.key == key), None)
 
     def child(self, key: str) -> _JsonValue | None:
-        """Its value."""
+        """Return the value of the member with this key."""
         member = self.member(key)
         return member.node if member else None
 
 
 @dataclass(frozen=True, slots=True)
 class _JsonMember:
-    """A key, where it starts, its value, and where the comma after it stands, if there is one."""
+    """A key and its start, its value, and the position of the comma after it, if there is one."""
 
     key: str
     start: int
@@ -104,7 +104,7 @@ class _JsonMember:
 
 @dataclass(frozen=True, slots=True)
 class _JsonDocument:
-    """The outermost value, if there is one, and where each token and comment starts and stops."""
+    """The outermost value, if there is one, and the ranges of all tokens and comments."""
 
     root: _JsonValue | None
     starts: list[int]
@@ -112,11 +112,11 @@ class _JsonDocument:
 
     @property
     def value(self) -> Any:
-        """As Python values."""
+        """The document as Python values."""
         return self.root.value if self.root else None
 
     def before(self, position: int) -> tuple[int, int]:
-        """Where the last token or comment stands that ends at or before a position."""
+        """Return the range of the last token or comment that ends at or before a position."""
         index = bisect.bisect_right(self.stops, position) - 1
         return self.starts[index], self.stops[index]
 
@@ -131,19 +131,19 @@ def _parse_document(text: str) -> _JsonDocument:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, int, int]]:
-    """(kind, start, stop) of everything that is not blank."""
+    """Yield (kind, start, stop) of everything except whitespace."""
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise _syntax_error(text, position, "no JSON")
+            raise _syntax_error(text, position, "not JSON")
         if match.lastgroup != "blank":
             yield str(match.lastgroup), position, match.end()
         position = match.end()
 
 
 class _JsonParser:
-    """Goes over the tokens once and builds the tree."""
+    """A parser that reads the tokens once and builds the tree."""
 
     def __init__(self, text: str, tokens: list[tuple[str, int, int]]) -> None:
         self._text = text
@@ -156,22 +156,22 @@ class _JsonParser:
         return self._next < len(self._tokens)
 
     def parse_value(self, depth: int) -> _JsonValue:
-        """The value that starts at the next token."""
+        """Parse the value that starts at the next token."""
         if depth > DEPTH_MAX:
             raise self.build_error(f"nested more than {DEPTH_MAX} deep")
         kind, start, stop = self._next_token("a value")
-        written = self._text[start:stop]
+        text = self._text[start:stop]
         if kind != "mark":
-            return _JsonValue(start, stop, json.loads(written))
-        if written == "{":
+            return _JsonValue(start, stop, json.loads(text))
+        if text == "{":
             return self._parse_object(start, depth)
-        if written == "[":
+        if text == "[":
             return self._parse_array(start, depth)
         self._next -= 1
-        raise self.build_error(f"{written!r} where a value must stand")
+        raise self.build_error(f"{text!r} instead of a value")
 
     def build_error(self, what: str) -> InvalidArgument:
-        """The next token cannot stand there."""
+        """Build the error for an unexpected next token."""
         position = self._tokens[self._next][1] if self.has_more else len(self._text)
         return _syntax_error(self._text, position, what)
 
@@ -188,7 +188,7 @@ class _JsonParser:
         kind, start, stop = self._next_token("a key or a closing brace")
         if kind != "string":
             self._next -= 1
-            raise self.build_error("a key must stand in double quotes")
+            raise self.build_error("a key must be in double quotes")
         if self._skip_mark(":") is None:
             raise self.build_error("a colon is missing")
         node = self.parse_value(depth + 1)
@@ -206,7 +206,7 @@ class _JsonParser:
         return _JsonValue(start, stop, values)
 
     def _skip_mark(self, mark: str) -> int | None:
-        """Go past a mark if it comes next; where it stops."""
+        """Skip a mark if it is the next token; return its end."""
         if not self.has_more:
             return None
         kind, start, stop = self._tokens[self._next]
@@ -227,7 +227,7 @@ def _syntax_error(text: str, position: int, what: str) -> InvalidArgument:
     column = position - text.rfind("\n", 0, position)
     return InvalidArgument(
         f"line {line}, column {column}: {what}",
-        suggestion="Mend it there, then run the command again.",
+        suggestion="Fix it there, then run the command again.",
         details={"line": line, "column": column},
     )
 
@@ -236,7 +236,7 @@ def _syntax_error(text: str, position: int, what: str) -> InvalidArgument:
 
 
 def _set_value(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with a value at a path: put in the place of what is there, or added, with the objects around it."""
+    """Set the value at a path: replace the present value, or add it with the objects around it."""
     document = _parse_document(text)
     if document.root is None:
         return _start_document(text, _nest(path, value))
@@ -244,7 +244,7 @@ def _set_value(text: str, path: Sequence[str], value: Any) -> str:
     for depth, key in enumerate(path):
         if not isinstance(node.value, dict):
             raise _syntax_error(
-                text, node.start, f"{_format_path(path[:depth])} is no object, {path[depth]!r} cannot stand in it"
+                text, node.start, f"{_format_path(path[:depth])} is not an object, {path[depth]!r} cannot be in it"
             )
         child = node.child(key)
         if child is None:
@@ -258,7 +258,7 @@ def _set_value(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def _add_member(text: str, document: _JsonDocument, owner: _JsonValue, key: str, value: Any) -> str:
-    """The text with a new last member in an object: on lines of its own, unless all stands on one line."""
+    """Add a last member to an object: on lines of its own, unless the object is on one line."""
     style = _JsonLayout.detect(text, document)
     brace = owner.stop - 1
     _, end = document.before(brace)
@@ -278,7 +278,7 @@ def _add_member(text: str, document: _JsonDocument, owner: _JsonValue, key: str,
 
 
 def _start_document(text: str, value: Any) -> str:
-    """A text that holds no value yet, perhaps comments, with one."""
+    """Add a value to a text that has none, perhaps only comments."""
     newline = "\r\n" if "\r\n" in text else "\n"
     start = "" if not text.strip() else text if text.endswith("\n") else text + newline
     return start + _JsonLayout("  ", newline).format_value(value, "") + newline
@@ -286,33 +286,33 @@ def _start_document(text: str, value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _JsonLayout:
-    """How the text is laid out: one step of indentation, and how lines end."""
+    """The layout of a text: one level of indentation, and the line end."""
 
     unit: str
     newline: str
 
     @classmethod
     def detect(cls, text: str, document: _JsonDocument) -> _JsonLayout:
-        """As the first member of the text shows it; two blanks where nothing does."""
+        """Detect the layout from the first member of the text; default: two spaces."""
         unit = _indent_of_first(text, document.root) if document.root else ""
         return cls(unit or "  ", "\r\n" if "\r\n" in text else "\n")
 
     def format_value(self, value: Any, indent: str) -> str:
-        """A value as it is written by hand: members on lines of their own, lists on one line."""
+        """Format a value as by hand: members on lines of their own, lists on one line."""
         if not isinstance(value, Mapping) or not value:
             return json.dumps(value, ensure_ascii=False)
         inner = indent + self.unit
-        lines = [f"{inner}{json.dumps(key)}: {self.format_value(each, inner)}" for key, each in value.items()]
+        lines = [f"{inner}{json.dumps(key)}: {self.format_value(member, inner)}" for key, member in value.items()]
         return f"{{{self.newline}{f',{self.newline}'.join(lines)}{self.newline}{indent}}}"
 
     def indent_at(self, text: str, position: int) -> str:
-        """What the line begins with that a position lies in."""
+        """Return the indentation of the line of a position."""
         start = text.rfind("\n", 0, position) + 1
         return text[start : start + len(text[start:position]) - len(text[start:position].lstrip(" \t"))]
 
 
 def _indent_of_first(text: str, owner: _JsonValue) -> str:
-    """The blanks before the first member, if it begins its line."""
+    """Return the indentation of the first member, if it begins its line."""
     if not owner.members:
         return ""
     start = owner.members[0].start
@@ -320,11 +320,11 @@ def _indent_of_first(text: str, owner: _JsonValue) -> str:
     return before if before.isspace() and "\n" in text[owner.start : start] else ""
 
 
-# -- taking away ----------------------------------------------------------------------------------------------------
+# -- removing -------------------------------------------------------------------------------------------------------
 
 
 def _find_cuts(text: str, document: _JsonDocument, owner: _JsonValue, member: _JsonMember) -> Iterator[tuple[int, int]]:
-    """What goes with a member: the blanks before it, and the comma that would be one too many."""
+    """Yield the ranges to remove with a member: the whitespace before it, and the comma that is then superfluous."""
     thing, start = document.before(member.start)
     end = member.node.stop if member.comma is None else member.comma + 1
     ends_its_line = not text[end:].split("\n", 1)[0].strip()
@@ -343,7 +343,7 @@ def _find_cuts(text: str, document: _JsonDocument, owner: _JsonValue, member: _J
 
 
 def _inside(text: str, start: int, owner: _JsonValue) -> str:
-    """What else stands between a position and the closing brace."""
+    """Return the text between a position and the closing brace."""
     return text[start : owner.stop - 1].strip()
 
 
@@ -351,7 +351,7 @@ def _inside(text: str, start: int, owner: _JsonValue) -> str:
 
 
 def _apply_edits(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    """The text with each `start`-`stop` replaced; of two at one place the first stands first."""
+    """Replace each range `start`-`stop`; two edits at one position keep their order."""
     parts, position = [], 0
     for start, stop, written in sorted(edits, key=lambda edit: edit[0]):
         parts += [text[position:start], written]
@@ -360,7 +360,7 @@ def _apply_edits(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
 
 
 def _nest(path: Sequence[str], value: Any) -> Any:
-    """A value in the objects that a path names.
+    """Wrap a value in the objects of a path.
 
     >>> _nest(("a", "b"), 1)
     {'a': {'b': 1}}
@@ -371,7 +371,7 @@ def _nest(path: Sequence[str], value: Any) -> Any:
 
 
 def _is_same_json(one: Any, other: Any) -> bool:
-    """Equal as JSON, where `1` is not `true`."""
+    """Whether two values are equal as JSON, where `1` is not `true`."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

@@ -1,7 +1,7 @@
-"""PURE. Changes one table of a TOML text and leaves every other character as it is, comments too.
+"""PURE. Change one table of a TOML text and keep every other character, comments too.
 
-A table that is not there yet is written at the end, as one would by hand; one that is there is changed in its place.
-Each result is read again by Python's own parser before it counts: a layout that neither way can handle is refused.
+A new table is added at the end; an existing one is changed in its place. Python's own parser checks each result. A layout
+that neither way can handle is an error.
 
 >>> print(set_entry("model = 'x' # fast", ("servers", "ctx"), {"command": "ctx", "args": ["serve"]}))
 model = 'x' # fast
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"at line (\d+), column (\d+)")
 
 
 def get_value(text: str, path: Sequence[str]) -> Any:
-    """The value at a path of keys; None when there is none, or no text. Raises: InvalidArgument, as all functions here."""
+    """Return the value at a path of keys, or None. Raises: InvalidArgument, as all functions here."""
     value: Any = _read(text)
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -41,16 +41,16 @@ def get_value(text: str, path: Sequence[str]) -> Any:
 
 
 def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
-    """The text with the keys of `entry` in the table at `path`; what else stands in that table stays.
+    """Set the keys of `entry` in the table at `path`; its other keys stay.
 
-    Raises: InvalidArgument when the text is no TOML (`details` has the line), or something else than a table is there.
+    Raises: InvalidArgument if the text is not TOML (`details` has the line), or if another value is in its place.
     """
     meant = _read(text)
     table = meant
     for key in path:
         table = table.setdefault(key, {}) if isinstance(table, dict) else None
     if not isinstance(table, dict):
-        raise InvalidArgument(f"{'.'.join(path)} is no table", suggestion="Rename what stands there, or remove it.")
+        raise InvalidArgument(f"{'.'.join(path)} is not a table", suggestion="Rename or remove that value.")
     is_new = not table
     if all(table.get(key) == value for key, value in entry.items()):
         return text
@@ -60,7 +60,7 @@ def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
 
 
 def remove_entry(text: str, path: Sequence[str]) -> str:
-    """The text without the table at `path`; the same text when there is none. Undoes what `merged` added there."""
+    """Remove the table at `path`, if there is one. Reverts what `set_entry` added there."""
     if get_value(text, path) is None:
         return text
     meant = _read(text)
@@ -79,44 +79,45 @@ def _read(text: str) -> dict[str, Any]:
         line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, 1)
         raise InvalidArgument(
             f"line {line}, column {column}: {str(error).partition(' (at ')[0]}",
-            suggestion="Mend it there, then run the command again.",
+            suggestion="Fix it there, then run the command again.",
             details={"line": line, "column": column},
         ) from None
 
 
 def _first_right(results: Iterable[str], meant: Mapping[str, Any], text: str) -> str:
-    """The first result that says what is meant and leaves what it keeps in its order.
+    """Return the first result with the expected content whose remaining lines keep their order.
 
-    Empty tables around ours count for nothing.
+    Empty tables are ignored in the comparison.
     """
     for after in results:
         with suppress(tomllib.TOMLDecodeError):
             if _without_empty(tomllib.loads(after)) == _without_empty(meant) and _in_order(text, after):
                 return after
     raise InvalidArgument(
-        "the table stands in a form that cannot be changed without touching the rest",
+        "the table has a form that cannot be changed without touching the rest",
         suggestion="Change it by hand.",
         details={"line": 1, "column": 1},
     )
 
 
 def _in_order(before: str, after: str) -> bool:
-    """Whether the lines that both texts have stand in the same order."""
+    """Whether the lines that both texts have are in the same order."""
     old, new = before.splitlines(), after.splitlines()
     kept = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
     return kept == (Counter(old) & Counter(new)).total()
 
 
 def _without_empty(value: Mapping[str, Any]) -> dict[str, Any]:
-    told = {key: _without_empty(each) if isinstance(each, dict) else each for key, each in value.items()}
-    return {key: each for key, each in told.items() if each != {}}
+    """Return the tables without empty ones."""
+    tables = {key: _without_empty(item) if isinstance(item, dict) else item for key, item in value.items()}
+    return {key: item for key, item in tables.items() if item != {}}
 
 
 # -- the ways to do it ------------------------------------------------------------------------------------------------
 
 
 def _appended(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
-    """The table at the end, after one empty line."""
+    """Add the table at the end, after one empty line."""
     newline = "\r\n" if "\r\n" in text else "\n"
     start = "" if not text else text + newline if text.endswith("\n") else text + 2 * newline
     table = tomlkit.dumps(dict(entry)).replace("\n", newline)
@@ -124,7 +125,7 @@ def _appended(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
 
 
 def _editions(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> Iterator[str]:
-    """The text with the keys that differ changed: in the lines of the table alone, then wherever the library finds it."""
+    """Yield texts with the keys changed: first in the lines of the table only, then in the whole text by tomlkit."""
     for before, block, after in _blocks(text, path):
         with suppress(TOMLKitError, LookupError):
             yield before + _edited(block, path, entry) + after
@@ -133,7 +134,7 @@ def _editions(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> Itera
 
 
 def _deletions(text: str, path: Sequence[str]) -> Iterator[str]:
-    """The text without the table and the empty line before it, or without what the library takes for the table."""
+    """Yield texts without the lines of the table and the empty line before, then one that tomlkit makes."""
     for before, _, after in _blocks(text, path):
         yield _EMPTY_LAST_LINE.sub("", before) + after
     with suppress(TOMLKitError, LookupError):
@@ -141,9 +142,9 @@ def _deletions(text: str, path: Sequence[str]) -> Iterator[str]:
 
 
 def _blocks(text: str, path: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """(what is before, the lines of the table and of those below it, what is after).
+    """Yield the text before the table, the lines of the table and its subtables, and the text after.
 
-    Once for each line that looks like the table's header: it may be part of a string.
+    Do so for each line that looks like the header of the table, since it may be part of a string.
     """
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     name = r"\s*\.\s*".join(f"""["']?{re.escape(key)}["']?""" for key in path)
@@ -153,7 +154,7 @@ def _blocks(text: str, path: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         while stop < len(lines) and (not lines[stop].lstrip().startswith("[") or header.fullmatch(lines[stop])):
             stop += 1
         while stop > first + 1 and (not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#")):
-            stop -= 1  # what stands before the next table belongs to that
+            stop -= 1  # comments before the next table belong to that
         yield "".join(lines[:first]), "".join(lines[first:stop]), "".join(lines[stop:])
 
 

@@ -1,4 +1,4 @@
-"""`ctx doctor`: looks at every part the product stands on and says, of each that is ill, how to mend it.
+"""`ctx doctor`: check every part of the installation and suggest a fix for each problem.
 
-Each check is a small function from a `Case` to findings; `examine.CHECKS` is the list of them, in the order of the report.
+Each check is a small function from a `DoctorContext` to results; `check_runner.CHECKS` lists them in report order.
 """

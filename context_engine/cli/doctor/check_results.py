@@ -1,4 +1,4 @@
-"""What a check is told, and what it has to say."""
+"""The context that a check gets, and the results that it returns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Verdict = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of the report: what was looked at, what was found, and the next step unless all is well."""
+    """One line of the report: the checked part, its state, and the next step if there is one."""
 
     part: str
     verdict: Verdict
@@ -24,13 +24,13 @@ class CheckResult:
     step: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """For `--json`."""
+        """Return the fields for `--json`."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """What is examined: this machine, one workspace, and the clients somebody named (none: all)."""
+    """What to check: this machine, one workspace, and the named clients (none: all)."""
 
     machine: Machine
     env: Mapping[str, str]
@@ -41,15 +41,15 @@ class DoctorContext:
 
 
 def ok(part: str, found: str, step: str = "") -> CheckResult:
-    """All is well; a step may still be worth knowing."""
+    """Return a result for a part that works; it may have a step."""
     return CheckResult(part, "ok", found, step)
 
 
 def warning(part: str, found: str, step: str) -> CheckResult:
-    """It works, but."""
+    """Return a result for a part that works, but not well."""
     return CheckResult(part, "warning", found, step)
 
 
 def problem(part: str, found: str, step: str) -> CheckResult:
-    """It does not work."""
+    """Return a result for a part that does not work."""
     return CheckResult(part, "problem", found, step)

@@ -1,4 +1,4 @@
-"""The examination: the list of checks, run in order, told as a table or as JSON."""
+"""Run the checks of `ctx doctor` and print their results as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ CHECKS: tuple[Check, ...] = (
     server_checks.round_trip,
     client_checks.clients,
 )
-"""In the order of the report. They run side by side: most of each is waiting for a disk or another process."""
+"""In the order of the report. They run in parallel, since each mostly waits for a disk or another process."""
 
-COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 def doctor(root: Path | None, names: Sequence[str], *, as_json: bool) -> int:
-    """Examine and tell; 1 when something does not work. Raises: InvalidArgument for a client that is not known."""
+    """Run the checks and print the results; return 1 if something does not work. Raises: InvalidArgument."""
     for name in names:
         client_table.find_client(name)
     if as_json or not err.is_terminal:
         findings = run_checks(root, tuple(names))
     else:
-        with err.status("looking at every part ..."):
+        with err.status("checking every part ..."):
             findings = run_checks(root, tuple(names))
     ill = any(finding.verdict == "problem" for finding in findings)
     _tell_json(findings, ill) if as_json else _tell(findings)
@@ -54,7 +54,7 @@ def doctor(root: Path | None, names: Sequence[str], *, as_json: bool) -> int:
 
 
 def run_checks(root: Path | None, names: tuple[str, ...] = (), checks: Sequence[Check] = CHECKS) -> list[CheckResult]:
-    """What all checks find."""
+    """Return the results of all checks."""
     here = Path.cwd()
     env = dict(os.environ)
     meant, why = workspace_checks.chosen_root(root, env, here)
@@ -65,18 +65,18 @@ def run_checks(root: Path | None, names: tuple[str, ...] = (), checks: Sequence[
 
 
 def _safely(check: Check, case: DoctorContext) -> list[CheckResult]:
-    """The findings of one check; that it failed itself is one too."""
+    """Return the results of one check, or a result that says that the check failed."""
     name = getattr(check, "__name__", "check").replace("_", " ")
     try:
         return list(check(case))
     except ContextEngineError as error:
         return [problem(name, error.message, error.suggestion)]
-    except Exception as error:  # noqa: BLE001 - a check that fails must not hide what the others find
+    except Exception as error:  # noqa: BLE001 - a failed check must not hide the results of the others
         return [problem(name, f"the check itself failed: {type(error).__name__}: {error}", "Please report this.")]
 
 
 def _usable(root: Path | None) -> Path | None:
-    """The folder if it may be opened; the report says why when not."""
+    """Return the folder if it may be opened; else the report says why not."""
     try:
         return workspace_checks.workspace_roots.choose(root) if root else None
     except ContextEngineError:
@@ -85,7 +85,7 @@ def _usable(root: Path | None) -> Path | None:
 
 def _root_finding(root: Path | None, why: str) -> Iterator[CheckResult]:
     if root is None:
-        yield ok("workspace", f"no project around {Path.cwd()}", f"To look at one: {workspace_checks.NAME_A_ROOT}")
+        yield ok("workspace", f"no project around {Path.cwd()}", f"To check one: {workspace_checks.NAME_A_ROOT}")
         return
     try:
         yield ok("workspace", f"{workspace_checks.workspace_roots.choose(root)}, {why}")
@@ -94,16 +94,16 @@ def _root_finding(root: Path | None, why: str) -> Iterator[CheckResult]:
 
 
 def _tell(findings: Sequence[CheckResult]) -> None:
-    """A line each, its next step below it, and the sum."""
+    """Print a line for each result, its next step below it, and a summary."""
     width = max(len(finding.part) for finding in findings)
     for finding in findings:
-        colour = COLOURS[finding.verdict]
+        color = COLORS[finding.verdict]
         out.print(
-            f"[{colour}]{finding.verdict:<7}[/{colour}]  {escape_text(f'{finding.part:<{width}}  {finding.found}')}"
+            f"[{color}]{finding.verdict:<7}[/{color}]  {escape_text(f'{finding.part:<{width}}  {finding.found}')}"
         )
         if finding.step:
             out.print(f"{'':<{width + 11}}[cyan]-> {escape_text(finding.step)}[/cyan]")
-    counted = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in COLOURS}
+    counted = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in COLORS}
     told = [f"{count} {verdict}{'s' * (count > 1)}" for verdict, count in counted.items() if count and verdict != "ok"]
     out.print(f"\n{', '.join(told) or 'Everything works.'}", markup=False)
 

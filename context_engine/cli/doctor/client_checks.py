@@ -1,4 +1,4 @@
-"""The clients: whether the settings of each can be read, hold our entry, and start something that is there."""
+"""Check the clients: whether their settings are readable and contain an entry that starts ctx."""
 
 from __future__ import annotations
 
@@ -14,41 +14,43 @@ from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, 
 from context_engine.repo.executables import find_program
 
 RUN_S_MAX = 10.0
-"""`ctx --version` takes 20 ms; the first start after an installation compiles every file once."""
+"""`ctx --version` takes 20 ms, but the first start after an installation compiles all files."""
 RUNNERS = ("uvx", "uv", "pipx")
-"""May install before they run, which is not for a check to do."""
+"""These may install packages before they run, which a check must not do."""
 
 
 def clients(case: DoctorContext) -> Iterator[CheckResult]:
-    """A line for each client that is here, or that was named."""
+    """Yield a result for each client that is installed or named."""
     for client in map(client_table.find_client, case.clients) if case.clients else client_table.ALL:
         known = list(client_config.list_config_states(case.machine, case.root, (client,)))
         told = [finding for state in known for finding in _examined(state, case)]
         if not told and case.clients:
-            told = [problem(client.name, f"{client.title} does not know ctx", f"ctx setup {client.name}")]
+            told = [problem(client.name, f"ctx is not set up in {client.title}", f"ctx setup {client.name}")]
         elif not told and client_config.is_installed(client, case.machine):
-            told = [ok(client.name, f"{client.title} is here and does not know ctx", f"ctx setup {client.name}")]
+            told = [
+                ok(client.name, f"{client.title} is installed, and ctx is not set up in it", f"ctx setup {client.name}")
+            ]
         yield from told
 
 
 def _examined(standing: ClientConfigState, case: DoctorContext) -> Iterator[CheckResult]:
-    """What one settings file is worth; nothing when it does not speak of us."""
+    """Yield the results about one settings file; none if it does not mention ctx."""
     client, path = standing.client, standing.path
     if standing.problem:
-        step = f"Mend it; {client.title} cannot read it either, or drops what follows."
+        step = f"Fix it; {client.title} cannot read it either, or ignores the rest."
         yield problem(client.name, f"{path}: {standing.problem}", step)
     elif standing.entry is not None:
         words = client_config.command_line_of(standing.entry)
         is_tried = not _is_runner(words) and (standing.scope != client_config.PROJECT or _is_this_program(words, case))
         why = not_runnable(words, is_tried=is_tried) or _missing_root(words)
-        again = f"Write the entry anew: ctx setup {client.name}{_options(standing)}"
+        again = f"Rewrite the entry: ctx setup {client.name}{_options(standing)}"
         untried = "" if is_tried else f", through {Path(words[0]).stem}, which was not tried"
         found = f"set up for {standing.scope} in {path}{untried}"
         yield problem(client.name, f"{found}, but {why}", again) if why else ok(client.name, found)
 
 
 def not_runnable(words: Sequence[str], *, is_tried: bool = True) -> str:
-    """Why a command line does not start `ctx`; empty when it does, or is there and not to be tried."""
+    """Return why a command line does not start `ctx`; empty if it does, or if it exists and must not be tried."""
     command = words[0] if words else ""
     found = find_program(command)
     if not found:
@@ -68,11 +70,11 @@ def not_runnable(words: Sequence[str], *, is_tried: bool = True) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{command} does not run: {error}"
     said = (done.stdout or done.stderr).decode("utf-8", "replace").strip()
-    return "" if said.startswith("ctx ") else f"{command} is no ctx: {said[-200:] or f'exit code {done.returncode}'}"
+    return "" if said.startswith("ctx ") else f"{command} is not ctx: {said[-200:] or f'exit code {done.returncode}'}"
 
 
 def _is_this_program(words: Sequence[str], case: DoctorContext) -> bool:
-    """Whether a command line starts the very program that examines it: anybody may have written a file of a project."""
+    """Whether a command line starts this very program: a project's file may come from anyone, so others are not run."""
     before = _before_serve(words)
     alone = Path(find_program(before[0], outside=case.root or "")).resolve() if len(before) == 1 else None
     return tuple(before) == case.launch.command_line or (
@@ -89,13 +91,13 @@ def _is_runner(words: Sequence[str]) -> bool:
 
 
 def _missing_root(words: Sequence[str]) -> str:
-    """A folder that is named and does not exist. What a client puts in place of `${...}` only it knows."""
+    """Return which named folder does not exist. Only the client knows the value of `${...}`."""
     named = [value for option, value in pairwise(words) if option == "--root" and not value.startswith("${")]
     gone = [value for value in named if not Path(value).is_dir()]
     return f"there is no folder {gone[0]}" if gone else ""
 
 
 def _options(standing: ClientConfigState) -> str:
-    """What `ctx setup` must be told to write the same file."""
+    """Return the options of `ctx setup` that write the same file."""
     named = " --root PATH" if standing.client.needs_root else ""
     return f" --project{named}" if standing.scope == client_config.PROJECT else named

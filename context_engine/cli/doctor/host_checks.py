@@ -1,4 +1,4 @@
-"""What the machine must have: Python, our packages, parsers, ripgrep, git, room for the index."""
+"""Check the machine: Python, packages, ripgrep, git, and space for the index."""
 
 from __future__ import annotations
 
@@ -44,40 +44,38 @@ PACKAGES = {
     "watchfiles": "watchfiles",
     "xxhash": "xxhash",
 }
-"""Package -> the module it brings, for all that this one is built on."""
+"""The dependencies: package -> module."""
 QUICKER = {"ahocorasick-rs": "ahocorasick_rs", "google-re2": "re2"}
-"""What some systems have no wheel of: there is another way without."""
-REINSTALL = f"Install it anew: uv tool install --force {PACKAGE} (or pip install --force-reinstall {PACKAGE})."
+"""Optional packages, which have no wheel on some systems."""
+REINSTALL = f"Reinstall it: uv tool install --force {PACKAGE} (or pip install --force-reinstall {PACKAGE})."
 TOOL_S_MAX = 5.0
 """`--version` takes milliseconds; a network drive that sleeps may take seconds."""
 FREE_BYTES_LOW = 1_000_000_000
-"""The index of a large repository is some 100 MB, and a rebuild holds two of them beside other people's files."""
+"""The index of a large repository has about 100 MB, and a rebuild needs twice that."""
 FREE_BYTES_NONE = 100_000_000
 
 
 def python(case: DoctorContext) -> Iterator[CheckResult]:  # noqa: ARG001 - all checks are called alike
-    """This version, the interpreter, the system."""
+    """Report the version, the interpreter and the system."""
     bits = "" if sys.maxsize > 2**32 else ", 32 bit"
     system = f"{platform.system()} {platform.release()} {platform.machine()}{bits}"
     yield ok("version", f"ctx {__version__}, Python {platform.python_version()} at {sys.executable}, {system}")
 
 
 def command(case: DoctorContext) -> Iterator[CheckResult]:
-    """How a client starts this very `ctx`."""
+    """Report how a client starts this `ctx`."""
     words, note = " ".join(case.launch.command_line), case.launch.note
     yield warning("command", words, f"{note[:1].upper()}{note[1:]}") if note else ok("command", words)
 
 
 def packages(case: DoctorContext) -> Iterator[CheckResult]:  # noqa: ARG001 - all checks are called alike
-    """Whether all that we are built on can be imported, compiled parts too."""
+    """Check that all dependencies can be imported, with their compiled parts."""
     broken = {name: why for name, module in PACKAGES.items() if (why := _not_imported(module))}
     for name, why in broken.items():
         yield problem(f"package {name}", why, REINSTALL)
     for name, module in QUICKER.items():
         if why := _not_imported(module):
-            yield warning(
-                f"package {name}", f"{why}; secrets are found by a slower way of our own, the same ones", REINSTALL
-            )
+            yield warning(f"package {name}", f"{why}; a slower search finds the same secrets", REINSTALL)
     if not broken:
         versions = ", ".join(f"{name} {_version(name)}" for name in ("apsw", "mcp", "numpy", "tree-sitter"))
         sqlite = importlib.import_module("apsw").sqlite_lib_version()
@@ -85,7 +83,7 @@ def packages(case: DoctorContext) -> Iterator[CheckResult]:  # noqa: ARG001 - al
 
 
 def text_search(case: DoctorContext) -> Iterator[CheckResult]:
-    """Which engine finds text."""
+    """Report which engine searches text."""
     rg = found_rg(case.env.get("PATH", ""), outside=case.root or "")
     if rg:
         yield ok("ripgrep", f"{_first_line([rg, '--version'])} at {rg}")
@@ -93,13 +91,13 @@ def text_search(case: DoctorContext) -> Iterator[CheckResult]:
         least = ".".join(map(str, VERSION_MIN))
         yield warning(
             "ripgrep",
-            f"none of version {least} or newer: text is searched by a slower engine of our own, with the same answers",
+            f"version {least} or newer is not installed: a slower engine gives the same answers",
             "Install it: https://github.com/BurntSushi/ripgrep#installation, or pip install ripgrep.",
         )
 
 
 def git(case: DoctorContext) -> Iterator[CheckResult]:
-    """Whether git is there and runs."""
+    """Check that git exists and runs."""
     found = find_program("git", path=case.env.get("PATH", ""), outside=case.root or "")
     told = _first_line([found, "--version"]) if found else ""
     if told.startswith("git version"):
@@ -110,7 +108,7 @@ def git(case: DoctorContext) -> Iterator[CheckResult]:
 
 
 def cache(case: DoctorContext) -> Iterator[CheckResult]:
-    """Whether the index has a place to be written to, with room in it."""
+    """Check that the index folder is writable and has free space."""
     folder = _cache_folder(case)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +121,7 @@ def cache(case: DoctorContext) -> Iterator[CheckResult]:
         return
     if is_network_drive(folder):
         step = "Set CTX_CACHE_FOLDER to a folder of this machine."
-        yield warning("cache", f"{folder} lies on a network drive, where an index may be damaged", step)
+        yield warning("cache", f"{folder} is on a network drive, where an index may be damaged", step)
     told = f"{folder}, {free / 1e9:,.1f} GB free"
     if free < FREE_BYTES_NONE:
         yield problem("cache", told, "Free some space, or set CTX_CACHE_FOLDER to another disk.")
@@ -134,7 +132,7 @@ def cache(case: DoctorContext) -> Iterator[CheckResult]:
 
 
 def _cache_folder(case: DoctorContext) -> Path:
-    """As the settings say, if they can be read; the check of the settings tells when not."""
+    """Return the cache folder of the settings, or the default if they cannot be read."""
     try:
         return Settings.load(case.root or case.here, case.env).cache_folder or user_cache_folder()
     except ContextEngineError:
@@ -142,7 +140,7 @@ def _cache_folder(case: DoctorContext) -> Path:
 
 
 def _not_imported(module: str) -> str:
-    """Why a module cannot be imported; empty when it can. What compiled parts raise may be anything."""
+    """Return why a module cannot be imported; empty if it can. Compiled parts may raise any error."""
     try:
         importlib.import_module(module)
     except Exception as error:  # noqa: BLE001 - the report is what this is for
@@ -158,7 +156,7 @@ def _version(package: str) -> str:
 
 
 def _first_line(words: Sequence[str]) -> str:
-    """What a program says first, or why it says nothing."""
+    """Return the first line that a program prints, or why it prints nothing."""
     try:
         done = subprocess.run(  # noqa: S603 - a fixed argument, and a program that was found on PATH
             words,

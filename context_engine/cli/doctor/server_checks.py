@@ -1,4 +1,4 @@
-"""The server, tried out: started as a client would, asked three things, ended by closing its input."""
+"""Check the server: start it as a client does, send three requests, and end it by closing its input."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from typing import Any, Self
 from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem, warning
 
 PATIENCE_S = 30.0
-"""The first call loads everything: half a second, twenty times that on a machine that is very busy."""
+"""The first call loads everything: 0.5 s, or 20 times that on a very busy machine."""
 END_S_MAX = 5.0
-"""It promises two seconds."""
+"""The server guarantees two seconds."""
 SLOW_START_S = 1.0
-"""One client sends its first request to the model after a second, with the tools it knows by then."""
+"""One client sends its first request to the model after one second, with the tools it has by then."""
 HELLO = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
     "clientInfo": {"name": "ctx doctor", "version": "0"},
 }
-ABOUT = "Run ctx serve --root . </dev/null to see what it says."
+ABOUT = "Run ctx serve --root . </dev/null to see its output."
 
 
 def round_trip(case: DoctorContext) -> Iterator[CheckResult]:
-    """Start, initialize, list the tools, call one, end: in a folder of its own, so that nothing of yours is indexed."""
+    """Start, initialize, list the tools, call one and end, in a temporary folder, so that none of your files is indexed."""
     with tempfile.TemporaryDirectory(prefix="ctx-doctor-") as folder:
         project = Path(folder, "project")
         project.mkdir()
@@ -41,7 +41,7 @@ def round_trip(case: DoctorContext) -> Iterator[CheckResult]:
             with ServerProcess(words, env) as child:
                 yield from _conversation(child)
         except OSError as error:
-            yield problem("server", f"{words[0]} does not start: {error.strerror}", "Install ctx anew.")
+            yield problem("server", f"{words[0]} does not start: {error.strerror}", "Reinstall ctx.")
 
 
 def _conversation(child: ServerProcess) -> Iterator[CheckResult]:
@@ -66,14 +66,14 @@ def _conversation(child: ServerProcess) -> Iterator[CheckResult]:
     yield (
         ok("server", times)
         if told[0][1] < SLOW_START_S
-        else warning("server", times, "It starts slowly: is the disk busy, or a virus scanner reading along?")
+        else warning("server", times, "It starts slowly: check for a busy disk or a virus scanner.")
     )
     if code != 0:
         left = "does not end when its client leaves" if code is None else f"ends with exit code {code}"
         yield problem("server's end", f"{left}{child.last_words}", ABOUT)
     if child.noise:
         step = "Only the protocol may be written there: find out which package prints it."
-        yield problem("server's output", f"stdout has a line that is no JSON: {child.noise[0][:200]!r}", step)
+        yield problem("server's output", f"stdout has a line that is not JSON: {child.noise[0][:200]!r}", step)
 
 
 def _why_not(name: str, answer: dict[str, Any] | None) -> str:
@@ -84,7 +84,7 @@ def _why_not(name: str, answer: dict[str, Any] | None) -> str:
 
 
 class ServerProcess:
-    """A server process and its pipes. `noise` are the lines of its stdout that are no JSON."""
+    """A server process and its pipes. `noise` has the lines of its stdout that are not JSON."""
 
     def __init__(self, words: list[str], env: dict[str, str]) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - the words of our own entry
@@ -111,17 +111,17 @@ class ServerProcess:
             assert pipe
             try:
                 pipe.close()
-            except OSError:  # what was not sent yet has nowhere to go
+            except OSError:  # unsent data has no reader any more
                 continue
 
     @property
     def last_words(self) -> str:
-        """The end of what it wrote to stderr, for a report."""
+        """The last line of its stderr, for the report."""
         lines = [line for line in self._said if not line.startswith("{")]  # the log of calls is JSON
-        return f"; it said: {lines[-1][:300]}" if lines else ""
+        return f"; its last message: {lines[-1][:300]}" if lines else ""
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        """The response to a request; None when none comes."""
+        """Return the response to a request; None if there is none."""
         self._last_id += 1
         if not self._send({"id": self._last_id, "method": method, "params": params}):
             return None
@@ -136,11 +136,11 @@ class ServerProcess:
         return None
 
     def notify(self, method: str) -> None:
-        """A notification."""
+        """Send a notification."""
         self._send({"method": method})
 
     def end(self) -> int | None:
-        """Close its input; its exit code, or None when it goes on."""
+        """Close its input; return its exit code, or None if it continues to run."""
         assert self._process.stdin
         self._process.stdin.close()
         try:
@@ -153,7 +153,7 @@ class ServerProcess:
         try:
             self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
             self._process.stdin.flush()
-        except OSError:  # it is gone already; its exit code and last words tell why
+        except OSError:  # it has ended; its exit code and last message show why
             self._threads[1].join(1.0)
             return False
         return True

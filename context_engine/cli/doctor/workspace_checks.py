@@ -1,4 +1,4 @@
-"""The workspace: which one is meant and why, its settings, its index, and whether edits in it are heard."""
+"""Check the workspace: which one it is and why, its settings, its index and its watcher."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from context_engine.settings import CONFIG_FILE, Settings, knobs, user_file
 NAME_A_ROOT = "Name a project's folder: --root PATH, or the variable CTX_ROOT."
 STALE_MAX = 3
 INOTIFY_LIMITS = ("max_user_watches", "max_user_instances")
-"""One watch a folder, one instance a process: what runs short on Linux."""
+"""Linux limits the watches (one per folder) and the instances (one per process)."""
 
 
 def chosen_root(named: Path | None, case_env: dict[str, str], here: Path) -> tuple[Path | None, str]:
-    """(the folder that is meant, why); None when there is none."""
+    """Return the workspace folder and the reason for it; None if there is none."""
     if named:
         return named.expanduser().absolute(), "named by --root"
     for variable in ("CTX_ROOT", CLIENT_VARIABLE):
@@ -34,7 +34,7 @@ def chosen_root(named: Path | None, case_env: dict[str, str], here: Path) -> tup
 
 
 def settings(case: DoctorContext) -> Iterator[CheckResult]:
-    """Whether the settings can be read, and which there are."""
+    """Check that the settings are readable, and list their sources."""
     root = case.root or case.here
     try:
         loaded = Settings.load(root, case.env)
@@ -49,7 +49,7 @@ def settings(case: DoctorContext) -> Iterator[CheckResult]:
 
 
 def parsers(case: DoctorContext) -> Iterator[CheckResult]:
-    """Whether every parser loads. The engine knows which there are, so it is asked in the workspace."""
+    """Check that every parser of the engine loads."""
     with Engine.open(_some_folder(case), settings=Settings(cache_folder=_cache(case))) as engine:
         broken = engine.index.broken_parsers()
     for name, why in broken.items():
@@ -59,7 +59,7 @@ def parsers(case: DoctorContext) -> Iterator[CheckResult]:
 
 
 def index(case: DoctorContext) -> Iterator[CheckResult]:
-    """Whether the index opens, is sound and current, and whether somebody is writing it."""
+    """Check that the index is intact and current, and whether another process writes it."""
     if case.root is None:
         return
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
@@ -70,12 +70,12 @@ def index(case: DoctorContext) -> Iterator[CheckResult]:
         yield _index_state(state)
     else:
         more = f", and {len(damage) - 1:,} more" if len(damage) > 1 else ""
-        yield problem("index", f"{damage[0]}{more}", "Build it anew: ctx index --force.")
+        yield problem("index", f"{damage[0]}{more}", "Rebuild it: ctx index --force.")
     yield from _writer(folder)
 
 
 def meaning(case: DoctorContext) -> Iterator[CheckResult]:
-    """What finds by meaning: static vectors, and whether the model that was chosen can be used."""
+    """Check the static vectors and the chosen embedding model."""
     if case.root is None:
         return
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
@@ -93,7 +93,7 @@ def meaning(case: DoctorContext) -> Iterator[CheckResult]:
 
 
 def watcher(case: DoctorContext) -> Iterator[CheckResult]:
-    """Whether the system reports edits: a real watcher is started and stopped."""
+    """Check that the system reports edits, by starting and stopping a watcher."""
     if case.root is None:
         return
     looking = Watcher(case.root, lambda _: None)
@@ -102,12 +102,12 @@ def watcher(case: DoctorContext) -> Iterator[CheckResult]:
     looking.stop()
     limits = _inotify_limits()
     if trouble:
-        step = "Answers look at the files themselves instead; ctx index brings the index up to date."
+        step = "Searches check the files themselves instead; ctx index updates the index."
         if limits:
             step = f"Raise the limits ({limits}): sudo sysctl fs.inotify.max_user_watches=524288. {step}"
         yield warning("watcher", trouble, step)
     else:
-        state = "edits are followed" if running else "still looking at the folders: this is a large workspace"
+        state = "edits are followed" if running else "still reading the folders of a large workspace"
         yield ok("watcher", f"{state}{f' ({limits})' if limits else ''}")
 
 
@@ -127,7 +127,7 @@ def _index_state(state: Status) -> CheckResult:
 
 
 def _writer(folder: Path) -> Iterator[CheckResult]:
-    """Whether another process holds the writer's lock. The file alone means nothing: the system frees the lock itself."""
+    """Check whether another process has the writer's lock. The file alone is no sign of it: the system frees the lock."""
     file = folder / "writer.lock"
     if not file.exists():
         return
@@ -135,20 +135,20 @@ def _writer(folder: Path) -> Iterator[CheckResult]:
         with FileLock(file, timeout=0):
             pass
     except Timeout:
-        step = "Searches go on meanwhile. If it lasts for minutes, end the other ctx process."
+        step = "Searches work meanwhile. If it lasts for minutes, end the other ctx process."
         yield ok("lock", f"another process is indexing ({file})", step)
     except OSError as error:
-        yield problem("lock", f"{file}: {error.strerror}", "Check who owns the folder of the index.")
+        yield problem("lock", f"{file}: {error.strerror}", "Check the owner of the index folder.")
 
 
 def _inotify_limits() -> str:
-    """The limits of this system; empty where there are none."""
-    told = []
+    """Format the limits of this system; empty if there are none."""
+    limits = []
     for name in INOTIFY_LIMITS:
         file = Path("/proc/sys/fs/inotify", name)
         if file.is_file():
-            told.append(f"{name} {int(file.read_text()):,}")
-    return ", ".join(told)
+            limits.append(f"{name} {int(file.read_text()):,}")
+    return ", ".join(limits)
 
 
 def _cache(case: DoctorContext) -> Path | None:
@@ -159,5 +159,5 @@ def _cache(case: DoctorContext) -> Path | None:
 
 
 def _some_folder(case: DoctorContext) -> Path:
-    """A folder that may be opened, whatever it holds: nothing in it is read."""
+    """Return a folder that may be opened; none of its files is read."""
     return case.root or Path(__file__).parent
