@@ -19,7 +19,7 @@ from context_engine.errors import HostError
 from context_engine.storage.timestamps import Now, format_timestamp
 
 LINE_FIELDS = ("token", "role", "event", "method", "tool", "via", "project", "status", "from", "ok", "error", "ms")
-"""What a line may hold, in this order; nothing else that the log tells gets into it."""
+"""The fields of a line, in this order; other fields of the log are left out."""
 STDERR = "-"
 
 Log = Callable[[dict[str, Any]], None]
@@ -36,7 +36,7 @@ def format_audit_line(line: Mapping[str, Any], at_s: float) -> str:
 
 
 class AuditLog:
-    """An audit log in a file, or on stderr. Thread-safe. What cannot be written is said on stderr; the calls go on."""
+    """An audit log in a file, or on stderr. Thread-safe. Errors of writing are reported on stderr; the calls continue."""
 
     def __init__(self, place: str, *, now: Now) -> None:
         """Raises: HostError when the file cannot be written."""

@@ -1,4 +1,4 @@
-"""Who asks: the grant behind the token that a request carries, or the HTTP answer why it is not let in.
+"""Authentication of requests: find the grant of the token of a request, or the HTTP reply that refuses it.
 
     401  no token, one that is none of ours, or one whose time has passed
     429  more requests than the token's rate has room for; `Retry-After` says when
@@ -24,8 +24,10 @@ from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.token_file import TokenFile
 
 REQUESTS_A_CALL = 6
-"""A client of the older era opens with three requests and closes with one; in between a call is one, or two with a ping."""
-HOW = "Send the header `Authorization: Bearer <token>`; whoever runs this server makes one with `ctx token create`."
+"""A client of an older protocol version sends three requests to connect and one to leave; a call is one request, or two with a ping."""
+HOW = (
+    "Send the header `Authorization: Bearer <token>`; the operator of this server creates one with `ctx token create`."
+)
 
 
 class Authenticator:
@@ -82,7 +84,7 @@ class Authenticator:
         return _unauthorized_refusal(HOW, "invalid_token" if "authorization" in headers else "")
 
     def _refuse_expired(self, grant: Grant) -> HttpRefusal | None:
-        """Only who holds the token hears that it was one."""
+        """Refuse an expired token; only its holder learns that it was valid."""
         if not grant.is_expired(self._now()):
             return None
         return _unauthorized_refusal(f"This token has expired. {HOW}", "invalid_token")

@@ -15,16 +15,16 @@ import platformdirs
 from context_engine.errors import AccessFailed, HostError, InvalidArgument
 
 RANDOM_BYTES = 32
-"""256 bits: nobody guesses it, whatever the rate."""
+"""256 bits cannot be guessed at any rate."""
 CHARS_MIN = 16
-"""Shorter ones are words somebody typed."""
+"""Shorter tokens are typed words."""
 BYTES_MAX = 4_096
 OTHERS_MAY = 0o077
 
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """What clients must show, and where a person finds it; an empty value asks for nothing."""
+    """The token that clients must send, and where a person finds it; an empty value means no token."""
 
     value: str
     location: str
@@ -49,7 +49,7 @@ def choose_token(*, given: str | None, file: str | None, is_loopback: bool) -> B
 
 
 def default_bearer_file() -> Path:
-    """Where our own token lies on this system."""
+    """Return the path of the token file that the server creates itself."""
     return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "http-token"
 
 
@@ -97,7 +97,7 @@ def _refuse_shared(path: Path) -> None:
 def _check_token(value: str, place: str) -> str:
     if len(value) < CHARS_MIN or not value.isascii() or not value.isprintable() or " " in value:
         raise InvalidArgument(
-            f"the token in {place} is no token",
+            f"the token in {place} is invalid",
             suggestion=f"It has at least {CHARS_MIN} ASCII characters and no blank; delete the file to get a new one.",
         )
     return value

@@ -1,4 +1,4 @@
-"""PURE. What is answered before the protocol library is loaded, and what waits for it, in the order it came.
+"""PURE. Replies before the protocol library is loaded, and a queue of the messages that wait for it.
 
     front = Front(catalogue, shown, private="4f1c")
     front.hear(initialize)      # a reply: it is in the catalogue
@@ -57,10 +57,10 @@ ASKING = {"legacy": {"_meta?": META_OF_LEGACY}, "modern": {"_meta": META_OF_MODE
 
 
 class BootstrapResponder:
-    """One connection, until `hand_over`. Not thread-safe: whoever holds it takes turns."""
+    """One connection, until `hand_over`. Not thread-safe."""
 
     def __init__(self, catalogue: Mapping[str, Any], selection: ToolSelection, *, private: str) -> None:
-        """`catalogue` as `catalogue.read` gives it; `private` begins the ids of replays and is known to nobody else."""
+        """`catalogue` comes from `read_catalogue`. `private` is the secret prefix of the ids of replays."""
         self._catalogue = catalogue
         self._selection = selection
         self._private = private
@@ -92,7 +92,7 @@ class BootstrapResponder:
         return len(self._waiting)
 
     def hand_over(self) -> list[dict[str, Any]]:
-        """What the library has to see, in the order it came. From now on it sees everything itself."""
+        """Return the messages for the library in order. From now on the library receives all messages itself."""
         waiting, self._waiting = self._waiting, []
         return waiting
 
@@ -110,7 +110,7 @@ class BootstrapResponder:
         return {**template, "tools": list(self._listed_tools())} if method == "tools/list" else dict(template)
 
     def _initialize_result(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer to the opening of the older era: the version that was asked for, else the newest of that era."""
+        """Return the reply to `initialize`: the requested protocol version, else the newest one with a handshake."""
         era = self._catalogue["legacy"]
         if self._protocol != "legacy" or not matches_shape(params, OPENING):
             return None
@@ -130,13 +130,13 @@ class BootstrapResponder:
         return (self._is_initialized or method == "ping") and not _has_envelope(params)
 
     def _listed_tools(self) -> Iterator[dict[str, Any]]:
-        """The tools that are shown, with the keys of their schemas in the order of the era."""
+        """Yield the listed tools; their schemas have the key order of the protocol version."""
         order = self._catalogue[self._protocol]["schema_order"]
         for tool in list_tools(self._catalogue["tools"], self._selection):
             yield {**tool, "inputSchema": order_keys(tool["inputSchema"], order)}
 
     def _withdraw(self, message: Mapping[str, Any]) -> bool:
-        """Whether this takes back a request that waits: both are forgotten, since nobody expects a reply any more."""
+        """Drop a waiting request that this message cancels, and return whether there was one."""
         if message.get("method") != "notifications/cancelled":
             return False
         wanted = str((message.get("params") or {}).get("requestId"))  # some clients turn 7 into "7" here
@@ -181,7 +181,7 @@ def _matches_key(value: Mapping[str, Any], key: Any, shape: Any, whole: Mapping[
 
 
 def _opened_protocol(request: Mapping[str, Any]) -> str:
-    """The first request decides: one that says its protocol version itself is of the newer era."""
+    """Return the protocol of the first request: it is modern if it states its protocol version itself."""
     opens_modern = request["method"] != "initialize" and _has_envelope(request.get("params") or {})
     return "modern" if opens_modern else "legacy"
 

@@ -1,4 +1,4 @@
-"""PURE. When to tell a client how far a call is: at most four times a second, and never backwards.
+"""PURE. When to report the progress of a call to a client: at most four times a second, and never backwards.
 
 A long call without progress of its own still shows a sign of shutdown each second: the seconds it took so far.
 """
@@ -13,11 +13,11 @@ ALIVE_EVERY_S = 1.0
 
 
 class ProgressStep(Protocol):
-    """What the Engine tells: `done` of `total` in a stage."""
+    """The progress that the Engine reports: `done` of `total` in a stage."""
 
     @property
     def stage(self) -> str:
-        """What is going on."""
+        """The name of the stage."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class ProgressTicker:
     _last_s: float = float("-inf")
 
     def tick(self, now_s: float, step: ProgressStep | None) -> ProgressNotification | None:
-        """What to send now, or None. Call it as often as you like with the newest step."""
+        """Return the notification to send now, or None. It may be called at any rate with the newest step."""
         if now_s - self._last_s < EVERY_S:
             return None
         notification = self._report_elapsed(now_s) if step is None else self._report_step(step)

@@ -75,7 +75,7 @@ class ChunkFolderLoader:
         except ContextEngineError as error:
             self._error = error
             self._failed(error)
-        except Exception as error:  # noqa: BLE001 - a thread has no caller; whoever asks next hears of it
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call reports it
             self._error = BugError(f"the chunk files did not open: {type(error).__name__}: {error}")
             self._failed(self._error)
 

@@ -1,4 +1,4 @@
-"""Asks a client which folders it works in: `roots/list` in the older era of the protocol, `input_required` in the newer.
+"""Ask a client for its folders: by `roots/list` before protocol version 2026-07-28, by `input_required` since.
 
 A client that named a folder at the start is never asked. One that says nothing is not held against it: the project
 around the server's own folder is taken, or a later error says what to set.
@@ -24,11 +24,11 @@ from context_engine.server.projects import Projects
 
 FIRST_MODERN_VERSION = "2026-07-28"
 KEY = "roots"
-"""Under which a client of the newer era answers."""
+"""The key of the answer of a client since protocol version 2026-07-28."""
 PATIENCE_S = 3.0
 """A client that declares roots and does not answer within this time has none."""
 TURN = "x-codex-turn-metadata"
-"""One client tells its folders with every call instead, under this key of `_meta`."""
+"""One client sends its folders with every call instead, under this key of `_meta`."""
 
 
 async def settle_projects(
@@ -56,7 +56,7 @@ async def forget_roots(projects: Projects, context: ServerRequestContext[Any], p
 
 
 async def _request_roots(context: ServerRequestContext[Any]) -> list[str]:
-    """The roots of a client of the older era; none when it does not answer."""
+    """Request the roots of a client before protocol version 2026-07-28; none when it does not answer."""
     riding = ServerMessageMetadata(related_request_id=context.request_id)  # on the stream of the call, which is open
     with anyio.move_on_after(PATIENCE_S):
         try:
@@ -68,7 +68,7 @@ async def _request_roots(context: ServerRequestContext[Any]) -> list[str]:
 
 
 def _root_paths(answer: Any) -> list[str]:
-    """Roots as paths; what is no folder of this machine is passed over."""
+    """Return roots as paths, without those that are not folders of this machine."""
     return list(_uri_paths(str(root.uri) for root in getattr(answer, "roots", None) or ()))
 
 

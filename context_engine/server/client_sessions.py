@@ -1,4 +1,4 @@
-"""The dispatchers of a shared server, one for each grant: whoever comes meets the projects, tools and counts of his own token.
+"""The dispatchers of a shared server, one per grant: each token has its own projects, tools and counts.
 
     sessions = Visitors(dispatcher, projects, audit=audit.write)
     sessions.dispatcher(grant).call(name, arguments, Call())
@@ -51,7 +51,7 @@ class ClientSessions:
         return {grant.role: self.dispatcher(grant).metrics.rows()}
 
     def log_refusal(self, line: dict[str, Any]) -> None:
-        """Keep a line about somebody who was not let in."""
+        """Write an audit line about a refused request."""
         self._audit(line)
 
     def _create_dispatcher(self, grant: Grant) -> ToolDispatcher:

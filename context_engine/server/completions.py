@@ -1,4 +1,4 @@
-"""What a client offers while a person types: paths and symbols of the index, and the names of the open projects."""
+"""Completions while a person types: paths and symbols of the index, and the names of the open projects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TYPED_CHARS_MAX = 1_000
 def complete_argument(
     dispatcher: ToolDispatcher, params: types.CompleteRequestParams, projects: Sequence[str]
 ) -> types.Completion:
-    """What the argument may become, at most 100, and how many there are. Raises: InvalidArgument."""
+    """Return at most 100 completions of an argument, and their total number. Raises: InvalidArgument."""
     given = (params.context.arguments if params.context else None) or {}
     typed = params.argument.value[:TYPED_CHARS_MAX]
     match _completion_kind(params, projects):
@@ -53,7 +53,7 @@ def _find_names(engine: Engine, kind: Completes, typed: str) -> tuple[Sequence[s
 
 
 def _completion_kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Completes:
-    """What the argument is completed with. Raises: InvalidArgument for a prompt, template or argument there is not."""
+    """Return the kind of completion of an argument. Raises: InvalidArgument for an unknown prompt, template or argument."""
     kinds = _completion_kinds(params.ref, projects)
     name = params.argument.name
     if name not in kinds:

@@ -25,7 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 CONNECTIONS_MAX = 1_000
-"""Two for each of 500 sessions: the stream that a client keeps open, and the request that it sends beside."""
+"""Two for each of 500 sessions: the stream that a client keeps open, and the request that it sends meanwhile."""
 DESCRIPTORS_SHARE = 0.5
 """Of the descriptors that the system gives this process: the other half is for the index, its databases and git."""
 HEAD_S = 10.0
@@ -169,7 +169,7 @@ def find_head_problem(data: bytes) -> tuple[int, str] | None:
     if not request.endswith(VERSIONS):
         return 400, "The first line of a request is METHOD PATH HTTP/1.1."
     if any(line[:1] in (b" ", b"\t") for line in lines):
-        return 400, "A header stands on one line."
+        return 400, "A header must be on one line."
     if len(lines) > HEADERS_MAX:
         return 431, f"A request has at most {HEADERS_MAX} headers."
     counts = Counter(line.partition(b":")[0].strip().lower() for line in lines)

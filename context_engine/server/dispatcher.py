@@ -1,4 +1,4 @@
-"""What every tool call passes, over MCP or from the terminal: admit, run, tell errors, mask, measure, write one line.
+"""Every tool call, over MCP or from the terminal: admit, run, report errors, redact, measure, write one log line.
 
 A call is admitted when its tool is not switched off, was not called too often, and nobody has cancelled it. `call_tool`
 is opened here, so that what it reaches passes the same checks under its own name. The dispatcher knows nothing of the protocol.
@@ -67,7 +67,7 @@ PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path"})
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What to send, and the error behind it when there was one."""
+    """The reply to send, and its error if there was one."""
 
     reply: Reply
     error: ContextEngineError | None = None
@@ -85,7 +85,7 @@ class ResolvedCall:
 
 
 def discard_line(line: dict[str, Any]) -> None:
-    """A log that keeps nothing: for the terminal, where the reply itself tells all."""
+    """Discard a log line: at the terminal the reply says everything."""
 
 
 def log_to_stderr(line: dict[str, Any]) -> None:
@@ -223,7 +223,7 @@ class ToolDispatcher:
         return engine
 
     def _target_of(self, asked: ResolvedCall) -> Engine | MultiRepo:
-        """What a call is put to: the project it names, or all of them where it names none and can be asked of several."""
+        """Return the engine of the project that a call names, or of all projects if the tool can search several."""
         names = self._names() if asked.tool.name in MULTI_PROJECT_TOOLS and asked.project in ("", EVERY_PROJECT) else ()
         if len(names) < 2:
             engine = self.engine(
@@ -234,7 +234,7 @@ class ToolDispatcher:
         return self._open_together(names)
 
     def _open_together(self, names: Sequence[str]) -> MultiRepo:
-        """The projects asked as one; those that do not open are told in its answers. Raises: when none of them opens."""
+        """Open the projects as one engine, whose answers name those that failed. Raises: ContextEngineError when all failed."""
         from context_engine.multi_repo import MultiRepo
 
         engines: dict[str, Engine] = {}
@@ -295,7 +295,7 @@ class ToolDispatcher:
                 )
 
     def _find_forbidding_option(self, tool: Tool, name: str) -> str:
-        """What switches a tool off: an option of the server, or the role of who calls."""
+        """Return the reason why a tool is off: an option of the server, or the role of the caller."""
         destructive = tool.hints.destructive
         option = find_forbidding_option(self.selection, name, tool.touches, destructive=destructive)
         beyond = forbids(self.grant.role, tool.touches, destructive=destructive)
@@ -410,7 +410,7 @@ def _infer_project_from_path(asked: ResolvedCall, names: Sequence[str]) -> Resol
 
 
 def _refuse_clone(engine: Engine, tool: Tool) -> None:
-    """A clone is somebody else's repository: what is written there would be lost with the next update."""
+    """Refuse to write to a clone: the next update would overwrite the change."""
     if tool.touches in ("files", "records") and engine.is_clone:
         raise AccessDenied(
             f"this repository is a clone that only follows its remote, and {tool.name} would change it",
@@ -428,7 +428,7 @@ def _asks_for_dependencies(arguments: Any) -> bool:
 
 
 def _rate_limit_error(what: str, per_minute: int, wait_s: float, details: Mapping[str, Any]) -> RateLimited:
-    """What was called too often, and when it may be called again."""
+    """Create the error of an exceeded rate, with the time to wait."""
     retry_after_s = math.ceil(wait_s)
     return RateLimited(
         f"{what} was called too often: its limit is {per_minute} calls a minute in the long run",

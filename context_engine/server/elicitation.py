@@ -58,7 +58,7 @@ def _shows_forms(capabilities: types.ClientCapabilities | None) -> bool:
     return can is not None and (can.form is not None or can.url is None)
 
 
-# -- the older era ----------------------------------------------------------------------------------------------------
+# -- before 2026-07-28 -----------------------------------------------------------------------------------------------
 
 
 def _ask_now(context: ServerRequestContext[Any], redact: Redact, question: UserQuestion) -> UserAnswer | None:
@@ -80,7 +80,7 @@ async def _elicit(context: ServerRequestContext[Any], redact: Redact, question: 
     return None
 
 
-# -- the newer era ----------------------------------------------------------------------------------------------------
+# -- since 2026-07-28 ------------------------------------------------------------------------------------------------
 
 
 def _ask_by_reply(

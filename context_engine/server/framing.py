@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
-"""Of JSON-RPC 2.0: this is no JSON; this is JSON, but no request, notification or response."""
+"""Codes of JSON-RPC 2.0: not JSON; JSON, but not a request, notification or response."""
 
 DEPTH_MAX = 64
 """Levels of a message. A call of a tool has 5 to 10, and Python's own functions are safe far beyond 64."""
@@ -30,7 +30,7 @@ NUMBER_CHARS_MAX = 100
 """Python converts digits in quadratic time, and no argument of a tool has more than 10."""
 
 TOO_LONG = b"\n"
-"""Stands for a line over the limit; no line holds a newline."""
+"""The value for a line over the limit; no line contains a newline."""
 
 ParsedLine = namedtuple("ParsedLine", "message error")  # noqa: PYI024 - annotations need `typing`
 """A message as a dict, or the reply that refuses it, or neither: a blank line."""
@@ -55,7 +55,7 @@ class LineFramer:
         return lines
 
     def rest(self) -> bytes:
-        """What came since the last newline: at the end of the stream, a line without one."""
+        """Return the bytes since the last newline: at the end of the stream, an unfinished line."""
         line = TOO_LONG if self._bytes > self._bytes_max else b"".join(self._parts)
         self._parts, self._bytes = [], 0
         return line
@@ -66,7 +66,7 @@ class LineFramer:
 
 
 def parse_line(line: bytes, *, bytes_max: int = 0) -> ParsedLine:
-    """What one line says. Bytes that are no UTF-8 become U+FFFD, so that a request among them still has its id.
+    """Parse one line. Bytes that are not UTF-8 become U+FFFD, so that a request still has its id.
 
     >>> parse_line(b"{").error["error"]["code"], parse_line(b'{"jsonrpc":"2.0","id":7}').error["id"]
     (-32700, 7)
@@ -79,9 +79,9 @@ def parse_line(line: bytes, *, bytes_max: int = 0) -> ParsedLine:
     try:
         message = parse_json(text)
     except (ValueError, RecursionError) as error:
-        return ParsedLine(None, error_reply(PARSE_ERROR, f"this line is no JSON: {error}"[:300]))
+        return ParsedLine(None, error_reply(PARSE_ERROR, f"this line is not JSON: {error}"[:300]))
     if "\\ud" in text.lower() and not _is_text(json.dumps(message, ensure_ascii=False)):
-        return ParsedLine(None, error_reply(INVALID_REQUEST, "half a surrogate pair is no character", message))
+        return ParsedLine(None, error_reply(INVALID_REQUEST, "half a surrogate pair is not a character", message))
     if trouble := _find_problem(message):
         return ParsedLine(None, error_reply(INVALID_REQUEST, trouble, message))
     return ParsedLine(message, None)
@@ -94,7 +94,7 @@ def error_reply(code: int, what: str, message: Any = None) -> dict[str, Any]:
 
 
 def duplicate_id_reply(message: dict[str, Any]) -> dict[str, Any]:
-    """The reply to a request whose id is that of one under way: two replies of one id could not be told apart.
+    """Return the error reply to a request whose id is in use: two replies could not be distinguished.
 
     >>> duplicate_id_reply({"jsonrpc": "2.0", "id": 7, "method": "ping"})["error"]["message"]
     'a request with the id 7 is under way: give each request an id of its own'
@@ -184,7 +184,7 @@ def _check_length(digits: str) -> None:
 
 
 def _find_problem(message: Any) -> str:
-    """Why a JSON value is no message; empty when it is one."""
+    """Return why a JSON value is not a message; empty when it is one."""
     if isinstance(message, list):
         return "batches are not supported: send each message as a line of its own"
     if not isinstance(message, dict):
@@ -217,4 +217,4 @@ def _is_text(value: str) -> bool:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,4 +1,4 @@
-"""PURE. What a token of a shared server allows: a role, some projects, a time, so many calls a minute.
+"""PURE. The permissions of a token of a shared server: a role, projects, an expiry time, a call rate.
 
 A role may do what the ones before it may: `read` changes nothing, `write` changes files, records and the index, `admin` also
 empties the index and reads everybody's metrics. A project that a grant does not see does not exist for who holds it.
@@ -21,7 +21,7 @@ EVERY_PROJECT = "*"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the holder of one token may do. `projects` are names or paths; `expires_s` is a moment, None for never.
+    """The permissions of one token. `projects` are names or paths; `expires_s` is a time, None for never.
 
     `per_minute` is how many tools it may call in a minute, 0 for any number.
     """
@@ -48,7 +48,7 @@ class Grant:
 
 
 OWNER = Grant("", "owner", "admin", (EVERY_PROJECT,))
-"""Who comes to a server that asks for one token for all, or for none."""
+"""The grant of every client of a server with a single token, or without one."""
 
 
 def required_role(touches: str, *, destructive: bool) -> str:

@@ -264,7 +264,7 @@ def _readiness_response(projects: Projects, shutdown: ShutdownCoordinator) -> Re
 
 
 def _describe_store_problem(engine: Engine) -> str:
-    """What is to be said of the store that a project shares with others: nothing when it answers."""
+    """Return the problem of the store that a project shares; empty when the store answers."""
     has_index = engine.index.is_available()  # asks the store, which then knows its problem
     if not engine.index.store_problem:
         return ""

@@ -1,4 +1,4 @@
-"""What libraries write into Python's logging becomes lines of our own log: one each, without their tracebacks.
+"""Python's logging as lines of the server log: one line per record, without the traceback.
 
 A client can make some of these lines appear as often as it sends something. Of each kind a minute takes a few; the rest is
 counted, and the count is told with the next line of that kind.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 CHARS_MAX = 500
-"""Whatever a library has to say in one line."""
+"""The longest text of a record."""
 WINDOW_S = 60.0
 LINES_MAX = 10
 """Of one kind in one window: enough to see what happens and from where."""
@@ -66,7 +66,7 @@ class LoggingBridge(logging.Handler):
         self._repeats = RepeatFilter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line; a crash is told by its name. Of those of one place in the code some are left out, and counted."""
+        """Write one line; a crash is reported by its name. Repeated lines of one place in the code are counted instead."""
         left_out = self._repeats.admit((record.pathname, record.lineno), self._clock())
         if left_out is None:
             return

@@ -49,9 +49,9 @@ LISTS: tuple[CacheableMethod, ...] = (
     "server/discover",
 )
 READS = ("resources/read", "prompts/get", "completion/complete")
-"""What reads a project without being a tool."""
+"""The methods that read a project and are not tools."""
 RESOURCE_NOT_FOUND = -32002
-"""The code of the older era; the newer one retired it and says invalid params."""
+"""The code before protocol version 2026-07-28, which replaced it by "invalid params"."""
 Context = ServerRequestContext[Any]
 
 
@@ -106,7 +106,7 @@ def _state_security(shared: SharedServer | None) -> RequestStateSecurity:
 
 
 async def _discover(server: Server[Any], _: Context, __: types.RequestParams) -> types.DiscoverResult:
-    """Who we are, and that no list of ours ever changes.
+    """Return the identity of the server, and that its lists never change.
 
     The library would say that they may because somebody may listen; a client then listens before it asks anything else.
     """
@@ -167,7 +167,7 @@ async def call_tool(
     params: types.CallToolRequestParams,
     name: str = "",
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """What a call comes to: its reply, or what the client must ask somebody first. `name` is ours for the tool."""
+    """Return the reply to a call, or the question that the client must ask first. `name` is the real name of the tool."""
     work = partial(dispatcher.call, name or params.name, params.arguments)
     try:
         return tool_result(await threads.run(context, work, ask=create_asker(context, params, dispatcher.redact)))
@@ -238,7 +238,7 @@ def grant_of(context: Context) -> Grant:
 
 
 class _RequestHandlers:
-    """What the server answers to each method."""
+    """The handlers of the protocol methods."""
 
     def __init__(self, views: ServerViews, projects: Projects | None, threads: WorkerThreads) -> None:
         self._views = views
@@ -367,7 +367,7 @@ async def _log_reads(views: ServerViews, ctx: Context, call_next: CallNext) -> H
 
 
 def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
-    """The project that a request names where it is no call of a tool; empty when it names none.
+    """Return the project that a request other than a tool call names; empty when it names none.
 
     >>> requested_project("resources/read", {"uri": "ctx://status?project=web"}), requested_project("prompts/get", {"name": "find"})
     ('web', '')
@@ -391,5 +391,6 @@ async def _log_crashes(dispatcher: ToolDispatcher, ctx: Context, call_next: Call
         at = f"{last.filename}:{last.lineno} in {last.name}"
         dispatcher.log({"event": "crash", "method": ctx.method, "ok": False, "error": repr(crash), "at": at})
         raise MCPError(
-            types.INTERNAL_ERROR, f"{ctx.method} failed; this is a defect of ours, told in the log on stderr"
+            types.INTERNAL_ERROR,
+            f"{ctx.method} failed; this is a defect of the server, and the log on stderr has the details",
         ) from None

@@ -1,4 +1,4 @@
-"""What is looked at before the protocol library sees a POST: that it is one message, and that its id is not taken.
+"""Checks before the protocol library receives a POST: it is one message, and its id is not in use.
 
 The library takes what two readers would read differently - a name twice, NaN - and answers a second request with the id of
 one under way by a stream that never ends. Here both are refused, with the id of what they refuse where it has one.
@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from context_engine.server.framing import INVALID_REQUEST, duplicate_id_reply, error_reply, parse_line
 
 SESSIONS_MAX = 500
-"""Sessions of the older era at once; each holds some 50 KB and a task. Agents open one and keep it."""
+"""Concurrent sessions of older protocol versions; each takes about 50 KB and a task. Agents open one and keep it."""
 SESSIONS_A_TOKEN_MAX = 100
-"""Of these for one token of a team: so four others can do the same, and still anybody gets in."""
+"""The sessions of one token of a shared server: four more tokens can have as many."""
 SESSION_HEADER = "mcp-session-id"
 
 
@@ -116,7 +116,7 @@ class MessageMiddleware:
             self._under_way.discard(name)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The body of a request; None when it is larger than it may be, which is told by its header before it is read."""
+        """Return the body of a request; None when it is too large, by its header or as it is read."""
         said = Headers(scope=scope).get("content-length", "0")
         if not said.isdecimal() or int(said) > self._bytes_max:
             return None
@@ -124,7 +124,7 @@ class MessageMiddleware:
         size = 0
         while True:
             message = await receive()
-            if message["type"] != "http.request":  # the client has gone; what is left of it is no message
+            if message["type"] != "http.request":  # the client has disconnected
                 return b"".join(parts)
             parts.append(message.get("body", b""))
             size += len(parts[-1])

@@ -22,7 +22,7 @@ LEAST_MS = 0.01
 BUCKETS = 200
 """From 10 microseconds to half an hour."""
 SHARES = (50, 95, 99)
-"""The percentiles that are told."""
+"""The percentiles in the reply."""
 
 
 @dataclass(slots=True)

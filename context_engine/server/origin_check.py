@@ -1,4 +1,4 @@
-"""PURE. Who may ask an HTTP server anything: by the host it was called by, by the page that calls, by the token shown.
+"""PURE. Which requests an HTTP server accepts: by their host, by the origin of the page, and by the token.
 
 A page in a browser can reach a server on this machine by a name of its own that it points here (DNS rebinding). Such a
 request carries that name in `Host`, and the page in `Origin`; a client that is no browser sends no `Origin`. A page may
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 OPEN_PATHS = ("/health", "/ready")
-"""What needs no token: whoever watches over processes asks it, and neither tells a name."""
+"""The paths without a token, for process supervisors; their replies contain no names."""
 NAMES_OF_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@?#\s]+))(?::\d{1,5})?")
@@ -97,7 +97,7 @@ class RequestGuard:
         return HttpRefusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{given}'})
 
     def _has_token(self, authorization: str) -> bool:
-        """Whether the header carries our token; the time it takes to see that tells nothing of where they differ."""
+        """Return whether the header has the token, in constant time."""
         scheme, _, given = authorization.partition(" ")
         same = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token.encode())
         return scheme.lower() == "bearer" and same
@@ -131,7 +131,7 @@ def host_port(host: str, default: int) -> int:
 
 
 def _has_ip_property(address: str, what: str) -> bool:
-    """What the library says of an address in figures; nothing of a name."""
+    """Return a property of an IP address; False for a host name."""
     try:
         return bool(getattr(ipaddress.ip_address(address), what))
     except ValueError:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 SPAN_FIELDS = ("tool", "via", "project", "token", "role", "error", "ms", "chars")
-"""What of a line of the log a span takes over."""
+"""The fields of a log line that become attributes of a span."""
 OF_THE_LIBRARY = frozenset(
     "mcp.method.name mcp.protocol.version jsonrpc.request.id gen_ai.operation.name gen_ai.tool.name gen_ai.prompt.name "
     "error.type rpc.response.status_code".split()
@@ -57,7 +57,7 @@ class TraceExporter:
 
 
 def add_span_attributes(log: Log) -> Log:
-    """A log that also tells the span of the call that it is about."""
+    """Return a log that also adds the attributes of a line to the span of its call."""
     from opentelemetry.trace import get_current_span
 
     def tell(line: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ def add_span_attributes(log: Log) -> Log:
 
 
 def span_attributes(line: Mapping[str, Any]) -> dict[str, Any]:
-    """What a span is told of a line of the log.
+    """Return the attributes of a span from a log line.
 
     >>> span_attributes({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "trace": "..."})
     {'ctx.tool': 'trace', 'ctx.error': 'NOT_INDEXED'}
@@ -89,7 +89,7 @@ def _strip_exported(exporter: SpanExporter) -> SpanExporter:
 
 
 def strip_span(span: ReadableSpan) -> ReadableSpan:
-    """A span as it may leave: the words of an error name files and arguments, so that its code is all that is told of it."""
+    """Return a copy of a span that may be exported: error texts name files and arguments, so only the code stays."""
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import Status
 

@@ -1,4 +1,4 @@
-"""Who started this server, and whether they still live: the end of input does not always come when a client is killed.
+"""Watch the client process that started this server: its input does not always end when the client is killed.
 
 Watched is the nearest ancestor that is no wrapper: `sh -c`, `env`, `uv run`, `npx` and their like may outlive the client
 or leave before it. A process is known by its number and its start time, since numbers are given out again.
@@ -30,7 +30,7 @@ LAUNCHERS = (
 INTERPRETERS = ("node", "bun", "python", "python3", "pythonw")
 """Whether one of these is a wrapper is said by the script that it runs."""
 HINT = "SIGURG"
-"""Ignored by default, and sent by nobody else but sockets with urgent data, which we have none of."""
+"""Ignored by default, and sent only for sockets with urgent data, which the server does not have."""
 PR_SET_PDEATHSIG = 1
 """Of prctl(2)."""
 DEAD = (b"Z", b"X")
@@ -40,7 +40,7 @@ PS_WORDS_MIN = 8
 
 
 def find_client(ancestors: Iterable[ProcessInfo]) -> ProcessInfo | None:
-    """The first that is no wrapper; None when there is none below the first process of the system."""
+    """Return the first ancestor that is not a wrapper; None when there is none below process 1."""
     return next((one for one in ancestors if one.pid > 1 and not is_wrapper(one.arguments)), None)
 
 
@@ -80,7 +80,7 @@ def read_process(pid: int) -> ProcessInfo | None:
 
 
 class ParentWatcher:
-    """Calls `gone`, once, when whoever started this process does not live any more."""
+    """Calls `gone` once, when the process that started this one has ended."""
 
     def __init__(self, gone: Callable[[], None]) -> None:
         self._gone = gone
@@ -107,7 +107,7 @@ class ParentWatcher:
 def _request_death_signal() -> None:
     """Let Linux send a signal when our parent ends. It also sends it when only the thread that started us does.
 
-    So the signal says no more than "look now", and it is one that is ignored where nobody listens.
+    So the signal says no more than "look now", and it is ignored where no handler is set.
     """
     if sys.platform != "linux":
         return

@@ -42,7 +42,7 @@ SEEDS = (
 )
 """The 50 names of the documents this product was made from."""
 OWN = ("find_symbol", "trace", "undo_edit", "rename_symbol", "call_tool", "update_memory", "delete_memory")
-"""What we add to them."""
+"""The names that this product adds."""
 ALIASES = ("get_file",)
 """Second names of a tool: listed where a profile or `--tools` says so, else only callable."""
 
@@ -107,7 +107,7 @@ def list_tools(rows: Iterable[Mapping[str, Any]], selection: ToolSelection) -> l
 
 
 def find_forbidding_option(selection: ToolSelection, name: str, touches: str, *, destructive: bool) -> str:
-    """The option that forbids a tool, or nothing. Rebuilding the index is no writing; deleting it is.
+    """Return the option that forbids a tool, or an empty text. Rebuilding the index is not a write; deleting it is.
 
     >>> find_forbidding_option(ToolSelection(read_only=True), "write_file", "files", destructive=True)
     '--read-only'
@@ -119,7 +119,7 @@ def find_forbidding_option(selection: ToolSelection, name: str, touches: str, *,
 
 
 def find_unknown_name(selection: ToolSelection) -> str:
-    """What is wrong with the names of profiles and tools, with the nearest right one; nothing when all are known.
+    """Return the problem of an unknown profile or tool, with the nearest name; empty when all are known.
 
     >>> find_unknown_name(ToolSelection(profiles=("coer",)))
     'no profile is called coer; did you mean core?'
@@ -139,7 +139,7 @@ def _is_destructive(wire: Mapping[str, Any]) -> bool:
 
 
 def _alias_tool(wire: Mapping[str, Any], alias: str) -> dict[str, Any]:
-    """The same tool under another name; what it does in detail stands with the first one."""
+    """Return the tool under an alias, with a short description."""
     first_sentence = wire["description"].split(". ")[0].rstrip(".")
     return {**wire, "name": alias, "description": f"{first_sentence}. The same as {wire['name']}."}
 

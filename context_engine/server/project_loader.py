@@ -37,7 +37,7 @@ class ProjectLoader:
         self._error: ContextEngineError | None = None
 
     def start(self) -> None:
-        """Begin to open, a moment from now unless somebody asks for the Engine before."""
+        """Start to open the project after a short delay, or as soon as the Engine is needed."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._open, name="opening", daemon=True)

@@ -1,4 +1,4 @@
-"""What one token sees of the open projects: fewer names over the same Engines, and for the others what is said of none.
+"""The open projects as one token sees them: fewer names over the same Engines.
 
     seen = Seen(projects, grant.sees)
     seen.names, seen.engine("web")
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
 
 Sees = Callable[[str, str], bool]
-"""Whether a project of this name, at this path, exists for whoever asks."""
+"""Returns whether a project of this name, at this path, exists for the caller."""
 
 
 class ScopedProjects:
@@ -35,7 +35,7 @@ class ScopedProjects:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the `project` argument may be."""
+        """The valid values of the `project` argument."""
         return tuple(self.paths_by_name)
 
     def engine(self, project: str = "") -> Engine:

@@ -1,8 +1,8 @@
 """Which projects are open: those named at the start, else those the client works in, else the one around this process.
 
     projects = Projects(named_at_start(options.roots, os.environ), here=os.getcwd(), log=log)
-    projects.start()                          # what is certain opens at once, beside the first replies
-    projects.settle(told=[...])              # what the client said, once it was asked
+    projects.start()                          # opens the known folders during the first replies
+    projects.settle(roots=[...])             # the folders that the client reported
     projects.engine("web").search(...)
 
 The order is that of the client guide (docs/guides/clients.md). Standard library only: the fast start imports this.
@@ -50,7 +50,7 @@ def workspace_folders(workspace: str) -> dict[str, str]:
 
 
 def name_folders(paths: Sequence[str], given_names: Mapping[str, str] = NO_NAMES) -> dict[str, str]:
-    """A short name for each folder, with as much of its path as tells it from the others; name -> path, in order.
+    """Return a short unique name for each folder, with as much of its path as needed: name -> path, in order.
 
     `called` are names, by path, that somebody has given.
 
@@ -106,7 +106,7 @@ class Projects:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the `project` argument may be, the default first."""
+        """The valid values of the `project` argument, the default first."""
         return tuple(self._paths_by_name)
 
     @property
@@ -126,7 +126,7 @@ class Projects:
                 self._loader(path).start()
 
     def settle(self, *, roots: Iterable[str] = (), workspaces: Iterable[str] = ()) -> None:
-        """Take what the client told: the roots it told, else the workspaces it mentioned, else the project around here.
+        """Choose the folders: the roots of the client, else the workspaces it mentioned, else the project around here.
 
         Folders that cannot be a workspace (`/`, the home folder, what does not exist) are passed over.
         """
@@ -143,7 +143,7 @@ class Projects:
         self._log({"event": "roots", "ok": bool(found), "roots": list(found)})
 
     def unsettle(self) -> None:
-        """The client's folders changed: it is to be asked again. What was named at the start stays."""
+        """Ask the client for its folders again. Folders named at the start stay."""
         self._settled = bool(self._named)
 
     def engine(self, project: str = "") -> Engine:

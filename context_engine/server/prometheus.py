@@ -23,7 +23,7 @@ COUNTERS = {
     "slow": ("ctx_tool_slow_total", "Calls that took longer than they should."),
     "masked": ("ctx_tool_masked_total", "Secrets masked in the replies of a tool."),
 }
-"""What a row counts -> the name and meaning of its metric."""
+"""Key of a row -> the name and meaning of its metric."""
 ERRORS = ("ctx_tool_errors_total", "Failed calls of a tool by the code of their error.")
 DURATIONS = ("ctx_tool_duration_seconds", "How long calls of a tool took.")
 QUANTILES = {"p50_ms": "0.5", "p95_ms": "0.95", "p99_ms": "0.99"}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PLACES_MAX = 6
 """Places named as a start: the agent searches further itself."""
 QUERY_CHARS = 200
-"""Of a long task so much goes into a call: the words that tell come first."""
+"""The part of a long task that goes into a call: the important words come first."""
 ARGUMENT_CHARS_MAX = 4_000
 """A task may be a page; whatever is longer belongs into the conversation."""
 
@@ -36,7 +36,7 @@ SENDER = "(prompt)"
 """Under this name the metrics count what was masked here."""
 
 Completes = Literal["", "files", "places", "symbols", "names", "projects"]
-"""What is offered while an argument is typed. `places` are files and folders; `names` are symbols, or places once a slash is
+"""The completions of an argument. `places` are files and folders; `names` are symbols, or places once a slash is
 typed."""
 
 

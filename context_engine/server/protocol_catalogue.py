@@ -1,4 +1,4 @@
-"""What the protocol library would answer to the first requests, written down: `protocol_catalogue.json`, generated, never edited.
+"""The replies of the protocol library to the first requests, as a generated file: `protocol_catalogue.json`.
 
     python -m context_engine.server.protocol_catalogue --write     after a change of tools, instructions or the library
     python -m context_engine.server.protocol_catalogue --check     exit code 1 when the file is not what the library says
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 FILE = os.path.join(os.path.dirname(__file__), "protocol_catalogue.json")
 WHO = {"name": "catalogue", "version": "0"}
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
-"""What clients ask for before they begin. All but the first are the same for every start with one project."""
+"""The lists that clients request first. All but the first are the same for every start with one project."""
 
 
 def read_catalogue() -> dict[str, Any]:
-    """The rows of all tools; for each era its versions, the results it gives, and its order of a schema's keys."""
+    """Return the rows of all tools, and for each protocol its versions, results and order of schema keys."""
     with open(FILE, encoding="utf-8") as file:  # `importlib.resources` would take longer than all else here
         return json.load(file)
 
 
 def build_catalogue() -> dict[str, Any]:
-    """The same from the server itself, asked once in each era."""
+    """Build the catalogue from the replies of the server itself, once for each protocol."""
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
     from context_engine import tools
@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _build_protocol(versions: Sequence[str], requests: Mapping[str, Any]) -> dict[str, Any]:
-    """What the front must know of one era; the tools of `tools/list` are put in when somebody asks."""
+    """Return the part of one protocol; the bootstrap adds the tools of `tools/list` on request."""
     results = dict(zip(requests, _request_results(requests), strict=True))
     results["tools/list"]["tools"] = []
     return {"versions": list(versions), "results": results, "schema_order": _schema_order(versions[-1])}

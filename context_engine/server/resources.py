@@ -1,4 +1,4 @@
-"""What a client may read by address: the state of the index, the metrics of the calls, and the files of the workspace.
+"""The MCP resources: the state of the index, the metrics of the calls, and the files of the workspace.
 
     ctx://status                     what index_status says, as JSON
     ctx://rules                      the rules and decisions that hold here, as Markdown
@@ -79,7 +79,7 @@ def file_template(projects: Sequence[str]) -> types.ResourceTemplate:
 
 
 def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> ResourceContent:
-    """What stands at an address, masked.
+    """Return the content of an address, redacted.
 
     Raises: FileNotFound where there is nothing, and why it must not or cannot be read.
     """
@@ -121,7 +121,7 @@ def mime_type(language: str) -> str:
 
 
 def _read_status(dispatcher: ToolDispatcher, project: str, call: Call) -> ResourceContent:
-    """What the tool says: counted, limited and masked as its calls are."""
+    """Return the reply of the tool: counted, limited and redacted as its calls are."""
     outcome = dispatcher.call("index_status", {"project": project} if project else {}, call)
     if outcome.error:
         raise outcome.error
@@ -129,7 +129,7 @@ def _read_status(dispatcher: ToolDispatcher, project: str, call: Call) -> Resour
 
 
 def _read_file(dispatcher: ToolDispatcher, path: str, project: str) -> ResourceContent:
-    """Who switched the reading of files off did not mean this way of it to stay open."""
+    """Read a file; refuse when the tool that reads files is switched off."""
     if "read_file" in dispatcher.selection.exclude:
         raise AccessDenied("files are not read out: read_file is switched off with --exclude-tools")
     with collect_redactions():
@@ -142,7 +142,7 @@ def _rules_resource(project: str) -> types.Resource:
         uri=RULES + (WHICH + quote(project, safe="") if project else ""),
         name=f"rules of {project}" if project else "rules",
         title=f"Rules and decisions of {project}" if project else "Rules and decisions",
-        description="What holds in this project, out of memories, agent rules, contributing guides and decision records.",
+        description="The rules of this project, from memories, agent rules, contributing guides and decision records.",
         mime_type=MIME_TYPES["markdown"],
     )
 
@@ -152,6 +152,6 @@ def _status_resource(project: str) -> types.Resource:
         uri=STATUS + (WHICH + quote(project, safe="") if project else ""),
         name=f"status of {project}" if project else "status",
         title=f"Index status of {project}" if project else "Index status",
-        description="What is indexed and how fresh it is, as index_status tells it.",
+        description="What is indexed and how fresh it is, as index_status reports it.",
         mime_type=JSON,
     )

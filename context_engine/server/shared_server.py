@@ -22,7 +22,7 @@ from context_engine.server.token_file import TokenFile, default_token_file
 
 @dataclass(frozen=True, slots=True)
 class SharedServer:
-    """What stands between a shared server and those who come.
+    """The authentication and sessions of a server that several users share.
 
     Under `sealing_key` its processes seal what a client carries for them from one request to the next; `place` says in words
     where the tokens are.

@@ -32,7 +32,7 @@ class ShutdownCoordinator:
         self._changed = threading.Condition()
         self._leaving = self._cancelled = False
         self.is_ending = False
-        """Whether it was told to end: it still answers, and nobody should be sent here any more."""
+        """Whether the end has been announced: the server still answers, but load balancers should not send requests."""
 
     @contextmanager
     def track(self, cancel: threading.Event) -> Generator[None]:
@@ -54,7 +54,7 @@ class ShutdownCoordinator:
             return self._changed.wait_for(lambda: not self._running, seconds)
 
     def announce(self) -> None:
-        """Say that it is about to end, to whoever asks whether it is ready."""
+        """Let /ready report that the server will end."""
         self.is_ending = True
 
     def shut_down_on_signals(self) -> None:
@@ -64,11 +64,11 @@ class ShutdownCoordinator:
                 signal.signal(number, lambda *_: self.shut_down_in_thread())
 
     def shut_down_in_thread(self, status: int = 0) -> None:
-        """For those who must not wait, such as a signal handler: it may have interrupted whoever holds a lock."""
+        """Shut down in a thread: a signal handler must not wait, since it may have interrupted the holder of a lock."""
         threading.Thread(target=self.shut_down, args=(status,), name="leaving", daemon=True).start()
 
     def shut_down(self, status: int = 0) -> None:
-        """Finish, cancel, close, exit, each for a bounded time. Returns at once when somebody leaves already."""
+        """Finish, cancel, close, exit, each for a bounded time. Returns at once when the shutdown has begun already."""
         with self._changed:
             if self._leaving:
                 return

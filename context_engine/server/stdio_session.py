@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from context_engine.server.bootstrap import BootstrapResponder
 
 LINE_BYTES_MAX = 16_000_000
-"""A file of some megabytes fits, escaped; more is no call but an accident, and is refused without being kept."""
+"""A file of some megabytes fits, escaped. Longer lines are accidents, and are refused without being stored."""
 REPLIES_BYTES_MAX = 4_000_000
 """Replies that wait for a client that does not read: a hundred of the longest. Then calls wait."""
 UNANSWERED_MAX = 256
@@ -62,7 +62,7 @@ class StdioSession:
         return self._out.has_written
 
     def read_messages(self) -> None:
-        """Hear the client until its end of the pipe is closed, or nobody is there any more."""
+        """Read messages until the client closes its end of the pipe or ends."""
         cutter = LineFramer(LINE_BYTES_MAX)
         for chunk in read_chunks(self._incoming):
             for line in cutter.feed(chunk):
@@ -88,7 +88,7 @@ class StdioSession:
                     self._send_reply(reply)
 
     def finish(self, seconds: float) -> None:
-        """Wait, so long at most, until every request is answered and the answers are out, if anybody reads them."""
+        """Wait for a bounded time until every request is answered and the answers are written."""
         until = time.monotonic() + seconds
         with self._changed:
             self._changed.wait_for(lambda: self._is_settled() or self._out.is_full, seconds)
@@ -173,7 +173,7 @@ class StdioSession:
     async def _bring(
         self, waiting: asyncio.Queue[dict[str, Any]], to_server: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
-        """What the client said, to the library."""
+        """Pass the messages of the client to the library."""
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
 
@@ -181,15 +181,13 @@ class StdioSession:
             message = await waiting.get()
             try:
                 spoken = jsonrpc_message_adapter.validate_python(message, by_name=False)
-            except (
-                ValueError
-            ) as error:  # `heard` lets nothing pass that ends here; if it does, somebody waits for a reply
+            except ValueError as error:  # `parse_line` refuses such messages; the client must get a reply all the same
                 await to_server.send(error)
             else:
                 await to_server.send(SessionMessage(spoken))
 
     async def _send(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """What the library says, to the client, but for what the client knows already."""
+        """Pass the messages of the library to the client, except replies that it already has."""
         from anyio import to_thread
 
         async for said in from_server:

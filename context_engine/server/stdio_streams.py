@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 StdioPipes = namedtuple("StdioPipes", "incoming outgoing")  # noqa: PYI024 - annotations need `typing`, slow to import
 """The descriptors on which the client is heard and answered."""
 READ_BYTES = 65_536
-"""What a pipe holds on Linux: more never comes at once."""
+"""The capacity of a pipe on Linux: a read never returns more."""
 LOG_BYTES_MAX = 1_000_000
-"""Of log lines that nobody reads; further ones are dropped."""
+"""The unread log lines that are kept; further ones are dropped."""
 JOIN_S = 0.1
 """How long a closed outlet waits for its thread: a write that the other side does not take cannot be interrupted."""
 
@@ -41,7 +41,7 @@ def claim_stdio() -> StdioPipes:
 
 
 def read_chunks(descriptor: int) -> Iterator[bytes]:
-    """What comes in, as it comes, until the other side closes or is gone."""
+    """Yield the input as it arrives, until the other side closes or ends."""
     while True:
         try:
             chunk = os.read(descriptor, READ_BYTES)
@@ -53,7 +53,7 @@ def read_chunks(descriptor: int) -> Iterator[bytes]:
 
 
 def has_hung_up(descriptor: int) -> bool:
-    """Whether the other side has closed, also while there is still something to read; False where this cannot be told."""
+    """Return whether the other side has closed, even with unread input; False where the system cannot tell."""
     if not hasattr(select, "poll"):
         return False
     poll = select.poll()
@@ -157,7 +157,7 @@ def _write_whole(descriptor: int, message: bytes) -> None:
 
 
 class LogStream(io.TextIOBase):
-    """What stderr becomes: lines go to an outlet, and are dropped rather than waited for when nobody reads them.
+    """The replacement of stderr: lines go to a stream writer, which drops them when the reader does not keep up.
 
     ``print`` writes a line and its end apart. Each thread's text is held until its line ends, or until it is flushed, so
     that lines are handed over, or dropped, whole.
@@ -186,7 +186,7 @@ class LogStream(io.TextIOBase):
         return True
 
     def fileno(self) -> int:
-        """The real stderr, for whoever writes there below Python."""
+        """Return the descriptor of the real stderr, for code below Python."""
         return 2
 
     def end(self, seconds: float) -> None:

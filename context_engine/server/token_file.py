@@ -35,13 +35,13 @@ MARK = "ctx"
 ID_BYTES = 6
 """Tells tokens of one file apart, and means nothing else."""
 SECRET_BYTES = 32
-"""256 bits: nobody guesses it, whatever the rate."""
+"""256 bits cannot be guessed at any rate."""
 KEY_BYTES = 32
 FILE_BYTES_MAX = 10_000_000
 """Some forty thousand tokens."""
 LOCK_WAIT_S = 5.0
 OTHERS_READ, OTHERS_WRITE = 0o077, 0o022
-"""What other users may not have: anything in our own file, writing in one that somebody named and is answerable for."""
+"""The permissions that other users must not have: any for the default file, writing for a named file."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _SHOWN = re.compile(rf"{MARK}_([0-9a-f]{{{2 * ID_BYTES}}})_([A-Za-z0-9_-]{{43}})")
@@ -51,7 +51,7 @@ Stamp = tuple[int, int, int]
 
 
 class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the file keeps of one token."""
+    """The record of one token in the file."""
 
     id: str
     name: str
@@ -64,7 +64,7 @@ class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def grant(self) -> Grant:
-        """What it allows. A moment that nobody can read is one that has passed."""
+        """The permissions of the token. An unreadable expiry time counts as passed."""
         over = None if self.expires is None else parse_timestamp(self.expires) or 0.0
         return Grant(self.id, self.name, self.role, self.projects, over, self.per_minute)
 
@@ -98,7 +98,7 @@ class _FileCache:
 
 
 def default_token_file() -> Path:
-    """Where the tokens lie when nobody names a file."""
+    """Return the path of the token file when none is named."""
     return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "tokens.json"
 
 
@@ -160,7 +160,7 @@ class TokenFile:
     # -- for a server -----------------------------------------------------------------------------------------------
 
     def find_grant(self, shown: str) -> Grant | None:
-        """What the token that somebody shows allows, expired or not; None when it is none of ours. Raises: as `page`.
+        """Return the grant of a token, expired or not; None for an unknown token. Raises: as `page`.
 
         It takes as long for an id that is not there as for a secret that is not right.
         """
@@ -175,7 +175,7 @@ class TokenFile:
         return kept.grant if kept and same else None
 
     def sealing_key(self) -> bytes:
-        """A key that every server with this file has, and nobody else. Makes the file where there is none. Raises: as `page`."""
+        """Return a key that only servers with this file have. Creates a missing file. Raises: as `page`."""
         page = self.page()
         key = page.key or self._change(lambda made: made).key
         return hashlib.blake2b(b"", key=bytes.fromhex(key), person=b"ctx sealing", digest_size=KEY_BYTES).digest()
@@ -198,13 +198,13 @@ class TokenFile:
         """The file as it is now; read only when it is another one than before. The lock is held."""
         stamp = self._stamp()
         if stamp != self._read.stamp:
-            self._read = _FileCache()  # what cannot be read lets nobody in, whatever it said before
+            self._read = _FileCache()  # an unreadable file grants no access, whatever it contained before
             page = self._parse_file() if stamp else None
             self._read = _FileCache(stamp, page, {each.id: each for each in page.tokens} if page else {})
         return self._read
 
     def _stamp(self) -> Stamp | None:
-        """What changes when the file does; None where there is none."""
+        """Return the stamp of the file, which changes with it; None for a missing file."""
         try:
             facts = self.path.stat()
         except FileNotFoundError:
@@ -237,7 +237,7 @@ class TokenFile:
     def _change(
         self, change: Callable[[TokenPage], TokenPage], *, wanted: Callable[[], bool] = lambda: True
     ) -> TokenPage:
-        """Read, change, replace: nobody else in between, and no reader ever sees a part."""
+        """Read, change and replace the file under its lock; readers never see a part."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(f"{self.path}.lock", timeout=LOCK_WAIT_S, mode=0o600):
@@ -248,7 +248,9 @@ class TokenFile:
                     self._write(msgspec.json.format(msgspec.json.encode(changed), indent=1) + b"\n")
                 return changed
         except Timeout:
-            raise StorageBusy(f"somebody else is changing {self.path}", suggestion="Call again in a moment.") from None
+            raise StorageBusy(
+                f"another process is changing {self.path}", suggestion="Call again in a moment."
+            ) from None
         except OSError as error:
             raise HostError(
                 f"the tokens cannot be written to {self.path}: {error.strerror or error}",
@@ -256,7 +258,7 @@ class TokenFile:
             ) from error
 
     def _write(self, data: bytes) -> None:
-        """The new content in the old place, in one step; who could read it before can, and nobody else."""
+        """Replace the content atomically, with the permissions that the file had."""
         beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -288,12 +290,12 @@ class TokenFile:
     def _damage_error(self, why: str) -> StorageCorrupt:
         return StorageCorrupt(
             f"the tokens in {self.path} cannot be taken: {why}",
-            suggestion="Bring back a copy of the file, or delete it and make the tokens anew.",
+            suggestion="Bring back a copy of the file, or delete it and create the tokens again.",
         )
 
 
 def _digest(secret: str, token_id: str, key: str) -> str:
-    """What is kept of a secret: BLAKE2b under the key of the file, salted with the token's own id."""
+    """Return the stored hash of a secret: BLAKE2b under the key of the file, salted with the token's id."""
     salt = bytes.fromhex(token_id)
     return hashlib.blake2b(secret.encode(), key=bytes.fromhex(key), salt=salt, person=b"ctx token").hexdigest()
 
@@ -302,8 +304,8 @@ def _check(wish: TokenRequest, now_s: float) -> None:
     """Raises: InvalidArgument for what no token can be."""
     if not _NAME.fullmatch(wish.name):
         raise InvalidArgument(
-            f"{wish.name[:64]!r} is no name for a token",
-            suggestion="Up to 64 letters, digits and . _ @ -: it stands in the audit log.",
+            f"{wish.name[:64]!r} is not a valid token name",
+            suggestion="Use up to 64 letters, digits and . _ @ -: the audit log contains the name.",
         )
     if wish.role not in ROLES:
         raise InvalidArgument(f"no role is called {wish.role!r}", suggestion=f"There are {', '.join(ROLES)}.")

@@ -1,4 +1,4 @@
-"""Our tools in somebody else's MCP server: listed after its own, called by the same names, through a dispatcher of their own.
+"""Our tools in another MCP server: listed after its own, called by the same names, through their own dispatcher.
 
     engine = Engine.open(".")
     server = MCPServer("house-tools")           # or the low-level Server
@@ -111,7 +111,7 @@ async def _list_page(
 
 
 def _list_names(handler: RequestHandler[Any, Any] | None) -> list[str]:
-    """The tools a server lists when nobody is connected; none if it cannot say, and then the first listing tells."""
+    """Return the tools that a server lists without a client; empty if it cannot, and then the first listing checks them."""
     context = ServerRequestContext(
         session=cast("Any", None), lifespan_context={}, protocol_version=LATEST_MODERN_VERSION, method="tools/list"
     )

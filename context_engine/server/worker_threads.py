@@ -1,4 +1,4 @@
-"""Work off the event loop: in a few threads, with progress told beside it, cancelled with the request that it serves."""
+"""Work off the event loop: in a few threads, with progress reports, cancelled with its request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class WorkerThreads:
-    """The threads of one server. What runs in them is waited for, and cancelled, when the process ends."""
+    """The threads of one server. At the end of the process their work is awaited, then cancelled."""
 
     def __init__(self, shutdown: ShutdownCoordinator) -> None:
         self._shutdown = shutdown
@@ -42,7 +42,7 @@ class WorkerThreads:
     async def run(
         self, context: ServerRequestContext[Any], work: Callable[[Call], Result], *, ask: Ask = no_answer
     ) -> Result:
-        """The result of `work`. Its call hears of a cancelled request; what it tells of its progress goes to the client.
+        """The result of `work`. Its call is cancelled with the request, and its progress goes to the client.
 
         Raises: what `work` raises, and Unanswered.
         """
@@ -71,7 +71,7 @@ class WorkerThreads:
         return result
 
     def _session(self, context: ServerRequestContext[Any]) -> str:
-        """Who calls. Over a pipe there is one client; over HTTP the older era says which, and the newer keeps it to itself.
+        """Return the session of the caller. A pipe has one client; over HTTP only older protocol versions send a session id.
 
         A token of a shared server is somebody as well: with one, calls of the newer era belong together, too.
         What a client shows to be let in is not kept as it is: the name of a session is written into the journal of edits.

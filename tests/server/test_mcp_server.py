@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -185,9 +186,9 @@ def test_an_empty_cortex_query_and_an_unknown_tool_are_invalid_params(era: str, 
 def test_instructions_say_in_240_characters_what_this_is_for_and_when() -> None:
     first = mcp_server.INSTRUCTIONS[:240]
     assert len(mcp_server.INSTRUCTIONS.split("\n\n")[0]) <= 240
-    for word in ("code", "repository", "Before grepping", "codebase_retrieval", "find_symbol", "trace"):
+    for word in ("code", "repository", "Before grepping", "codebase_retrieval", "find_symbol"):
         assert word in first
-    for name in ("codebase_retrieval", "find_symbol", "trace", "read_file", "index_status", "tool_manifest"):
+    for name in ("codebase_retrieval", "find_symbol", "read_file", "index_status", "tool_manifest"):
         assert tools.find(name)
 
 
@@ -351,3 +352,10 @@ def test_a_client_may_listen_for_changes_and_hears_that_nothing_changes() -> Non
             assert [event async for event in listening] == []
 
     run(body)
+
+
+def test_the_instructions_name_only_tools_that_the_default_profile_lists() -> None:
+    words = set(re.findall(r"[a-z_]+", mcp_server.INSTRUCTIONS))
+    named = words & {tool.name for tool in tools.ALL}
+    assert "codebase_retrieval" in named
+    assert {name for name in named if not ToolSelection().lists(name)} == set()

@@ -172,7 +172,7 @@ def test_a_damaged_file_lets_nobody_in_until_it_is_mended(tokens: TokenFile, dam
     tokens.path.write_text(damage(sound))
     with pytest.raises(StorageCorrupt) as caught:
         tokens.find_grant(token)
-    assert "make the tokens anew" in caught.value.suggestion
+    assert "create the tokens again" in caught.value.suggestion
     with pytest.raises(StorageCorrupt):
         tokens.create(TokenRequest("ann", "read", ["web"]))
     assert tokens.path.read_text() == damage(sound), "what cannot be read is not written over"
