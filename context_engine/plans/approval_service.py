@@ -91,7 +91,7 @@ class ApprovalService:
         plan_id = self._desk.resolve_id(which)
         with self._keeper.lock(plan_id):
             now = self._keeper.read_state(plan_id)
-            wanted = tuple(dict.fromkeys(find_step(now.plan, each).uid for each in steps))
+            wanted = tuple(dict.fromkeys(find_step(now.plan, step).uid for step in steps))
             for known in now.approvals:
                 if known.status == "pending" and known.steps == wanted:
                     return _approval_request(known, now, is_new=False)
@@ -150,9 +150,9 @@ class ApprovalService:
             now = self._keeper.read_state(plan_id)
             known = _find_approval(request_id, now.approvals)
             _check_open(known, move)
-            said = ApprovalDecision(known.id, move, by, comment, modifications)
+            decision = ApprovalDecision(known.id, move, by, comment, modifications)
             after = self._keeper.append_events(
-                now, self._keeper.new_event(DECIDED, actor=by, data=msgspec.to_builtins(said))
+                now, self._keeper.new_event(DECIDED, actor=by, data=msgspec.to_builtins(decision))
             )
         decided = _find_approval(request_id, after.approvals)
         return (
@@ -203,9 +203,9 @@ def _approval_outcome(approval: Approval, now: PlanState) -> ApprovalOutcome:
 
 def _parse_action(action: str) -> ApprovalMove:
     """Return the decision that a word names. Raises: InvalidArgument."""
-    for each in DECISIONS:
-        if action == each:
-            return each
+    for decision in DECISIONS:
+        if action == decision:
+            return decision
     raise InvalidArgument(f"action is {action[:40]!r}", suggestion=f"It is one of {', '.join(DECISIONS)}.")
 
 
@@ -214,18 +214,18 @@ def _check_open(known: Approval, action: ApprovalMove) -> None:
     try:
         move_approval(known.status, action)
     except Conflict as error:
-        told = {"status": known.status, "decided_by": known.decided_by, "decided_at": known.decided_at}
+        decision = {"status": known.status, "decided_by": known.decided_by, "decided_at": known.decided_at}
         raise Conflict(
             error.message,
             suggestion=error.suggestion,
-            details={"request_id": known.id, "decision": told | {"comment": known.comment}},
+            details={"request_id": known.id, "decision": decision | {"comment": known.comment}},
         ) from None
 
 
 def _find_approval(request_id: str, known: Sequence[Approval]) -> Approval:
-    for each in known:
-        if each.id == request_id:
-            return each
+    for known_item in known:
+        if known_item.id == request_id:
+            return known_item
     raise _unknown_request(request_id)
 
 

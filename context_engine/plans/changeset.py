@@ -132,19 +132,21 @@ def parse_intent(task: str) -> TaskIntent:
     return TaskIntent(_parse_kind(task), tuple(dict.fromkeys(_find_plain_names(task))))
 
 
-def find_mentions(task: str, asked: TaskIntent) -> list[Mention]:
+def find_mentions(task: str, task_intent: TaskIntent) -> list[Mention]:
     """Return all names in a task: those spelled or marked like code, and plain words that its sentences use as names.
 
     >>> [each.text for each in find_mentions("Give the parse function a timeout in src/io.py", parse_intent("Give the parse function a timeout"))]
     ['src/io.py', 'parse']
     """
     found = mentions(task)
-    known = {each.name for each in found} | {asked.new_name}
-    sure = asked.kind in ("rename", "remove")
+    known = {mention.name for mention in found} | {task_intent.new_name}
+    sure = task_intent.kind in ("rename", "remove")
     plain = [
-        Mention(name, "symbol", name.replace("::", "."), certain=sure) for name in asked.names if name not in known
+        Mention(name, "symbol", name.replace("::", "."), certain=sure)
+        for name in task_intent.names
+        if name not in known
     ]
-    return [each for each in found if not asked.new_name or each.name != asked.new_name] + plain
+    return [mention for mention in found if not task_intent.new_name or mention.name != task_intent.new_name] + plain
 
 
 def strip_commit_prefix(task: str) -> str:
@@ -169,9 +171,9 @@ def _parse_kind(task: str) -> TaskKind:
         rest = _WORD.search(task, prefix.end())
         kind = _kind_of_verb(rest.group()) if rest else "change"
     if kind in _FITS_ANYTHING:
-        told = next((subject for subject, pattern in _SUBJECTS if pattern.search(_headline(task))), None)
-        if told and not (told == "test" and kind == "fix"):
-            return told
+        subject_kind = next((subject for subject, pattern in _SUBJECTS if pattern.search(_headline(task))), None)
+        if subject_kind and not (subject_kind == "test" and kind == "fix"):
+            return subject_kind
     return "fix" if kind == "change" and _TROUBLE.search(task) else kind
 
 
@@ -358,33 +360,33 @@ class ChangeSet:
 
     def of(self, *parts: FileRelation) -> list[AffectedFile]:
         """Return the files with these relations."""
-        return [each for each in self.files if each.part in parts]
+        return [file for file in self.files if file.part in parts]
 
     def main(self) -> list[AffectedFile]:
         """Return the files that the task is about: those it names, else those with the best scores."""
         named = self.of("definition")
-        return named or [each for each in self.of("source") if each.score >= MAIN_SHARE]
+        return named or [file for file in self.of("source") if file.score >= MAIN_SHARE]
 
 
 def find_change_set(
-    asked: PlanRequest, wanted: TaskIntent, names: Sequence[Mention], known: Sequence[Command], sources: PlanSources
+    request: PlanRequest, wanted: TaskIntent, names: Sequence[Mention], known: Sequence[Command], sources: PlanSources
 ) -> ChangeSet:
     """Find the files that a task affects. Raises: as `Engine.search` does, but never for a missing index."""
-    distinct = (_drop_duplicates(each) for each in resolved(names, sources.code, known))
-    looked_up = [each for each in distinct if each.kind in ("path", "symbol", "error")]
-    sure = {each.text for each in names if each.certain}
-    references = tuple(each for each in looked_up if each.text in sure or (len(each.resolved) == 1 and not each.more))
-    ranking = _rank_files(asked, sources)
+    distinct = (_drop_duplicates(place) for place in resolved(names, sources.code, known))
+    looked_up = [item for item in distinct if item.kind in ("path", "symbol", "error")]
+    sure = {name.text for name in names if name.certain}
+    references = tuple(item for item in looked_up if item.text in sure or (len(item.resolved) == 1 and not item.more))
+    ranking = _rank_files(request, sources)
     certain = [*_definitions(wanted, references), *_references(wanted, references, sources)]
-    is_exact = wanted.kind in RENAMING_KINDS and any(each.part != "definition" for each in certain)
-    likely = [] if is_exact else list(_find_likely(ranking, asked.files_max))
-    main = [each for each in certain if each.part == "definition"] or [
-        each for each in likely if each.part == "source" and each.score >= MAIN_SHARE
+    is_exact = wanted.kind in RENAMING_KINDS and any(file.part != "definition" for file in certain)
+    likely = [] if is_exact else list(_find_likely(ranking, request.files_max))
+    main = [file for file in certain if file.part == "definition"] or [
+        file for file in likely if file.part == "source" and file.score >= MAIN_SHARE
     ]
-    beside = [*_tests(main, sources), *_registries(asked, wanted, main, sources), *_partners(main, sources)]
+    beside = [*_tests(main, sources), *_registries(request, wanted, main, sources), *_partners(main, sources)]
     files = _merge_files([*certain, *likely, *beside, *_docs(wanted, references, sources)])
-    taken = {each.path for each in files}
-    left_out = tuple(path for path in ranking.left_out if path not in taken)
+    affected_paths = {file.path for file in files}
+    left_out = tuple(path for path in ranking.left_out if path not in affected_paths)
     found = ranking.found
     return ChangeSet(tuple(files), ranking.curve, references, found.freshness, left_out, found.warnings)
 
@@ -402,22 +404,22 @@ def _definitions(wanted: TaskIntent, references: Iterable[Reference]) -> Iterato
 
     Of an ambiguous name all are meant if each has to change, else none.
     """
-    for each in references:
-        is_meant = not each.is_ambiguous or (wanted.kind in RENAMING_KINDS and each.kind == "symbol")
-        for place in each.resolved if is_meant else ():
-            kind = "named" if each.kind == "path" else "definition"
+    for reference in references:
+        is_meant = not reference.is_ambiguous or (wanted.kind in RENAMING_KINDS and reference.kind == "symbol")
+        for place in reference.resolved if is_meant else ():
+            kind = "named" if reference.kind == "path" else "definition"
             proof = PlanEvidence(kind, place.path, place.line, place.symbol, 1.0)
             yield AffectedFile(place.path, _relation_of(place.path, "definition"), 1.0, (proof,))
 
 
 def _references(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSources) -> Iterator[AffectedFile]:
     """Yield the users of the named symbols, for tasks that change them too."""
-    symbols = [each for each in references if each.kind == "symbol"]
-    for each in symbols if wanted.kind in RENAMING_KINDS else ():
-        yield from _find_word(bare_name(each), sources)
-    for each in symbols if wanted.kind in CALLER_KINDS else ():
-        if each.resolved:
-            yield from _find_callers(each, sources)
+    symbols = [reference for reference in references if reference.kind == "symbol"]
+    for this_symbol in symbols if wanted.kind in RENAMING_KINDS else ():
+        yield from _find_word(bare_name(this_symbol), sources)
+    for symbol in symbols if wanted.kind in CALLER_KINDS else ():
+        if symbol.resolved:
+            yield from _find_callers(symbol, sources)
 
 
 def bare_name(reference: Reference) -> str:
@@ -468,12 +470,12 @@ class _Ranking:
         return tuple(share for _, share in self.shares[:RANKED_MAX])
 
 
-def _rank_files(asked: PlanRequest, sources: PlanSources) -> _Ranking:
-    text = asked.task[:QUERY_CHARS_MAX]
-    found = gathered(Sought(text, asked.files_max, asked.chosen), sources.code)
-    listed = [(str(each.path), each.relevance) for each in found.files]
+def _rank_files(request: PlanRequest, sources: PlanSources) -> _Ranking:
+    text = request.task[:QUERY_CHARS_MAX]
+    found = gathered(Sought(text, request.files_max, request.chosen), sources.code)
+    listed = [(str(file.path), file.relevance) for file in found.files]
     if sources.team.localise and found.freshness != "no index":
-        query = Query(text, RANKED_MAX, asked.chosen, chunks_per_file=1)
+        query = Query(text, RANKED_MAX, request.chosen, chunks_per_file=1)
         listed = [*sources.team.localise(query)] or listed
     ours = [(path, score) for path, score in listed if role_of(path, "code") not in _NOT_OURS]
     best = max((score for _, score in ours), default=1.0) or 1.0
@@ -483,9 +485,9 @@ def _rank_files(asked: PlanRequest, sources: PlanSources) -> _Ranking:
         for spot in file.spots[:1]
     }
     shares = tuple((path, round(score / best, 4)) for path, score in ours)
-    shown = [path for path, _ in shares[: asked.files_max]]
+    shown = [path for path, _ in shares[: request.files_max]]
     places |= _places(text, [path for path in shown if path not in places], sources)
-    return _Ranking(shares, places, found, tuple(path for path, _ in shares[asked.files_max :][:3]))
+    return _Ranking(shares, places, found, tuple(path for path, _ in shares[request.files_max :][:3]))
 
 
 def _places(text: str, paths: Sequence[str], sources: PlanSources) -> dict[str, PlanEvidence]:
@@ -521,9 +523,9 @@ def _find_likely(ranking: _Ranking, files_max: int) -> Iterator[AffectedFile]:
 
 def _tests(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[AffectedFile]:
     """Yield the tests that are named after the main files."""
-    for each in main:
-        for path in find_tests(each.path, sources)[:TESTS_MAX]:
-            yield AffectedFile(path, "test", each.score * 0.7, (PlanEvidence("test", path, 0, each.path, 1.0),))
+    for file in main:
+        for path in find_tests(file.path, sources)[:TESTS_MAX]:
+            yield AffectedFile(path, "test", file.score * 0.7, (PlanEvidence("test", path, 0, file.path, 1.0),))
 
 
 def find_tests(path: str, sources: PlanSources) -> list[str]:
@@ -535,40 +537,40 @@ def find_tests(path: str, sources: PlanSources) -> list[str]:
 
 
 def _registries(
-    asked: PlanRequest, wanted: TaskIntent, main: Sequence[AffectedFile], sources: PlanSources
+    request: PlanRequest, wanted: TaskIntent, main: Sequence[AffectedFile], sources: PlanSources
 ) -> Iterator[AffectedFile]:
     """Yield the files in the same folder or above that list the parts of the package; a new part must be added there."""
-    for each in main[:REGISTRIES_MAX] if wanted.kind == "add" and _MENTIONS_REGISTRY.search(asked.task) else ():
+    for file in main[:REGISTRIES_MAX] if wanted.kind == "add" and _MENTIONS_REGISTRY.search(request.task) else ():
         try:
-            importing = [str(path) for path in sources.code.symbols.importers(each.path) if _REGISTRY.search(path)]
+            importing = [str(path) for path in sources.code.symbols.importers(file.path) if _REGISTRY.search(path)]
         except CallError:
             continue
-        above = [path for path in importing if each.path.startswith(folder_of(path))]
+        above = [path for path in importing if file.path.startswith(folder_of(path))]
         for path in sorted(above, key=lambda path: (-path.count("/"), path))[:REGISTRIES_MAX]:
-            yield AffectedFile(path, "registry", each.score * 0.4, (PlanEvidence("registry", path, 0, each.path, 0.5),))
+            yield AffectedFile(path, "registry", file.score * 0.4, (PlanEvidence("registry", path, 0, file.path, 0.5),))
 
 
 def _partners(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[AffectedFile]:
     """Yield files that were nearly always changed together with a main file."""
-    for each in main if sources.past else ():
-        for partner in sources.past.list_usual_cochanges(each.path) if sources.past else ():
-            proof = PlanEvidence("co_change", partner.path, 0, each.path, round(partner.confidence, 3))
+    for file in main if sources.past else ():
+        for partner in sources.past.list_usual_cochanges(file.path) if sources.past else ():
+            proof = PlanEvidence("co_change", partner.path, 0, file.path, round(partner.confidence, 3))
             yield AffectedFile(
-                partner.path, _relation_of(partner.path, "partner"), each.score * partner.confidence * 0.6, (proof,)
+                partner.path, _relation_of(partner.path, "partner"), file.score * partner.confidence * 0.6, (proof,)
             )
 
 
 def _docs(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSources) -> Iterator[AffectedFile]:
     """Yield documents that mention what the task names."""
-    for each in references if wanted.kind in DOCUMENTED_KINDS else ():
-        if each.kind != "symbol" or len(each.resolved) != 1 or len(bare_name(each)) < 4:
+    for reference in references if wanted.kind in DOCUMENTED_KINDS else ():
+        if reference.kind != "symbol" or len(reference.resolved) != 1 or len(bare_name(reference)) < 4:
             continue
-        query = TextQuery((rf"\b{re.escape(bare_name(each))}\b",), regex=True, case_sensitive=True)
+        query = TextQuery((rf"\b{re.escape(bare_name(reference))}\b",), regex=True, case_sensitive=True)
         found = sources.code.text_search.scan(replace(query, includes=("*.md", "*.rst", "*.adoc", "docs/**"))).files
         for file in sorted(found, key=lambda file: (-file.lines, file.path))[:DOCS_MAX]:
             if role_of(file.path, "documentation") == "docs":
                 yield AffectedFile(
-                    file.path, "docs", 0.3, (PlanEvidence("mention", file.path, 0, bare_name(each), 0.3),)
+                    file.path, "docs", 0.3, (PlanEvidence("mention", file.path, 0, bare_name(reference), 0.3),)
                 )
 
 
@@ -602,17 +604,19 @@ def _content_of(path: str) -> str:
 def _merge_files(listed: Iterable[AffectedFile]) -> list[AffectedFile]:
     """Merge the findings of each file: its first relation, all its evidence; the surest first."""
     known: dict[str, AffectedFile] = {}
-    for each in map(_with_plain_paths, listed):
-        before = known.get(each.path)
+    for item in map(_with_plain_paths, listed):
+        before = known.get(item.path)
         if before is None:
-            known[each.path] = each
+            known[item.path] = item
         else:
-            proofs = tuple(dict.fromkeys((*before.evidence, *each.evidence)))
-            known[each.path] = replace(before, score=max(before.score, each.score), evidence=proofs)
-    return sorted(known.values(), key=lambda each: (-each.score, each.path))
+            proofs = tuple(dict.fromkeys((*before.evidence, *item.evidence)))
+            known[item.path] = replace(before, score=max(before.score, item.score), evidence=proofs)
+    return sorted(known.values(), key=lambda file: (-file.score, file.path))
 
 
-def _with_plain_paths(each: AffectedFile) -> AffectedFile:
+def _with_plain_paths(file: AffectedFile) -> AffectedFile:
     """Return the file with plain strings as paths, so that a plan can be encoded."""
-    proofs = tuple(msgspec.structs.replace(one, path=str(one.path), symbol=str(one.symbol)) for one in each.evidence)
-    return replace(each, path=str(each.path), evidence=proofs)
+    proofs = tuple(
+        msgspec.structs.replace(proof, path=str(proof.path), symbol=str(proof.symbol)) for proof in file.evidence
+    )
+    return replace(file, path=str(file.path), evidence=proofs)

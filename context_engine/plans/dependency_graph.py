@@ -201,9 +201,9 @@ def _critical_path(
     if not start:
         return ()
     done = {uid: at + hours.get(uid, 0.0) for uid, at in start.items()}
-    uid = max(drawn.order, key=lambda each: (done[each], -place[each]))
+    uid = max(drawn.order, key=lambda step_uid: (done[step_uid], -place[step_uid]))
     path = [uid]
     while earlier := [other for other in drawn.depends[uid] if place[other] < place[uid]]:
-        uid = max(earlier, key=lambda each: (done[each], -place[each]))
+        uid = max(earlier, key=lambda step_uid: (done[step_uid], -place[step_uid]))
         path.append(uid)
     return tuple(reversed(path))

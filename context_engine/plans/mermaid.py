@@ -102,7 +102,7 @@ def draw_gantt(
     """Draw the earliest times: working days of eight hours from nine, Monday to Friday, with unlimited hands."""
     view = _view(plan, execution)
     number, critical = step_numbers(plan), set(view.timed.critical_path)
-    title = {each.uid: each.title for each in plan.steps}
+    title = {step.uid: step.title for step in plan.steps}
     lines = [
         "gantt",
         f"  title {escape_label(plan.goal, label_chars) or 'Plan'}",
@@ -148,9 +148,9 @@ def draw_architecture(
         ),
     ]
     left = len(touched) + len(beside) - len(shown)
-    told = f" {left} more modules are not shown." if left else ""
+    omitted_note = f" {left} more modules are not shown." if left else ""
     legend = "An arrow leads from a module to one that it imports. Blue: touched by the plan, grey: beside it."
-    return MermaidDiagram("\n".join(lines) + "\n", legend + told)
+    return MermaidDiagram("\n".join(lines) + "\n", legend + omitted_note)
 
 
 def escape_label(text: str, chars_max: int = LABEL_CHARS) -> str:
@@ -277,23 +277,25 @@ def _step_label(number: int, title: str, label_chars: int) -> str:
 
 
 def _module_label(name: str, steps: Sequence[int], label_chars: int) -> str:
-    told = f" · {'step' if len(steps) == 1 else 'steps'} {', '.join(str(each) for each in steps[:8])}" if steps else ""
+    step_list = (
+        f" · {'step' if len(steps) == 1 else 'steps'} {', '.join(str(step) for step in steps[:8])}" if steps else ""
+    )
     more = "…" if len(steps) > 8 else ""
-    return escape_label(name or "the top folder", label_chars) + told + more
+    return escape_label(name or "the top folder", label_chars) + step_list + more
 
 
 # -- working hours ----------------------------------------------------------------------------------------------------------
 
 
 def _grouped_bar(
-    view: _DiagramView, uids: Sequence[str], section: str, said: str, tags: str, name: str, start: float
+    view: _DiagramView, uids: Sequence[str], section: str, label: str, tags: str, name: str, start: float
 ) -> Iterable[str]:
     """Yield one bar for grouped steps: from the first start to the last end."""
     if uids:
         first = min(view.timed.start[uid] for uid in uids)
         last = max(view.timed.start[uid] + view.hours[uid] for uid in uids)
         yield f"  section {section}"
-        yield f"  {said} :{tags}{name}, {_format_span(first, last, start)}"
+        yield f"  {label} :{tags}{name}, {_format_span(first, last, start)}"
 
 
 def _format_span(begin_h: float, end_h: float, start: float) -> str:

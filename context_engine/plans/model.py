@@ -179,7 +179,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def open_questions(self) -> tuple[PlanQuestion, ...]:
         """Those without an answer."""
-        return tuple(each for each in self.questions if not each.answer)
+        return tuple(question for question in self.questions if not question.answer)
 
 
 def step_numbers(plan: Plan) -> dict[str, int]:

@@ -89,7 +89,9 @@ def _check_encodable(operations: Sequence[Operation]) -> None:
 
 def answer_operations(clarifications: Mapping[str, Any]) -> list[Operation]:
     """Return the operations for answers by question."""
-    return [{"op": "answer_question", "question": asked, "answer": answer} for asked, answer in clarifications.items()]
+    return [
+        {"op": "answer_question", "question": question, "answer": answer} for question, answer in clarifications.items()
+    ]
 
 
 def check_done_steps(
@@ -181,10 +183,10 @@ class _PlanEditor:
         """Let milestones that count any of the old steps count the new ones."""
         instead = tuple(new)
         self.rest["milestones"] = tuple(
-            each
-            if set(each.steps_included).isdisjoint(old)
-            else msgspec.structs.replace(each, steps_included=(*each.steps_included, *instead))
-            for each in self.value("milestones")
+            milestone
+            if set(milestone.steps_included).isdisjoint(old)
+            else msgspec.structs.replace(milestone, steps_included=(*milestone.steps_included, *instead))
+            for milestone in self.value("milestones")
         )
 
 
@@ -207,37 +209,39 @@ def _apply_operation(work: _PlanEditor, place: int, operation: Operation) -> App
         _check_fields(fields, takes)
         return run(work, fields)
     except InvalidArgument as error:
-        told = f"{where} ({name}): {error.message}"
-        raise InvalidArgument(told, suggestion=error.suggestion, details={"operation": place} | error.details) from None
+        message = f"{where} ({name}): {error.message}"
+        raise InvalidArgument(
+            message, suggestion=error.suggestion, details={"operation": place} | error.details
+        ) from None
 
 
 def _check_fields(fields: Mapping[str, Any], takes: Sequence[str]) -> None:
     """Check the fields of an operation; those with `!` are required. Raises: InvalidArgument."""
-    known = [each.rstrip("!") for each in takes]
+    known = [required.rstrip("!") for required in takes]
     for key in fields:
         if key not in known:
             close = difflib.get_close_matches(str(key)[:60], known, 1, 0.6)
             way_on = f"Did you mean {close[0]}?" if close else f"It takes {', '.join(known)}."
             raise InvalidArgument(f"it takes no {str(key)[:60]!r}", suggestion=way_on, details={"valid": known})
-    for each in takes:
-        if each.endswith("!") and each[:-1] not in fields:
-            raise InvalidArgument(f"{each[:-1]} is missing", suggestion=f"It takes {', '.join(known)}.")
+    for required in takes:
+        if required.endswith("!") and required[:-1] not in fields:
+            raise InvalidArgument(f"{required[:-1]} is missing", suggestion=f"It takes {', '.join(known)}.")
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------------
 
 
-def _add_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    place = _target_index(work, said, len(work.steps))
-    step = _new_step(work, {key: value for key, value in said.items() if key not in _POSITION_FIELDS})
+def _add_step(work: _PlanEditor, fields: Mapping[str, Any]) -> AppliedOperation:
+    place = _target_index(work, fields, len(work.steps))
+    step = _new_step(work, {key: value for key, value in fields.items() if key not in _POSITION_FIELDS})
     work.steps.insert(place, step)
     return AppliedOperation("add_step", f"added step {step.title!r}", (step.uid,))
 
 
-def _new_step(work: _PlanEditor, said: Mapping[str, Any]) -> PlanStep:
+def _new_step(work: _PlanEditor, fields: Mapping[str, Any]) -> PlanStep:
     """Create a step with a unique uid."""
-    waits = tuple(work.uid(which) for which in _as_list(said.get("depends_on", ())))
-    step = parse_part(PlanStep, {key: value for key, value in said.items() if key != "depends_on"}, where="step")
+    waits = tuple(work.uid(which) for which in _as_list(fields.get("depends_on", ())))
+    step = parse_part(PlanStep, {key: value for key, value in fields.items() if key != "depends_on"}, where="step")
     if step.uid and any(step.uid == other.uid for other in (*work.steps, *work.start.steps)):
         raise InvalidArgument(f"there is a step {step.uid!r} already", suggestion="Leave uid out: it gets one.")
     return msgspec.structs.replace(step, uid=step.uid or work.mint(), depends_on=waits, estimate=_step_estimate(step))
@@ -247,8 +251,8 @@ def _step_estimate(step: PlanStep) -> Estimate | None:
     return step.estimate or parse_effort(step.estimated_effort)
 
 
-def _remove_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    uid = work.uid(said["step"])
+def _remove_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    uid = work.uid(arguments["step"])
     work.unlock(uid)
     gone = work.step(uid)
     work.steps.remove(gone)
@@ -257,10 +261,10 @@ def _remove_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation
     return AppliedOperation("remove_step", f"removed step {_step_number(work, uid)} {gone.title!r}", (uid,))
 
 
-def _update_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    uid = work.uid(said["step"])
+def _update_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    uid = work.uid(arguments["step"])
     work.unlock(uid)
-    fields = {key: value for key, value in said.items() if key != "step"}
+    fields = {key: value for key, value in arguments.items() if key != "step"}
     if not fields:
         raise InvalidArgument("it changes nothing", suggestion=f"Name a field: {', '.join(_UPDATABLE)}.")
     if "estimated_effort" in fields and "estimate" not in fields:
@@ -270,13 +274,14 @@ def _update_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation
     return AppliedOperation("update_step", f"changed {', '.join(fields)} of step {_step_number(work, uid)}", (uid,))
 
 
-def _split_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
+def _split_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
     """Split a step into a chain: the first part keeps the uid, and dependents of the whole depend on the last."""
-    uid = work.uid(said["step"])
+    uid = work.uid(arguments["step"])
     work.unlock(uid)
     whole = work.step(uid)
     parts = [
-        {"title": part} if isinstance(part, str) else part for part in _as_list(said.get("into", _natural_parts(whole)))
+        {"title": part} if isinstance(part, str) else part
+        for part in _as_list(arguments.get("into", _natural_parts(whole)))
     ]
     if len(parts) < 2 or not all(isinstance(part, Mapping) for part in parts):
         raise InvalidArgument(
@@ -285,7 +290,7 @@ def _split_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
         )
     heir = msgspec.structs.replace(whole, estimate=_divide_estimate(whole.estimate, len(parts)), estimated_effort="")
     first = parse_part(
-        PlanStep, {key: each for key, each in parts[0].items() if key not in _UNTOUCHED}, heir, where="into[0]"
+        PlanStep, {key: value for key, value in parts[0].items() if key not in _UNTOUCHED}, heir, where="into[0]"
     )
     steps = [first]
     for part in parts[1:]:
@@ -308,7 +313,8 @@ def _natural_parts(whole: PlanStep) -> list[dict[str, Any]]:
     rows = [{"title": f"{whole.title}: {path}", name: [path]} for name in _FILES for path in getattr(whole, name)]
     if len(rows) < 2:
         rows = [
-            {"title": f"{whole.title}: {each}", "acceptance_criteria": [each]} for each in whole.acceptance_criteria
+            {"title": f"{whole.title}: {criterion}", "acceptance_criteria": [criterion]}
+            for criterion in whole.acceptance_criteria
         ]
     return [row | {"title": row["title"][:TITLE_CHARS_MAX]} for row in rows]
 
@@ -319,20 +325,20 @@ def _divide_estimate(estimate: Estimate | None, parts: int) -> Estimate | None:
 
 def _share_files(steps: Sequence[PlanStep], parts: Sequence[Mapping[str, Any]]) -> list[PlanStep]:
     """Share the files of the whole: a file that no part names stays with the first."""
-    taken = frozenset().union(*(step.files for step in steps[1:]))
-    told = set(parts[0]) & set(_FILES)
-    kept = {name: tuple(path for path in getattr(steps[0], name) if path not in taken) for name in _FILES}
-    return [steps[0] if told else msgspec.structs.replace(steps[0], **kept), *steps[1:]]
+    named_paths = frozenset().union(*(step.files for step in steps[1:]))
+    named_fields = set(parts[0]) & set(_FILES)
+    kept = {name: tuple(path for path in getattr(steps[0], name) if path not in named_paths) for name in _FILES}
+    return [steps[0] if named_fields else msgspec.structs.replace(steps[0], **kept), *steps[1:]]
 
 
-def _merge_steps(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
+def _merge_steps(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
     """Merge steps: the first keeps its uid and position, and takes over the work of all."""
-    uids = list(dict.fromkeys(work.uid(which) for which in _as_list(said["steps"])))
+    uids = list(dict.fromkeys(work.uid(which) for which in _as_list(arguments["steps"])))
     if len(uids) < 2:
         raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
     work.unlock(*uids)
     uids.sort(key=work.place)
-    merged = _merge_into_one([work.step(uid) for uid in uids], str(said.get("title", "")))
+    merged = _merge_into_one([work.step(uid) for uid in uids], str(arguments.get("title", "")))
     for uid in uids[1:]:
         work.steps.remove(work.step(uid))
     work.redirect_dependents(set(uids[1:]), uids[:1])
@@ -344,48 +350,48 @@ def _merge_steps(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation
 
 def _merge_into_one(steps: Sequence[PlanStep], title: str) -> PlanStep:
     def together(name: str) -> tuple[Any, ...]:
-        return tuple(dict.fromkeys(each for step in steps for each in getattr(step, name)))
+        return tuple(dict.fromkeys(item for step in steps for item in getattr(step, name)))
 
     uids = {step.uid for step in steps}
     lists = {name: together(name) for name in (*_FILES, "acceptance_criteria", "checks", "evidence")}
     lists["files_to_modify"] = tuple(path for path in lists["files_to_modify"] if path not in lists["files_to_create"])
-    told = [step.estimate for step in steps if step.estimate]
+    estimates = [step.estimate for step in steps if step.estimate]
     return msgspec.structs.replace(
         steps[0],
         title=title.strip() or "; ".join(step.title for step in steps)[:TITLE_CHARS_MAX],
         description="\n\n".join(step.description for step in steps if step.description),
         depends_on=tuple(uid for uid in together("depends_on") if uid not in uids),
         priority=min((step.priority for step in steps), key=("high", "medium", "low").index),
-        estimate=Estimate(*(sum(getattr(each, end) for each in told) for end in "omp")) if told else None,
+        estimate=Estimate(*(sum(getattr(part, end) for part in estimates) for end in "omp")) if estimates else None,
         estimated_effort="",
         **lists,
     )
 
 
-def _move_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    uid = work.uid(said["step"])
-    if not set(said) & set(_POSITION_FIELDS):
+def _move_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    uid = work.uid(arguments["step"])
+    if not set(arguments) & set(_POSITION_FIELDS):
         raise InvalidArgument("it does not say where to", suggestion='Write "to": 2, "before": 3 or "after": 3.')
-    if uid in {work.uid(said[name]) for name in ("before", "after") if name in said}:
+    if uid in {work.uid(arguments[name]) for name in ("before", "after") if name in arguments}:
         raise InvalidArgument("a step cannot stand beside itself", suggestion="Name another step.")
     step = work.step(uid)
     work.steps.remove(step)
-    work.steps.insert(_target_index(work, said, len(work.steps)), step)
+    work.steps.insert(_target_index(work, arguments, len(work.steps)), step)
     return AppliedOperation("move_step", f"moved step {_step_number(work, uid)} to {work.place(uid) + 1}", (uid,))
 
 
 _POSITION_FIELDS = ("to", "before", "after")
 
 
-def _target_index(work: _PlanEditor, said: Mapping[str, Any], otherwise: int) -> int:
+def _target_index(work: _PlanEditor, arguments: Mapping[str, Any], otherwise: int) -> int:
     """Return the index for a step: at a number, or before or after another step."""
-    if "before" in said:
-        return work.place(work.uid(said["before"]))
-    if "after" in said:
-        return work.place(work.uid(said["after"])) + 1
-    if "to" not in said:
+    if "before" in arguments:
+        return work.place(work.uid(arguments["before"]))
+    if "after" in arguments:
+        return work.place(work.uid(arguments["after"])) + 1
+    if "to" not in arguments:
         return otherwise
-    to = said["to"]
+    to = arguments["to"]
     if isinstance(to, str) and to.strip().isdecimal() and len(to) < 7:
         to = int(to)
     if isinstance(to, bool) or not isinstance(to, int) or not 1 <= to <= len(work.steps) + 1:
@@ -393,28 +399,28 @@ def _target_index(work: _PlanEditor, said: Mapping[str, Any], otherwise: int) ->
     return to - 1
 
 
-def _set_dependencies(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
+def _set_dependencies(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
     """Set the dependencies of a step: `depends_on` replaces all, `add` and `remove` change some."""
-    uid = work.uid(said["step"])
-    if not set(said) & {"depends_on", "add", "remove"}:
+    uid = work.uid(arguments["step"])
+    if not set(arguments) & {"depends_on", "add", "remove"}:
         raise InvalidArgument("it changes nothing", suggestion='Write "depends_on": [1, 2], or "add"/"remove".')
     work.unlock(uid)
     waits = (
-        [work.uid(which) for which in _as_list(said["depends_on"])]
-        if "depends_on" in said
+        [work.uid(which) for which in _as_list(arguments["depends_on"])]
+        if "depends_on" in arguments
         else list(work.step(uid).depends_on)
     )
-    waits += [work.uid(which) for which in _as_list(said.get("add", ()))]
-    gone = {work.uid(which) for which in _as_list(said.get("remove", ()))}
-    kept = tuple(dict.fromkeys(each for each in waits if each not in gone))
+    waits += [work.uid(which) for which in _as_list(arguments.get("add", ()))]
+    gone = {work.uid(which) for which in _as_list(arguments.get("remove", ()))}
+    kept = tuple(dict.fromkeys(wait for wait in waits if wait not in gone))
     work.change(uid, depends_on=kept)
-    listed = ", ".join(str(_step_number(work, each)) for each in kept) or "nothing"
+    listed = ", ".join(str(_step_number(work, dependency)) for dependency in kept) or "nothing"
     return AppliedOperation("set_dependencies", f"step {_step_number(work, uid)} depends on {listed}", (uid,))
 
 
-def _set_files(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    uid = work.uid(said["step"])
-    fields = {key: value for key, value in said.items() if key != "step"}
+def _set_files(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    uid = work.uid(arguments["step"])
+    fields = {key: value for key, value in arguments.items() if key != "step"}
     if not fields:
         raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(_FILES)}.")
     work.unlock(uid)
@@ -424,14 +430,14 @@ def _set_files(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     )
 
 
-def _set_estimate(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
+def _set_estimate(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
     """Set an estimate from three numbers, hours alone, or an effort in words."""
-    uid = work.uid(said["step"])
+    uid = work.uid(arguments["step"])
     work.unlock(uid)
-    if {"o", "m", "p"} <= set(said):
-        estimate = parse_part(Estimate, {key: said[key] for key in "omp"}, where="estimate")
+    if {"o", "m", "p"} <= set(arguments):
+        estimate = parse_part(Estimate, {key: arguments[key] for key in "omp"}, where="estimate")
     else:
-        effort = said.get("effort", f"{said['hours']}h" if "hours" in said else "")
+        effort = arguments.get("effort", f"{arguments['hours']}h" if "hours" in arguments else "")
         estimate = parse_effort(str(effort))
     if estimate is None or not estimate.o <= estimate.m <= estimate.p:
         raise InvalidArgument(
@@ -446,34 +452,39 @@ def _set_estimate(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperatio
 # -- the rest of the plan ---------------------------------------------------------------------------------------------------
 
 
-def _answer_question(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    asked = str(said.get("question", said.get("question_id", ""))).strip()
-    answer = " ".join(str(said["answer"]).split())
+def _answer_question(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    name = str(arguments.get("question", arguments.get("question_id", ""))).strip()
+    answer = " ".join(str(arguments["answer"]).split())
     questions: tuple[PlanQuestion, ...] = work.value("questions")
     found = next(
-        (each for each in questions if asked and asked.casefold() in (each.id.casefold(), each.text.casefold())), None
+        (
+            question
+            for question in questions
+            if name and name.casefold() in (question.id.casefold(), question.text.casefold())
+        ),
+        None,
     )
     if found is None:
-        listed = "; ".join(f"{each.id}: {each.text[:80]}" for each in questions[:10]) or "it asks nothing"
-        raise InvalidArgument(f"the plan does not ask {asked[:80]!r}", suggestion=f"It asks: {listed}.")
+        listed = "; ".join(f"{question.id}: {question.text[:80]}" for question in questions[:10]) or "it asks nothing"
+        raise InvalidArgument(f"the plan does not ask {name[:80]!r}", suggestion=f"It asks: {listed}.")
     if not answer:
         raise InvalidArgument("the answer is empty", suggestion="Say what holds.")
     work.rest["questions"] = tuple(
-        msgspec.structs.replace(each, answer=answer) if each is found else each for each in questions
+        msgspec.structs.replace(question, answer=answer) if question is found else question for question in questions
     )
     return AppliedOperation("answer_question", f"{found.id} is answered: {answer[:80]}")
 
 
-def _set_scope(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    if not said:
+def _set_scope(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    if not arguments:
         raise InvalidArgument("it changes nothing", suggestion="It takes included, excluded, assumptions, constraints.")
-    work.rest["scope"] = parse_part(PlanScope, said, work.value("scope"), where="scope")
-    return AppliedOperation("set_scope", f"set {', '.join(said)} of the scope")
+    work.rest["scope"] = parse_part(PlanScope, arguments, work.value("scope"), where="scope")
+    return AppliedOperation("set_scope", f"set {', '.join(arguments)} of the scope")
 
 
-def _exclude(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
+def _exclude(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
     """Exclude a glob: add it to the scope, and remove its files and the steps without other files."""
-    glob = str(said["path"]).strip()
+    glob = str(arguments["path"]).strip()
     try:
         spec = GitIgnoreSpec.from_lines([glob])
     except ValueError as error:
@@ -493,24 +504,24 @@ def _exclude(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     return AppliedOperation("exclude", f"excluded {glob}{count}", tuple(step.uid for step in touched))
 
 
-def _add_risk(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    risk = parse_part(PlanRisk, said, where="risk")
+def _add_risk(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    risk = parse_part(PlanRisk, arguments, where="risk")
     work.rest["risks"] = (*work.value("risks"), risk)
     return AppliedOperation("add_risk", f"added the risk {risk.issue[:80]!r}")
 
 
-def _set_goal(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
-    goal = " ".join(str(said["goal"]).split())
+def _set_goal(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    goal = " ".join(str(arguments["goal"]).split())
     if not goal:
         raise InvalidArgument("the goal is empty", suggestion="Say what the plan is for.")
     work.rest["goal"] = goal
     return AppliedOperation("set_goal", "set the goal")
 
 
-def _settle_feedback(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
+def _settle_feedback(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
     """Remove feedback that is settled, by its number or its text; all of it when none is named."""
     open_ones: tuple[str, ...] = work.value("open_feedback")
-    which = str(said.get("feedback", "")).strip()
+    which = str(arguments.get("feedback", "")).strip()
     by_number = int(which) - 1 if which.isdecimal() and len(which) < 7 else -1
     left = [text for place, text in enumerate(open_ones) if which and place != by_number and text != which]
     if len(left) == len(open_ones):
@@ -558,9 +569,9 @@ def _step_number(work: _PlanEditor, uid: str) -> int | str:
 
 
 def _step_closed_error(steps: Sequence[int]) -> PreconditionFailed:
-    told = f"step {steps[0]} is" if len(steps) == 1 else f"steps {', '.join(str(each) for each in steps)} are"
+    subject = f"step {steps[0]} is" if len(steps) == 1 else f"steps {', '.join(str(step) for step in steps)} are"
     return PreconditionFailed(
-        f"{told} done and cannot be changed",
+        f"{subject} done and cannot be changed",
         suggestion="Add a step for what is left, or repeat with force_reopen: true to open it again.",
         details={"steps": list(steps)},
     )
@@ -608,7 +619,7 @@ def _parse_clause(clause: str) -> list[dict[str, Any]]:
 
 
 def _parse_numbers(text: str) -> list[int]:
-    return [int(each) for each in re.findall(r"\d+", text)]
+    return [int(digits) for digits in re.findall(r"\d+", text)]
 
 
 def _remove_operations(match: re.Match[str]) -> list[dict[str, Any]]:

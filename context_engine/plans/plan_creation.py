@@ -73,15 +73,15 @@ class PlanFactory:
         self._desk = desk
         self._paths = paths
 
-    def create(self, asked: PlanRequest, saving: SaveOptions) -> CreationResult:
+    def create(self, request: PlanRequest, saving: SaveOptions) -> CreationResult:
         """Create a plan for a task from the repository, and save it.
 
         Raises: as `Engine.search` (never for a missing index) and `PlanRepository.save`.
         """
         base = draft_plan(
-            replace(asked, task=self._desk.clean(asked.task)), self._sources()
+            replace(request, task=self._desk.clean(request.task)), self._sources()
         )  # before a title is cut of it
-        checked = validate_plan(_add_diagram(base.plan) if asked.with_diagrams else base.plan, self._paths)
+        checked = validate_plan(_add_diagram(base.plan) if request.with_diagrams else base.plan, self._paths)
         made = CreationResult(checked.plan, base.status, checked, base=base, warnings=base.warnings)
         return self._save(made, saving, "created") if saving.auto else made
 
@@ -123,15 +123,19 @@ class PlanFactory:
     def _find_accepted(self, kept: LoadedPlan, submission_id: str) -> CreationResult | None:
         """Return the saved plan if a draft was accepted under this id before."""
         versions, _ = self._desk.history(kept.plan.id) if submission_id else ((), ())
-        if not any(each.submission_id == submission_id for each in versions):
+        if not any(version.submission_id == submission_id for version in versions):
             return None
-        told = (
+        warning = (
             "a draft was taken under this submission_id already, and nothing was changed; leave it out to send another"
         )
         checked = PlanValidation(kept.plan)
         saved = SavedPlan(kept.plan, kept.version, "", True, (), checked)
         return CreationResult(
-            kept.plan, "needs_clarification" if kept.plan.open_questions else "ready", checked, saved, warnings=(told,)
+            kept.plan,
+            "needs_clarification" if kept.plan.open_questions else "ready",
+            checked,
+            saved,
+            warnings=(warning,),
         )
 
     def _save(self, made: CreationResult, saving: SaveOptions, change: Any) -> CreationResult:
@@ -177,19 +181,19 @@ def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, Grounded]:
     """Return the plan without wrong evidence; the files of its steps are checked by validation."""
     created = tuple(path for step in plan.steps for path in step.files_to_create)
     claims = [
-        Claim((step.uid, at), f"steps[{place}].evidence[{at}]", *_evidence_claims(each, created))
+        Claim((step.uid, at), f"steps[{place}].evidence[{at}]", *_evidence_claims(proof, created))
         for place, step in enumerate(plan.steps)
-        for at, each in enumerate(step.evidence)
+        for at, proof in enumerate(step.evidence)
     ]
     found = grounded(claims, ground)
     kept = set(found.kept)
     steps = tuple(
         msgspec.structs.replace(
-            step, evidence=tuple(each for at, each in enumerate(step.evidence) if (step.uid, at) in kept)
+            step, evidence=tuple(proof for at, proof in enumerate(step.evidence) if (step.uid, at) in kept)
         )
         for step in plan.steps
     )
-    shown = tuple(each._replace(item=None) for each in found.rejected)
+    shown = tuple(rejection._replace(item=None) for rejection in found.rejected)
     return msgspec.structs.replace(plan, steps=steps), replace(found, rejected=shown)
 
 
@@ -246,9 +250,9 @@ def creation_prompt(made: CreationResult, schema: Mapping[str, Any], tokens: int
         Part("Steps of the plan so far", list(_step_lines(plan))),
         Part("What names in the task mean", list(plan.scope.assumptions)),
         Part(f"Rules and decisions, {REPOSITORY_WORDS}", list(plan.scope.constraints)),
-        Part("Open questions", [each.text for each in plan.open_questions]),
-        Part("Risks", [each.issue for each in plan.risks]),
-        Part("How this repository is checked", [str(each) for each in (made.base.commands if made.base else ())][:6]),
+        Part("Open questions", [question.text for question in plan.open_questions]),
+        Part("Risks", [risk.issue for risk in plan.risks]),
+        Part("How this repository is checked", [str(item) for item in (made.base.commands if made.base else ())][:6]),
     ]
     return SecondPass("create_plan", brief(CREATION_TASK, parts, tokens_max=min(tokens, TOKENS_MAX)), schema, arguments)
 
@@ -262,7 +266,7 @@ def _step_lines(plan: Plan) -> Iterator[str]:
 
 def _step_files(step: PlanStep) -> str:
     """Return the files of a step, each with the line of its evidence."""
-    lines = {each.path: each.line for each in reversed(step.evidence) if each.line}
+    lines = {evidence_item.path: evidence_item.line for evidence_item in reversed(step.evidence) if evidence_item.line}
     paths = [*step.files_to_modify, *(f"new {path}" for path in step.files_to_create)]
     shown = [f"{path}:{lines[path]}" if path in lines else path for path in paths[:BRIEF_STEP_FILES]]
     more = [f"and {len(paths) - len(shown)} more"] if len(paths) > len(shown) else []
@@ -271,4 +275,4 @@ def _step_files(step: PlanStep) -> str:
 
 def first_errors(plan: CreationResult) -> str:
     """Return the first errors of a draft, for another attempt; empty when there are none."""
-    return "; ".join(each.message for each in plan.checked.errors[:NEAR_MAX])
+    return "; ".join(error.message for error in plan.checked.errors[:NEAR_MAX])

@@ -95,8 +95,8 @@ def compare_plans(before: Plan, after: Plan) -> PlanDifference:
 
 def comparable_value(plan: Plan) -> dict[str, Any]:
     """Return the content of a plan for comparison, with steps by uid and questions by id."""
-    said = msgspec.to_builtins(plan)
-    value = {key: each for key, each in said.items() if key not in VOLATILE_FIELDS}
+    content = msgspec.to_builtins(plan)
+    value = {key: part for key, part in content.items() if key not in VOLATILE_FIELDS}
     value[STEP_ORDER] = [step.uid for step in plan.steps]
     value["steps"] = {row["uid"]: row for row in value["steps"]}
     value["questions"] = {row["id"]: row for row in value["questions"]}
@@ -131,7 +131,7 @@ def summarize(found: PlanDifference) -> str:
         _describe_count(found.added, "added", number),
         _describe_count(found.removed, "removed", old_number),
         _describe_modified(found.modified, number),
-        _describe_count([each.uid for each in found.moved], "moved", number),
+        _describe_count([moved_step.uid for moved_step in found.moved], "moved", number),
         *_other_fields(found.changes),
     ]
     return ", ".join(part for part in parts if part) or "nothing changed"
@@ -152,7 +152,9 @@ def serialize_difference(found: PlanDifference) -> dict[str, Any]:
         "steps_added": [step(uid, number) for uid in found.added],
         "steps_removed": [step(uid, old_number) for uid in found.removed],
         "steps_modified": [step(uid, number) | {"fields": list(fields)} for uid, fields in found.modified.items()],
-        "steps_moved": [{"uid": each.uid, "from": each.before, "to": each.after} for each in found.moved],
+        "steps_moved": [
+            {"uid": moved_step.uid, "from": moved_step.before, "to": moved_step.after} for moved_step in found.moved
+        ],
         "files_added": sorted(found.after.files - found.before.files),
         "files_removed": sorted(found.before.files - found.after.files),
         "field_changes": [_serialize_change(change) for change in found.changes],
@@ -246,8 +248,8 @@ def _describe_modified(modified: Mapping[str, Sequence[str]], number: Mapping[st
         return ""
     if len(modified) > NAMED_MAX:
         return f"{len(modified)} steps changed"
-    told = (f"{number[uid]} changed ({', '.join(fields)})" for uid, fields in modified.items())
-    return ", ".join(f"step {each}" for each in told)
+    descriptions = (f"{number[uid]} changed ({', '.join(fields)})" for uid, fields in modified.items())
+    return ", ".join(f"step {part}" for part in descriptions)
 
 
 def _other_fields(changes: Iterable[FieldChange]) -> list[str]:
@@ -257,8 +259,8 @@ def _other_fields(changes: Iterable[FieldChange]) -> list[str]:
 
 
 def _serialize_change(change: FieldChange) -> dict[str, Any]:
-    said = {"path": change.path, "type": change.type}
-    return said | {"old_value": change.old, "new_value": change.new}
+    row = {"path": change.path, "type": change.type}
+    return row | {"old_value": change.old, "new_value": change.new}
 
 
 FileAction = Literal["create", "modify", "delete"]
@@ -282,13 +284,13 @@ class Diffstat(NamedTuple):
     @property
     def summary(self) -> str:
         """One line for a reviewer."""
-        told = []
+        counts = []
         for change, word in ACTION_WORDS.items():
-            if rows := [each for each in self.files if each.change == change]:
-                noun = "" if told else " file" if len(rows) == 1 else " files"
-                told.append(f"{len(rows)}{noun} {word}")
-        gone = sum(each.lines or 0 for each in self.files if each.change == "delete")
-        return ", ".join(told) + (f" (-{gone:,} lines)" if gone else "")
+            if rows := [file for file in self.files if file.change == change]:
+                noun = "" if counts else " file" if len(rows) == 1 else " files"
+                counts.append(f"{len(rows)}{noun} {word}")
+        gone = sum(file.lines or 0 for file in self.files if file.change == "delete")
+        return ", ".join(counts) + (f" (-{gone:,} lines)" if gone else "")
 
 
 def compute_diffstat(plan: Plan, steps: Collection[PlanStep], lines_of: Callable[[str], int | None]) -> Diffstat:

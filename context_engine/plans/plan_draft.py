@@ -74,7 +74,7 @@ def find_questions(
     task: str, wanted: TaskIntent, change: ChangeSet, recalled: Sequence[Remembered]
 ) -> tuple[PlanQuestion, ...]:
     """Find open questions, the most important first; ids count from q1."""
-    told = [
+    open_points = [
         *_ask_about_names(wanted, change.references),
         *_ask_about_ranking(task, change),
         *_ask_about_rename(wanted),
@@ -82,16 +82,18 @@ def find_questions(
     ]
     return tuple(
         PlanQuestion(id=f"q{number}", text=text, candidates=tuple(candidates[:CANDIDATES_MAX]))
-        for number, (text, candidates) in enumerate(told[:QUESTIONS_MAX], 1)
+        for number, (text, candidates) in enumerate(open_points[:QUESTIONS_MAX], 1)
     )
 
 
 def _ask_about_names(wanted: TaskIntent, references: Sequence[Reference]) -> Iterator[tuple[str, list[str]]]:
-    for each in references:
-        if each.is_ambiguous:
-            yield f"Which `{each.text.strip('`')}` is meant?", [str(place) for place in each.resolved]
-        elif each.is_missing and wanted.kind != "add" and not _is_spelled_longer(each):  # what is to be added is new
-            yield f"`{each.text.strip('`')}` was not found: is it new, or called otherwise?", [*each.near]
+    for reference in references:
+        if reference.is_ambiguous:
+            yield f"Which `{reference.text.strip('`')}` is meant?", [str(place) for place in reference.resolved]
+        elif (
+            reference.is_missing and wanted.kind != "add" and not _is_spelled_longer(reference)
+        ):  # what is to be added is new
+            yield f"`{reference.text.strip('`')}` was not found: is it new, or called otherwise?", [*reference.near]
 
 
 def _is_spelled_longer(reference: Reference) -> bool:
@@ -107,13 +109,13 @@ def _ask_about_ranking(task: str, change: ChangeSet) -> Iterator[tuple[str, list
     if change.files and _significant_words(task) <= VAGUE:
         yield (
             "The task does not say what is to change: which part, and how is it to be?",
-            [each.path for each in change.files],
+            [file.path for file in change.files],
         )
         return
     if not change.files:
         yield "No file of this workspace has to do with the words of the task: where does it belong?", []
     elif len(change.curve) >= FLAT_FROM and change.curve[FLAT_FROM - 1] >= FLAT_SHARE:
-        yield "No file stands out for this task: where does it belong?", [each.path for each in change.files]
+        yield "No file stands out for this task: where does it belong?", [file.path for file in change.files]
 
 
 def _ask_about_rename(wanted: TaskIntent) -> Iterator[tuple[str, list[str]]]:
@@ -123,16 +125,16 @@ def _ask_about_rename(wanted: TaskIntent) -> Iterator[tuple[str, list[str]]]:
 
 def _ask_about_rules(task: str, recalled: Sequence[Remembered]) -> Iterator[tuple[str, list[str]]]:
     """Ask about rules and decisions that forbid something and have words in common with the task."""
-    asked = _significant_words(task)
-    for each in recalled:
-        said = " ".join((each.content or each.title).split())
+    task_words = _significant_words(task)
+    for memory in recalled:
+        rule = " ".join((memory.content or memory.title).split())
         if (
-            each.type in PROHIBITING_TYPES
-            and _FORBIDS.search(said)
-            and len(asked & _significant_words(said)) >= CLASH_WORDS
+            memory.type in PROHIBITING_TYPES
+            and _FORBIDS.search(rule)
+            and len(task_words & _significant_words(rule)) >= CLASH_WORDS
         ):
             yield (
-                f"{each.quoted(TEXT_CHARS_MAX)}. Does this task go against it?",
+                f"{memory.quoted(TEXT_CHARS_MAX)}. Does this task go against it?",
                 ["yes", "no"],
             )
 
@@ -163,12 +165,12 @@ _SECRET = re.compile(
 def find_risks(wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> tuple[PlanRisk, ...]:
     """Find risks in the data, the likeliest first."""
     main = change.main()[:FILES_ASSESSED_MAX]
-    told = [
+    found_risks = [
         *_task_risks(wanted, change),
-        *(risk for each in main for risk in _file_risks(each, wanted, change, sources)),
+        *(risk for file in main for risk in _file_risks(file, wanted, change, sources)),
     ]
     order = {"high": 0, "medium": 1, "low": 2}
-    return tuple(sorted(dict.fromkeys(told), key=lambda risk: order[risk.likelihood]))[:RISKS_MAX]
+    return tuple(sorted(dict.fromkeys(found_risks), key=lambda risk: order[risk.likelihood]))[:RISKS_MAX]
 
 
 def _task_risks(wanted: TaskIntent, change: ChangeSet) -> Iterator[PlanRisk]:
@@ -188,53 +190,53 @@ def _task_risks(wanted: TaskIntent, change: ChangeSet) -> Iterator[PlanRisk]:
         )
 
 
-def _file_risks(each: AffectedFile, wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> Iterator[PlanRisk]:
-    yield from _import_risks(each, wanted, sources)
-    yield from _churn_risks(each, sources)
-    if each.part in ("definition", "source") and not change.of("test"):
+def _file_risks(file: AffectedFile, wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> Iterator[PlanRisk]:
+    yield from _import_risks(file, wanted, sources)
+    yield from _churn_risks(file, sources)
+    if file.part in ("definition", "source") and not change.of("test"):
         yield PlanRisk(
-            f"no test goes by the name of {each.path}, and none was found for the task",
+            f"no test goes by the name of {file.path}, and none was found for the task",
             "Write a test of what it does today before it is changed.",
             "high",
         )
-    if _SECRET.search(each.path):
+    if _SECRET.search(file.path):
         yield PlanRisk(
-            f"{each.path} guards access or keeps secrets",
+            f"{file.path} guards access or keeps secrets",
             "Have somebody else look at the change; test what must be refused.",
             "medium",
         )
 
 
-def _import_risks(each: AffectedFile, wanted: TaskIntent, sources: PlanSources) -> Iterator[PlanRisk]:
+def _import_risks(file: AffectedFile, wanted: TaskIntent, sources: PlanSources) -> Iterator[PlanRisk]:
     """Report a file that many files import: it is an interface, whatever its name."""
     try:
-        importers = len(sources.code.symbols.importers(each.path))
+        importers = len(sources.code.symbols.importers(file.path))
     except CallError:
         return
     if importers >= IMPORTERS_MIN:
         yield PlanRisk(
-            f"{importers} files import {each.path}",
+            f"{importers} files import {file.path}",
             "Keep the names and arguments that others use, or change all of them in the same commit.",
             "high" if wanted.kind in ("refactor", "remove", "rename", "upgrade") else "medium",
         )
 
 
-def _churn_risks(each: AffectedFile, sources: PlanSources) -> Iterator[PlanRisk]:
-    record = sources.past.record(each.path) if sources.past else None
+def _churn_risks(file: AffectedFile, sources: PlanSources) -> Iterator[PlanRisk]:
+    record = sources.past.record(file.path) if sources.past else None
     if record is None or sources.past is None:
         return
     hot = [getattr(one, "path", "") for one in sources.past.list_hot_files(HOT_MAX)]
-    lines = _lines(each.path, sources)
-    if each.path in hot[: max(1, len(hot) // HOT_SHARE)] and lines >= LONG_LINES:
+    lines = _lines(file.path, sources)
+    if file.path in hot[: max(1, len(hot) // HOT_SHARE)] and lines >= LONG_LINES:
         yield PlanRisk(
-            f"{each.path} has {lines:,} lines and is among the files that change most these days ({record.commits} commits)",
+            f"{file.path} has {lines:,} lines and is among the files that change most these days ({record.commits} commits)",
             "Keep the change small and bring it in soon: others are changing the same file.",
             "medium",
         )
     authors = [name for name, commits in record.authors if commits >= AUTHOR_COMMITS_MIN]
     if len(authors) >= AUTHORS_MIN:
         yield PlanRisk(
-            f"{len(authors)} people have changed {each.path} more than once",
+            f"{len(authors)} people have changed {file.path} more than once",
             f"Ask {authors[0]}, who changed it most, before its behaviour changes.",
             "low",
         )
@@ -287,29 +289,29 @@ class PlanDraft:
         return self.change.warnings
 
 
-def draft_plan(asked: PlanRequest, sources: PlanSources) -> PlanDraft:
+def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     """Draft a plan for a task. Raises: as `Engine.search` does, but never for a missing index."""
-    wanted = parse_intent(asked.task)
+    wanted = parse_intent(request.task)
     known = tuple(repository_commands(sources.code))
-    change = find_change_set(asked, wanted, find_mentions(asked.task, wanted), known, sources)
-    told = tuple(clauses(strip_commit_prefix(asked.task))) or (objective(strip_commit_prefix(asked.task)),)
+    change = find_change_set(request, wanted, find_mentions(request.task, wanted), known, sources)
+    task_clauses = tuple(clauses(strip_commit_prefix(request.task))) or (objective(strip_commit_prefix(request.task)),)
     task = PlanTask(
-        told,
+        task_clauses,
         wanted,
         change,
         _read_imports(change, sources),
         known,
         _new_test_path(wanted, change, sources),
-        asked.mvp_only,
+        request.mvp_only,
     )
-    recalled = _recall_rules(asked.task, sources)
+    recalled = _recall_rules(request.task, sources)
     made = build_steps(task)
-    open_now = find_questions(asked.task, wanted, change, recalled)
+    open_now = find_questions(request.task, wanted, change, recalled)
     plan = Plan(
-        goal=objective(asked.task),
-        task=asked.task,
-        scope=_scope(asked, change, recalled),
-        mvp_features=told,
+        goal=objective(request.task),
+        task=request.task,
+        scope=_scope(request, change, recalled),
+        mvp_features=task_clauses,
         nice_to_have_features=deferred_titles(task),
         architecture=PlanArchitecture(notes=_notes(change, task)),
         risks=find_risks(wanted, change, sources),
@@ -318,7 +320,7 @@ def draft_plan(asked: PlanRequest, sources: PlanSources) -> PlanDraft:
         testing_strategy=_testing_strategy(change, known),
         confidence_score=score_confidence(change),
         questions=open_now,
-        evidence=tuple(proof for each in change.files[: asked.files_max] for proof in each.evidence[:1]),
+        evidence=tuple(proof for file in change.files[: request.files_max] for proof in file.evidence[:1]),
         provenance="core",
         uids_minted=len(made),
     )
@@ -331,25 +333,25 @@ def score_confidence(change: ChangeSet) -> float:
 
     A task without names gets no share for them; the lead of the best file always counts.
     """
-    looked_up = [each for each in change.references if each.kind in ("path", "symbol")]
-    clear = sum(len(each.resolved) == 1 and not each.more for each in looked_up)
+    looked_up = [reference for reference in change.references if reference.kind in ("path", "symbol")]
+    clear = sum(len(item.resolved) == 1 and not item.more for item in looked_up)
     names = clear / len(looked_up) if looked_up else 0.0
     margin = 1.0 - change.curve[RIVAL] if len(change.curve) > RIVAL else 0.5 * bool(change.curve)
     score = NAMES_SHARE * names + MARGIN_SHARE * margin + FRESH_SHARE * score_freshness(change.freshness)
     return round(min(CONFIDENCE_MAX, score + TESTS_SHARE * bool(change.of("test"))), 2)
 
 
-def score_freshness(said: str) -> float:
+def score_freshness(freshness: str) -> float:
     """Score the freshness of an index: 1 if fresh, 0 without an index, less than 1 if outdated.
 
     >>> score_freshness("fresh"), score_freshness("no index"), score_freshness("3 files edited since index"), score_freshness("index building 63 %")
     (1.0, 0.0, 0.9, 0.5)
     """
-    if said == "fresh":
+    if freshness == "fresh":
         return 1.0
-    if edited := _STALE.search(said):
+    if edited := _STALE.search(freshness):
         return 0.9 if int(edited[1]) < SIBLINGS_MAX else 0.5
-    return 0.0 if said == "no index" else 0.5
+    return 0.0 if freshness == "no index" else 0.5
 
 
 # -- what steps are made of -------------------------------------------------------------------------------------------
@@ -358,9 +360,9 @@ def score_freshness(said: str) -> float:
 def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]]:
     """Return the imports of the affected files, as far as they are read."""
     found: dict[str, set[str]] = {}
-    for each in change.of("definition", "source", "reference", "migration")[:IMPORTS_READ_MAX]:
+    for file in change.of("definition", "source", "reference", "migration")[:IMPORTS_READ_MAX]:
         try:
-            found[each.path] = set(map(str, sources.code.symbols.dependencies(each.path)))
+            found[file.path] = set(map(str, sources.code.symbols.dependencies(file.path)))
         except CallError:
             continue
     return found
@@ -368,7 +370,7 @@ def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]
 
 def _new_test_path(wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> str:
     """Return the path for a test of the first main file, by the example of its neighbors; empty without an example."""
-    main = [each.path for each in change.main() if not is_test(each.path)]
+    main = [file.path for file in change.main() if not is_test(file.path)]
     if not main or change.of("test") or wanted.kind in ("docs", "remove", "rename"):
         return ""
     folder, _, name = main[0].rpartition("/")
@@ -387,7 +389,7 @@ def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
     except CallError:
         return []
     files = [
-        f"{folder}/{each.name}".lstrip("/") for each in entries if each.name.endswith(suffix) and not each.is_folder
+        f"{folder}/{entry.name}".lstrip("/") for entry in entries if entry.name.endswith(suffix) and not entry.is_folder
     ]
     return [path for path in files if not is_test(path)][:SIBLINGS_MAX]
 
@@ -395,38 +397,38 @@ def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
 def _recall_rules(task: str, sources: PlanSources) -> list[Remembered]:
     recall = sources.team.recall
     found = recall(task[:QUERY_CHARS_MAX], RECALLED_MAX) if recall else ()
-    return [each for each in found if each.type in BINDING]
+    return [memory for memory in found if memory.type in BINDING]
 
 
 # -- what stands around the steps -------------------------------------------------------------------------------------
 
 
-def _scope(asked: PlanRequest, change: ChangeSet, recalled: Iterable[Remembered]) -> PlanScope:
-    folders = tuple(dict.fromkeys(folder_of(each.path) or "." for each in change.files))
+def _scope(request: PlanRequest, change: ChangeSet, recalled: Iterable[Remembered]) -> PlanScope:
+    folders = tuple(dict.fromkeys(folder_of(file.path) or "." for file in change.files))
     if len(folders) > FOLDERS_MAX:
-        folders = tuple(dict.fromkeys(each.partition("/")[0] for each in folders))
+        folders = tuple(dict.fromkeys(folder.partition("/")[0] for folder in folders))
     means = (
-        f"`{each.text.strip('`')}` means {each.resolved[0]}"
-        for each in change.references
-        if len(each.resolved) == 1 and not each.more
+        f"`{reference.text.strip('`')}` means {reference.resolved[0]}"
+        for reference in change.references
+        if len(reference.resolved) == 1 and not reference.more
     )
-    binding = (each.quoted(CONSTRAINT_CHARS_MAX) for each in recalled)
-    included = asked.chosen.include_paths or (folders if asked.with_scope else ())
-    return PlanScope(included, asked.chosen.exclude_paths, tuple(means), tuple(binding)[:CONSTRAINTS_MAX])
+    binding = (memory.quoted(CONSTRAINT_CHARS_MAX) for memory in recalled)
+    included = request.chosen.include_paths or (folders if request.with_scope else ())
+    return PlanScope(included, request.chosen.exclude_paths, tuple(means), tuple(binding)[:CONSTRAINTS_MAX])
 
 
 def _notes(change: ChangeSet, task: PlanTask) -> str:
     """Describe which packages are touched, and which of them import which."""
-    files = [each.path for each in change.of("definition", "source", "reference")]
+    files = [file.path for file in change.of("definition", "source", "reference")]
     groups = group_files(files, task.imports)
     names = [folder_of(group.paths[0]) or "the top folder" for group in groups]
-    told = []
+    descriptions = []
     for name, group in zip(names, groups, strict=True):
         needs = " and ".join(names[at] for at in group.needs)
         count = f"{len(group.paths)} file{'s' * (len(group.paths) != 1)}"
-        told.append(f"{name} ({count}{f', imports {needs}' if needs else ''})")
-    more = [f"and {len(told) - FOLDERS_MAX} more"] if len(told) > FOLDERS_MAX else []
-    return f"Touches {'; '.join([*told[:FOLDERS_MAX], *more])}." if told else ""
+        descriptions.append(f"{name} ({count}{f', imports {needs}' if needs else ''})")
+    more = [f"and {len(descriptions) - FOLDERS_MAX} more"] if len(descriptions) > FOLDERS_MAX else []
+    return f"Touches {'; '.join([*descriptions[:FOLDERS_MAX], *more])}." if descriptions else ""
 
 
 def _milestones(made: Sequence[PlanStep]) -> tuple[Milestone, ...]:
@@ -441,8 +443,8 @@ def _milestones(made: Sequence[PlanStep]) -> tuple[Milestone, ...]:
 
 
 def _testing_strategy(change: ChangeSet, known: Sequence[Command]) -> TestingStrategy:
-    command = next((str(each) for each in known if each.kind == "test"), "")
-    files = ", ".join(each.path for each in change.of("test")[:3])
+    command = next((str(known_item) for known_item in known if known_item.kind == "test"), "")
+    files = ", ".join(file.path for file in change.of("test")[:3])
     unit = f"{files or 'new tests beside the code'}{f', run by {command}' if command else ''}"
     whole = f"all of {command}" if command else "no test command was found in this repository"
     return TestingStrategy(unit, whole, "no changed line that no test runs")

@@ -445,11 +445,11 @@ def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: flo
     timed = [
         (step.hours, states[step.uid].duration_ms) for step in plan.steps if states[step.uid].status == "completed"
     ]
-    told = [(hours, ms) for hours, ms in timed if ms is not None]
-    planned = sum(hours for hours, _ in told)
-    if len(told) < ETA_STEPS_MIN or not planned:
+    measured = [(hours, ms) for hours, ms in timed if ms is not None]
+    planned = sum(hours for hours, _ in measured)
+    if len(measured) < ETA_STEPS_MIN or not planned:
         return None
-    return round(left_h * sum(ms for _, ms in told) / 1000 / HOUR_S / planned, 2)
+    return round(left_h * sum(ms for _, ms in measured) / 1000 / HOUR_S / planned, 2)
 
 
 def _most_urgent(plan: Plan, drawn: StepGraph, timed: GraphTiming, states: Mapping[str, StepState]) -> str:
@@ -493,12 +493,12 @@ def serialize_execution(plan: Plan, execution: Execution, *, with_steps: bool = 
     def listed(uids: Iterable[str]) -> list[int]:
         return sorted(number[uid] for uid in uids)
 
-    said: dict[str, Any] = {"plan_id": plan.id, "plan_version": plan.version, "status": execution.status}
+    progress: dict[str, Any] = {"plan_id": plan.id, "plan_version": plan.version, "status": execution.status}
     if execution.damage:
-        said["damage"] = execution.damage
+        progress["damage"] = execution.damage
     if with_steps:
-        said["steps"] = [_serialize_state(step, execution.steps[step.uid], number) for step in plan.steps]
-    return said | {
+        progress["steps"] = [_serialize_state(step, execution.steps[step.uid], number) for step in plan.steps]
+    return progress | {
         "current_steps": listed(execution.current),
         "ready_steps": listed(execution.ready),
         "blocked_steps": listed(execution.blocked),
@@ -516,7 +516,7 @@ def serialize_execution(plan: Plan, execution: Execution, *, with_steps: bool = 
 
 def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:
     """Return one step as a row; empty values are left out."""
-    told = {
+    details = {
         "unmet": sorted(number[uid] for uid in state.unmet),
         "actor": state.actor,
         "started_at": state.started_at,
@@ -529,7 +529,7 @@ def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]
         "lease_expired": state.lease_expired or None,
     }
     head = {"step_number": number[step.uid], "uid": step.uid, "title": step.title, "status": state.status}
-    return head | {key: value for key, value in told.items() if value not in (None, "", [])}
+    return head | {key: value for key, value in details.items() if value not in (None, "", [])}
 
 
 REQUESTED, DECIDED = "approval_requested", "approval_decided"
@@ -562,31 +562,31 @@ def fold_approvals(events: Iterable[PlanEvent], version: int, content_hash: str,
     found: dict[str, Approval] = {}
     for event in events:
         if event.kind == REQUESTED:
-            asked = msgspec.convert(event.data, Approval)
-            found[asked.id] = asked
+            approval = msgspec.convert(event.data, Approval)
+            found[approval.id] = approval
         elif event.kind == DECIDED:
-            said = msgspec.convert(event.data, ApprovalDecision)
-            if said.id in found:
-                found[said.id] = _apply_decision(found.pop(said.id), said, event.at)
-    return tuple(_expire(each, version, content_hash, now) for each in found.values())
+            decision = msgspec.convert(event.data, ApprovalDecision)
+            if decision.id in found:
+                found[decision.id] = _apply_decision(found.pop(decision.id), decision, event.at)
+    return tuple(_expire(value, version, content_hash, now) for value in found.values())
 
 
-def _apply_decision(asked: Approval, said: ApprovalDecision, at: str) -> Approval:
+def _apply_decision(approval: Approval, decision: ApprovalDecision, at: str) -> Approval:
     """Apply a decision to a request; an illegal decision changes nothing."""
     try:
-        status = move_approval(asked.status, said.action)
+        status = move_approval(approval.status, decision.action)
     except CallError:
-        return asked
-    told = {"decided_by": said.decided_by, "comment": said.comment, "modifications": said.modifications}
-    return msgspec.structs.replace(asked, status=status, decided_at=at, **told)
+        return approval
+    details = {"decided_by": decision.decided_by, "comment": decision.comment, "modifications": decision.modifications}
+    return msgspec.structs.replace(approval, status=status, decided_at=at, **details)
 
 
-def _expire(each: Approval, version: int, content_hash: str, now: float) -> Approval:
-    late = bool(each.expires_at) and (timestamps.parse_timestamp(each.expires_at) or 0.0) <= now
-    is_past = (each.plan_version, each.plan_hash) != (version, content_hash)
-    if (each.status == "pending" and late) or (each.status in ("pending", "approved") and is_past):
-        return msgspec.structs.replace(each, status="expired")
-    return each
+def _expire(approval: Approval, version: int, content_hash: str, now: float) -> Approval:
+    late = bool(approval.expires_at) and (timestamps.parse_timestamp(approval.expires_at) or 0.0) <= now
+    is_past = (approval.plan_version, approval.plan_hash) != (version, content_hash)
+    if (approval.status == "pending" and late) or (approval.status in ("pending", "approved") and is_past):
+        return msgspec.structs.replace(approval, status="expired")
+    return approval
 
 
 def find_deciding(known: Sequence[Approval], version: int, uid: str) -> Approval | None:
@@ -594,16 +594,16 @@ def find_deciding(known: Sequence[Approval], version: int, uid: str) -> Approval
 
     None: nothing was requested.
     """
-    about = [each for each in known if each.plan_version == version and each.covers(uid)]
-    decided = [each for each in about if each.status == "approved" or each.status in BLOCKING]
-    pending = [each for each in about if each.status == "pending"]
+    about = [known_item for known_item in known if known_item.plan_version == version and known_item.covers(uid)]
+    decided = [approval for approval in about if approval.status == "approved" or approval.status in BLOCKING]
+    pending = [approval for approval in about if approval.status == "pending"]
     return (decided or pending or [None])[-1]
 
 
 def is_approved(known: Sequence[Approval], plan: Plan) -> bool:
     """Return whether every step of the plan, as it is now, is approved."""
     found = [find_deciding(known, plan.version, step.uid) for step in plan.steps]
-    return bool(found) and all(each is not None and each.status == "approved" for each in found)
+    return bool(found) and all(approval is not None and approval.status == "approved" for approval in found)
 
 
 def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, required: bool) -> None:
@@ -611,23 +611,23 @@ def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, req
 
     Raises: NeedsApproval.
     """
-    said = find_deciding(known, plan.version, step.uid)
-    if said is not None and said.status == "approved":
+    decision = find_deciding(known, plan.version, step.uid)
+    if decision is not None and decision.status == "approved":
         return
     number = step_numbers(plan)[step.uid]
-    details = {"plan_id": plan.id, "step": number, "request_id": said.id if said else None}
-    if said is not None and said.status in BLOCKING:
+    details = {"plan_id": plan.id, "step": number, "request_id": decision.id if decision else None}
+    if decision is not None and decision.status in BLOCKING:
         raise NeedsApproval(
-            f"step {number} was not approved of: {said.status.replace('_', ' ')}"
-            + (f" ({said.comment})" if said.comment else ""),
+            f"step {number} was not approved of: {decision.status.replace('_', ' ')}"
+            + (f" ({decision.comment})" if decision.comment else ""),
             next_steps=(NextStep("refine_plan", "to change the plan"), NextStep("request_approval", "again")),
             details=details,
         )
     if required:
-        waits = said is not None
+        waits = decision is not None
         raise NeedsApproval(
-            f"step {number} waits for {said.id}"
-            if said
+            f"step {number} waits for {decision.id}"
+            if decision
             else f"step {number} needs an approval of version {plan.version}",
             suggestion="Have it decided with respond_approval." if waits else "Ask for it with request_approval.",
             details=details,

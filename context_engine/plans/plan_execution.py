@@ -86,12 +86,12 @@ class VerificationResult:
     @property
     def passed(self) -> bool:
         """Whether no check failed."""
-        return all(each.passed is not False for each in self.checks)
+        return all(check.passed is not False for check in self.checks)
 
     @property
     def is_whole(self) -> bool:
         """Whether every requested check could be run."""
-        return all(each.passed is not None or each.kind == "syntax" for each in self.checks)
+        return all(check.passed is not None or check.kind == "syntax" for check in self.checks)
 
 
 class ChangeVerifier:
@@ -108,7 +108,7 @@ class ChangeVerifier:
         """Run the checks of a level; commands run only when all other checks passed, and until `cancel` is set."""
         checks: list[VerificationCheck] = []
         if level != "none":
-            checks += [_check_syntax(each) for each in files if each.after is not None]
+            checks += [_check_syntax(file) for file in files if file.after is not None]
         if level in ("lint", "tests"):
             checks += [*self._lint(files), *self._review_changes(files)]
         if level == "tests" and VerificationResult(tuple(checks)).passed:
@@ -119,11 +119,11 @@ class ChangeVerifier:
 
     def _lint(self, files: Sequence[FileVersions]) -> list[VerificationCheck]:
         """Run ruff on Python files and report new findings, with the settings of this workspace."""
-        python = [each for each in files if each.path.endswith(ruff_program.SUFFIXES) and each.after is not None]
+        python = [file for file in files if file.path.endswith(ruff_program.SUFFIXES) and file.after is not None]
         program = find_program(ruff_program.NAME, outside=self._root)
         if not program or not python:
             return [VerificationCheck("lint", ruff_program.NAME, None, "ruff is not installed")] if python else []
-        return [self._lint_file(program, each) for each in python]
+        return [self._lint_file(program, item) for item in python]
 
     def _lint_file(self, program: str, file: FileVersions) -> VerificationCheck:
         try:
@@ -131,8 +131,8 @@ class ChangeVerifier:
         except ValueError as error:
             return VerificationCheck("lint", file.path, None, f"ruff could not look: {error}")
         new = list((Counter(after) - Counter(before)).elements())
-        told = "; ".join(f"{code} {message}" for code, message in new[:FINDINGS_MAX])
-        return VerificationCheck("lint", file.path, not new, told)
+        summary = "; ".join(f"{code} {message}" for code, message in new[:FINDINGS_MAX])
+        return VerificationCheck("lint", file.path, not new, summary)
 
     def _findings(self, program: str, path: str, data: bytes | None) -> list[tuple[str, str]]:
         """Return (rule, message) of each finding; positions do not count, because lines move. Raises: ValueError."""
@@ -163,8 +163,8 @@ class ChangeVerifier:
         environment = without_secrets(os.environ)
         ran = run(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
         ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
-        said = tail(RedactedDocument.of(ran.out).text, TAIL_CHARS_MAX).strip()
-        return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{said}".strip())
+        output = tail(RedactedDocument.of(ran.out).text, TAIL_CHARS_MAX).strip()
+        return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{output}".strip())
 
 
 def _check_syntax(file: FileVersions) -> VerificationCheck:
@@ -204,7 +204,7 @@ def parse_commands(setting: str) -> tuple[str, ...]:
     >>> parse_commands("pytest -q; npm test;")
     ('pytest -q', 'npm test')
     """
-    return tuple(each.strip() for each in setting.split(";") if each.strip())
+    return tuple(command.strip() for command in setting.split(";") if command.strip())
 
 
 ChangeType = Literal["create", "modify", "delete", "rename"]
@@ -290,12 +290,14 @@ _NEEDS = {
 def _check(change: FileChange) -> None:
     """Refuse a change with too few or contradictory fields. Raises: InvalidArgument."""
     given = {"content": change.content is not None, "diff": bool(change.diff), "edits": bool(change.wants)}
-    said = [name for name, is_given in given.items() if is_given] or [""]
+    given_fields = [name for name, is_given in given.items() if is_given] or [""]
     needs = _NEEDS[change.change_type] or ("",)
-    if len(said) > 1 or said[0] not in needs:
+    if len(given_fields) > 1 or given_fields[0] not in needs:
         wants = " or ".join(name or "nothing" for name in needs)
         raise _invalid_change(
-            change, f"it has {' and '.join(filter(None, said)) or 'nothing'} to say of the text", f"Send {wants}."
+            change,
+            f"it has {' and '.join(filter(None, given_fields)) or 'nothing'} to say of the text",
+            f"Send {wants}.",
         )
     if bool(change.new_path) != (change.change_type == "rename"):
         raise _invalid_change(
@@ -380,12 +382,12 @@ class PlanExecutor:
         if made.remaining or not (made.verified.passed and made.verified.is_whole):
             return made
         evidence = tuple(
-            {"command": f"{each.kind} {each.name}", "exit_code": 0, "output": each.says}
-            for each in made.verified.checks
+            {"command": f"{check.kind} {check.name}", "exit_code": 0, "output": check.says}
+            for check in made.verified.checks
         )
         report = CompletionReport(
             notes=f"applied by execute_plan, backup {made.backup_id}",
-            files_modified=tuple(each.path for each in made.applied),
+            files_modified=tuple(applied_change.path for applied_change in made.applied),
             evidence=evidence,
         )
         try:
@@ -397,7 +399,7 @@ class PlanExecutor:
 
 def _check_declared(step: PlanStep, receipt: EditResult, *, strict: bool) -> tuple[str, ...]:
     """Return warnings about files that the step does not declare. Raises: InvalidArgument with `strict`."""
-    strange = [str(each.path) for each in receipt.files if each.path not in step.files]
+    strange = [str(file.path) for file in receipt.files if file.path not in step.files]
     if strange and strict:
         raise InvalidArgument(
             f"the step does not name {', '.join(strange)}; nothing was written",
@@ -409,7 +411,7 @@ def _check_declared(step: PlanStep, receipt: EditResult, *, strict: bool) -> tup
 
 
 def _remaining(step: PlanStep, receipt: EditResult) -> tuple[str, ...]:
-    return tuple(sorted(step.files - {str(each.path) for each in receipt.files}))
+    return tuple(sorted(step.files - {str(file.path) for file in receipt.files}))
 
 
 def _applied_changes(receipt: EditResult) -> tuple[AppliedChange, ...]:

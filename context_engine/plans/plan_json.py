@@ -141,10 +141,10 @@ def normalize_plan(plan: Plan, before: Plan | None = None) -> Plan:
 def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
     """Assign a uid to each step without one. Raises: InvalidPlan."""
     old = before.steps if before else ()
-    taken = [step.uid for step in plan.steps if step.uid]
-    _check_unique(taken, "uid", [step.uid for step in plan.steps])
-    free = {_title_key(step): step.uid for step in reversed(old) if step.uid not in set(taken)}
-    counts = [int(match[1]) for uid in (*taken, *(step.uid for step in old)) if (match := _UID.fullmatch(uid))]
+    used_uids = [step.uid for step in plan.steps if step.uid]
+    _check_unique(used_uids, "uid", [step.uid for step in plan.steps])
+    free = {_title_key(step): step.uid for step in reversed(old) if step.uid not in set(used_uids)}
+    counts = [int(match[1]) for uid in (*used_uids, *(step.uid for step in old)) if (match := _UID.fullmatch(uid))]
     minted = max(plan.uids_minted, before.uids_minted if before else 0, *counts, 0)
     steps = []
     for step in plan.steps:
@@ -350,16 +350,16 @@ def _type_word(value: object) -> str:
 
 def _read_numbers(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, ...], list[PlanFinding]]:
     """Return the number that other steps use for each step: its own, else its position. Raises: InvalidPlan."""
-    said = [row.get("step_number", place) for place, row in enumerate(rows, 1)]
-    for place, number in enumerate(said):
+    given_numbers = [row.get("step_number", place) for place, row in enumerate(rows, 1)]
+    for place, number in enumerate(given_numbers):
         if not _is_number(number) or number != int(number):
             raise _invalid_field(
                 f"steps[{place}].step_number", f"must be a whole number, not {number!r:.40}", "a whole number"
             )
-    _check_unique(said, "step_number", said)
-    if list(said) == list(range(1, len(said) + 1)):
-        return tuple(said), []
-    return tuple(int(number) for number in said), [
+    _check_unique(given_numbers, "step_number", given_numbers)
+    if list(given_numbers) == list(range(1, len(given_numbers) + 1)):
+        return tuple(given_numbers), []
+    return tuple(int(number) for number in given_numbers), [
         PlanFinding("RENUMBERED", "steps are numbered 1, 2, 3 in the order in which they were sent")
     ]
 
@@ -378,14 +378,16 @@ def _check_unique(names: Sequence[object], what: str, rows: Sequence[object]) ->
         seen.add(name)
 
 
-def _resolve_references(plan: Plan, said: Sequence[int]) -> Plan:
+def _resolve_references(plan: Plan, given_numbers: Sequence[int]) -> Plan:
     """Resolve references to uids; the number of a missing step stays as it is."""
-    uids = {str(number): step.uid for number, step in zip(said, plan.steps, strict=True)}
+    uids = {str(number): step.uid for number, step in zip(given_numbers, plan.steps, strict=True)}
     steps = tuple(
         msgspec.structs.replace(step, depends_on=sort_uids(uids.get(ref, ref) for ref in step.depends_on))
         for step in plan.steps
     )
-    milestones = tuple(_resolve_milestone(each, uids, {step.uid for step in plan.steps}) for each in plan.milestones)
+    milestones = tuple(
+        _resolve_milestone(milestone, uids, {step.uid for step in plan.steps}) for milestone in plan.milestones
+    )
     return msgspec.structs.replace(plan, steps=steps, milestones=milestones)
 
 
@@ -409,21 +411,23 @@ def _step_with_effort(step: PlanStep) -> PlanStep:
 def _with_questions(plan: Plan, texts: object) -> Plan:
     """Add the questions that are only texts, and give each question an id."""
     listed = [text.strip() for text in texts if isinstance(text, str)] if isinstance(texts, Sequence) else []
-    asked = {each.text for each in plan.questions}
+    known_texts = {question.text for question in plan.questions}
     questions = [
         *plan.questions,
-        *(PlanQuestion("", text) for text in dict.fromkeys(listed) if text and text not in asked),
+        *(PlanQuestion("", text) for text in dict.fromkeys(listed) if text and text not in known_texts),
     ]
-    _check_unique([each.id for each in questions if each.id], "question id", [each.id for each in questions])
-    taken, made = {each.id for each in questions}, []
-    for number, each in enumerate(questions, 1):
-        made.append(msgspec.structs.replace(each, id=each.id or _free_id(number, taken)))
-        taken.add(made[-1].id)
+    _check_unique(
+        [question.id for question in questions if question.id], "question id", [question.id for question in questions]
+    )
+    used_ids, made = {question.id for question in questions}, []
+    for number, question_row in enumerate(questions, 1):
+        made.append(msgspec.structs.replace(question_row, id=question_row.id or _free_id(number, used_ids)))
+        used_ids.add(made[-1].id)
     return msgspec.structs.replace(plan, questions=tuple(made))
 
 
-def _free_id(number: int, taken: set[str]) -> str:
-    while f"q{number}" in taken:
+def _free_id(number: int, used_ids: set[str]) -> str:
+    while f"q{number}" in used_ids:
         number += 1
     return f"q{number}"
 
@@ -456,9 +460,9 @@ def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: 
     return found[:SHOWN_UNKNOWN_MAX]
 
 
-def _overruled_blocks(plan: Plan, rows: Sequence[Mapping[str, Any]], said: Sequence[int]) -> list[PlanFinding]:
+def _overruled_blocks(plan: Plan, rows: Sequence[Mapping[str, Any]], given_numbers: Sequence[int]) -> list[PlanFinding]:
     """Report each `blocks` that contradicts `depends_on`: it is derived from the dependencies."""
-    uids = {str(number): step.uid for number, step in zip(said, plan.steps, strict=True)}
+    uids = {str(number): step.uid for number, step in zip(given_numbers, plan.steps, strict=True)}
     waits = {step.uid: set(step.depends_on) for step in plan.steps}
     found = []
     for number, (step, row) in enumerate(zip(plan.steps, rows, strict=True), 1):
@@ -494,18 +498,18 @@ _OMITTED_IF_EMPTY = ("task", "base_commit", "created_at")
 
 def serialize_plan(plan: Plan) -> dict[str, Any]:
     """Return the plan as JSON values, with the field names of `EnhancedPlanOutput`."""
-    said = msgspec.to_builtins(plan)
+    content = msgspec.to_builtins(plan)
     drawn, number = build_graph(plan), step_numbers(plan)
-    said["steps"] = [
-        _serialize_step(step, row, drawn, number) for step, row in zip(plan.steps, said["steps"], strict=True)
+    content["steps"] = [
+        _serialize_step(step, row, drawn, number) for step, row in zip(plan.steps, content["steps"], strict=True)
     ]
-    said["milestones"] = [_serialize_milestone(each, number) for each in plan.milestones]
-    said["dependency_graph"] = serialize_graph(plan, drawn)
-    said["questions_for_clarification"] = [each.text for each in plan.open_questions]
+    content["milestones"] = [_serialize_milestone(milestone, number) for milestone in plan.milestones]
+    content["dependency_graph"] = serialize_graph(plan, drawn)
+    content["questions_for_clarification"] = [question.text for question in plan.open_questions]
     for key in _OMITTED_IF_EMPTY:
-        if not said[key]:
-            del said[key]
-    return {key: said[key] for key in ("id", "version", "goal")} | said
+        if not content[key]:
+            del content[key]
+    return {key: content[key] for key in ("id", "version", "goal")} | content
 
 
 def carry_forward(target: Plan, current: Plan) -> Plan:
@@ -516,24 +520,24 @@ def carry_forward(target: Plan, current: Plan) -> Plan:
 
 def hash_content(plan: Plan) -> str:
     """Hash the content of a plan, independent of its id and version."""
-    said = msgspec.to_builtins(plan)
-    return _digest({key: value for key, value in said.items() if key not in VOLATILE_FIELDS})
+    content = msgspec.to_builtins(plan)
+    return _digest({key: value for key, value in content.items() if key not in VOLATILE_FIELDS})
 
 
 def hash_step(step: PlanStep) -> str:
     """Hash the work of a step: while it stays the same, progress stays valid, whatever the dependencies."""
-    said = msgspec.to_builtins(step)
-    return _digest({key: said[key] for key in _WORK_FIELDS})
+    content = msgspec.to_builtins(step)
+    return _digest({key: content[key] for key in _WORK_FIELDS})
 
 
-def _digest(said: dict[str, Any]) -> str:
-    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
 def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, number: dict[str, int]) -> dict[str, Any]:
     """Return a step with its number and derived fields."""
     row["depends_on"] = [number.get(uid, _dangling_reference(uid)) for uid in step.depends_on]
-    row["depends_on"].sort(key=str if any(isinstance(each, str) for each in row["depends_on"]) else None)
+    row["depends_on"].sort(key=str if any(isinstance(dependency, str) for dependency in row["depends_on"]) else None)
     row["blocks"] = sorted(number[uid] for uid in drawn.needed_by[step.uid])
     row["can_parallel_with"] = sorted(number[uid] for uid in find_parallel(drawn, step.uid))
     row["estimated_effort"] = step.estimated_effort or (format_effort(step.hours) if step.estimate else "")
@@ -548,9 +552,9 @@ def _dangling_reference(uid: str) -> int | str:
     return int(uid) if uid.isdecimal() else uid
 
 
-def _serialize_milestone(each: Milestone, number: dict[str, int]) -> dict[str, Any]:
-    included = sorted(number[uid] for uid in each.steps_included if uid in number)
-    return {"name": each.name, "steps_included": included, "estimated_time": each.estimated_time}
+def _serialize_milestone(milestone: Milestone, number: dict[str, int]) -> dict[str, Any]:
+    included = sorted(number[uid] for uid in milestone.steps_included if uid in number)
+    return {"name": milestone.name, "steps_included": included, "estimated_time": milestone.estimated_time}
 
 
 ChangeType = Literal["created", "refined", "modified", "approved", "executed", "rolled_back"]
@@ -583,14 +587,16 @@ class PlanVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 def encode_version(version: PlanVersion, plan: Plan) -> bytes:
     """Encode a version and its plan without derived fields, one field per line for git."""
-    told = {**msgspec.to_builtins(version), "plan": msgspec.to_builtins(plan)}
-    return msgspec.json.format(msgspec.json.encode({**told, "seal": _seal(told)}), indent=1) + b"\n"
+    content = {**msgspec.to_builtins(version), "plan": msgspec.to_builtins(plan)}
+    return msgspec.json.format(msgspec.json.encode({**content, "seal": _seal(content)}), indent=1) + b"\n"
 
 
 def decode_version(data: bytes) -> tuple[PlanVersion, Plan]:
     """Decode a version. Raises: ValueError, whose text continues `it is damaged:`."""
-    told = _decode_sealed(data)
-    return msgspec.convert(told, PlanVersion), msgspec.convert(told["plan"], Plan)  # a ValidationError is a ValueError
+    content = _decode_sealed(data)
+    return msgspec.convert(content, PlanVersion), msgspec.convert(
+        content["plan"], Plan
+    )  # a ValidationError is a ValueError
 
 
 def decode_metadata(data: bytes) -> PlanVersion:
@@ -600,16 +606,16 @@ def decode_metadata(data: bytes) -> PlanVersion:
 
 def _decode_sealed(data: bytes) -> dict[str, Any]:
     try:
-        told = msgspec.json.decode(data)
+        content = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"it is no JSON ({error})") from error
-    if not isinstance(told, dict) or not {"plan", "seal"} <= told.keys():
+    if not isinstance(content, dict) or not {"plan", "seal"} <= content.keys():
         raise ValueError("it is no version of a plan")
-    if told.pop("seal") != _seal(told):
+    if content.pop("seal") != _seal(content):
         raise ValueError("it was changed after it was written")
-    return told
+    return content
 
 
-def _seal(told: Mapping[str, Any]) -> str:
-    plain = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+def _seal(content: Mapping[str, Any]) -> str:
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(plain.encode()).hexdigest()[:SEAL_CHARS]

@@ -94,8 +94,8 @@ def _check_query(wanted: PlanQuery) -> None:
     for name, among in (("status", ("", *STATUSES)), ("sort_by", SORTS), ("sort_order", ORDERS)):
         value = getattr(wanted, name)
         if value not in among:
-            said = f"It is one of {', '.join(filter(None, among))}."
-            raise InvalidArgument(f"{name} is {value[:40]!r}", suggestion=said, details={"argument": name})
+            suggestion = f"It is one of {', '.join(filter(None, among))}."
+            raise InvalidArgument(f"{name} is {value[:40]!r}", suggestion=suggestion, details={"argument": name})
 
 
 def _matches(wanted: PlanQuery, row: PlanRow) -> bool:
@@ -103,8 +103,8 @@ def _matches(wanted: PlanQuery, row: PlanRow) -> bool:
         return False
     if not {tag.casefold() for tag in wanted.tags} <= {tag.casefold() for tag in row.tags}:
         return False
-    said = " ".join((row.id, row.name, row.goal, *row.tags)).casefold()
-    return all(word in said for word in wanted.query.casefold().split())
+    text = " ".join((row.id, row.name, row.goal, *row.tags)).casefold()
+    return all(word in text for word in wanted.query.casefold().split())
 
 
 def _sort_key(sort_by: str, row: PlanRow) -> str | float:
@@ -113,9 +113,9 @@ def _sort_key(sort_by: str, row: PlanRow) -> str | float:
 
 def _page_stamp(wanted: PlanQuery, rows: Iterable[PlanRow]) -> str:
     """Return the stamp that a cursor contains: of the query, and of the matching plans in their order."""
-    asked = (wanted.status, wanted.tags, wanted.query, wanted.sort_by, wanted.sort_order)
-    told = [repr(asked), *(f"{row.id}@{row.updated_at}" for row in rows)]
-    return hashlib.sha256("\n".join(told).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
+    filters = (wanted.status, wanted.tags, wanted.query, wanted.sort_by, wanted.sort_order)
+    lines = [repr(filters), *(f"{row.id}@{row.updated_at}" for row in rows)]
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
 
 
 CHARS_MAX = 28
@@ -129,8 +129,8 @@ def make_slugs(named: Iterable[tuple[str, str]]) -> dict[str, str]:
     {'plan_1-aaaaaaaa': 'money-in-cents', 'plan_1-bbbbbbbb': 'bbbbbbbb'}
     """
     rows = [(plan_id, _slug_words(name)) for plan_id, name in named]
-    taken = Counter(words for _, words in rows)
-    return {each: words if words and taken[words] == 1 else short_id(each) for each, words in rows}
+    slug_counts = Counter(words for _, words in rows)
+    return {key: words if words and slug_counts[words] == 1 else short_id(key) for key, words in rows}
 
 
 def _slug_words(name: str) -> str:
@@ -148,8 +148,8 @@ def resolve_slug(typed: str, by_id: Mapping[str, str], *, is_begun: bool = False
     >>> resolve_slug("money-in-cents", known), resolve_slug("money", known), resolve_slug("money", known, is_begun=True)
     ('plan_1-aaaaaaaa', 'money', 'plan_1-aaaaaaaa')
     """
-    found = [each for each, handle in by_id.items() if typed in (handle, each)]
+    found = [plan_id for plan_id, handle in by_id.items() if typed in (handle, plan_id)]
     if is_begun and typed:
-        found = found or [each for each, handle in by_id.items() if handle.startswith(typed)]
+        found = found or [plan_id for plan_id, handle in by_id.items() if handle.startswith(typed)]
     found = found or ids_ending_with(typed, by_id)
     return found[0] if len(found) == 1 else typed

@@ -34,9 +34,12 @@ def render_plan(plan: Plan, execution: Execution | None = None) -> str:
         _render_milestones(plan),
         _render_risks(plan),
         _render_list("## Testing", _testing_rows(plan)),
-        _render_list("## Questions", [f"`{each.id}` {_question(each.text, each.answer)}" for each in plan.questions]),
+        _render_list(
+            "## Questions",
+            [f"`{question.id}` {_question(question.text, question.answer)}" for question in plan.questions],
+        ),
         _render_list("## Open feedback", [single_line(text) for text in plan.open_feedback]),
-        *(f"```mermaid\n{each.mermaid.strip()}\n```" for each in plan.architecture.diagrams),
+        *(f"```mermaid\n{diagram.mermaid.strip()}\n```" for diagram in plan.architecture.diagrams),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -77,13 +80,13 @@ def render_history(versions: Iterable[PlanVersion]) -> str:
     """Render the versions of a plan, one per row."""
     rows = [
         [
-            str(each.version),
-            each.created_at[:16].replace("T", " "),
-            each.change_type,
-            _version_author(each),
-            _version_summary(each),
+            str(version.version),
+            version.created_at[:16].replace("T", " "),
+            version.change_type,
+            _version_author(version),
+            _version_summary(version),
         ]
-        for each in versions
+        for version in versions
     ]
     return render_table(("version", "at (UTC)", "change", "by", "what"), rows) + "\n"
 
@@ -104,7 +107,7 @@ def render_difference(found: PlanDifference) -> str:
         ]
         for change in found.changes
     ]
-    moved = [f"step {each.after} was step {each.before}" for each in found.moved]
+    moved = [f"step {moved_step.after} was step {moved_step.before}" for moved_step in found.moved]
     head = f"Version {found.before.version} to {found.after.version}: {summarize(found)}."
     table = render_table(("field", "change", "before", "after"), rows) if rows else ""
     return (
@@ -120,8 +123,8 @@ def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     | --- | --- |
     | x\|y | 1 2 |
     """
-    told = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(single_line(cell).replace("|", "\\|") for cell in row) + " |" for row in told)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(single_line(cell).replace("|", "\\|") for cell in row) + " |" for row in lines)
 
 
 def single_line(text: str) -> str:
@@ -131,8 +134,8 @@ def single_line(text: str) -> str:
 
 def shorten_value(value: Any) -> str:
     """Return a value as a table cell."""
-    told = value if isinstance(value, str) else "" if value is None else _describe_value(value)
-    text = single_line(told)
+    described = value if isinstance(value, str) else "" if value is None else _describe_value(value)
+    text = single_line(described)
     return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + "…"
 
 
@@ -145,19 +148,19 @@ def _render_head(plan: Plan, execution: Execution | None) -> str:
     timed = compute_timing(build_graph(plan), {step.uid: step.hours for step in plan.steps})
     path = " → ".join(str(number[uid]) for uid in timed.critical_path[:12])
     more = " …" if len(timed.critical_path) > 12 else ""
-    told = [
+    facts = [
         f"`{plan.id}`" if plan.id else "",
         f"version {plan.version}" if plan.version else "",
         f"{execution.status}, {execution.percentage:g} % done" if execution else "",
         f"{len(plan.steps)} steps, {format_effort(timed.duration_h)} at least ({path}{more})" if plan.steps else "",
         f"confidence {plan.confidence_score:.2f}" if plan.confidence_score else "",
     ]
-    return " · ".join(part for part in told if part)
+    return " · ".join(part for part in facts if part)
 
 
 def _render_scope(plan: Plan) -> str:
     rows = {
-        "Included": ["the top folder" if each == "." else each for each in plan.scope.included],
+        "Included": ["the top folder" if path == "." else path for path in plan.scope.included],
         "Excluded": plan.scope.excluded,
         "Assumes": plan.scope.assumptions,
         "Constraint": plan.scope.constraints,
@@ -165,12 +168,12 @@ def _render_scope(plan: Plan) -> str:
         "May": plan.nice_to_have_features,
     }
     return _render_list(
-        "## Scope", [f"{name}: {single_line(each)}" for name, values in rows.items() for each in values]
+        "## Scope", [f"{name}: {single_line(value)}" for name, values in rows.items() for value in values]
     )
 
 
 def _architecture_rows(plan: Plan) -> list[str]:
-    return [single_line(each) for each in (plan.architecture.notes, *plan.architecture.patterns_used) if each.strip()]
+    return [single_line(note) for note in (plan.architecture.notes, *plan.architecture.patterns_used) if note.strip()]
 
 
 def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution | None) -> str:
@@ -190,7 +193,7 @@ def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution 
         _render_paths("Creates", step.files_to_create),
         _render_paths("Deletes", step.files_to_delete),
         _render_paths("Check", step.checks),
-        *(f"- [{box}] {single_line(each)}" for each in step.acceptance_criteria),
+        *(f"- [{box}] {single_line(criterion)}" for criterion in step.acceptance_criteria),
         _render_evidence(step),
         f"- Failed: {single_line(state.error)}" if state and state.error else "",
         f"- Note: {single_line(state.notes)}" if state and state.notes else "",
@@ -210,34 +213,42 @@ def _render_paths(name: str, paths: Sequence[str]) -> str:
 
 
 def _render_evidence(step: PlanStep) -> str:
-    told = []
-    for each in step.evidence[:EVIDENCE_MAX]:
-        path = escape_line(each.path)
-        where = f"`{path}:{each.line}`" if each.line else f"`{path}`" if path else ""
-        told.append(
-            " ".join(part for part in (where, f"`{each.symbol}`" if each.symbol else "", f"({each.kind})") if part)
+    places = []
+    for evidence_item in step.evidence[:EVIDENCE_MAX]:
+        path = escape_line(evidence_item.path)
+        where = f"`{path}:{evidence_item.line}`" if evidence_item.line else f"`{path}`" if path else ""
+        places.append(
+            " ".join(
+                part
+                for part in (
+                    where,
+                    f"`{evidence_item.symbol}`" if evidence_item.symbol else "",
+                    f"({evidence_item.kind})",
+                )
+                if part
+            )
         )
-    return f"- Why: {', '.join(told)}" if told else ""
+    return f"- Why: {', '.join(places)}" if places else ""
 
 
 def _render_milestones(plan: Plan) -> str:
     number = step_numbers(plan)
     rows = [
-        f"{single_line(each.name)}: steps {', '.join(str(n) for n in sorted(number[uid] for uid in each.steps_included if uid in number))}"
-        + (f" ({single_line(each.estimated_time)})" if each.estimated_time else "")
-        for each in plan.milestones
+        f"{single_line(milestone.name)}: steps {', '.join(str(n) for n in sorted(number[uid] for uid in milestone.steps_included if uid in number))}"
+        + (f" ({single_line(milestone.estimated_time)})" if milestone.estimated_time else "")
+        for milestone in plan.milestones
     ]
     return _render_list("## Milestones", rows)
 
 
 def _render_risks(plan: Plan) -> str:
-    rows = [(each.issue, each.likelihood, each.mitigation) for each in plan.risks]
+    rows = [(risk.issue, risk.likelihood, risk.mitigation) for risk in plan.risks]
     return f"## Risks\n\n{render_table(('risk', 'likelihood', 'what to do'), rows)}" if rows else ""
 
 
 def _testing_rows(plan: Plan) -> list[str]:
-    told = plan.testing_strategy
-    rows = {"Unit": told.unit, "Integration": told.integration, "Coverage": told.coverage_target}
+    strategy = plan.testing_strategy
+    rows = {"Unit": strategy.unit, "Integration": strategy.integration, "Coverage": strategy.coverage_target}
     return [f"{name}: {single_line(text)}" for name, text in rows.items() if text.strip()]
 
 
@@ -302,13 +313,13 @@ def _changed_value(change: FieldChange, value: Any, number: Mapping[str, str]) -
 def _describe_value(value: Any) -> str:
     """Describe a list or an object in a few words."""
     if isinstance(value, list | tuple):
-        return ", ".join(_describe_value(each) for each in value)
+        return ", ".join(_describe_value(item) for item in value)
     if isinstance(value, dict):
         return str(
             value.get("title")
             or value.get("issue")
             or value.get("text")
-            or ", ".join(str(each) for each in value.values())
+            or ", ".join(str(part) for part in value.values())
         )
     return str(value)
 

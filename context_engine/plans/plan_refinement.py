@@ -90,46 +90,46 @@ class PlanRefiner:
         self._making = making
         self._code = code
 
-    def refine(self, asked: RefinementRequest) -> Refinement:
+    def refine(self, request: RefinementRequest) -> Refinement:
         """Refine a plan and save the next version, unless it is rejected.
 
         Raises: PlanNotFound, Conflict (a stale version), InvalidArgument, PreconditionFailed (a done step), Cycle,
         DanglingDependency, and as `PlanRepository.save`.
         """
-        loaded, before, remarks, expected = self._load_before(asked)
-        if loaded and asked.submission_id and loaded.version.submission_id == asked.submission_id:
+        loaded, before, remarks, expected = self._load_before(request)
+        if loaded and request.submission_id and loaded.version.submission_id == request.submission_id:
             return self._repeat_reply(loaded)
         _check_current(loaded, expected)
-        if asked.draft is not None:
-            return self._refine_by_draft(asked, loaded, before)
-        _check_something(asked)
-        said = parse_feedback(asked.feedback)
-        operations = [*asked.operations, *answer_operations(asked.clarifications), *said.operations]
+        if request.draft is not None:
+            return self._refine_by_draft(request, loaded, before)
+        _check_something(request)
+        feedback = parse_feedback(request.feedback)
+        operations = [*request.operations, *answer_operations(request.clarifications), *feedback.operations]
         changed = apply_operations(
-            before, operations, closed=_uids_in_status(loaded, "completed"), force_reopen=asked.force_reopen
+            before, operations, closed=_uids_in_status(loaded, "completed"), force_reopen=request.force_reopen
         )
-        plan = _with_feedback(changed.plan, said.left, [find_step(before, which).uid for which in asked.focus])
+        plan = _with_feedback(changed.plan, feedback.left, [find_step(before, which).uid for which in request.focus])
         plan, answered = self._resolve_answers(before, plan)
-        checked = self._validate(plan, loaded, asked.strict, remarks)
+        checked = self._validate(plan, loaded, request.strict, remarks)
         raise_fatal_errors(checked)
         made = Refinement(before, checked.plan, _status(checked.plan), checked, compare_plans(before, checked.plan))
         made = replace(made, applied=changed.applied, answered=answered, warnings=_warnings(checked.plan, answered))
         new = _new_errors(checked, self._validate(before, loaded, False, ()))
-        return replace(made, status="draft_rejected") if new else self._save(made, asked, loaded, changed.reopened)
+        return replace(made, status="draft_rejected") if new else self._save(made, request, loaded, changed.reopened)
 
     def _load_before(
-        self, asked: RefinementRequest
+        self, request: RefinementRequest
     ) -> tuple[LoadedPlan | None, Plan, tuple[PlanFinding, ...], int | None]:
         """Return the saved plan (if any), the plan to change, its findings, and the base version."""
-        if asked.plan is None:
-            if not asked.plan_id:
+        if request.plan is None:
+            if not request.plan_id:
                 raise InvalidArgument(
                     "which plan?", suggestion="Pass plan_id.", next_steps=NextStep("list_plans", "to see ids and names")
                 )
-            loaded = self._desk.load(asked.plan_id)
-            return loaded, loaded.plan, (), asked.expected_version
-        read = self._desk.parse(asked.plan)
-        expected = read.plan.version if asked.expected_version is None else asked.expected_version
+            loaded = self._desk.load(request.plan_id)
+            return loaded, loaded.plan, (), request.expected_version
+        read = self._desk.parse(request.plan)
+        expected = read.plan.version if request.expected_version is None else request.expected_version
         return self._find_stored(read.plan.id), read.plan, read.remarks, expected
 
     def _find_stored(self, plan_id: str) -> LoadedPlan | None:
@@ -138,28 +138,28 @@ class PlanRefiner:
         except PlanNotFound:
             return None
 
-    def _refine_by_draft(self, asked: RefinementRequest, loaded: LoadedPlan | None, before: Plan) -> Refinement:
+    def _refine_by_draft(self, request: RefinementRequest, loaded: LoadedPlan | None, before: Plan) -> Refinement:
         """Replace the plan by a whole draft. Raises: PreconditionFailed when it changes done steps."""
-        if asked.operations or asked.clarifications or asked.feedback:
+        if request.operations or request.clarifications or request.feedback:
             raise InvalidArgument(
                 "a draft stands alone", suggestion="Send the draft first, then operations or feedback on what it makes."
             )
         done = _uids_in_status(loaded, "completed")
-        read = parse_plan(asked.draft, before=before).plan
-        reopened = check_done_steps(before, read, done, force_reopen=asked.force_reopen)
-        saving = SaveOptions(auto=False, plan_id=before.id if loaded else "", submission_id=asked.submission_id)
+        read = parse_plan(request.draft, before=before).plan
+        reopened = check_done_steps(before, read, done, force_reopen=request.force_reopen)
+        saving = SaveOptions(auto=False, plan_id=before.id if loaded else "", submission_id=request.submission_id)
         made = self._making.accept_draft(
-            asked.draft,
+            request.draft,
             saving,
-            provenance=asked.provenance,
-            strict=asked.strict,
+            provenance=request.provenance,
+            strict=request.strict,
             task=before.task,
-            force_reopen=asked.force_reopen,
+            force_reopen=request.force_reopen,
         )
         plan = msgspec.structs.replace(made.plan, id=before.id, version=before.version, created_at=before.created_at)
-        told = Refinement(before, plan, made.status, made.checked, compare_plans(before, plan))
-        told = replace(told, warnings=made.warnings, rejected=made.rejected)
-        return told if made.status == "draft_rejected" else self._save(told, asked, loaded, reopened)
+        refinement = Refinement(before, plan, made.status, made.checked, compare_plans(before, plan))
+        refinement = replace(refinement, warnings=made.warnings, rejected=made.rejected)
+        return refinement if made.status == "draft_rejected" else self._save(refinement, request, loaded, reopened)
 
     def _validate(
         self, plan: Plan, loaded: LoadedPlan | None, strict: bool, remarks: Sequence[PlanFinding]
@@ -168,22 +168,24 @@ class PlanRefiner:
 
     def _resolve_answers(self, before: Plan, plan: Plan) -> tuple[Plan, dict[str, tuple[Place, ...]]]:
         """Look up the places that new answers mention, and add them to the evidence."""
-        known = {each.id for each in before.questions if each.answer}
+        known = {question.id for question in before.questions if question.answer}
         found: dict[str, tuple[Place, ...]] = {}
-        for each in plan.questions:
-            if each.answer and each.id not in known:
-                looked_up = resolved(mentions(each.answer), self._code, ())
-                found[each.id] = tuple(reference.resolved[0] for reference in looked_up if len(reference.resolved) == 1)
+        for question in plan.questions:
+            if question.answer and question.id not in known:
+                looked_up = resolved(mentions(question.answer), self._code, ())
+                found[question.id] = tuple(
+                    reference.resolved[0] for reference in looked_up if len(reference.resolved) == 1
+                )
         places = [place for row in found.values() for place in row]
         evidence = tuple(PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places)
-        new = tuple(each for each in dict.fromkeys(evidence) if each not in plan.evidence)
+        new = tuple(fromkey for fromkey in dict.fromkeys(evidence) if fromkey not in plan.evidence)
         return msgspec.structs.replace(plan, evidence=(*plan.evidence, *new)), found
 
     def _save(
-        self, made: Refinement, asked: RefinementRequest, loaded: LoadedPlan | None, reopened: Sequence[str]
+        self, made: Refinement, request: RefinementRequest, loaded: LoadedPlan | None, reopened: Sequence[str]
     ) -> Refinement:
         """Save the refinement as the version after the one it is based on."""
-        if not asked.auto_save:
+        if not request.auto_save:
             return made
         saved = self._desk.save(
             made.plan,
@@ -191,7 +193,7 @@ class PlanRefiner:
             expected_version=loaded.version.version if loaded else None,
             change="refined",
             reason=_reason(made.applied),
-            submission_id=asked.submission_id,
+            submission_id=request.submission_id,
             reopened=reopened,
             allow_invalid=True,
         )
@@ -208,8 +210,8 @@ class PlanRefiner:
         )
 
 
-def _check_something(asked: RefinementRequest) -> None:
-    if not (asked.operations or asked.feedback.strip() or asked.clarifications):
+def _check_something(request: RefinementRequest) -> None:
+    if not (request.operations or request.feedback.strip() or request.clarifications):
         raise InvalidArgument(
             "nothing is said about what to change",
             suggestion='Pass operations [{"op": "remove_step", "step": 4}], feedback, clarifications or a draft.',
@@ -240,8 +242,8 @@ def _with_feedback(plan: Plan, left: Sequence[str], focus: Sequence[str]) -> Pla
     """Return the plan with feedback that is not an operation, and the steps it is about."""
     number = step_numbers(plan)
     about = ", ".join(str(number[uid]) for uid in focus if uid in number)
-    told = [f"steps {about}: {single_line(text)}" if about else single_line(text) for text in left]
-    kept = tuple(dict.fromkeys((*plan.open_feedback, *told)))
+    new_feedback = [f"steps {about}: {single_line(text)}" if about else single_line(text) for text in left]
+    kept = tuple(dict.fromkeys((*plan.open_feedback, *new_feedback)))
     if len(kept) > FEEDBACK_KEPT_MAX:
         raise InvalidArgument(
             f"{len(kept)} pieces of feedback would be open, at most {FEEDBACK_KEPT_MAX} are kept",
@@ -258,13 +260,13 @@ def _new_errors(checked: PlanValidation, old: PlanValidation) -> list[PlanFindin
     """Return the errors that this change introduces; older errors do not block other changes."""
 
     def named(one: PlanValidation) -> set[tuple[Any, ...]]:
-        return {(each.code, each.path, *(one.plan.steps[n - 1].uid for n in each.steps)) for each in one.errors}
+        return {(error.code, error.path, *(one.plan.steps[n - 1].uid for n in error.steps)) for error in one.errors}
 
     known = named(old)
     return [
-        each
-        for each in checked.errors
-        if (each.code, each.path, *(checked.plan.steps[n - 1].uid for n in each.steps)) not in known
+        error
+        for error in checked.errors
+        if (error.code, error.path, *(checked.plan.steps[n - 1].uid for n in error.steps)) not in known
     ]
 
 
@@ -277,8 +279,8 @@ def _warnings(plan: Plan, answered: Mapping[str, Sequence[Place]]) -> tuple[str,
 
 def _reason(applied: Sequence[AppliedOperation]) -> str:
     """Return the operations as a reason for the history."""
-    told = [each.said for each in applied[:4]]
-    return "; ".join([*told, *([f"and {len(applied) - 4} more"] if len(applied) > 4 else [])])
+    descriptions = [applied_change.said for applied_change in applied[:4]]
+    return "; ".join([*descriptions, *([f"and {len(applied) - 4} more"] if len(applied) > 4 else [])])
 
 
 # -- the second pass --------------------------------------------------------------------------------------------------
@@ -291,8 +293,8 @@ def refinement_prompt(made: Refinement, schema: Mapping[str, Any], focus: Sequen
     shown = [step for step in plan.steps if not wanted or step.uid in wanted]
     parts = [
         Part("Open feedback", list(plan.open_feedback)),
-        Part("Answers", [f"{each.text} - {each.answer}" for each in plan.questions if each.answer]),
-        Part("Open questions", [each.text for each in plan.open_questions]),
+        Part("Answers", [f"{question.text} - {question.answer}" for question in plan.questions if question.answer]),
+        Part("Open questions", [question.text for question in plan.open_questions]),
         Part("Goal", [plan.goal]),
         Part("Steps" if not wanted else "Steps to look at", [_step_line(number, step) for step in shown]),
         Part("Excluded", list(plan.scope.excluded)),

@@ -180,14 +180,14 @@ class PlanRepository:
                     checked,
                 )
             again = _find_reworded(before, made, reopened) if before else ()
-            told = {
+            metadata = {
                 "author": author,
                 "reason": reason,
                 "submission_id": submission_id,
                 "name": title,
                 "tags": kept_tags,
             }
-            version = self._new_version(made, before, change if before else "created", told, again)
+            version = self._new_version(made, before, change if before else "created", metadata, again)
             self._storage.add_version(version, made, before)
         self._index.rows()
         warnings = (*warnings, *renamed, *_reopened_warning(made, again))
@@ -239,25 +239,31 @@ class PlanRepository:
 
     def _unique_name(self, name: str, plan: Plan, before: PlanState | None) -> tuple[str, tuple[str, ...]]:
         """Return a name that no other plan has, ignoring case; if needed with a number behind it."""
-        asked = " ".join(self._storage.clean(name).split())[:NAME_CHARS_MAX]
-        if before and asked in ("", before.version.name):
+        wanted_name = " ".join(self._storage.clean(name).split())[:NAME_CHARS_MAX]
+        if before and wanted_name in ("", before.version.name):
             return before.version.name, ()
-        asked = asked or shorten_headline(plan.goal or plan.task)
-        taken = {row.name.casefold() for row in self._index.rows() if row.id != plan.id}
-        free = next(each for each in _numbered_names(asked) if each.casefold() not in taken)
-        warning = (f"another plan is called {asked!r}; this one is {free!r}",) if name and free != asked else ()
+        wanted_name = wanted_name or shorten_headline(plan.goal or plan.task)
+        used_names = {row.name.casefold() for row in self._index.rows() if row.id != plan.id}
+        free = next(
+            numbered_name
+            for numbered_name in _numbered_names(wanted_name)
+            if numbered_name.casefold() not in used_names
+        )
+        warning = (
+            (f"another plan is called {wanted_name!r}; this one is {free!r}",) if name and free != wanted_name else ()
+        )
         return free, warning
 
     def _new_version(
-        self, plan: Plan, before: PlanState | None, change: ChangeType, told: dict, reopened: Sequence[str] = ()
+        self, plan: Plan, before: PlanState | None, change: ChangeType, metadata: dict, reopened: Sequence[str] = ()
     ) -> PlanVersion:
         """Return the metadata of a new version with its events; its own event is the last."""
-        told = self._storage.clean(told)
+        metadata = self._storage.clean(metadata)
         hashed = hash_content(plan)
         changed = summarize(compare_plans(before.plan, plan)) if before else _describe_creation(len(plan.steps))
         data = {"version": plan.version, "hash": hashed, "change_type": change}
         kind = "plan_changed" if before else "plan_created"
-        again = [self._storage.new_event("step_reopened", actor=told["author"], step=uid) for uid in reopened]
+        again = [self._storage.new_event("step_reopened", actor=metadata["author"], step=uid) for uid in reopened]
         return PlanVersion(
             plan_id=plan.id,
             version=plan.version,
@@ -266,27 +272,27 @@ class PlanRepository:
             content_hash=hashed,
             change_summary=changed,
             provenance=plan.provenance,
-            events=(*again, self._storage.new_event(kind, actor=told["author"], data=data)),
-            **told,
+            events=(*again, self._storage.new_event(kind, actor=metadata["author"], data=data)),
+            **metadata,
         )
 
     # -- finding --
 
     def resolve_id(self, which: str) -> str:
         """Resolve the id, name or slug of a plan to its id. Raises: PlanNotFound, with the nearest names."""
-        asked = " ".join(which.split())
-        if _ID.fullmatch(asked) and self._storage.version_numbers(asked):
-            return asked
+        typed = " ".join(which.split())
+        if _ID.fullmatch(typed) and self._storage.version_numbers(typed):
+            return typed
         rows = self._index.rows()
         for row in rows:
-            if asked and asked.casefold() in (row.name.casefold(), row.id):
+            if typed and typed.casefold() in (row.name.casefold(), row.id):
                 return row.id
-        short = resolve_slug(asked.casefold(), make_slugs((row.id, row.name) for row in rows))
+        short = resolve_slug(typed.casefold(), make_slugs((row.id, row.name) for row in rows))
         if any(row.id == short for row in rows):
             return short
         names = {row.name.casefold(): row.name for row in rows} | {row.id: row.id for row in rows}
-        near = difflib.get_close_matches(asked.casefold()[:NAME_CHARS_MAX], list(names), NEAR_MAX, 0.4)
-        raise unknown_plan(which, [names[each] for each in near])
+        near = difflib.get_close_matches(typed.casefold()[:NAME_CHARS_MAX], list(names), NEAR_MAX, 0.4)
+        raise unknown_plan(which, [names[name] for name in near])
 
     def clean(self, text: str) -> str:
         """Return a text without secrets."""
@@ -298,16 +304,18 @@ class PlanRepository:
         numbers = self._storage.version_numbers(plan_id)
         if not numbers:  # damaged beyond all versions, or deleted this moment
             raise unknown_plan(which)
-        told, plan = self._storage.read_version(plan_id, version or numbers[-1])
+        metadata, plan = self._storage.read_version(plan_id, version or numbers[-1])
         of_team = tuple(filter(None, [self._storage.records.problem]))
         if version not in (None, numbers[-1]):
-            return LoadedPlan(plan, told, numbers, warnings=(f"this is version {version} of {numbers[-1]}", *of_team))
+            return LoadedPlan(
+                plan, metadata, numbers, warnings=(f"this is version {version} of {numbers[-1]}", *of_team)
+            )
         try:
             now = self._storage.read_state(plan_id)
         except StorageCorrupt as error:
-            return LoadedPlan(plan, told, numbers, warnings=(f"{error.message}. {error.suggestion}", *of_team))
+            return LoadedPlan(plan, metadata, numbers, warnings=(f"{error.message}. {error.suggestion}", *of_team))
         damage = tuple(filter(None, [now.execution.damage]))
-        return LoadedPlan(plan, told, numbers, now.events, now.execution, now.approvals, (*damage, *of_team))
+        return LoadedPlan(plan, metadata, numbers, now.events, now.execution, now.approvals, (*damage, *of_team))
 
     def drift(self, plan: Plan) -> PlanDrift:
         """Return what happened to the files of a plan since it was created."""
@@ -316,16 +324,16 @@ class PlanRepository:
     def history(self, which: str) -> tuple[tuple[PlanVersion, ...], tuple[str, ...]]:
         """Return the metadata of every version, newest first, and the damages. Raises: PlanNotFound."""
         plan_id = self.resolve_id(which)
-        told: list[PlanVersion] = []
+        versions: list[PlanVersion] = []
         damaged: list[str] = []
         for number in reversed(self._storage.version_numbers(plan_id)):
             try:
-                told.append(self._storage.read_metadata(plan_id, number))
+                versions.append(self._storage.read_metadata(plan_id, number))
             except StorageCorrupt as error:
                 damaged.append(error.message)
         with suppress(StorageCorrupt):  # then the version reports it
             damaged += filter(None, [self._storage.read_state(plan_id).execution.damage])
-        return tuple(told), tuple(damaged)
+        return tuple(versions), tuple(damaged)
 
     def list_page(self, wanted: PlanQuery) -> PlanListPage:
         """Return a page of the plans that match a query. Raises: InvalidArgument."""
@@ -366,8 +374,8 @@ class PlanRepository:
                 created_at=before.plan.created_at,
             )
             kept, lost, reopened = _carry_progress(before, plan, execution, policy=self._storage.limits)
-            told = {"author": author, "reason": reason, "name": before.version.name, "tags": before.version.tags}
-            version = self._new_version(plan, before, "rolled_back", told)
+            metadata = {"author": author, "reason": reason, "name": before.version.name, "tags": before.version.tags}
+            version = self._new_version(plan, before, "rolled_back", metadata)
             data = {"version": plan.version, "to": target, "execution": execution, "reopened": list(reopened)}
             event = self._storage.new_event("rolled_back", actor=author, data=data | {"hash": version.content_hash})
             version = msgspec.structs.replace(

@@ -129,7 +129,7 @@ class PlanStorage:
         missed = [self.read_metadata(version.plan_id, number).events for number in numbers if number > known]
         late = tuple(
             msgspec.structs.replace(event, seq=seq)
-            for seq, event in enumerate((each for events in missed for each in events), len(logged) + 1)
+            for seq, event in enumerate((event for events in missed for event in events), len(logged) + 1)
         )
         events = (*logged, *late)
         now = self.now()
@@ -231,9 +231,9 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {key: _map_texts(each, change) for key, each in value.items()}
+        return {key: _map_texts(part, change) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_map_texts(each, change) for each in value)
+        return type(value)(_map_texts(item, change) for item in value)
     return value
 
 
@@ -263,10 +263,10 @@ def check_version(current: int, expected: int | None) -> None:
 
 def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
     """Return the error for an unknown plan."""
-    said = f"Did you mean {' or '.join(near)}? " if near else ""
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return PlanNotFound(
         f"there is no plan {which[:80]!r}",
-        suggestion=said.strip(),
+        suggestion=hint.strip(),
         next_steps=NextStep("list_plans", "to see all plans"),
         details={"plan": which[:80], "near": list(near)},
     )
@@ -339,7 +339,7 @@ class PlanIndex:
         status = plan_status(now.plan, now.execution, approved=is_approved(now.approvals, now.plan), archived=archived)
         at = max(now.version.created_at, now.events[-1].at if now.events else "")
         row = _new_row(now.version, now.plan, status=status, progress=now.execution.percentage, updated_at=at)
-        requests = tuple(each.id for each in now.approvals)
+        requests = tuple(approval.id for approval in now.approvals)
         return stamp, msgspec.structs.replace(row, requests=requests, problem=now.execution.damage)
 
     def _damaged_row(self, plan_id: str, numbers: Sequence[int], problem: str) -> PlanRow:
@@ -362,7 +362,7 @@ class PlanIndex:
             return {}
         if (index.format, index.policy) != (INDEX_FORMAT, repr(self._keeper.limits)):
             return {}
-        return {each.row.id: (each.stamp, each.row) for each in index.plans}
+        return {plan.row.id: (plan.stamp, plan.row) for plan in index.plans}
 
     def _write_index(self, rows: Sequence[tuple[Stamp, PlanRow]]) -> None:
         index = _PlanIndexFile(

@@ -76,13 +76,13 @@ def validate_plan(
     if not drawn.cycle:
         errors += _check_files(plan, drawn, ground, closed)
         plan, shared = _order_shared_files(plan, drawn)
-    told = tuple(remarks)
-    fixed = [remark for remark in told if remark.code in ("RENUMBERED", "BLOCKS_OVERRULED")]
+    parse_findings = tuple(remarks)
+    fixed = [remark for remark in parse_findings if remark.code in ("RENUMBERED", "BLOCKS_OVERRULED")]
     return PlanValidation(
         plan,
         tuple(errors),
         (
-            *(remark for remark in told if remark not in fixed),
+            *(remark for remark in parse_findings if remark not in fixed),
             *shared,
             *_find_existing(plan, ground, closed),
             *_find_doubts(plan),
@@ -113,11 +113,11 @@ def _find_cycle(plan: Plan, drawn: StepGraph) -> list[PlanFinding]:
     if not circle:
         return []
     shown = [*circle[:CIRCLE_SHOWN_MAX], "...", circle[-1]] if len(circle) > CIRCLE_SHOWN_MAX else circle
-    told = " -> ".join(str(each) for each in shown)
+    chain = " -> ".join(str(item) for item in shown)
     return [
         PlanFinding(
             Cycle.code,
-            f"steps wait for each other: {told}",
+            f"steps wait for each other: {chain}",
             "Take one of these dependencies out of depends_on.",
             circle,
         )
@@ -146,7 +146,7 @@ def _without_dangling(plan: Plan) -> Plan:
 
 
 def _dropped_remarks(dangling: Iterable[PlanFinding]) -> list[PlanFinding]:
-    return [each._replace(message=f"{each.message}: left out", suggestion="") for each in dangling]
+    return [finding._replace(message=f"{finding.message}: left out", suggestion="") for finding in dangling]
 
 
 # -- files ------------------------------------------------------------------------------------------------------------------
@@ -239,13 +239,13 @@ def _check_deletion(
             touched.comes_before(remover, uid) and touched.comes_before(uid, step.uid)
             for uid in touched.makers.get(path, ())
         )
-        said = f"step {one} needs {path}, which step {other} deletes before"
-        return [] if made_anew else [PlanFinding("DELETED_BEFORE", said, "Delete it last.", (other, one), path)]
+        message = f"step {one} needs {path}, which step {other} deletes before"
+        return [] if made_anew else [PlanFinding("DELETED_BEFORE", message, "Delete it last.", (other, one), path)]
     if remover == step.uid or touched.comes_before(step.uid, remover):
         return []
-    said = f"step {other} deletes {path} while step {one} may be using it"
+    message = f"step {other} deletes {path} while step {one} may be using it"
     way_on = f"Let step {other} depend on step {one}, or leave the file out of one of them."
-    return [PlanFinding("DELETED_BESIDE", said, way_on, (other, one), path)]
+    return [PlanFinding("DELETED_BESIDE", message, way_on, (other, one), path)]
 
 
 def _find_existing(plan: Plan, ground: WorkspacePaths, closed: Collection[str]) -> list[PlanFinding]:
@@ -303,16 +303,20 @@ def _order_shared_files(plan: Plan, drawn: StepGraph) -> tuple[Plan, list[PlanFi
 
 
 def _shared_file(one: int, other: int, path: str) -> PlanFinding:
-    said = f"steps {one} and {other} both touch {path} and neither waited for the other"
-    return PlanFinding("SHARED_FILE", said, f"Step {other} now depends on step {one}.", (one, other), path)
+    message = f"steps {one} and {other} both touch {path} and neither waited for the other"
+    return PlanFinding("SHARED_FILE", message, f"Step {other} now depends on step {one}.", (one, other), path)
 
 
 def _added_dependencies(shared: Iterable[PlanFinding]) -> list[PlanFinding]:
     return [
         PlanFinding(
-            "DEPENDENCY_ADDED", f"step {each.steps[1]} now depends on step {each.steps[0]}", "", each.steps, each.path
+            "DEPENDENCY_ADDED",
+            f"step {finding.steps[1]} now depends on step {finding.steps[0]}",
+            "",
+            finding.steps,
+            finding.path,
         )
-        for each in shared
+        for finding in shared
     ]
 
 
@@ -326,10 +330,10 @@ def _find_doubts(plan: Plan) -> list[PlanFinding]:
     )
     bare = tuple(number for number, step in enumerate(plan.steps, 1) if not step.acceptance_criteria)
     if bare:
-        told = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(str(each) for each in bare[:10])}"
+        subject = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(str(item) for item in bare[:10])}"
         more = f" and {len(bare) - 10} more" if len(bare) > 10 else ""
-        said = f"{told}{more}: no acceptance criterion says when it is done"
-        found.append(PlanFinding("NO_CRITERION", said, "Say what must hold: a test that passes, an output.", bare))
+        message = f"{subject}{more}: no acceptance criterion says when it is done"
+        found.append(PlanFinding("NO_CRITERION", message, "Say what must hold: a test that passes, an output.", bare))
     return found
 
 
@@ -339,5 +343,5 @@ def _map_steps(plan: Plan, changes: Callable[[PlanStep], dict[str, Any]]) -> Pla
 
 
 def _serialize_remark(remark: PlanFinding) -> dict[str, Any]:
-    said = {"suggestion": remark.suggestion, "steps": list(remark.steps[:REMARKS_MAX]), "path": remark.path}
-    return {"code": remark.code, "message": remark.message} | {key: value for key, value in said.items() if value}
+    details = {"suggestion": remark.suggestion, "steps": list(remark.steps[:REMARKS_MAX]), "path": remark.path}
+    return {"code": remark.code, "message": remark.message} | {key: value for key, value in details.items() if value}

@@ -88,7 +88,7 @@ class PlanTask:
 
     def command(self, *kinds: str) -> tuple[str, ...]:
         """Return the first command of each of these kinds."""
-        first = {each.kind: each.text for each in reversed(self.commands)}
+        first = {command.kind: command.text for command in reversed(self.commands)}
         return tuple(first[kind] for kind in kinds if kind in first)
 
 
@@ -118,9 +118,9 @@ def deferred_titles(task: PlanTask) -> tuple[str, ...]:
     return tuple(draft.title for draft in drafts[later:]) if task.mvp_only else ()
 
 
-def is_likely(each: AffectedFile) -> bool:
+def is_likely(file: AffectedFile) -> bool:
     """Return whether only search and history suggest a file, and not strongly."""
-    return each.score < MAIN_SHARE and all(one.kind in ("search", "history") for one in each.evidence)
+    return file.score < MAIN_SHARE and all(proof.kind in ("search", "history") for proof in file.evidence)
 
 
 # -- the drafts -------------------------------------------------------------------------------------------------------
@@ -180,8 +180,8 @@ def _failing_test_draft(task: PlanTask) -> StepDraft:
 
 def _nearest_test(task: PlanTask) -> list[AffectedFile]:
     """Return the test in the folder of what is to be fixed; else the surest one."""
-    folders = {folder_of(each.path) for each in task.change.main()}
-    tests = [each for each in task.change.of("test") if folder_of(each.path) in folders] or _certain_files(task, "test")
+    folders = {folder_of(file.path) for file in task.change.main()}
+    tests = [file for file in task.change.of("test") if folder_of(file.path) in folders] or _certain_files(task, "test")
     return tests[:1]
 
 
@@ -190,8 +190,8 @@ def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
     if task.wanted.kind == "test" and first:
         return []
     files = [*_certain_files(task, "definition"), *_certain_files(task, "source"), *_certain_files(task, "migration")]
-    groups = group_files([each.path for each in files], task.imports)
-    known = {each.path: each for each in files}
+    groups = group_files([file.path for file in files], task.imports)
+    known = {file.path: file for file in files}
     drafts = [
         StepDraft(
             _format_title(_TITLE_VERBS[task.wanted.kind], [known[path] for path in group.paths]),
@@ -209,7 +209,7 @@ def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
     criteria = (*task.clauses, *_rename_criteria(task), *done)[:CRITERIA_MAX]
     fallback = task.command("test") if not _has_tests(task) else ()
     checks = (*task.command("lint", "types"), *fallback)
-    return [each._replace(criteria=criteria or ("what the task asks for holds",), checks=checks) for each in drafts]
+    return [draft._replace(criteria=criteria or ("what the task asks for holds",), checks=checks) for draft in drafts]
 
 
 def _rename_criteria(task: PlanTask) -> tuple[str, ...]:
@@ -222,10 +222,10 @@ def _rename_criteria(task: PlanTask) -> tuple[str, ...]:
 def _reference_drafts(task: PlanTask) -> list[StepDraft]:
     """Return the drafts for references, one per package, or one for very many."""
     files = _certain_files(task, "reference")
-    groups = group_files([each.path for each in files], task.imports)
+    groups = group_files([file.path for file in files], task.imports)
     if len(groups) > REFERENCE_GROUPS_MAX:
-        groups = [groups[0]._replace(paths=tuple(each.path for each in files), needs=())]
-    known = {each.path: each for each in files}
+        groups = [groups[0]._replace(paths=tuple(file.path for file in files), needs=())]
+    known = {file.path: file for file in files}
     name = task.wanted.names[0] if task.wanted.names else "it"
     return [
         StepDraft(
@@ -255,7 +255,7 @@ def _related_drafts(task: PlanTask) -> Iterator[StepDraft]:
 
 def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
     """Yield the draft for the tests, without one that was written first."""
-    files = tuple(each for each in _files_in_focus(task, "test") if each not in _tests_written_first(task))
+    files = tuple(file for file in _files_in_focus(task, "test") if file not in _tests_written_first(task))
     creates = (task.new_test,) if task.new_test and not files and task.wanted.kind != "fix" else ()
     if not files and not creates:
         return
@@ -279,8 +279,8 @@ def _doc_drafts(task: PlanTask) -> Iterator[StepDraft]:
 
 def _remaining_drafts(task: PlanTask, drafts: Sequence[StepDraft]) -> list[StepDraft]:
     """Return a draft for the files in no other step."""
-    shown = {each.path for draft in drafts for each in draft.files}
-    files = tuple(each for each in task.change.files if each.path not in shown)
+    shown = {file.path for draft in drafts for file in draft.files}
+    files = tuple(file for file in task.change.files if file.path not in shown)
     if not files:
         return []
     says = "Search and history make these likely, nothing more. Read the places, and change what the task touches."
@@ -299,7 +299,7 @@ def _tests_written_first(task: PlanTask) -> list[AffectedFile]:
 
 
 def _certain_files(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
-    return [each for each in task.change.files if each.part == part and not is_likely(each)]
+    return [file for file in task.change.files if file.part == part and not is_likely(file)]
 
 
 def _has_tests(task: PlanTask) -> bool:
@@ -316,19 +316,26 @@ def _describe_task(task: PlanTask) -> str:
 def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
     """Format what is done, and where; of several files the first is named."""
     first, more = files[0], len(files) - 1
-    symbol = next((each.symbol for each in first.evidence if each.symbol and each.kind in ("definition", "search")), "")
+    symbol = next(
+        (
+            evidence_item.symbol
+            for evidence_item in first.evidence
+            if evidence_item.symbol and evidence_item.kind in ("definition", "search")
+        ),
+        "",
+    )
     where = f"{symbol} ({first.path})" if symbol else first.path
     return f"{verb} {where}{f' and {more} more' if more else ''}"
 
 
 def _new_step(number: int, draft: StepDraft) -> PlanStep:
     likely = max(STEP_H, round(draft.hours * 4) / 4)
-    proofs = [proof for each in draft.files for proof in each.evidence]
+    proofs = [proof for file in draft.files for proof in file.evidence]
     return PlanStep(
         uid=f"s{number}",
         title=draft.title,
         description=draft.says,
-        files_to_modify=tuple(each.path for each in draft.files),
+        files_to_modify=tuple(file.path for file in draft.files),
         files_to_create=draft.creates,
         depends_on=tuple(f"s{at + 1}" for at in draft.after),
         priority=draft.priority,

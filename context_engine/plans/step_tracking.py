@@ -155,8 +155,8 @@ class PlanWorkTree:
         return "-".join(map(str, stamp)) if stamp else ""
 
 
-def _names(said: bytes) -> set[str]:
-    return {name.decode("utf-8", "replace") for name in said.split(b"\0") if name}
+def _names(output: bytes) -> set[str]:
+    return {name.decode("utf-8", "replace") for name in output.split(b"\0") if name}
 
 
 def _without_state_files(paths: Iterable[str]) -> set[str]:
@@ -230,10 +230,10 @@ class StepTracker:
             _check_free(now, wanted, state)
             check_approved(now.approvals, now.plan, wanted, required=self._rules.approval)
             _check_startable(now, wanted, state, force=force)
-            told = {"base": msgspec.to_builtins(base)}
-            told |= {"forced": True} if state.unmet else {}
-            told |= {"taken_over": state.actor or "somebody"} if state.lease_expired else {}
-            return self._append_events(now, wanted, self._step_event("step_started", wanted, caller, told))
+            data = {"base": msgspec.to_builtins(base)}
+            data |= {"forced": True} if state.unmet else {}
+            data |= {"taken_over": state.actor or "somebody"} if state.lease_expired else {}
+            return self._append_events(now, wanted, self._step_event("step_started", wanted, caller, data))
 
     def complete(
         self,
@@ -261,15 +261,15 @@ class StepTracker:
             state = now.execution.steps[wanted.uid]
             move_step(state.status, "complete", forced=force, what=_step_name(now.plan, wanted))
             self._check_evidence(now.plan, wanted, report)
-            told = {
+            data = {
                 "notes": self._clean_text(report.notes),
                 "files_modified": list((work.files or ())[:FILES_MAX]),
-                "evidence": [self._clean_evidence(each) for each in report.evidence[:EVIDENCE_MAX]],
-                "criteria_met": [self._clean_text(each) for each in report.criteria_met],
+                "evidence": [self._clean_evidence(evidence_item) for evidence_item in report.evidence[:EVIDENCE_MAX]],
+                "criteria_met": [self._clean_text(criterion) for criterion in report.criteria_met],
                 "forced": state.status != "in_progress",
             }
             moved = self._append_events(
-                now, wanted, self._step_event("step_completed", wanted, caller, told), warnings=warnings
+                now, wanted, self._step_event("step_completed", wanted, caller, data), warnings=warnings
             )
         return moved, work
 
@@ -300,17 +300,17 @@ class StepTracker:
                 return repeated, ()
             check_seq(now, caller.expected_seq)
             _check_moves(now, wanted, kinds)
-            told = {"notes" if skip else "error": self._clean_text(error)}
-            events = [self._step_event(kind, wanted, caller, told) for kind in kinds]
+            data = {"notes" if skip else "error": self._clean_text(error)}
+            events = [self._step_event(kind, wanted, caller, data) for kind in kinds]
             others = _open_dependents(now, wanted) if skip_dependents else ()
             events += [
                 self._step_event(
-                    "step_skipped", each, StepCaller(actor=caller.actor), {"notes": _skip_note(now.plan, wanted)}
+                    "step_skipped", other_step, StepCaller(actor=caller.actor), {"notes": _skip_note(now.plan, wanted)}
                 )
-                for each in others
+                for other_step in others
             ]
             moved = self._append_events(now, wanted, *events)
-        return moved, tuple(each.uid for each in (*((wanted,) if skip else ()), *others))
+        return moved, tuple(item.uid for item in (*((wanted,) if skip else ()), *others))
 
     def read_state(self, which: str) -> PlanState:
         """Read the present state of a plan. Raises: PlanNotFound, StorageCorrupt with the line of a broken log."""
@@ -318,9 +318,9 @@ class StepTracker:
 
     # -- putting events down --
 
-    def _step_event(self, kind: str, step: PlanStep, caller: StepCaller, told: Mapping[str, Any]) -> PlanEvent:
+    def _step_event(self, kind: str, step: PlanStep, caller: StepCaller, details: Mapping[str, Any]) -> PlanEvent:
         """Return an event of a step; `hash` identifies its work at that time."""
-        data = {"hash": hash_step(step), "key": caller.key, **told}
+        data = {"hash": hash_step(step), "key": caller.key, **details}
         kept = {key: value for key, value in data.items() if value not in ("", [], False)}
         return self._keeper.new_event(kind, actor=caller.actor, step=step.uid, data=kept)
 
@@ -358,11 +358,11 @@ class StepTracker:
             found = self._tree.find_changes_since(_last_baseline(now.events, step.uid))
             changed |= found.files or frozenset()
             why = found.why
-        met = {_criterion_key(each) for each in report.criteria_met}
+        met = {_criterion_key(criterion) for criterion in report.criteria_met}
         unmet = tuple(
-            each
-            for number, each in enumerate(step.acceptance_criteria, 1)
-            if not {_criterion_key(each), str(number)} & met
+            text
+            for number, text in enumerate(step.acceptance_criteria, 1)
+            if not {_criterion_key(text), str(number)} & met
         )
         if why and not changed:
             return WorkReport(None, unmet_criteria=unmet), (f"what the step changed is not known: {why}",)
@@ -407,8 +407,12 @@ def _last_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
 
 def _files_of_started_steps(now: PlanState, step: PlanStep) -> frozenset[str]:
     """Return the files of other started steps: they may have changed in the same time."""
-    begun = (each for each in now.plan.steps if each.uid != step.uid and now.execution.steps[each.uid].started_at)
-    return frozenset().union(*(each.files for each in begun))
+    begun = (
+        this_step
+        for this_step in now.plan.steps
+        if this_step.uid != step.uid and now.execution.steps[this_step.uid].started_at
+    )
+    return frozenset().union(*(step.files for step in begun))
 
 
 def _criterion_key(text: str) -> str:
@@ -455,9 +459,9 @@ def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force:
     if state.unmet and not force:
         number = step_numbers(now.plan)
         others = [(number[uid], now.execution.steps[uid].status) for uid in state.unmet]
-        said = ", ".join(f"{other} ({status.replace('_', ' ')})" for other, status in others)
+        open_steps = ", ".join(f"{other} ({status.replace('_', ' ')})" for other, status in others)
         raise PreconditionFailed(
-            f"{_step_name(now.plan, step)} waits for step {said}",
+            f"{_step_name(now.plan, step)} waits for step {open_steps}",
             suggestion="Complete or skip those first, or repeat with force: true, which is recorded.",
             details={
                 "step": number[step.uid],
@@ -529,7 +533,7 @@ def _open_dependents(now: PlanState, step: PlanStep) -> tuple[PlanStep, ...]:
     """Return the open steps that depend on this one, directly or not."""
     uids = find_dependents(build_graph(now.plan).needed_by, [step.uid])
     return tuple(
-        each for each in now.plan.steps if each.uid in uids and now.execution.steps[each.uid].status not in DONE
+        step for step in now.plan.steps if step.uid in uids and now.execution.steps[step.uid].status not in DONE
     )
 
 

@@ -80,7 +80,11 @@ def build_packet(
     number = step_numbers(plan)
     room = tokens_max - count("\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks)))
     files, left_out = _select_files(step, code, count, room)
-    symbols = dict.fromkeys(each.symbol for each in step.evidence if each.symbol and each.symbol not in step.files)
+    symbols = dict.fromkeys(
+        evidence_item.symbol
+        for evidence_item in step.evidence
+        if evidence_item.symbol and evidence_item.symbol not in step.files
+    )
     waits = tuple(sorted(number[uid] for uid in step.depends_on if uid in number))
     return WorkPacket(number[step.uid], step, files, tuple(symbols)[:SYMBOLS_MAX], waits, left_out)
 
@@ -100,13 +104,13 @@ def _select_files(step: PlanStep, code: Workspace, count: Count, room: int) -> t
     wanted = {
         head.path: _relevant_spans(head.path, step, code) for head in shown if head.sha and head.change != "delete"
     }
-    taken: dict[str, list[LineSpan]] = defaultdict(list)
+    chosen_spans: dict[str, list[LineSpan]] = defaultdict(list)
     for path, span in _round_robin(wanted):
         cost = SNIPPET_TOKENS + count(_read_span(path, span, code))
         if cost <= room:
             room -= cost
-            taken[path].append(span)
-    files = tuple(head._replace(snippets=_read_snippets(head.path, taken[head.path], code)) for head in shown)
+            chosen_spans[path].append(span)
+    files = tuple(head._replace(snippets=_read_snippets(head.path, chosen_spans[head.path], code)) for head in shown)
     return files, len(heads) - len(shown)
 
 
@@ -117,7 +121,7 @@ def _paths_by_change(step: PlanStep) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _file_head(path: str, change: str, step: PlanStep, code: Workspace) -> PacketFile:
-    why = ", ".join(dict.fromkeys(each.kind for each in step.evidence if each.path == path))
+    why = ", ".join(dict.fromkeys(evidence_item.kind for evidence_item in step.evidence if evidence_item.path == path))
     try:
         return PacketFile(path, code.files.read(path).sha256, change, why, ())
     except CallError:
@@ -127,7 +131,7 @@ def _file_head(path: str, change: str, step: PlanStep, code: Workspace) -> Packe
 def _round_robin(wanted: Mapping[str, Sequence[LineSpan]]) -> Iterator[tuple[str, LineSpan]]:
     rows = ([(path, span) for span in spans] for path, spans in wanted.items())
     for turn in zip_longest(*rows):
-        yield from (each for each in turn if each)
+        yield from (place for place in turn if place)
 
 
 def _relevant_spans(path: str, step: PlanStep, code: Workspace) -> list[LineSpan]:
@@ -137,7 +141,9 @@ def _relevant_spans(path: str, step: PlanStep, code: Workspace) -> list[LineSpan
     except CallError:
         return []
     places = [
-        (each.line, each.symbol) for each in step.evidence if each.path == path and 0 < each.line <= outline.lines
+        (evidence_item.line, evidence_item.symbol)
+        for evidence_item in step.evidence
+        if evidence_item.path == path and 0 < evidence_item.line <= outline.lines
     ]
     if not places:
         return [LineSpan(1, min(HEAD_LINES, outline.lines))] if outline.lines else []
@@ -146,8 +152,12 @@ def _relevant_spans(path: str, step: PlanStep, code: Workspace) -> list[LineSpan
 
 def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> LineSpan:
     """Return the definition with this name at or below a line, or the enclosing one; else some lines."""
-    symbols = [each for _, each in outline.symbols]
-    own = [each.span for each in symbols if each.qualified == symbol and line <= each.span.first <= line + ABOVE_LINES]
+    symbols = [definition for _, definition in outline.symbols]
+    own = [
+        candidate.span
+        for candidate in symbols
+        if candidate.qualified == symbol and line <= candidate.span.first <= line + ABOVE_LINES
+    ]
     if own and own[0].last - line < WIDENED_LINES_MAX:
         return LineSpan(line, own[0].last)
     span, name = widened(LineSpan(line, line), symbols, lines_max=WIDENED_LINES_MAX)
@@ -159,7 +169,7 @@ def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> LineSpan:
 def _read_snippets(path: str, spans: Sequence[LineSpan], code: Workspace) -> tuple[PacketSnippet, ...]:
     if not spans:
         return ()
-    symbols = [each for _, each in code.symbols.outline(path).symbols]
+    symbols = [symbol for _, symbol in code.symbols.outline(path).symbols]
     return tuple(
         PacketSnippet(span, _read_span(path, span, code), symbol_at(span, symbols)) for span in merge_spans(spans)
     )
@@ -183,9 +193,9 @@ def step_prompt_parts(packet: WorkPacket, context: str = "") -> list[Part]:
     """Return the parts of the prompt, the most important first."""
     step = packet.step
     code = [
-        f"{escape_line(file.path)}:{each.span} {each.symbol}\n{each.text.rstrip()}"
+        f"{escape_line(file.path)}:{snippet.span} {snippet.symbol}\n{snippet.text.rstrip()}"
         for file in packet.files
-        for each in file.snippets
+        for snippet in file.snippets
     ]
     named = [f"{escape_line(file.path)} ({file.change})" for file in packet.files]
     return [

@@ -105,7 +105,7 @@ class FileChanges(ArgumentType):
         }
         if "path" not in given:
             raise argument_error(f"{name}.path", "is missing", CHANGE_EXAMPLE)
-        read: dict[str, Any] = {key: kinds[key].read(f"{name}.{key}", each) for key, each in given.items()}
+        read: dict[str, Any] = {key: kinds[key].read(f"{name}.{key}", part) for key, part in given.items()}
         return FileChange(
             read["path"],
             read.get("change_type", "modify"),
@@ -202,8 +202,8 @@ def _refine_by_model(
     try:
         better = engine.plans.factory.accept_draft(climbed.draft, again, provenance="model", task=made.plan.task)
     except CallError as error:  # another draft was accepted meanwhile
-        told = (*climbed.warnings, f"the model's plan was not kept: {error.message}")
-        return made, replace(climbed, used="none", draft=None, warnings=told)
+        warnings = (*climbed.warnings, f"the model's plan was not kept: {error.message}")
+        return made, replace(climbed, used="none", draft=None, warnings=warnings)
     return replace(better, base=made.base), climbed
 
 
@@ -215,13 +215,13 @@ def _plan_reply(
 
     warnings = [*made.warnings, *climbed.warnings]
     if shape == "markdown":
-        return Reply("\n\n".join([render_plan(made.plan), *(f"warning: {each}" for each in warnings)]))
+        return Reply("\n\n".join([render_plan(made.plan), *(f"warning: {warning}" for warning in warnings)]))
     reply: dict[str, Any] = {"ok": made.status != "draft_rejected", "status": made.status, "plan": {}}
     reply |= {"validation": made.checked.serialize(), "persistence": _persistence_row(made)}
     reply |= drop_empty(
         {
             "planning_context": _context_row(made),
-            "rejected": [{"place": each.place, "reason": each.reason} for each in made.rejected],
+            "rejected": [{"place": rejection.place, "reason": rejection.reason} for rejection in made.rejected],
             "next": climbed.next,
             "warnings": warnings,
         }
@@ -249,7 +249,7 @@ def _context_row(made: "CreationResult") -> dict[str, Any]:
             "scope_source": made.base.scope_source,
             "scope_confidence": made.base.plan.confidence_score,
             "applied_include_paths": list(made.plan.scope.included),
-            "files_considered": [each.path for each in made.base.change.files],
+            "files_considered": [file.path for file in made.base.change.files],
             "files_next": list(made.base.change.left_out),
             "index_freshness": made.base.change.freshness,
         }
@@ -260,18 +260,18 @@ def _fit_created_plan(plan: "Plan", room: int) -> dict[str, Any]:
     """Return the plan as JSON; of a long one the evidence is cut, then the descriptions, then the last steps."""
     from context_engine.plans.plan_json import serialize_plan
 
-    told = serialize_plan(plan)
-    if reply_size(compact_json(told)) <= room:
-        return told
-    told["note"] = "shortened to fit a reply: load_plan has all of it"
-    for step in told["steps"]:
+    content = serialize_plan(plan)
+    if reply_size(compact_json(content)) <= room:
+        return content
+    content["note"] = "shortened to fit a reply: load_plan has all of it"
+    for step in content["steps"]:
         step["evidence"] = step.get("evidence", [])[:PROOFS_SHOWN]
         step["description"] = step["description"].split("\n", 1)[0]
-    if reply_size(compact_json(told)) > room:
-        told["dependency_graph"] = {}
-    while told["steps"] and reply_size(compact_json(told)) > room:
-        told["steps"] = told["steps"][: len(told["steps"]) * 3 // 4]
-    return told
+    if reply_size(compact_json(content)) > room:
+        content["dependency_graph"] = {}
+    while content["steps"] and reply_size(compact_json(content)) > room:
+        content["steps"] = content["steps"][: len(content["steps"]) * 3 // 4]
+    return content
 
 
 # -- execute_plan -----------------------------------------------------------------------------------------------------
@@ -471,24 +471,26 @@ def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict
     """Return the result of the changes of one step."""
     from context_engine.plans.model import step_numbers
 
-    checks = [drop_empty(each._asdict()) | {"passed": each.passed} for each in done.verified.checks]
+    checks = [drop_empty(check._asdict()) | {"passed": check.passed} for check in done.verified.checks]
     failed = [
-        f"{f'{each.kind} {each.name}'.strip()}: {each.says}" for each in done.verified.checks if each.passed is False
+        f"{f'{check.kind} {check.name}'.strip()}: {check.says}"
+        for check in done.verified.checks
+        if check.passed is False
     ]
     row: dict[str, Any] = {"step_number": step_numbers(plan)[done.step.uid], "success": done.verified.passed}
     row |= {"is_preview": not is_applied, "completed": done.completed}
     row["applied" if is_applied else "would_apply"] = [
         drop_empty(
             {
-                "path": each.path,
-                "before_sha": each.before_sha,
-                "after_sha": each.after_sha,
-                "added": each.added,
-                "removed": each.removed,
-                "diff": each.diff if not is_applied else "",
+                "path": applied_change.path,
+                "before_sha": applied_change.before_sha,
+                "after_sha": applied_change.after_sha,
+                "added": applied_change.added,
+                "removed": applied_change.removed,
+                "diff": applied_change.diff if not is_applied else "",
             }
         )
-        for each in done.applied
+        for applied_change in done.applied
     ]
     error = "; ".join(failed)
     if error:
@@ -502,9 +504,9 @@ def _progress_row(stand: _PlanStanding) -> dict[str, Any]:
     from context_engine.plans.plan_execution import ready_numbers
 
     number, execution = step_numbers(stand.plan), stand.execution
-    told = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
-    told["current_steps"] = sorted(number[uid] for uid in execution.current)
-    return {"next_ready_steps": list(ready_numbers(stand.plan, execution)), "progress": told}
+    row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
+    row["current_steps"] = sorted(number[uid] for uid in execution.current)
+    return {"next_ready_steps": list(ready_numbers(stand.plan, execution)), "progress": row}
 
 
 def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:
@@ -513,8 +515,8 @@ def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:
     while reply_size(compact_json(reply)) > chars_max - NOTE_CHARS and reply["packets"]:
         left_out.insert(0, reply["packets"].pop()["step"])
     if left_out:
-        told = f"no room for the packets of steps {', '.join(map(str, left_out))}: ask for each by step_number"
-        reply["warnings"] = [*reply.get("warnings", []), told]
+        warning = f"no room for the packets of steps {', '.join(map(str, left_out))}: ask for each by step_number"
+        reply["warnings"] = [*reply.get("warnings", []), warning]
     for result in reply.get("results", ()):
         for row in sorted(result.get("would_apply", ()), key=lambda row: -len(row.get("diff", ""))):
             if reply_size(compact_json(reply)) > chars_max - NOTE_CHARS:

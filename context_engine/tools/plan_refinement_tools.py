@@ -76,7 +76,7 @@ def refine_plan(
     from context_engine.plans.plan_refinement import RefinementRequest
 
     began = time.perf_counter()
-    asked = RefinementRequest(
+    request = RefinementRequest(
         plan_id=plan_id.strip(),
         plan=current_plan,
         expected_version=expected_version,
@@ -90,15 +90,15 @@ def refine_plan(
         strict=strict,
         submission_id=submission_id,
     )
-    made = engine.plans.refiner.refine(asked)
+    made = engine.plans.refiner.refine(request)
     if draft is not None or made.status == "draft_rejected":
         return _refinement_reply(engine, made, Climbed("none"), "host" if draft is not None else "none", began, format)
-    made, climbed = _refine_by_model(engine, call, made, asked, assist)
+    made, climbed = _refine_by_model(engine, call, made, request, assist)
     return _refinement_reply(engine, made, climbed, climbed.used, began, format)
 
 
 def _refine_by_model(
-    engine: "Engine", call: Call, made: "Refinement", asked: "RefinementRequest", assist: str
+    engine: "Engine", call: Call, made: "Refinement", request: "RefinementRequest", assist: str
 ) -> "tuple[Refinement, Climbed]":
     """Let a model take up the open feedback, or pass it to the caller; do nothing when there is none."""
     from dataclasses import replace
@@ -108,19 +108,19 @@ def _refine_by_model(
 
     if assist == "off" or (assist == "auto" and not made.plan.open_feedback):
         return made, Climbed("none")
-    second = refinement_prompt(made, draft_schema(), asked.focus)
+    second = refinement_prompt(made, draft_schema(), request.focus)
     again = RefinementRequest(
         plan_id=made.plan.id if made.saved else "",
-        plan=None if made.saved else asked.plan,
-        force_reopen=asked.force_reopen,
+        plan=None if made.saved else request.plan,
+        force_reopen=request.force_reopen,
         submission_id=second.submission_id,
         provenance="model",
-        auto_save=asked.auto_save,
+        auto_save=request.auto_save,
     )
 
     def check(draft: Any) -> str:
         tried = engine.plans.refiner.refine(replace(again, draft=draft, auto_save=False))
-        return "; ".join(each.message for each in tried.checked.errors[:3])
+        return "; ".join(error.message for error in tried.checked.errors[:3])
 
     climbed = engine.ladder.climb(second, assist, check=check, cancel=call.cancel)
     if climbed.draft is None:
@@ -137,19 +137,19 @@ def _refinement_reply(
     """Return the reply for a refinement."""
     warnings, is_kept = [*made.warnings, *climbed.warnings], made.status != "draft_rejected"
     if shape == "markdown":
-        wrong = [f"rejected, nothing was kept: {each.message}" for each in made.checked.errors if not is_kept]
-        told = [
+        wrong = [f"rejected, nothing was kept: {error.message}" for error in made.checked.errors if not is_kept]
+        parts = [
             *wrong,
             render_plan(made.plan),
             render_difference(made.found),
-            *(f"warning: {each}" for each in warnings),
+            *(f"warning: {warning}" for warning in warnings),
         ]
-        return Reply("\n\n".join(told))
+        return Reply("\n\n".join(parts))
     reply: dict[str, Any] = {
         "ok": is_kept,
         "status": made.status,
         "version": made.plan.version,
-        **_limit_rows("applied_operations", [drop_empty(each._asdict()) for each in made.applied]),
+        **_limit_rows("applied_operations", [drop_empty(applied_change._asdict()) for applied_change in made.applied]),
         "open_feedback": list(made.plan.open_feedback),
         "validation": {
             key: row for name, rows in made.checked.serialize().items() for key, row in _limit_rows(name, rows).items()
@@ -159,9 +159,9 @@ def _refinement_reply(
     reply |= drop_empty(
         {
             "answers_resolved": {
-                asked: [str(place) for place in places] for asked, places in made.answered.items() if places
+                question: [str(place) for place in places] for question, places in made.answered.items() if places
             },
-            "rejected": [{"place": each.place, "reason": each.reason} for each in made.rejected],
+            "rejected": [{"place": rejection.place, "reason": rejection.reason} for rejection in made.rejected],
             "next": climbed.next,
             "warnings": warnings,
         }
@@ -181,16 +181,16 @@ def _persistence_row(made: "Refinement") -> dict[str, Any]:
     if made.saved is None:
         return {"saved": False}
     version = made.saved.version
-    told = {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
-    return drop_empty(told | {"unchanged": made.saved.unchanged or None})
+    row = {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
+    return drop_empty(row | {"unchanged": made.saved.unchanged or None})
 
 
-def _fit_difference(told: dict[str, Any], room: int) -> dict[str, Any]:
+def _fit_difference(difference: dict[str, Any], room: int) -> dict[str, Any]:
     """Return the difference within a size: the first rows of every list, and their counts."""
-    changes, graph = told.pop("field_changes"), told.pop("graph_changes")
-    cut = {key: each for name, value in told.items() for key, each in _limit_rows(name, value).items()}
+    changes, graph = difference.pop("field_changes"), difference.pop("graph_changes")
+    cut = {key: rows for name, value in difference.items() for key, rows in _limit_rows(name, value).items()}
     cut["graph_changes"] = {
-        key: each for name, value in graph.items() for key, each in _limit_rows(name, value).items()
+        key: rows for name, value in graph.items() for key, rows in _limit_rows(name, value).items()
     }
     shown = take_fitting_rows(changes, chars_max=room - reply_size(compact_json(cut)) + NOTE_CHARS)
     left = len(changes) - len(shown)
@@ -234,7 +234,7 @@ def visualize_plan(
         picture = mermaid.draw_architecture(touched, imports, direction=way, label_chars=max_label)
     if execution and execution.damage:
         warnings = [*warnings, execution.damage]
-    told = {
+    fields = {
         "diagram_type": diagram_type,
         "plan_id": drawn.id,
         "plan_version": drawn.version or None,
@@ -242,7 +242,7 @@ def visualize_plan(
         "legend": picture.legend,
         "warnings": warnings,
     }
-    return Reply(format_reply(told | {"omitted": list(picture.omitted)}, kept=("omitted",)))
+    return Reply(format_reply(fields | {"omitted": list(picture.omitted)}, kept=("omitted",)))
 
 
 def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) -> "tuple[Plan, Execution]":
@@ -259,11 +259,11 @@ def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | Non
     return loaded.plan, loaded.execution or fold_progress(loaded.plan, loaded.events, now=0.0)
 
 
-def _chart_start(said: str, plan: "Plan") -> float:
+def _chart_start(text: str, plan: "Plan") -> float:
     """Return the start of a chart: the given day, else the day when the plan was created."""
-    at = timestamps.parse_timestamp(said) if said.strip() else timestamps.parse_timestamp(plan.created_at)
-    if said.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
-        raise argument_error("start_date", f"is {said[:40]!r}", "Write 2026-11-21.")
+    at = timestamps.parse_timestamp(text) if text.strip() else timestamps.parse_timestamp(plan.created_at)
+    if text.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
+        raise argument_error("start_date", f"is {text[:40]!r}", "Write 2026-11-21.")
     return mermaid.START if at is None else at
 
 
@@ -307,5 +307,5 @@ def compare_plan_versions(
     found = compare_plans(desk.load(plan_id, from_version).plan, desk.load(plan_id, to_version).plan)
     if format == "markdown":
         return Reply(render_difference(found))
-    told = _fit_difference(serialize_difference(found), engine.settings.result_chars_max - NOTE_CHARS)
-    return Reply(compact_json({"ok": True, "plan_id": found.after.id} | told))
+    fields = _fit_difference(serialize_difference(found), engine.settings.result_chars_max - NOTE_CHARS)
+    return Reply(compact_json({"ok": True, "plan_id": found.after.id} | fields))

@@ -102,7 +102,7 @@ def _packet_row(made: "WorkPacket", status: str) -> dict[str, Any]:
         "status": status,
         "why": step.description,
         "waits_for": list(made.waits_for),
-        "files": [_file_row(each) for each in made.files],
+        "files": [_file_row(file) for file in made.files],
         "files_left_out": made.left_out or None,
         "symbols": list(made.symbols),
         "acceptance_criteria": list(step.acceptance_criteria),
@@ -120,7 +120,8 @@ def _file_row(file: "PacketFile") -> dict[str, Any]:
         "why": file.why,
         "note": "it is not there now" if not file.sha and file.change != "create" else "",
         "snippets": [
-            drop_empty({"lines": str(each.span), "symbol": each.symbol, "text": each.text}) for each in file.snippets
+            drop_empty({"lines": str(snippet.span), "symbol": snippet.symbol, "text": snippet.text})
+            for snippet in file.snippets
         ],
     }
     return drop_empty(row)
@@ -148,21 +149,25 @@ def request_approval(
     ask_user: Annotated[bool, BooleanArg("Ask the user at once, where the client can.")] = True,
 ) -> Reply:
     """Show the user a plan or steps to approve of."""
-    asked = engine.plans.approvals.request(
+    request = engine.plans.approvals.request(
         plan_id, steps=parse_step_numbers(step_numbers), note=note, expires_in_hours=expires_in_hours
     )
-    planned = _request_diffstat(engine, asked)
-    told: dict[str, Any] = {"request": _request_row(asked, planned), "is_new": asked.is_new, "damage": asked.damage}
-    decided = _ask_person(engine, call, asked, planned) if ask_user else None
+    planned = _request_diffstat(engine, request)
+    fields: dict[str, Any] = {
+        "request": _request_row(request, planned),
+        "is_new": request.is_new,
+        "damage": request.damage,
+    }
+    decided = _ask_person(engine, call, request, planned) if ask_user else None
     if decided:
-        told |= {
-            "request": _request_row(asked, planned, decided),
+        fields |= {
+            "request": _request_row(request, planned, decided),
             "decision": decided.approval.status,
             **_status_row(decided),
         }
     else:
-        told["next"] = "It is pending: respond_approval decides, or a person with `ctx plan approve`."
-    return Reply(format_reply(told))
+        fields["next"] = "It is pending: respond_approval decides, or a person with `ctx plan approve`."
+    return Reply(format_reply(fields))
 
 
 @tool(touches="records", rare=("comment", "decided_by"))
@@ -181,13 +186,13 @@ def respond_approval(
         by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
         decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
     except NeedsApproval:
-        asked = approvals.get(request_id)
-        said = _ask_person(engine, call, asked, _request_diffstat(engine, asked))
-        if said is None:
+        request = approvals.get(request_id)
+        outcome = _ask_person(engine, call, request, _request_diffstat(engine, request))
+        if outcome is None:
             raise
-        decided = said
-    told = {"success": True, "request": approval_row(decided.approval, decided.plan)}
-    return Reply(format_reply(told | _status_row(decided), kept=("next_steps",)))
+        decided = outcome
+    fields = {"success": True, "request": approval_row(decided.approval, decided.plan)}
+    return Reply(format_reply(fields | _status_row(decided), kept=("next_steps",)))
 
 
 @tool(touches="records", rare=(*RARE, "force", "include_packet"))
@@ -210,9 +215,9 @@ def start_step(
         force=force,
         caller=StepCaller(expected_seq, actor, idempotency_key),
     )
-    told = _step_row(moved) | (_packet_field(engine, moved) if include_packet else {})
+    fields = _step_row(moved) | (_packet_field(engine, moved) if include_packet else {})
     way_on = "Edit the files, then complete_step or fail_step; or send the changes to execute_plan with apply_changes."
-    return Reply(format_reply(told | {"next": way_on}))
+    return Reply(format_reply(fields | {"next": way_on}))
 
 
 @tool(touches="records", rare=(*RARE, "files_modified", "evidence", "criteria_met", "auto_detect_files", "force"))
@@ -237,14 +242,14 @@ def complete_step(
     caller = StepCaller(expected_seq, actor, idempotency_key)
     step = which_step(step_number, step_uid)
     moved, work = engine.plans.steps.complete(plan_id, step, report, force=force, caller=caller)
-    told = {
+    fields = {
         "files_modified": None if work.files is None else list(work.files),
         "unexpected_files": list(work.unexpected_files),
         "missing_files": list(work.missing_files),
         "unmet_criteria": list(work.unmet_criteria),
     }
     head = _step_row(moved)
-    return Reply(format_reply(head | told, kept=("unlocked", "unexpected_files", "missing_files")))
+    return Reply(format_reply(head | fields, kept=("unlocked", "unexpected_files", "missing_files")))
 
 
 @tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
@@ -275,12 +280,12 @@ def fail_step(
         caller=StepCaller(expected_seq, actor, idempotency_key),
     )
     blocked = [uid for uid, because in moved.execution.blocked.items() if moved.step.uid in because]
-    told = {
+    fields = {
         "blocked": _numbers(moved.plan, blocked),
         "skipped": _numbers(moved.plan, skipped),
         "retries_left": moved.state.retries_left,
     }
-    return Reply(format_reply(_step_row(moved) | told, kept=("blocked", "skipped")))
+    return Reply(format_reply(_step_row(moved) | fields, kept=("blocked", "skipped")))
 
 
 @tool(touches="nothing", rare=("include_steps", "format"))
@@ -295,36 +300,36 @@ def view_progress(
     now = engine.plans.steps.read_state(plan_id)
     if format == "markdown":
         return Reply(cut_lines(render_progress(now.plan, now.execution), engine.settings.result_chars_max))
-    told = serialize_execution(now.plan, now.execution, with_steps=include_steps)
-    steps = told.pop("steps", [])
-    shown = take_fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(format_reply(told)))
+    fields = serialize_execution(now.plan, now.execution, with_steps=include_steps)
+    steps = fields.pop("steps", [])
+    shown = take_fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(format_reply(fields)))
     if include_steps:
-        told["steps"] = shown
+        fields["steps"] = shown
     if len(shown) < len(steps):
-        told["warnings"] = [f"{len(shown)} of {len(steps)} steps are shown"]
-    return Reply(format_reply(told, kept=tuple(told)))
+        fields["warnings"] = [f"{len(shown)} of {len(steps)} steps are shown"]
+    return Reply(format_reply(fields, kept=tuple(fields)))
 
 
 # -- asking a person --------------------------------------------------------------------------------------------------
 
 
 def _ask_person(
-    engine: "Engine", call: Call, asked: "ApprovalRequest", planned: "Diffstat"
+    engine: "Engine", call: Call, request: "ApprovalRequest", planned: "Diffstat"
 ) -> "ApprovalOutcome | None":
     """Ask the person behind the client to decide; None when that is impossible, or there is no decision."""
-    approval = asked.approval
-    about = approval.summary if approval.type == "full_plan" else f"{len(asked.steps)} steps"
+    approval = request.approval
+    about = approval.summary if approval.type == "full_plan" else f"{len(request.steps)} steps"
     what = "; ".join(filter(None, (about, planned.summary)))
-    text = f"Approve version {approval.plan_version} of the plan {asked.plan.goal!r} ({what})?"
-    said = call.ask(UserQuestion(cut_to_size(text, NOTE_CHARS), DECISIONS, with_comment=True))
-    if said is None or said.action != "accept":
+    text = f"Approve version {approval.plan_version} of the plan {request.plan.goal!r} ({what})?"
+    answer = call.ask(UserQuestion(cut_to_size(text, NOTE_CHARS), DECISIONS, with_comment=True))
+    if answer is None or answer.action != "accept":
         return None
-    changes = said.comment or "The user asked for changes without saying which: ask what is to be different."
+    changes = answer.comment or "The user asked for changes without saying which: ask what is to be different."
     return engine.plans.approvals.respond(
-        asked.approval.id,
-        said.choice,
-        comment=said.comment,
-        modifications=changes if said.choice == "request_modification" else "",
+        request.approval.id,
+        answer.choice,
+        comment=answer.comment,
+        modifications=changes if answer.choice == "request_modification" else "",
         by=PERSON,
     )
 
@@ -332,7 +337,7 @@ def _ask_person(
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _request_diffstat(engine: "Engine", asked: "ApprovalRequest") -> "Diffstat":
+def _request_diffstat(engine: "Engine", request: "ApprovalRequest") -> "Diffstat":
     """Return what the steps of a request are going to do with files."""
     code = engine.plans.sources().code
 
@@ -342,22 +347,22 @@ def _request_diffstat(engine: "Engine", asked: "ApprovalRequest") -> "Diffstat":
         except CallError:  # it is gone, or not to be read: then only its name is known
             return None
 
-    return compute_diffstat(asked.plan, asked.steps, lines_of)
+    return compute_diffstat(request.plan, request.steps, lines_of)
 
 
 def _request_row(
-    asked: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
+    request: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
 ) -> dict[str, Any]:
     """Return a request with the information for a decision."""
-    approval = decided.approval if decided else asked.approval
-    rows = [drop_empty(each._asdict()) for each in planned.files[:FILES_SHOWN_MAX]]
-    told = {
-        "affected_files": list(asked.affected_files),
+    approval = decided.approval if decided else request.approval
+    rows = [drop_empty(file._asdict()) for file in planned.files[:FILES_SHOWN_MAX]]
+    details = {
+        "affected_files": list(request.affected_files),
         "diffstat": {"summary": planned.summary, "files": rows},
-        "risks": [risk.issue for risk in asked.plan.risks],
-        "details_md": cut_to_size(render_plan(asked.plan), DETAILS_CHARS),
+        "risks": [risk.issue for risk in request.plan.risks],
+        "details_md": cut_to_size(render_plan(request.plan), DETAILS_CHARS),
     }
-    return approval_row(approval, asked.plan) | told
+    return approval_row(approval, request.plan) | details
 
 
 def _status_row(decided: "ApprovalOutcome") -> dict[str, Any]:
@@ -375,14 +380,16 @@ def _packet_field(engine: "Engine", moved: "StepUpdate") -> dict[str, Any]:
         (packet,) = packet_rows(engine, moved.plan, moved.execution, [moved.step])
     except ContextEngineError as error:
         return {"warnings": [*moved.warnings, f"there is no packet: {error.message}"]}
-    said = ("step", "uid", "title", "status", "acceptance_criteria", "checks")
-    return {"packet": {key: value for key, value in packet.items() if key not in said}}
+    shown_fields = ("step", "uid", "title", "status", "acceptance_criteria", "checks")
+    return {"packet": {key: value for key, value in packet.items() if key not in shown_fields}}
 
 
 def _step_row(moved: "StepUpdate") -> dict[str, Any]:
     """Return a step that was moved, and the progress of the plan."""
     state, plan = moved.state, moved.plan
-    row = next(each for each in _progress_rows(plan, moved.execution) if each["uid"] == state.uid)
+    row = next(
+        progress_row for progress_row in _progress_rows(plan, moved.execution) if progress_row["uid"] == state.uid
+    )
     return {
         "plan_id": plan.id,
         "step": row | {"acceptance_criteria": list(moved.step.acceptance_criteria), "checks": list(moved.step.checks)},

@@ -97,7 +97,7 @@ class ObjectRows(ArgumentType):
             raise argument_error(name, "must be a list of objects", f"Write {name}: [{{...}}].")
         if len(listed) > self.most:
             raise argument_error(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
-        return tuple(self._row(f"{name}[{place}]", each) for place, each in enumerate(listed))
+        return tuple(self._row(f"{name}[{place}]", row) for place, row in enumerate(listed))
 
     def _row(self, name: str, value: Any) -> Mapping[str, Any]:
         if self.alone and isinstance(value, str):
@@ -116,7 +116,7 @@ def which_step(number: int, uid: str) -> int | str:
 
 def parse_step_numbers(sent: tuple[str, ...]) -> tuple[int | str, ...]:
     """Return steps by number or uid, from a list of texts."""
-    return tuple(int(each) if each.isdecimal() and len(each) < 7 else each for each in sent)
+    return tuple(int(item) if item.isdecimal() and len(item) < 7 else item for item in sent)
 
 
 STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)
@@ -142,13 +142,13 @@ def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, An
     rest, space = rows[from_step - 1 :], room - reply_size(compact_json(whole))
     shown = take_fitting_rows(rest, chars_max=space + NOTE_CHARS) or [_cut(row, space) for row in rest[:1]]
     after = from_step - 1 + len(shown)
-    told = {
+    fields = {
         "steps_shown": len(shown),
         "steps_total": len(rows),
         "next_step": after + 1 if after < len(rows) else None,
         "fields_left_out": left_out,
     }
-    return whole | {"steps": list(shown)}, drop_empty(told)
+    return whole | {"steps": list(shown)}, drop_empty(fields)
 
 
 def _without_spare(whole: dict[str, Any], room: int) -> list[str]:
@@ -189,9 +189,9 @@ def cut_lines(text: str, room: int) -> str:
     )
 
 
-def format_reply(told: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
+def format_reply(fields: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
     """Return a reply: `ok`, then the fields that are not empty, and those in `kept`."""
-    full = {"ok": True, **told}
+    full = {"ok": True, **fields}
     return compact_json({key: value for key, value in full.items() if key in kept or key in drop_empty({key: value})})
 
 
@@ -216,9 +216,9 @@ def save_plan(
     reason: Annotated[str, TextArg("Why it changed.")] = "",
 ) -> Reply:
     """Write a plan down: a new one, or its next version."""
-    taken = engine.plans.repository.parse(plan)
+    parsed_plan = engine.plans.repository.parse(plan)
     saved = engine.plans.repository.save(
-        taken.plan,
+        parsed_plan.plan,
         name=name,
         tags=tags,
         overwrite=overwrite,
@@ -226,7 +226,7 @@ def save_plan(
         reason=reason,
         allow_invalid=allow_invalid,
     )
-    told = {
+    fields = {
         "success": True,
         "plan_id": saved.plan.id,
         "name": saved.version.name,
@@ -234,11 +234,14 @@ def save_plan(
         "file_path": saved.path,
         "unchanged": saved.unchanged or None,
         "change_summary": saved.version.change_summary,
-        "warnings": [*saved.warnings, *(each.message for each in (*taken.remarks, *saved.validation.warnings))],
-        "autofixes": [each.message for each in saved.validation.autofixes],
-        "errors": [each.message for each in saved.validation.errors],
+        "warnings": [
+            *saved.warnings,
+            *(finding.message for finding in (*parsed_plan.remarks, *saved.validation.warnings)),
+        ],
+        "autofixes": [autofixe.message for autofixe in saved.validation.autofixes],
+        "errors": [error.message for error in saved.validation.errors],
     }
-    return Reply(format_reply(told))
+    return Reply(format_reply(fields))
 
 
 @tool(touches="nothing", rare=("include_execution", "from_step", "format", "name"))
@@ -262,7 +265,7 @@ def load_plan(
         return Reply(cut_lines(text, engine.settings.result_chars_max))
     drift = engine.plans.repository.drift(loaded.plan)
     room = engine.settings.result_chars_max - NOTE_CHARS
-    told = _plan_metadata(loaded, room // 3, include_execution=include_execution) | {
+    fields = _plan_metadata(loaded, room // 3, include_execution=include_execution) | {
         "drift": {
             "files_missing": list(drift.files_missing),
             "files_changed_since_plan": list(drift.files_changed),
@@ -270,8 +273,8 @@ def load_plan(
         },
         "warnings": [*loaded.warnings, *drift.warnings],
     }
-    plan, cut = fit_plan(loaded.plan, max(room - reply_size(compact_json(told)), room // 2), from_step=from_step)
-    return Reply(format_reply({"success": True, "plan": plan, **cut, **told}, kept=("execution",)))
+    plan, cut = fit_plan(loaded.plan, max(room - reply_size(compact_json(fields)), room // 2), from_step=from_step)
+    return Reply(format_reply({"success": True, "plan": plan, **cut, **fields}, kept=("execution",)))
 
 
 @tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "limit", "cursor"))
@@ -290,14 +293,14 @@ def list_plans(
     listed = engine.plans.repository.list_page(PlanQuery(status, tags, query, sort_by, sort_order, limit, cursor))
     rows = [_plan_row(msgspec.to_builtins(row)) for row in listed.rows]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
-    told = {
+    fields = {
         "count": len(shown),
         "total": listed.total,
         "next_cursor": listed.cursor_after(len(shown)),
         "next": "" if rows else _empty_list_hint(listed.by_status, status),
         "plans": shown,
     }
-    return Reply(format_reply(told, kept=("plans",)))
+    return Reply(format_reply(fields, kept=("plans",)))
 
 
 @tool(touches="records", destructive=True, rare=("purge", "confirm"))
@@ -310,8 +313,10 @@ def delete_plan(
 ) -> Reply:
     """Delete a plan: move it into the trash folder."""
     deleted = engine.plans.repository.delete(plan_id, purge=purge, confirm=confirm)
-    told = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
-    return Reply(format_reply(told | ({"trashed_to": deleted.trashed_to} if deleted.trashed_to else {"purged": True})))
+    fields = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
+    return Reply(
+        format_reply(fields | ({"trashed_to": deleted.trashed_to} if deleted.trashed_to else {"purged": True}))
+    )
 
 
 @tool(touches="nothing", rare=("limit", "since", "until", "include_plans", "include_events", "format"))
@@ -330,27 +335,29 @@ def view_history(
     desk = engine.plans.repository
     versions, damaged = desk.history(plan_id)
     first, last = _parse_moment("since", since, 0.0), _parse_moment("until", until, float("inf"))
-    asked = [each for each in versions if first <= (timestamps.parse_timestamp(each.created_at) or 0.0) <= last]
+    chosen_versions = [
+        version for version in versions if first <= (timestamps.parse_timestamp(version.created_at) or 0.0) <= last
+    ]
     if format == "markdown":
-        text = "\n".join([render_history(asked[:limit]), *(f"warning: {each}" for each in damaged)])
+        text = "\n".join([render_history(chosen_versions[:limit]), *(f"warning: {damage}" for damage in damaged)])
         return Reply(cut_lines(text, engine.settings.result_chars_max))
-    rows = [_version_row(each) for each in asked[:limit]]
+    rows = [_version_row(row) for row in chosen_versions[:limit]]
     if include_plans:
         rows = [row | {"plan": desk.load(plan_id, row["version"]).plan} for row in rows]
         rows = [row | {"plan": fit_plan(row["plan"], engine.settings.result_chars_max // 2)[0]} for row in rows]
-    events = [drop_empty(msgspec.to_builtins(each)) for each in desk.load(plan_id).events] if include_events else []
+    events = [drop_empty(msgspec.to_builtins(damage)) for damage in desk.load(plan_id).events] if include_events else []
     room = engine.settings.result_chars_max
     shown = take_fitting_rows(rows, chars_max=room // 2 if events else room, least=1)
-    told = {
+    fields = {
         "plan_id": versions[0].plan_id if versions else plan_id,
         "current_version": versions[0].version if versions else None,
-        "total": len(asked),
-        "shown": len(shown) if len(shown) < len(asked) else None,
+        "total": len(chosen_versions),
+        "shown": len(shown) if len(shown) < len(chosen_versions) else None,
         "versions": shown,
         "events": list(reversed(take_fitting_rows(events[::-1], chars_max=room // 2))),
         "warnings": list(damaged),
     }
-    return Reply(format_reply(told, kept=("versions",)))
+    return Reply(format_reply(fields, kept=("versions",)))
 
 
 @tool(touches="records", rare=("reason", "execution", "expected_version", "force"))
@@ -370,8 +377,8 @@ def rollback_plan(
     )
     plan, cut = fit_plan(back.plan, engine.settings.result_chars_max - 2 * NOTE_CHARS)
     lists = {"kept_completed": list(back.kept), "lost": list(back.lost), "reopened": list(back.reopened)}
-    told = {"success": True, "plan_id": back.plan.id, "new_version": back.version.version, "reconciled": lists}
-    return Reply(format_reply(told | {"change_summary": back.version.change_summary, "plan": plan, **cut}))
+    fields = {"success": True, "plan_id": back.plan.id, "new_version": back.version.version, "reconciled": lists}
+    return Reply(format_reply(fields | {"change_summary": back.version.change_summary, "plan": plan, **cut}))
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -379,19 +386,19 @@ def rollback_plan(
 
 def _plan_metadata(loaded: "LoadedPlan", room: int, *, include_execution: bool) -> dict[str, Any]:
     """Return the metadata of a plan in a reply; the progress of each step only where it fits."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "plan_id": loaded.plan.id,
         "name": loaded.version.name,
         "tags": list(loaded.version.tags),
         "version": loaded.version.version,
         "versions": list(loaded.versions),
-        "approvals": [approval_row(each, loaded.plan) for each in loaded.approvals],
+        "approvals": [approval_row(approval, loaded.plan) for approval in loaded.approvals],
     }
     if include_execution:
-        told["execution"] = loaded.execution and serialize_execution(loaded.plan, loaded.execution)
-        if loaded.execution and reply_size(compact_json(told["execution"])) > room:
-            told["execution"] = serialize_execution(loaded.plan, loaded.execution, with_steps=False)
-    return told
+        fields["execution"] = loaded.execution and serialize_execution(loaded.plan, loaded.execution)
+        if loaded.execution and reply_size(compact_json(fields["execution"])) > room:
+            fields["execution"] = serialize_execution(loaded.plan, loaded.execution, with_steps=False)
+    return fields
 
 
 def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
