@@ -68,11 +68,11 @@ class ApprovalOutcome:
 class ApprovalService:
     """Requests for approval of the plans of one workspace. Thread-safe; other processes may work on them, too."""
 
-    def __init__(self, keeper: PlanStorage, register: PlanIndex, desk: PlanRepository, rules: PlanRules) -> None:
+    def __init__(self, storage: PlanStorage, index: PlanIndex, repository: PlanRepository, rules: PlanRules) -> None:
         """Create the service; nothing is read yet."""
-        self._keeper = keeper
-        self._register = register
-        self._desk = desk
+        self._storage = storage
+        self._index = index
+        self._repository = repository
         self._rules = rules
 
     def request(
@@ -88,24 +88,24 @@ class ApprovalService:
 
         Raises: PlanNotFound, InvalidArgument (a step that is not there), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
-        plan_id = self._desk.resolve_id(which)
-        with self._keeper.lock(plan_id):
-            now = self._keeper.read_state(plan_id)
+        plan_id = self._repository.resolve_id(which)
+        with self._storage.lock(plan_id):
+            now = self._storage.read_state(plan_id)
             wanted = tuple(dict.fromkeys(find_step(now.plan, step).uid for step in steps))
             for known in now.approvals:
                 if known.status == "pending" and known.steps == wanted:
                     return _approval_request(known, now, is_new=False)
             made = self._new_approval(now, wanted, note, expires_in_hours)
-            after = self._keeper.append_events(
-                now, self._keeper.new_event(REQUESTED, actor=actor, data=msgspec.to_builtins(made))
+            after = self._storage.append_events(
+                now, self._storage.new_event(REQUESTED, actor=actor, data=msgspec.to_builtins(made))
             )
         return _approval_request(_find_approval(made.id, after.approvals), after, is_new=True)
 
     def _new_approval(self, now: PlanState, wanted: tuple[str, ...], note: str, hours: float | None) -> Approval:
-        at = self._keeper.now()
+        at = self._storage.now()
         titles = [find_step(now.plan, uid).title for uid in wanted]
         return Approval(
-            id=self._keeper.new_id("apr"),
+            id=self._storage.new_id("apr"),
             plan_id=now.plan.id,
             plan_version=now.version.version,
             plan_hash=now.version.content_hash,
@@ -146,13 +146,13 @@ class ApprovalService:
                 details={"request_id": request_id},
             )
         plan_id = self._find_plan(request_id)
-        with self._keeper.lock(plan_id):
-            now = self._keeper.read_state(plan_id)
+        with self._storage.lock(plan_id):
+            now = self._storage.read_state(plan_id)
             known = _find_approval(request_id, now.approvals)
             _check_open(known, move)
             decision = ApprovalDecision(known.id, move, by, comment, modifications)
-            after = self._keeper.append_events(
-                now, self._keeper.new_event(DECIDED, actor=by, data=msgspec.to_builtins(decision))
+            after = self._storage.append_events(
+                now, self._storage.new_event(DECIDED, actor=by, data=msgspec.to_builtins(decision))
             )
         decided = _find_approval(request_id, after.approvals)
         return (
@@ -162,23 +162,23 @@ class ApprovalService:
     def _save_feedback(self, decided: Approval, now: PlanState) -> ApprovalOutcome:
         """Save the requested changes with the plan, for `refine_plan`."""
         plan = msgspec.structs.replace(now.plan, open_feedback=(*now.plan.open_feedback, decided.modifications))
-        self._desk.save(
+        self._repository.save(
             plan,
             overwrite=True,
             author=decided.decided_by,
             reason=f"changes asked for in {decided.id}",
             allow_invalid=True,
         )
-        return _approval_outcome(decided, self._keeper.read_state(plan.id))
+        return _approval_outcome(decided, self._storage.read_state(plan.id))
 
     def get(self, request_id: str) -> ApprovalRequest:
         """Return a request with its present status. Raises: ApprovalNotFound, StorageCorrupt."""
-        now = self._keeper.read_state(self._find_plan(request_id))
+        now = self._storage.read_state(self._find_plan(request_id))
         return _approval_request(_find_approval(request_id, now.approvals), now, is_new=False)
 
     def _find_plan(self, request_id: str) -> str:
         """Return the id of the plan of a request. Raises: ApprovalNotFound."""
-        for row in self._register.rows():
+        for row in self._index.rows():
             if request_id in row.requests:
                 return row.id
         raise _unknown_request(request_id)

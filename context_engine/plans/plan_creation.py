@@ -68,9 +68,9 @@ class CreationResult:
 class PlanFactory:
     """Makes plans for one workspace. Thread-safe."""
 
-    def __init__(self, sources: Callable[[], PlanSources], desk: PlanRepository, paths: WorkspacePaths) -> None:
+    def __init__(self, sources: Callable[[], PlanSources], repository: PlanRepository, paths: WorkspacePaths) -> None:
         self._sources = sources
-        self._desk = desk
+        self._repository = repository
         self._paths = paths
 
     def create(self, request: PlanRequest, saving: SaveOptions) -> CreationResult:
@@ -79,7 +79,7 @@ class PlanFactory:
         Raises: as `Engine.search` (never for a missing index) and `PlanRepository.save`.
         """
         base = draft_plan(
-            replace(request, task=self._desk.clean(request.task)), self._sources()
+            replace(request, task=self._repository.clean(request.task)), self._sources()
         )  # before a title is cut of it
         checked = validate_plan(_add_diagram(base.plan) if request.with_diagrams else base.plan, self._paths)
         made = CreationResult(checked.plan, base.status, checked, base=base, warnings=base.warnings)
@@ -100,7 +100,7 @@ class PlanFactory:
         Without `force_reopen` it must leave done steps unchanged. Raises: InvalidArgument (not a plan), Cycle,
         DanglingDependency, PlanNotFound, Conflict, TooLarge.
         """
-        kept = self._desk.load(saving.plan_id) if saving.plan_id else None
+        kept = self._repository.load(saving.plan_id) if saving.plan_id else None
         if kept is not None and (stored := self._find_accepted(kept, saving.submission_id)):
             return stored
         before = kept.plan if kept else None
@@ -122,7 +122,7 @@ class PlanFactory:
 
     def _find_accepted(self, kept: LoadedPlan, submission_id: str) -> CreationResult | None:
         """Return the saved plan if a draft was accepted under this id before."""
-        versions, _ = self._desk.history(kept.plan.id) if submission_id else ((), ())
+        versions, _ = self._repository.history(kept.plan.id) if submission_id else ((), ())
         if not any(version.submission_id == submission_id for version in versions):
             return None
         warning = (
@@ -140,7 +140,7 @@ class PlanFactory:
 
     def _save(self, made: CreationResult, saving: SaveOptions, change: Any) -> CreationResult:
         plan = msgspec.structs.replace(made.plan, id=saving.plan_id or made.plan.id)
-        saved = self._desk.save(
+        saved = self._repository.save(
             plan,
             name=saving.name,
             tags=saving.tags,

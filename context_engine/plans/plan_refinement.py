@@ -84,8 +84,10 @@ class Refinement:
 class PlanRefiner:
     """Changes plans of one workspace. Thread-safe."""
 
-    def __init__(self, desk: PlanRepository, ground: WorkspacePaths, making: PlanFactory, code: Workspace) -> None:
-        self._desk = desk
+    def __init__(
+        self, repository: PlanRepository, ground: WorkspacePaths, making: PlanFactory, code: Workspace
+    ) -> None:
+        self._repository = repository
         self._ground = ground
         self._making = making
         self._code = code
@@ -126,15 +128,15 @@ class PlanRefiner:
                 raise InvalidArgument(
                     "which plan?", suggestion="Pass plan_id.", next_steps=NextStep("list_plans", "to see ids and names")
                 )
-            loaded = self._desk.load(request.plan_id)
+            loaded = self._repository.load(request.plan_id)
             return loaded, loaded.plan, (), request.expected_version
-        read = self._desk.parse(request.plan)
+        read = self._repository.parse(request.plan)
         expected = read.plan.version if request.expected_version is None else request.expected_version
         return self._find_stored(read.plan.id), read.plan, read.remarks, expected
 
     def _find_stored(self, plan_id: str) -> LoadedPlan | None:
         try:
-            return self._desk.load(plan_id) if plan_id else None
+            return self._repository.load(plan_id) if plan_id else None
         except PlanNotFound:
             return None
 
@@ -187,7 +189,7 @@ class PlanRefiner:
         """Save the refinement as the version after the one it is based on."""
         if not request.auto_save:
             return made
-        saved = self._desk.save(
+        saved = self._repository.save(
             made.plan,
             overwrite=loaded is not None,
             expected_version=loaded.version.version if loaded else None,

@@ -114,10 +114,10 @@ class DeletedPlan:
 class PlanRepository:
     """The plans of one workspace. Thread-safe; other processes may work on them, too."""
 
-    def __init__(self, keeper: PlanStorage, register: PlanIndex, tree: PlanWorkTree, ground: WorkspacePaths) -> None:
+    def __init__(self, storage: PlanStorage, index: PlanIndex, tree: PlanWorkTree, ground: WorkspacePaths) -> None:
         """Create the repository; `ground` knows which files exist, and which a plan may name."""
-        self._storage = keeper
-        self._index = register
+        self._storage = storage
+        self._index = index
         self._tree = tree
         self._ground = ground
 

@@ -67,18 +67,18 @@ class PlanService:
     """The plans of one workspace. Thread-safe; nothing is read or created before it is needed."""
 
     def __init__(self, place: PlanDependencies) -> None:
-        dossiers = VersionedRecords(
+        records = VersionedRecords(
             place.root.path / FOLDER, "plans", flush=place.flush, shared_records=place.shared_records
         )
         tree = PlanWorkTree(place.root, place.git)
         self.paths = workspace_paths(place.root)
         policy = RetryLimits(place.retries_max, place.lease_hours)
         rules = PlanRules(place.approval_needed, place.person_needed, place.evidence_needed)
-        keeper = PlanStorage(dossiers, now=place.now, chance=os.urandom, scrub=place.scrub, policy=policy)
-        register = PlanIndex(keeper)
-        self.repository = PlanRepository(keeper, register, tree, self.paths)
-        self.steps = StepTracker(keeper, self.repository.resolve_id, tree, rules)
-        self.approvals = ApprovalService(keeper, register, self.repository, rules)
+        storage = PlanStorage(records, now=place.now, chance=os.urandom, scrub=place.scrub, policy=policy)
+        index = PlanIndex(storage)
+        self.repository = PlanRepository(storage, index, tree, self.paths)
+        self.steps = StepTracker(storage, self.repository.resolve_id, tree, rules)
+        self.approvals = ApprovalService(storage, index, self.repository, rules)
         self._workspace = place.workspace
         self._knowledge = place.knowledge
         self.factory = PlanFactory(self.sources, self.repository, self.paths)

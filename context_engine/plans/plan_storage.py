@@ -69,7 +69,7 @@ class PlanStorage:
 
     def __init__(
         self,
-        dossiers: VersionedRecords,
+        records: VersionedRecords,
         *,
         now: Now,
         chance: Callable[[int], bytes],
@@ -77,7 +77,7 @@ class PlanStorage:
         policy: RetryLimits,
     ) -> None:
         """Create the storage; no file is created until a plan is saved. `scrub` removes the secrets of a text."""
-        self.records = dossiers
+        self.records = records
         self.limits = policy
         self.now = now
         self._chance = chance
@@ -300,9 +300,9 @@ NAME_CHARS_MAX = 120
 class PlanIndex:
     """The rows of all plans of one workspace. Thread-safe; other processes may work on the plans, too."""
 
-    def __init__(self, keeper: PlanStorage) -> None:
+    def __init__(self, storage: PlanStorage) -> None:
         """Create the index; nothing is read yet."""
-        self._keeper = keeper
+        self._storage = storage
 
     def rows(self) -> list[PlanRow]:
         """Return every plan, by id.
@@ -311,10 +311,10 @@ class PlanIndex:
         """
         index = self._read_index()
         rows: list[tuple[Stamp, PlanRow]] = []
-        names = self._keeper.records.list_names()
+        names = self._storage.records.list_names()
         for plan_id in names:
             stamp, row = index.get(plan_id, ((), None))
-            now = self._keeper.records.stamp(plan_id, file_of(row.version)) if row else ()
+            now = self._storage.records.stamp(plan_id, file_of(row.version)) if row else ()
             if row is None or not stamp or now != stamp:
                 stamp, row = self._build_row(plan_id)
             if row is not None:
@@ -325,12 +325,12 @@ class PlanIndex:
 
     def _build_row(self, plan_id: str) -> tuple[Stamp, PlanRow | None]:
         """Build the row of a plan, and the stamp of its files; None for a folder without a plan."""
-        numbers = self._keeper.version_numbers(plan_id)
+        numbers = self._storage.version_numbers(plan_id)
         if not numbers:
             return (), None
-        stamp = self._keeper.records.stamp(plan_id, file_of(numbers[-1]))
+        stamp = self._storage.records.stamp(plan_id, file_of(numbers[-1]))
         try:
-            now = self._keeper.read_state(plan_id)
+            now = self._storage.read_state(plan_id)
         except PlanNotFound:  # deleted in this moment
             return (), None
         except StorageCorrupt as error:
@@ -346,7 +346,7 @@ class PlanIndex:
         """Return the row of an unreadable plan, from its newest sound version."""
         for number in reversed(numbers):
             with suppress(StorageCorrupt, PlanNotFound):
-                version, plan = self._keeper.read_version(plan_id, number)
+                version, plan = self._storage.read_version(plan_id, number)
                 row = _new_row(version, plan, status=DAMAGED, progress=0.0, updated_at=version.created_at)
                 return msgspec.structs.replace(row, version=numbers[-1], problem=problem)
         return PlanRow(
@@ -357,18 +357,18 @@ class PlanIndex:
     def _read_index(self) -> dict[str, tuple[Stamp, PlanRow]]:
         """Read the rows of the index file with their stamps; none if its format or its limits differ."""
         try:
-            index = msgspec.json.decode(self._keeper.records.read_index() or b"{}", type=_PlanIndexFile)
+            index = msgspec.json.decode(self._storage.records.read_index() or b"{}", type=_PlanIndexFile)
         except msgspec.DecodeError:
             return {}
-        if (index.format, index.policy) != (INDEX_FORMAT, repr(self._keeper.limits)):
+        if (index.format, index.policy) != (INDEX_FORMAT, repr(self._storage.limits)):
             return {}
         return {plan.row.id: (plan.stamp, plan.row) for plan in index.plans}
 
     def _write_index(self, rows: Sequence[tuple[Stamp, PlanRow]]) -> None:
         index = _PlanIndexFile(
-            INDEX_FORMAT, repr(self._keeper.limits), [_PlanIndexEntry(stamp, row) for stamp, row in rows]
+            INDEX_FORMAT, repr(self._storage.limits), [_PlanIndexEntry(stamp, row) for stamp, row in rows]
         )
-        self._keeper.records.put_index(msgspec.json.format(msgspec.json.encode(index), indent=1))
+        self._storage.records.put_index(msgspec.json.format(msgspec.json.encode(index), indent=1))
 
 
 class _PlanIndexEntry(msgspec.Struct):

@@ -206,9 +206,9 @@ class WorkReport:
 class StepTracker:
     """The steps of the plans of one workspace. Thread-safe; other processes may work on them, too."""
 
-    def __init__(self, keeper: PlanStorage, id_of: Callable[[str], str], tree: PlanWorkTree, rules: PlanRules) -> None:
+    def __init__(self, storage: PlanStorage, id_of: Callable[[str], str], tree: PlanWorkTree, rules: PlanRules) -> None:
         """Create the tracker; `id_of` resolves the id or name of a plan."""
-        self._keeper = keeper
+        self._storage = storage
         self._id_of = id_of
         self._tree = tree
         self._rules = rules
@@ -220,8 +220,8 @@ class StepTracker:
         PreconditionFailed with what is `unmet`, StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
         plan_id, base = self._id_of(which), self._tree.take_baseline()
-        with self._keeper.lock(plan_id):
-            now = self._keeper.read_state(plan_id)
+        with self._storage.lock(plan_id):
+            now = self._storage.read_state(plan_id)
             wanted = find_step(now.plan, step)
             if repeated := _find_repeated(now, wanted, ("step_started",), caller):
                 return repeated
@@ -250,10 +250,10 @@ class StepTracker:
         StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
         plan_id = self._id_of(which)
-        seen = self._keeper.read_state(plan_id)
+        seen = self._storage.read_state(plan_id)
         work, warnings = self._compare_work(seen, find_step(seen.plan, step), report)
-        with self._keeper.lock(plan_id):
-            now = self._keeper.read_state(plan_id)
+        with self._storage.lock(plan_id):
+            now = self._storage.read_state(plan_id)
             wanted = find_step(now.plan, step)
             if repeated := _find_repeated(now, wanted, ("step_completed",), caller):
                 return repeated, work
@@ -292,8 +292,8 @@ class StepTracker:
         """
         plan_id = self._id_of(which)
         _check_exclusive(retry=retry, skip=skip, release=release)
-        with self._keeper.lock(plan_id):
-            now = self._keeper.read_state(plan_id)
+        with self._storage.lock(plan_id):
+            now = self._storage.read_state(plan_id)
             wanted = find_step(now.plan, step)
             kinds = _failure_events(now.execution.steps[wanted.uid], retry=retry, skip=skip, release=release)
             if repeated := _find_repeated(now, wanted, _FAILING, caller):
@@ -314,7 +314,7 @@ class StepTracker:
 
     def read_state(self, which: str) -> PlanState:
         """Read the present state of a plan. Raises: PlanNotFound, StorageCorrupt with the line of a broken log."""
-        return self._keeper.read_state(self._id_of(which))
+        return self._storage.read_state(self._id_of(which))
 
     # -- putting events down --
 
@@ -322,12 +322,12 @@ class StepTracker:
         """Return an event of a step; `hash` identifies its work at that time."""
         data = {"hash": hash_step(step), "key": caller.key, **details}
         kept = {key: value for key, value in data.items() if value not in ("", [], False)}
-        return self._keeper.new_event(kind, actor=caller.actor, step=step.uid, data=kept)
+        return self._storage.new_event(kind, actor=caller.actor, step=step.uid, data=kept)
 
     def _append_events(
         self, now: PlanState, step: PlanStep, *events: PlanEvent, warnings: tuple[str, ...] = ()
     ) -> StepUpdate:
-        after = self._keeper.append_events(now, *events)
+        after = self._storage.append_events(now, *events)
         ready = set(now.execution.ready)
         unlocked = tuple(uid for uid in after.execution.ready if uid not in ready and uid != step.uid)
         return StepUpdate(after.plan, step, after.execution, after.seq, unlocked, warnings=warnings)
@@ -337,12 +337,12 @@ class StepTracker:
 
         The other order could cut a secret in two.
         """
-        return shorten_middle(self._keeper.clean(text), TEXT_CHARS_MAX)
+        return shorten_middle(self._storage.clean(text), TEXT_CHARS_MAX)
 
     def _clean_evidence(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return one piece of evidence as it is saved: a command, its exit code, its output."""
         return {
-            key: shorten_middle(self._keeper.clean(value), OUTPUT_CHARS_MAX) if isinstance(value, str) else value
+            key: shorten_middle(self._storage.clean(value), OUTPUT_CHARS_MAX) if isinstance(value, str) else value
             for key, value in row.items()
             if isinstance(value, str | int | float | bool)
         }

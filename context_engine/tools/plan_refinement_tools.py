@@ -303,8 +303,8 @@ def compare_plan_versions(
     format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Show what changed between two versions of a plan."""
-    desk = engine.plans.repository
-    found = compare_plans(desk.load(plan_id, from_version).plan, desk.load(plan_id, to_version).plan)
+    repository = engine.plans.repository
+    found = compare_plans(repository.load(plan_id, from_version).plan, repository.load(plan_id, to_version).plan)
     if format == "markdown":
         return Reply(render_difference(found))
     fields = _fit_difference(serialize_difference(found), engine.settings.result_chars_max - NOTE_CHARS)

@@ -1,4 +1,4 @@
-"""Tools for plans on the desk: save one, load it, list them, look at its history, go back to a version, delete it."""
+"""Tools for saved plans: save, load, list and delete them, view their history, and roll back to a version."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -332,8 +332,8 @@ def view_history(
     format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
     """List the versions of a plan and what changed."""
-    desk = engine.plans.repository
-    versions, damaged = desk.history(plan_id)
+    repository = engine.plans.repository
+    versions, damaged = repository.history(plan_id)
     first, last = _parse_moment("since", since, 0.0), _parse_moment("until", until, float("inf"))
     chosen_versions = [
         version for version in versions if first <= (timestamps.parse_timestamp(version.created_at) or 0.0) <= last
@@ -343,9 +343,11 @@ def view_history(
         return Reply(cut_lines(text, engine.settings.result_chars_max))
     rows = [_version_row(row) for row in chosen_versions[:limit]]
     if include_plans:
-        rows = [row | {"plan": desk.load(plan_id, row["version"]).plan} for row in rows]
+        rows = [row | {"plan": repository.load(plan_id, row["version"]).plan} for row in rows]
         rows = [row | {"plan": fit_plan(row["plan"], engine.settings.result_chars_max // 2)[0]} for row in rows]
-    events = [drop_empty(msgspec.to_builtins(damage)) for damage in desk.load(plan_id).events] if include_events else []
+    events = (
+        [drop_empty(msgspec.to_builtins(event)) for event in repository.load(plan_id).events] if include_events else []
+    )
     room = engine.settings.result_chars_max
     shown = take_fitting_rows(rows, chars_max=room // 2 if events else room, least=1)
     fields = {
