@@ -37,7 +37,7 @@ PROGRAMS = (
         " other machines only for clones, by https, ssh or file",
     ),
     Reach(
-        "repo/ripgrep.py:_started",
+        "repo/ripgrep.py:_start",
         "`rg`, or our own `grep_child.py` by the Python that runs us",
         "a text search",
         "files named one by one, no settings file, no shell, ended after its time",
@@ -55,13 +55,13 @@ PROGRAMS = (
         "reads a text from us in an empty folder",
     ),
     Reach(
-        "plans/plan_execution.py:Verifier._findings",
+        "plans/plan_execution.py:ChangeVerifier._findings",
         "`ruff`",
         "`execute_plan` with verify=lint",
         "reads a text from us, under the ruff settings of the workspace",
     ),
     Reach(
-        "plans/plan_execution.py:Verifier._ran",
+        "plans/plan_execution.py:ChangeVerifier._run_command",
         "the commands of the user's CTX_VERIFY_COMMANDS",
         "`execute_plan` with verify=tests",
         "run the code of the project, which is what the user allowed; no variables that are named like secrets",
@@ -73,7 +73,7 @@ PROGRAMS = (
         "the one function that starts them: no shell, a PATH without relative folders, all that they start ends with them",
     ),
     Reach(
-        "index/worker.py:Child.__init__",
+        "index/worker.py:WorkerProcess.__init__",
         "the Python that runs us",
         "indexing on several cores",
         "`-P -m context_engine.index.worker`: modules never come from the current folder",
@@ -97,13 +97,13 @@ PROGRAMS = (
         "entries in the user's own settings; of a project's settings only one that is this very program",
     ),
     Reach(
-        "cli/doctor/server_checks.py:Child.__init__",
+        "cli/doctor/server_checks.py:ServerProcess.__init__",
         "`ctx serve`",
         "`ctx doctor`",
         "this very program, in a folder of its own",
     ),
     Reach(
-        "server/parent_process.py:_look_with_ps",
+        "server/parent_process.py:_read_ps",
         "`ps`",
         "a server that has no `/proc`",
         "/bin/ps or /usr/bin/ps, one number",
@@ -113,7 +113,7 @@ PROGRAMS = (
 
 ADDRESSES = (
     Reach(
-        "server/http_server.py:bound",
+        "server/http_server.py:bind_socket",
         "listens on 127.0.0.1, or where the user says",
         "`ctx serve --http`",
         "asks for a token unless it is told not to",
@@ -137,13 +137,13 @@ ADDRESSES = (
         "the key goes in a header",
     ),
     Reach(
-        "server/otel_spans.py:Spans.__init__",
+        "server/otel_spans.py:TraceExporter.__init__",
         "the OpenTelemetry collector of OTEL_EXPORTER_OTLP_ENDPOINT",
         "`ctx serve --otel`",
         "names of tools, times and outcomes; no arguments",
     ),
     Reach(
-        "server/http_server.py:bound",
+        "server/http_server.py:bind_socket",
         "the name service of this machine, for the address to listen on",
         "`ctx serve --http` with a name",
         "nothing else is looked up",

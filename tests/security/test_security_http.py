@@ -534,7 +534,7 @@ def test_refusals_of_one_client_are_a_few_lines_and_those_of_another_are_still_s
     lines: list[dict[str, Any]] = []
 
     class Nobody:
-        def held(self, _: str) -> None:
+        def find_grant(self, _: str) -> None:
             return None
 
     doorman = Authenticator(cast("Any", Nobody()), log=lines.append, clock=lambda: 0.0)
