@@ -149,7 +149,7 @@ def _embed(engine: Engine) -> None:
 def read(folder: Path, path: str) -> LoadedFile | None:
     """A file as a hit shows it."""
     loaded = file_reader.load_for_index(ConfinedFolder(folder), path, bytes_max=FILE_BYTES_MAX)
-    return LoadedFile(loaded.data, loaded.size, loaded.mtime_ns) if isinstance(loaded, file_reader.Loaded) else None
+    return LoadedFile(loaded.data, loaded.size, loaded.mtime_ns) if isinstance(loaded, file_reader.LoadedFile) else None
 
 
 def shown(searcher: Searcher, folder: Path, text: str, limit: int) -> list[dict[str, Any]]:

@@ -89,7 +89,7 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
 
 
 def test_what_one_machine_shares_another_finds(machine: Callable[..., SharedStore]) -> None:
-    fill(machine("ci"), {"a.py": "lion", "b.py": "tiger"}, facts={"colour": "red"})
+    fill(machine("ci"), {"a.py": "lion", "b.py": "tiger"}, metadata={"colour": "red"})
     server = machine("server", shares=False)
     assert holding(server.snapshot(), "lion") == ["a.py"]
     assert (set(server.files()), server.metadata("colour"), server.check()) == ({"a.py", "b.py"}, "red", [])
@@ -194,7 +194,7 @@ def test_without_the_database_a_workspace_is_indexed_and_searched_all_the_same(t
 
 def test_a_store_is_moved_to_another_and_back(machine: Callable[..., SharedStore], tmp_path: Path) -> None:
     with closing(EmbeddedStore(tmp_path / "here")) as here, closing(EmbeddedStore(tmp_path / "back")) as back:
-        fill(here, {"a.py": "lion", "b.py": "lion lion", "c.py": "gone"}, facts={"walked_at": 7.0})
+        fill(here, {"a.py": "lion", "b.py": "lion lion", "c.py": "gone"}, metadata={"walked_at": 7.0})
         fill(
             here,
             {"a.py": "tiger"},

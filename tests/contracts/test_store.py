@@ -109,7 +109,7 @@ def test_an_empty_store_has_nothing_and_says_so(make: Callable[[], Any]) -> None
 
 
 def test_what_was_committed_is_found_and_known(make: Callable[[], Any]) -> None:
-    fill(make(), {"a.py": "lion", "b.py": "tiger"}, facts={"colour": "red"})
+    fill(make(), {"a.py": "lion", "b.py": "tiger"}, metadata={"colour": "red"})
     store = make()
     assert holding(store.snapshot(), "lion") == ["a.py"]
     assert {path: state.size for path, state in store.files().items()} == {"a.py": 4, "b.py": 5}

@@ -66,7 +66,7 @@ def test_refusals_say_what_to_do(repository: Path, lib: Path) -> None:
         (("workspace", "add", (lib / "gone").as_uri()), "does not appear to be a git repository"),
         (("search", "x", "-w", "nothing"), "no workspace is called"),
         (("serve", "--workspace", "nothing"), "no workspace is called"),
-        (("store", "import", str(repository / "README.md"), "--root", str(repository)), "no exported index"),
+        (("store", "import", str(repository / "README.md"), "--root", str(repository)), "not an exported index"),
     ):
         said = ctx(*words)
         assert said.returncode == 1, words
