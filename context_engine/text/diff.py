@@ -7,18 +7,15 @@ r"""PURE. A unified diff as values: files, hunks and lines with their numbers, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
-from context_engine.errors import DiffInvalid, DiffTruncated, TooLarge
-from context_engine.text.diff_sections import SUBMODULE, Section, sections
+from context_engine.errors import DiffInvalid, TooLarge
+from context_engine.text.diff_sections import HUNK_HEADER, SUBMODULE, Section, sections
 from context_engine.text.spans import LineSpan
-
-if TYPE_CHECKING:
-    from unidiff import Hunk as ParsedHunk
 
 DIFF_BYTES_MAX = 2_000_000
 """What somebody sends; a change that large is reviewed commit by commit."""
@@ -184,20 +181,20 @@ def _joined(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
 
 def _file(section: Section) -> FileDiff:
     old, new = section.paths
-    parsed_hunks = _parsed(section)
+    hunks = tuple(map(_read_hunk, section.hunks))
     return FileDiff(
         old_path=old,
         new_path=new,
         kind=_kind(section, old, new),
-        hunks=tuple(map(_hunk, parsed_hunks)),
+        hunks=hunks,
         is_binary=section.is_binary,
         old_mode="" if not old else section.old_mode,
         new_mode="" if not new else section.new_mode,
         old_blob="" if not section.blobs[0].strip("0") else section.blobs[0],
         new_blob="" if not section.blobs[1].strip("0") else section.blobs[1],
         similarity=section.similarity,
-        old_has_newline=_ends(parsed_hunks, "-"),
-        new_has_newline=_ends(parsed_hunks, "+"),
+        old_has_newline=not any(_ends_without_newline(lines, "-") for lines in section.hunks),
+        new_has_newline=not any(_ends_without_newline(lines, "+") for lines in section.hunks),
     )
 
 
@@ -211,47 +208,38 @@ def _kind(section: Section, old: str, new: str) -> Kind:
     return "modified" if old == new else "renamed"
 
 
-def _parsed(section: Section) -> list[ParsedHunk]:
-    """The hunks as the library reads them; it sees plain names, whatever the file is called."""
-    from unidiff import PatchSet, UnidiffParseError  # 10 ms that a start can do without
-
-    if not section.hunks:
-        return []
-    try:
-        return list(PatchSet(["--- a/x\n", "+++ b/x\n", *chain.from_iterable(section.hunks)])[0])
-    except UnidiffParseError as error:
-        path = section.paths[1] or section.paths[0]
-        failure = DiffTruncated if "shorter" in str(error) else DiffInvalid
-        raise failure(
-            f"the hunks of {path} contradict their headers: {error}",
-            suggestion="Send what git diff writes; if somebody wrote it by hand, correct the numbers between @@ and @@.",
-            details={"path": path, "line": section.line},
-        ) from error
-
-
-def _hunk(hunk: ParsedHunk) -> DiffHunk:
-    lines = tuple(
-        DiffLine(line.line_type, line.source_line_no or 0, line.target_line_no or 0, line.value.removesuffix("\n"))
-        for line in hunk
-        if line.line_type in ("+", "-", " ")
-    )
-    return DiffHunk(
-        _span(hunk.source_start, hunk.source_length),
-        _span(hunk.target_start, hunk.target_length),
-        hunk.section_header,
-        lines,
-    )
+def _read_hunk(lines: Sequence[str]) -> DiffHunk:
+    """Read a hunk, its header line first. `sections` has counted its lines, so none is missing or too many."""
+    header = HUNK_HEADER.match(lines[0])
+    assert header  # `sections` read it
+    old_start, new_start = int(header[1]), int(header[3])
+    old, new = old_start, new_start
+    read: list[DiffLine] = []
+    for line in lines[1:]:
+        body = line.removesuffix("\n")
+        mark, text = body[:1], body[1:]
+        if mark == "\\":  # `\ No newline at end of file`
+            continue
+        if mark == "-":
+            read.append(DiffLine("-", old, 0, text))
+            old += 1
+        elif mark == "+":
+            read.append(DiffLine("+", 0, new, text))
+            new += 1
+        else:  # a blank context line may have lost its blank
+            read.append(DiffLine(" ", old, new, text if mark == " " else body))
+            old, new = old + 1, new + 1
+    section = lines[0][header.end() :].removesuffix("\n").removeprefix(" ")
+    return DiffHunk(_span(old_start, old - old_start), _span(new_start, new - new_start), section, tuple(read))
 
 
 def _span(start: int, length: int) -> LineSpan | None:
     return LineSpan(start, start + length - 1) if length else None
 
 
-def _ends(hunks: Iterable[ParsedHunk], side: str) -> bool:
-    """Whether a version ends in a newline, as far as the diff says."""
-    before = ""
-    for line in chain.from_iterable(hunks):
-        if line.line_type == "\\" and before in (side, " "):
-            return False
-        before = line.line_type
-    return True
+def _ends_without_newline(lines: Sequence[str], mark: str) -> bool:
+    """Whether the diff says that the version with this mark, `-` old or `+` new, has no newline at its end."""
+    return any(
+        line.startswith("\\") and (before[:1] == mark or before[:1] not in ("+", "-"))
+        for before, line in pairwise(lines[1:])
+    )

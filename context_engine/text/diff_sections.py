@@ -1,7 +1,7 @@
-"""PURE. A diff's text -> one `Section` a file: what its header says, and its hunks as they stand, prose left out.
+"""PURE. Split the text of a diff into one `Section` per file: its header and the lines of its hunks, without prose.
 
-This is what stands before the parser: it knows the lines of a header from lines of a hunk that look like one, and refuses
-what a parser would silently take for no change.
+It tells the lines of a header from lines of a hunk that look like one, counts the lines of each hunk, and refuses what would
+otherwise silently be read as no change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from context_engine.text.git_quoting import unquote_path
 SHOWN_CHARS = 80
 SUBMODULE = "160000"
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+HUNK_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _BINARY = re.compile(r"(?:Binary files (?=.* differ\Z)(.+) and (.+) differ|Binary file (.+) has changed)")
 _SUBMODULE_LOG = re.compile(r"Submodule (.+?) (?:([0-9a-f]{7,})\.{2,3}([0-9a-f]{7,})|contains )")
 _EMPTY_BLOBS = ("e69de29", "473a0f4")
@@ -123,7 +123,7 @@ class _Reader:
 
     def hunk(self, line: str) -> bool:
         """A hunk with as many lines as its header announces."""
-        said = _HUNK.match(line)
+        said = HUNK_HEADER.match(line)
         if said is None:
             raise self._invalid(f"is no hunk header with line numbers: {line[:SHOWN_CHARS]}")
         if not self.found or self.found[-1].marked is None:
@@ -197,7 +197,7 @@ _READERS: tuple[tuple[str, Callable[[_Reader, str], bool]], ...] = (
 """How a line begins -> who reads it; False means that it is prose after all."""
 
 
-# -- what a parser would take for no change ----------------------------------------------------------------------------
+# -- what would be read as no change ----------------------------------------------------------------------------
 
 
 def _check(section: Section) -> None:

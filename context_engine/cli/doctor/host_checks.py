@@ -40,7 +40,6 @@ PACKAGES = {
     "tomlkit": "tomlkit",
     "tree-sitter": "tree_sitter",
     "typer": "typer",
-    "unidiff": "unidiff",
     "watchfiles": "watchfiles",
     "xxhash": "xxhash",
 }
