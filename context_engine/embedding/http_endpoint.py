@@ -127,7 +127,7 @@ class Endpoint:
             self._pause(wait, cancel)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         with self._lock:
             self._closed = True
             if self._client is not None:

@@ -100,7 +100,7 @@ class RemoteEmbedder:
         return vectors
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._endpoint.close()
 
     def _asked(self, batch: Sequence[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:

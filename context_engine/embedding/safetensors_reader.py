@@ -20,7 +20,7 @@ UNTOLD = "__metadata__"
 
 
 def read_tensors(content: bytes) -> dict[str, np.ndarray]:
-    """Every tensor by its name, as views into the content. Raises: ValueError, saying what is wrong with it."""
+    """Return every tensor by its name, as views into the content. Raises: ValueError, saying what is wrong with it."""
     start = COUNT_BYTES + int.from_bytes(content[:COUNT_BYTES], "little")
     if not COUNT_BYTES < start <= len(content):
         raise ValueError("the header is cut off")

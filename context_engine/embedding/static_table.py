@@ -58,7 +58,7 @@ class StaticTable:
 
 
 def pack_table(pieces: Sequence[str], rows: np.ndarray, facts: Mapping[str, Any]) -> bytes:
-    """The bytes of a table; the same input gives the same bytes."""
+    """Return the bytes of a table; the same input gives the same bytes."""
     scales = (np.abs(rows).max(axis=1) / LEVEL_MAX).astype(np.float16)
     steps = np.where(scales > 0, scales, 1).astype(np.float32)[:, None]
     levels = (np.clip(np.rint(rows / steps), -LEVEL_MAX, LEVEL_MAX) + LEVEL_MAX + 1).astype(np.uint8)

@@ -29,7 +29,7 @@ class VectorRows:
         return len(self.scales)
 
     def floats(self) -> npt.NDArray[np.float32]:
-        """The vectors as float32."""
+        """Return the vectors as float32."""
         return self.values * self.scales[:, None]
 
 

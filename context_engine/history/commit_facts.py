@@ -157,7 +157,7 @@ class HistoryFile:
                 raise
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete the file."""
         with translate_disk_errors(self.path.parent):
             self.path.unlink(missing_ok=True)
 

@@ -38,7 +38,7 @@ class CommitSearch:
         self._norms = K1 * (1 - B + B * lengths / max(float(lengths.mean()) if len(lengths) else 1.0, 1e-9))
 
     def matches(self, text: str) -> Floats:
-        """How much of the text each subject says: 1 is a subject of mean length that says each word once."""
+        """Return how much of the text each subject says: 1 is a subject of mean length that says each word once."""
         score = np.zeros(len(self._norms))
         wanted = 0.0
         for term in query_terms(text):

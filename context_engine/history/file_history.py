@@ -68,13 +68,13 @@ class FileHistory:
         self._below = f"{under.strip('/')}/" if under.strip("/") else ""
 
     def __len__(self) -> int:
-        """How many commits there are."""
+        """Return the number of commits."""
         return len(self._listed.rows)
 
     # -- one file --
 
     def record(self, path: str) -> FileRecord | None:
-        """What happened to a file; None when no commit knows it."""
+        """Return the record of a file; None when no commit contains it."""
         file = self._file_of.get(path)
         if file is None:
             return None
@@ -127,7 +127,7 @@ class FileHistory:
         return {self.paths[file]: float(value[file]) for file in found.tolist()}
 
     def list_hot_files(self, limit: int) -> list[FileRecord]:
-        """The files that are changed most these days."""
+        """Return the files that were changed most recently and often."""
         here = np.flatnonzero(~self._is_gone)
         order = sorted(here.tolist(), key=lambda file: (-self._recent[file], self.paths[file]))
         return [record for file in order[:limit] if (record := self.record(self.paths[file]))]

@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class VectorLookup(Protocol):
-    """Whatever can say which vectors it lacks: the store of this machine, or a team's remote."""
+    """Whatever can say which vectors it lacks: the store of this machine, or a team's remote store."""
 
     @property
     def space(self) -> VectorSpace:

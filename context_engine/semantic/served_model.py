@@ -12,7 +12,7 @@ SERVED_FILE = "served-model.json"
 
 
 def read_served_model(folder: Path) -> Mapping[str, Any]:
-    """What was noted last; nothing when there is no note, or none that can be read."""
+    """Return the last note; empty when there is none, or it cannot be read."""
     try:
         stated = json.loads((folder / SERVED_FILE).read_text("utf-8"))
     except (OSError, ValueError):

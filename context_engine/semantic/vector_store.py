@@ -99,13 +99,13 @@ class VectorStore:
     # -- reading --
 
     def __len__(self) -> int:
-        """How many vectors are there."""
+        """Return the number of vectors."""
         with self._lock:
             self._refresh()
             return len(self._index)
 
     def missing(self, keys: Keys) -> Mask:
-        """Which keys have no vector yet."""
+        """Return which keys have no vector yet."""
         with self._lock:
             self._refresh()
             return self._index.find(keys) < 0
@@ -132,7 +132,7 @@ class VectorStore:
             return [f"{self.folder / name}: {trouble}" for name, trouble in self._troubles()]
 
     def close(self) -> None:
-        """Let go of files; the store can be used again afterwards."""
+        """Close the files; the store can be used again afterwards."""
         with self._lock:
             self._forget()
 

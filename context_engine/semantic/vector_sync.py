@@ -1,7 +1,7 @@
-"""Vectors that go between this machine and a team's remote: what others have embedded is taken, what is made here is given.
+"""Synchronizes vectors with the remote store of a team: fetches what others embedded, publishes what is made here.
 
-Everybody takes; only who shares gives, for a wrong vector would mislead all. While the remote is away nothing is exchanged, and it
-is asked again later: embedding goes on without it.
+Every machine fetches; only publishers send, because a wrong vector would mislead all. While the remote store does not answer nothing is exchanged. It is
+asked again later, and embedding goes on without it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ AT_ONCE = 4_096
 GIVE_REST_S = 5.0
 """While much is embedded others get it so often; a machine that fills beside us makes little of it again."""
 RETRY_S = 60.0
-"""So long a remote that failed is left alone: its user is told meanwhile, and texts are embedded here."""
+"""So long a remote store that failed is left alone: its user is told meanwhile, and texts are embedded here."""
 RELOOK_S = 3_600.0
-"""How often it is looked again whether the remote still has what it was given: a second's work of a database for 100,000 keys."""
+"""How often it is looked again whether the remote store still has what it was given: a second's work of a database for 100,000 keys."""
 STAMP_DAYS = 7
 """How old a vector's day may grow before it is written anew: a seventh of the rows a day, and not all of them."""
 KEPT_DAYS = 60
@@ -41,7 +41,7 @@ Told = TypeVar("Told")
 class VectorSync:
     """The vector_sync of one workspace and one model. One thread takes and gives; anybody may read `taken` and `trouble`.
 
-    `opened` gives the remote, None where there is no team; `today` the day since 1970.
+    `opened` gives the remote store, None where there is no team; `today` the day since 1970.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class VectorSync:
     # -- taking --
 
     def fetch(self, vectors: VectorStore, keys: Keys, cancel: threading.Event) -> int:
-        """Keep on this machine what the team has of some keys; how many that were."""
+        """Store here what the team has of some keys; return how many vectors came."""
         before = self.fetched_count
         for start in range(0, len(keys), AT_ONCE):
             portion = keys[start : start + AT_ONCE]
@@ -83,7 +83,7 @@ class VectorSync:
     # -- giving --
 
     def publish(self, snapshot: Snapshot, vectors: VectorStore) -> bool:
-        """Give the team what it lacks of a snapshot and is here; False when the remote is away."""
+        """Give the team what it lacks of a snapshot and is here; False when the remote store is away."""
         if self.publishes and self._asked(lambda remote: self._settle(remote, snapshot, vectors)):
             self._given = weakref.ref(snapshot)
         elif self.error:
@@ -97,7 +97,7 @@ class VectorSync:
             self._asked(lambda remote: self._give(remote, snapshot, vectors))
 
     def has_published(self, snapshot: Snapshot) -> bool:
-        """Whether the team has got all there was of a snapshot, or gets nothing from here."""
+        """Return whether all vectors of a snapshot were published, or none are published from here."""
         return not self.publishes or (self._given is not None and self._given() is snapshot)
 
     def _settle(self, remote: RemoteVectorStore, snapshot: Snapshot, vectors: VectorStore) -> bool:
@@ -128,19 +128,19 @@ class VectorSync:
         return True
 
     def _look_again(self, there: _There) -> None:
-        """Now and then: somebody may have emptied the remote."""
+        """Look again now and then: the remote store may have been emptied."""
         if self._now() - self._looked_at >= RELOOK_S:
             self._looked_at = self._now()
             self._gaps.refresh(there, at_all=True)
 
-    # -- the remote --
+    # -- the remote store --
 
     def retry_now(self) -> None:
-        """Somebody waits for it: whatever failed before, the remote is asked at once."""
+        """Ask the remote store at once, whatever failed before, because a caller waits."""
         self.error, self._retry_at = None, 0.0
 
     def _asked(self, question: Callable[[RemoteVectorStore], Told]) -> Told | None:
-        """The remote's answer; None where there is none, while it is away, and for a while after."""
+        """Return the answer of the remote store; None without one, while it fails, and for a while after."""
         if self._opened is None or self._now() < self._retry_at:
             return None
         try:
@@ -153,13 +153,13 @@ class VectorSync:
         return answer
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         if self._remote is not None:
             self._remote.close()
 
 
 class _There:
-    """What a remote lacks of one space, for `Gaps`."""
+    """What a remote store lacks of one space, for `MissingVectors`."""
 
     def __init__(self, remote: RemoteVectorStore, repository: str, space: VectorSpace) -> None:
         self.space = space

@@ -67,7 +67,7 @@ class PostgresRecords:
         return rows[0][0] if rows else 0
 
     def list_changes(self, repository: str, kind: str, revision: int) -> list[RecordMeta]:
-        """What was changed after a revision, in the order in which it was."""
+        """Return what changed after a revision, in order."""
         asked = (
             "SELECT path, revision, sha, content IS NULL FROM context_engine.record "
             "WHERE repository = %s AND kind = %s AND revision > %s ORDER BY revision, path"
@@ -75,7 +75,7 @@ class PostgresRecords:
         return [RecordMeta(*row) for row in self._database.query(RECORDS, asked, (repository, kind, revision))]
 
     def list_records(self, repository: str, kind: str, paths: Collection[str]) -> list[RecordMeta]:
-        """What is known of these records; those that never were are left out."""
+        """Return the metadata of these records; unknown ones are left out."""
         asked = (
             "SELECT path, revision, sha, content IS NULL FROM context_engine.record "
             "WHERE repository = %s AND kind = %s AND path = ANY(%s)"
@@ -83,7 +83,7 @@ class PostgresRecords:
         return [RecordMeta(*row) for row in self._database.query(RECORDS, asked, (repository, kind, [*paths]))]
 
     def read_contents(self, repository: str, kind: str, paths: Collection[str]) -> dict[str, bytes]:
-        """What stands in these records; those that are gone are left out."""
+        """Return the contents of these records, without the deleted ones."""
         asked = (
             "SELECT path, content FROM context_engine.record "
             "WHERE repository = %s AND kind = %s AND path = ANY(%s) AND content IS NOT NULL"

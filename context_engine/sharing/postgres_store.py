@@ -1,4 +1,4 @@
-"""A remote on PostgreSQL: one row a repository says what counts, segments lie beside it in pieces.
+"""The remote store on PostgreSQL: one row a repository says what counts, segments lie beside it in pieces.
 
 A commit is one transaction, so a kill on either side leaves the state before or after it. What is much to send goes ahead of it,
 piece by piece, so that who was broken off need not send it again; the next commit drops what it does not name. Tables are
@@ -42,7 +42,7 @@ INDEX = SchemaPart("index", ((_TABLES, *partition_statements("piece", PARTITIONS
 
 
 class PostgresStore:
-    """The remote in the schema `context_engine` of one database. Thread-safe. Nothing is connected until it is asked."""
+    """The remote store in the schema `context_engine` of one database. Thread-safe. Nothing is connected until it is asked."""
 
     def __init__(self, address: str) -> None:
         """`address`: `postgresql://user@host/database`; a password may stand in it, or where libpq looks for it."""
@@ -60,7 +60,7 @@ class PostgresStore:
         return rows[0][0] if rows else 0
 
     def read_manifest(self, repository: str) -> ManifestRevision:
-        """The manifest and its revision."""
+        """Return the manifest and its revision."""
         rows = self._database.query(
             INDEX,
             "SELECT revision, content, extract(epoch FROM committed_at)::float8 "
@@ -84,7 +84,7 @@ class PostgresStore:
                 number += 1
 
     def list_segment_sizes(self, repository: str) -> dict[str, int]:
-        """Bytes of each segment that is there as a whole."""
+        """Return the bytes of each segment that is stored completely."""
         rows = self._database.query(
             INDEX,
             "SELECT name, sum(octet_length(content)) FROM context_engine.piece WHERE repository = %s "
@@ -152,7 +152,7 @@ class PostgresStore:
         return revision + 1
 
     def clear(self, repository: str) -> int:
-        """Drop manifest and segments; bytes freed."""
+        """Delete the manifest and the segments; return the bytes freed."""
         freed = self.count_stored_bytes(repository)
         connection = self._writing[repository]
         with translate_errors(self.name), connection.transaction():
@@ -165,7 +165,7 @@ class PostgresStore:
         return freed
 
     def close(self) -> None:
-        """Let go of connections; it can be used again afterwards."""
+        """Close the connections; they are opened again when needed."""
         self._database.close()
 
 

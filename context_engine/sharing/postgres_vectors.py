@@ -82,7 +82,7 @@ WHERE space = id AND repository = %s AND NOT (
 
 
 class PostgresVectors:
-    """The vector remote in the schema `context_engine` of one database. Thread-safe. Nothing is connected until it is asked."""
+    """The remote vector store in the schema `context_engine` of one database. Thread-safe. Nothing is connected until it is asked."""
 
     def __init__(self, address: str) -> None:
         """`address`: `postgresql://user@host/database`. Raises: InvalidArgument."""
@@ -92,7 +92,7 @@ class PostgresVectors:
     # -- reading --
 
     def contains(self, repository: str, space: VectorSpace, keys: Keys) -> Mask:
-        """Which keys have a row."""
+        """Return which keys have a row."""
         found = {key for (key,) in self._under(_KNOWN, repository, space, keys, KEY_BYTES)}
         return np.fromiter((key in found for key in key_bytes(keys)), bool, len(keys))
 
@@ -163,7 +163,7 @@ class PostgresVectors:
             return connection.execute(delete, (spaces, before)).rowcount
 
     def close(self) -> None:
-        """Let go of connections; it can be used again afterwards."""
+        """Close the connections; they are opened again when needed."""
         self._database.close()
 
 

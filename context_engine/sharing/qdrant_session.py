@@ -90,7 +90,7 @@ class QdrantSession:
             return self._client
 
     def close(self) -> None:
-        """Let go of the connection; it can be used again afterwards."""
+        """Close the connection; it is opened again when needed."""
         with self._lock:
             if self._client is not None:
                 self._client.close()

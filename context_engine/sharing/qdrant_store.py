@@ -1,4 +1,4 @@
-"""A remote on Qdrant: one collection for all repositories, told apart by a tenant index.
+"""The remote store on Qdrant: one collection for all repositories, told apart by a tenant index.
 
     ctx_depot -> ctx_depot_v1     the alias, and the collection it stands for
     manifest                      one point a repository: its revision, and what counts
@@ -54,7 +54,7 @@ FIELDS = {
 
 
 class QdrantStore:
-    """The remote behind one alias. Thread-safe. Nothing is connected until it is asked.
+    """The remote store behind one alias. Thread-safe. Nothing is connected until it is asked.
 
     `client` opens the connection; by default one over HTTP to the address.
     """
@@ -74,7 +74,7 @@ class QdrantStore:
         return found["revision"] if found else 0
 
     def read_manifest(self, repository: str) -> ManifestRevision:
-        """The manifest and its revision."""
+        """Return the manifest and its revision."""
         found = self._point(_id(repository, "manifest"), ["revision", "content", "committed_at"])
         if found is None:
             return ManifestRevision(0, None)
@@ -97,7 +97,7 @@ class QdrantStore:
                 number += 1
 
     def list_segment_sizes(self, repository: str) -> dict[str, int]:
-        """Bytes of each segment that is there as a whole."""
+        """Return the bytes of each segment that is stored completely."""
         there: dict[str, int] = {}
         whole: dict[str, int] = {}
         for piece in self._all(models.Filter(must=_of(repository, "piece")), ["name", "size", "bytes"]):
@@ -246,7 +246,7 @@ class QdrantStore:
             raise busy_error(repository)
 
     def clear(self, repository: str) -> int:
-        """Drop manifest and segments; bytes freed."""
+        """Delete the manifest and the segments; return the bytes freed."""
         freed = self.count_stored_bytes(repository)
         self._swap(repository, self.revision(repository), None)
         self._drop(repository, [])
@@ -261,7 +261,7 @@ class QdrantStore:
         self._session.call(lambda client: client.delete(ALIAS, points_selector=gone, ordering=IN_ORDER))
 
     def close(self) -> None:
-        """Let go of the connection; it can be used again afterwards."""
+        """Close the connection; it is opened again when needed."""
         self._session.close()
 
 

@@ -45,7 +45,7 @@ _IS_ALIAS = re.compile(r"ctx_([0-9a-f]+)_([0-9]+)").fullmatch
 
 
 class QdrantVectors:
-    """The vector remote of one cluster. Thread-safe. Nothing is connected until it is asked.
+    """The remote vector store of one cluster. Thread-safe. Nothing is connected until it is asked.
 
     `client` opens the connection; by default one over HTTP to the address.
     """
@@ -147,7 +147,7 @@ class QdrantVectors:
         self._session.call(lambda client: client.delete(alias, points_selector=chosen))
 
     def close(self) -> None:
-        """Let go of the connection; it can be used again afterwards."""
+        """Close the connection; it is opened again when needed."""
         self._session.close()
 
 

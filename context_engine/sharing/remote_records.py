@@ -1,4 +1,4 @@
-"""What a database must be able to do to hold the records of a team: plans, memories, reviews. Bytes by name; it understands none.
+"""What a database must do to keep the records of a team: plans, memories, reviews. It does not interpret their bytes.
 
 The records of one kind have one revision, which rises with every change. Who writes is the only writer of that kind, among all
 machines, so what was looked at under that right is still so when the change is put down. Every call names the repository, and no
@@ -36,22 +36,22 @@ class RemoteRecordStore(Protocol):
     """
 
     name: str
-    """How to speak of it: its address without a password."""
+    """Its address without a password."""
 
     def revision(self, repository: str, kind: str) -> int:
-        """0 as long as nothing was ever put; one quick question."""
+        """Return the revision; 0 as long as nothing was ever written. One short query."""
         ...
 
     def list_changes(self, repository: str, kind: str, revision: int) -> list[RecordMeta]:
-        """What was changed after a revision, in the order in which it was."""
+        """Return what changed after a revision, in order."""
         ...
 
     def list_records(self, repository: str, kind: str, paths: Collection[str]) -> list[RecordMeta]:
-        """What is known of these records; those that never were are left out."""
+        """Return the metadata of these records; unknown ones are left out."""
         ...
 
     def read_contents(self, repository: str, kind: str, paths: Collection[str]) -> dict[str, bytes]:
-        """What stands in these records; those that are gone are left out."""
+        """Return the contents of these records, without the deleted ones."""
         ...
 
     def find_earlier_contents(self, repository: str, kind: str, shas: Mapping[str, str]) -> set[str]:
@@ -63,5 +63,5 @@ class RemoteRecordStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of connections; it can be used again afterwards."""
+        """Close the connections; they are opened again when needed."""
         ...

@@ -1,4 +1,4 @@
-"""The remote: what a database must be able to do to hold the indexes of a team. Values in, values out; it understands none.
+"""The remote store: what a database must be able to do to hold the indexes of a team. Values in, values out; it understands none.
 
 For each repository it keeps one manifest with a revision, and the segments that the manifest names. A commit puts both in
 place at once or not at all; what a reader sees is a revision and all that belongs to it, or `FileNotFoundError` when a newer
@@ -25,7 +25,7 @@ OnBytesSent = Callable[[int], None]
 
 
 class ManifestRevision(NamedTuple):
-    """What a remote holds of a repository. Revision 0: nothing ever; `manifest` None: nothing now.
+    """What a remote store holds of a repository. Revision 0: nothing ever; `manifest` None: nothing now.
 
     `committed_at`: when it was put there, in seconds since 1970, 0 where that is not known.
     """
@@ -42,14 +42,14 @@ class RemoteStore(Protocol):
     """
 
     name: str
-    """How to speak of it: its address without a password."""
+    """Its address without a password."""
 
     def revision(self, repository: str) -> int:
-        """Rises with every change, clearing included; one quick question."""
+        """Return the revision, which rises with every change, clearing included. One short query."""
         ...
 
     def read_manifest(self, repository: str) -> ManifestRevision:
-        """The manifest and its revision."""
+        """Return the manifest and its revision."""
         ...
 
     def fetch(self, repository: str, name: str, target: Path, sent: OnBytesSent = lambda _: None) -> None:
@@ -57,7 +57,7 @@ class RemoteStore(Protocol):
         ...
 
     def acquire_lease(self, repository: str, wait_s: float) -> AbstractContextManager[object]:
-        """The right to write, of one process on one machine at a time; ends when that dies. Raises: StorageBusy."""
+        """Acquire the right to write, for one process of all machines; it ends when that process dies. Raises: StorageBusy."""
         ...
 
     def stage(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:
@@ -82,11 +82,11 @@ class RemoteStore(Protocol):
         ...
 
     def clear(self, repository: str) -> int:
-        """Drop manifest and segments; bytes freed."""
+        """Delete the manifest and the segments; return the bytes freed."""
         ...
 
     def list_segment_sizes(self, repository: str) -> dict[str, int]:
-        """Bytes of each segment that is there as a whole."""
+        """Return the bytes of each segment that is stored completely."""
         ...
 
     def count_stored_bytes(self, repository: str) -> int:
@@ -98,26 +98,26 @@ class RemoteStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of connections; it can be used again afterwards."""
+        """Close the connections; the store can be used again afterwards."""
         ...
 
 
 def read_pieces(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The pieces of a segment, in order, with their numbers."""
+    """Yield the pieces of a segment, in order, with their numbers."""
     with open(path, "rb") as source:
         yield from enumerate(iter(partial(source.read, PIECE_BYTES), b""))
 
 
 def busy_error(repository: str) -> StorageBusy:
-    """Somebody else writes, or wrote in between."""
+    """Return the error for another process that writes, or wrote in between."""
     return StorageBusy(
-        f"somebody else is indexing {repository} into the shared store",
+        f"another process is indexing {repository} into the shared store",
         suggestion="search as usual; the result appears by itself, or call again in a moment",
     )
 
 
 def unavailable_error(name: str, error: object) -> StoreUnavailable:
-    """The database does not answer."""
+    """Return the error for a database that does not answer."""
     why = " ".join(str(error).split())[:300]
     return StoreUnavailable(
         f"the shared store {name} does not answer: {why}",
@@ -127,6 +127,6 @@ def unavailable_error(name: str, error: object) -> StoreUnavailable:
 
 
 def hash_file(path: Path) -> str:
-    """The name of a segment: the SHA-256 of its bytes."""
+    """Return the name of a segment: the SHA-256 of its bytes."""
     with open(path, "rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()

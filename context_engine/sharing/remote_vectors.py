@@ -1,4 +1,4 @@
-"""The vector remote: what a database must be able to do to hold the vectors of a team, and which one an address means.
+"""The remote vector store: what a database must be able to do to hold the vectors of a team, and which one an address means.
 
 For each repository and space it keeps rows under the keys of the texts they were made from, as `store.vectors` does on one
 machine. A row comes back as it was put, bit for bit, so that all who fetch it rank alike. Every call names the repository, and
@@ -40,10 +40,10 @@ class RemoteVectorStore(Protocol):
     """
 
     name: str
-    """How to speak of it: its address without a password."""
+    """Its address without a password."""
 
     def contains(self, repository: str, space: VectorSpace, keys: Keys) -> Mask:
-        """Which keys have a row."""
+        """Return which keys have a row."""
         ...
 
     def fetch(self, repository: str, space: VectorSpace, keys: Keys) -> tuple[VectorRows, Mask]:
@@ -66,7 +66,7 @@ class RemoteVectorStore(Protocol):
         ...
 
     def count_by_space(self, repository: str) -> dict[VectorSpace, int]:
-        """How many rows there are, by space."""
+        """Count the rows by space."""
         ...
 
     def check(self, repository: str, *, repair: bool = False) -> list[str]:
@@ -77,19 +77,19 @@ class RemoteVectorStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of connections; it can be used again afterwards."""
+        """Close the connections; they are opened again when needed."""
         ...
 
 
 def open_vector_store(address: str) -> RemoteVectorStore:
-    """The vector remote at an address that `store.opening` has opened an index at. Raises: InvalidArgument."""
+    """The remote vector store at an address that `store.opening` has opened an index at. Raises: InvalidArgument."""
     module, name = KINDS[address.partition("://")[0]]
     opened: Callable[[str], RemoteVectorStore] = getattr(import_module(module), name)
     return opened(address)
 
 
 def split_messages(count: int, row_bytes: int) -> Iterator[slice]:
-    """The portions in which so many rows travel.
+    """Return the slices in which so many rows are sent.
 
     >>> list(messages(5, MESSAGE_BYTES // 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]

@@ -1,7 +1,7 @@
 """What a team has in common beside its index: plans, memories and reviews of one repository, on the database where machines meet.
 
-    shared_records = open_commons("postgresql://user@host/team", "github.com/team/app", cache)
-    records = Dossiers(home, "plans", common=shared_records.folder(home / "plans", nature))
+    shared_records = open_shared_records("postgresql://user@host/team", "github.com/team/app", cache)
+    records = VersionedRecords(home, "plans", shared_records=shared_records)
 
 Only PostgreSQL holds records; what needs its library is imported here, when somebody asks for it. Without a shared_records the same
 files are this machine's alone.

@@ -1,4 +1,4 @@
-"""Dossiers: folders of ours below `.context-engine/`, each with the versions of one thing and the log of what happened to it.
+"""Versioned records: folders of ours below `.context-engine/`, each with the versions of one thing and the log of what happened to it.
 
     <home>/<name>/index.json              derived from the records; whoever finds that it disagrees makes it anew
     <home>/<name>/<dossier>/v0001.json    immutable versions, see `versions`
