@@ -1,7 +1,7 @@
 """What one Engine knows of reviewing: checks, analysers, a team's own rules, and the trees a change stands between, put together.
 
     reviewed = engine.reviews.review_diff(text, ReviewOptions())
-    taken, reviewed = engine.reviews.review_git(Asked("staged"), ReviewOptions())
+    taken, reviewed = engine.reviews.review_git(DiffRequest("staged"), ReviewOptions())
 
 Every text of a reviewed file comes from git's objects or from what the caller handed in; the work tree is read where it is the
 version under review, and written never.

@@ -1,7 +1,7 @@
 """Review sessions: started, watched, paused and resumed from any process, each unit of them reviewed once.
 
 A session is a row in the store, not a thread: whoever resumes it runs it. A process shows that it is alive (`Presence`), and
-its lease runs out when it hangs; then its units are queued again. This module decides who runs what; `running` does it.
+its lease runs out when it hangs; then its units are queued again. This module decides who runs what; `session_runner` does it.
 """
 
 from __future__ import annotations

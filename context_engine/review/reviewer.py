@@ -1,10 +1,10 @@
 """The reviewer: what the built-in checks find in a file, and in a change as a whole. It opens nothing and filters nothing.
 
-    looked = reviewer.look(file, options)        # one file: its two versions and the options decide
-    more = reviewer.across(files, surroundings)  # what needs the whole change, and the tree around it
+    looked = reviewer.review_file(file)       # one file: its two versions and the options decide
+    more = reviewer.review_change(files, context)  # what needs the whole change, and the tree around it
 
 What comes out is everything found in the new version, each finding marked as new or not, on a changed line or not;
-`judging` decides what of it is told.
+`verdict` decides what of it is reported.
 """
 
 from __future__ import annotations

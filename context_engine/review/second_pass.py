@@ -1,8 +1,8 @@
 """The second look at a change: what is kept of a review until an agent or a model comes back, and what becomes of it then.
 
-    review_id = seconds.keep(first_look(reviewed, options, files, scrub))
+    review_id = seconds.keep(make_pending(reviewed, options, files, scrub))
     climbed = ladder.climb(seconds.offer("review_changes", review_id), assist)
-    again = seconds.take(review_id, draft, source="host")     # the checks' findings and those that stand, judged as one
+    again = seconds.merge_draft(review_id, draft, source="host")     # the checks' findings and those that stand, judged as one
 
 Handing the same draft in again changes nothing. Secrets are taken out before anything is kept or shown.
 """
