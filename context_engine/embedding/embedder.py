@@ -103,7 +103,7 @@ class Provider:
 def compute_fingerprint(*facts: object) -> str:
     """32 hex digits for the facts that decide a vector, the same in every process; their order counts.
 
-    >>> fingerprint("static", 1) == fingerprint("static", "1"), fingerprint("ab", "c") == fingerprint("a", "bc")
+    >>> compute_fingerprint("static", 1) == compute_fingerprint("static", "1"), compute_fingerprint("ab", "c") == compute_fingerprint("a", "bc")
     (True, False)
     """
     stated = "\0".join(str(fact) for fact in facts)
@@ -113,7 +113,7 @@ def compute_fingerprint(*facts: object) -> str:
 def normalize_rows(rows: np.ndarray) -> np.ndarray:
     """The rows as float32 with length 1; rows of nothing but zeros stay as they are.
 
-    >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist() == [[np.float32(0.6), np.float32(0.8)], [0.0, 0.0]]
+    >>> normalize_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist() == [[np.float32(0.6), np.float32(0.8)], [0.0, 0.0]]
     True
     """
     wide = np.asarray(rows, dtype=np.float64)

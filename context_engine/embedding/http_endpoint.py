@@ -44,7 +44,7 @@ LOOK_S = 0.02
 def build_url(address: str, path: str, provider: str) -> str:
     """Where to ask. An address without a path gets all of `path`, one with a path what follows its first step, if it lacks it.
 
-    >>> url_of("http://127.0.0.1:1234", "/v1/embeddings", "x"), url_of("https://a.io/api/v1/", "/v1/embeddings", "x")
+    >>> build_url("http://127.0.0.1:1234", "/v1/embeddings", "x"), build_url("https://a.io/api/v1/", "/v1/embeddings", "x")
     ('http://127.0.0.1:1234/v1/embeddings', 'https://a.io/api/v1/embeddings')
 
     Raises: EmbedderUnusable when it is no plain http address.

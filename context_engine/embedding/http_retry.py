@@ -76,7 +76,7 @@ def compute_wait_s(answer: HttpAnswer, tries: int, patience: RetryPolicy, *, cha
 def parse_retry_after(answer: HttpAnswer, now: float) -> float | None:
     """Seconds that a Retry-After header asks for, as a number or as a date; None when it says neither.
 
-    >>> def asked(value): return retry_after_s(Answer(429, headers={"retry-after": value}), now=10)
+    >>> def asked(value): return parse_retry_after(HttpAnswer(429, headers={"retry-after": value}), now=10)
     >>> asked("7"), asked("Thu, 01 Jan 1970 00:01:00 GMT"), asked("soon")
     (7.0, 50.0, None)
     """
@@ -155,7 +155,7 @@ def extract_message(answer: HttpAnswer) -> str:
 def extract_json_message(told: Any) -> str:
     """The sentence inside a JSON answer, in the places where such endpoints put it.
 
-    >>> message_in({"error": {"message": "no such model"}}), message_in({"error": "out of memory"})
+    >>> extract_json_message({"error": {"message": "no such model"}}), extract_json_message({"error": "out of memory"})
     ('no such model', 'out of memory')
     """
     for name in ("error", "message", "detail"):

@@ -108,7 +108,7 @@ class MiniLM:
 def batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Which texts run together, by their numbers: alike in length, and few enough that all fit when filled up.
 
-    >>> list(batches([3, 600, 2, 500]))
+    >>> list(batch_by_length([3, 600, 2, 500]))
     [[2, 0], [3], [1]]
     """
     batch: list[int] = []
@@ -124,7 +124,7 @@ def batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 def pad_rows(rows: Sequence[Sequence[int]]) -> np.ndarray:
     """Rows of one length, filled up with 0, which the model takes for nothing.
 
-    >>> filled([[7, 8], [9]]).tolist()
+    >>> pad_rows([[7, 8], [9]]).tolist()
     [[7, 8], [9, 0]]
     """
     ids = np.zeros((len(rows), max(map(len, rows))), np.int64)

@@ -90,7 +90,7 @@ class OnnxGraph:
 def encode_field(number: int, value: float | str | bytes) -> bytes:
     """One field of a message; a string or a message inside is counted bytes.
 
-    >>> field(1, 150).hex(), field(2, "testing").hex()
+    >>> encode_field(1, 150).hex(), encode_field(2, "testing").hex()
     ('089601', '120774657374696e67')
     """
     if isinstance(value, float):
@@ -104,7 +104,7 @@ def encode_field(number: int, value: float | str | bytes) -> bytes:
 def encode_varint(value: int) -> bytes:
     """A number in groups of seven bits, the lowest first; a negative one counts down from 2**64.
 
-    >>> varint(300).hex(), varint(-1).hex()
+    >>> encode_varint(300).hex(), encode_varint(-1).hex()
     ('ac02', 'ffffffffffffffffff01')
     """
     value &= (1 << 64) - 1

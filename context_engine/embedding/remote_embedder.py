@@ -128,7 +128,7 @@ class RemoteEmbedder:
 def prepare_text(text: str, tokens_max: int) -> str:
     """What leaves of a text: secrets masked, cut to the model's window, always encodable; empty when it is blank.
 
-    >>> sendable("pass" + "word = 'hL9#kd82jsQp0x7Z'", 512)
+    >>> prepare_text("pass" + "word = 'hL9#kd82jsQp0x7Z'", 512)
     "password = '[masked secret]'"
     """
     sent = encodable(

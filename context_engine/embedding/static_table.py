@@ -6,7 +6,7 @@ The header tells shape and provenance and the sha256 of the body; the name of th
 changed by one bit or is something else is refused with the reason; nothing of it is used.
 
 >>> rows = np.array([[7.0, -7.0], [0.5, 0.25]], dtype=np.float32)
->>> table = unpacked(packed(["get", "##s"], rows, {"seed": 1}))
+>>> table = unpack_table(pack_table(["get", "##s"], rows, {"seed": 1}))
 >>> table.pieces, table.rows(np.array([0])).tolist(), table.facts["seed"]
 (['get', '##s'], [[7.0, -7.0]], 1)
 """

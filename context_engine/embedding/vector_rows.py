@@ -50,7 +50,7 @@ def hash_texts(texts: Sequence[str]) -> Keys:
 def quantize(rows: npt.NDArray[Any]) -> VectorRows:
     """Each row in whole steps of a 127th of its greatest number. A row of zeros stays one.
 
-    >>> quantised(np.array([[0.5, -1.0, 0.0]])).values.tolist()
+    >>> quantize(np.array([[0.5, -1.0, 0.0]])).values.tolist()
     [[64, -127, 0]]
     """
     rows = np.asarray(rows, np.float32)

@@ -132,7 +132,7 @@ class WordPiece:
 def lower_letters(word: str) -> str:
     """Lower case letter by letter: a sigma is a sigma wherever it stands, as BERT has it.
 
-    >>> lowered("ΟΔΟΣ"), "ΟΔΟΣ".lower()
+    >>> lower_letters("ΟΔΟΣ"), "ΟΔΟΣ".lower()
     ('οδοσ', 'οδος')
     """
     return word.replace("Σ", "σ").lower()
@@ -154,7 +154,7 @@ class _NormalForms(dict[int, str]):
 def normalize_character(char: str) -> str:
     r"""A character without its accents; controls vanish; CJK and punctuation beyond ASCII stand apart.
 
-    >>> normal_form("é"), normal_form("Å"), normal_form("中"), normal_form("\x07"), normal_form("\n"), normal_form("…")
+    >>> normalize_character("é"), normalize_character("Å"), normalize_character("中"), normalize_character("\x07"), normalize_character("\n"), normalize_character("…")
     ('e', 'A', ' 中 ', '', ' ', ' … ')
     """
     if char in "\t\n\r" or (char.isspace() and unicodedata.category(char)[0] == "Z"):

@@ -4,7 +4,7 @@ A search finds what a text speaks of. A commit also changes what always changes 
 wrote much the same before: four named addends, each at most 1 times its weight (docs/decisions/0026).
 
 >>> from context_engine.history.commit_facts import CommitTable
->>> found = located([("a.py", 8.0), ("b.py", 4.0)], History(CommitTable.none(), ""), "task")
+>>> found = combine_signals([("a.py", 8.0), ("b.py", 4.0)], FileHistory(CommitTable.empty(), ""), "task")
 >>> [(each.path, each.score) for each in found]
 [('a.py', 1.0), ('b.py', 0.5)]
 """

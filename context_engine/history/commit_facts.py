@@ -3,7 +3,7 @@
 Commits never change, so what was read of git once is kept as it is; numbers that follow from it are computed by whoever asks.
 The file is a cache: a damaged one, or one of another release, counts as none and is written anew.
 
->>> facts = .none().with_commits([Commit("aa" * 20, 1, "Ann", "Start", (CommitFileChange("a.py"),))])
+>>> facts = CommitTable.empty().with_commits([Commit("aa" * 20, 1, "Ann", "Start", (CommitFileChange("a.py"),))])
 >>> facts.commits([0])[0].subject, facts.names
 ('Start', ('a.py',))
 """

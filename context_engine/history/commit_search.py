@@ -1,6 +1,6 @@
 """PURE. Which earlier commits were about what a text asks for: Okapi BM25 over their subjects.
 
->>> Subjects(["Fix the parser of dates", "Add a logo"]).matches("which dates does the parser take").round(1).tolist()
+>>> CommitSearch(["Fix the parser of dates", "Add a logo"]).matches("which dates does the parser take").round(1).tolist()
 [0.4, 0.0]
 """
 

@@ -4,7 +4,7 @@ What is not there is no trouble here: without git, a repository or a commit the 
 left out, since what they bring stands in the commits they merge.
 
 >>> from pathlib import Path
->>> listing(Git(Path("/"))).reason
+>>> list_commits(Git(Path("/"))).reason
 'this folder is in no git repository'
 """
 
@@ -127,7 +127,7 @@ def search_messages(git: Git, pattern: str, *, most: int) -> list[CommitMessage]
 def parse_log(said: bytes) -> list[Commit]:
     r"""What `git log` said in the format asked for here.
 
-    >>> parsed(b"\x01c0ffee\x0012\x00Ann\x00Move it\x00\nR090\x00a.py\x00b.py\x00D\x00c.py\x00")[0].touched
+    >>> parse_log(b"\x01c0ffee\x0012\x00Ann\x00Move it\x00\nR090\x00a.py\x00b.py\x00D\x00c.py\x00")[0].files
     (CommitFileChange(path='b.py', was='a.py', is_gone=False), CommitFileChange(path='c.py', was='', is_gone=True))
     """
     words = iter(said.decode("utf-8", "surrogateescape").split("\0"))

@@ -34,11 +34,11 @@ class MergeInput(NamedTuple):
 def decide(nature: MergePolicy, record: MergeInput) -> MergeAction:
     """What is to be done.
 
-    >>> verdict("edited", Sides(ours="new", theirs="old", seen="old"))
+    >>> decide("edited", MergeInput(ours="new", theirs="old", seen="old"))
     'give'
-    >>> verdict("edited", Sides(ours="new", theirs="other", seen="old"))
+    >>> decide("edited", MergeInput(ours="new", theirs="other", seen="old"))
     'part'
-    >>> verdict("fixed", Sides(ours="by lease", theirs="made", seen="made"))
+    >>> decide("fixed", MergeInput(ours="by hand", theirs="made", seen="made"))
     'part'
     """
     if record.ours == ("" if record.is_gone else record.theirs):

@@ -329,7 +329,7 @@ def _first_line(error: Exception) -> str:
 def format_address(address: str) -> str:
     """An address as it may be shown. Raises: InvalidArgument when it is none of PostgreSQL.
 
-    >>> shown("postgresql://me:<password>@host:5433/team?sslmode=require")
+    >>> format_address("postgresql://me:<password>@host:5433/team?sslmode=require")
     'postgresql://host:5433/team'
     """
     try:

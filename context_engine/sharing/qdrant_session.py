@@ -105,9 +105,9 @@ def unusable_error(name: str, why: str, suggestion: str) -> StoreUnusable:
 def response_error(name: str, status: int | None, reason: str, text: str) -> ContextEngineError:
     """What an answer that is not 200 means for us; `text` is what the server says about it.
 
-    >>> refusal("https://host", 403, "Forbidden", "").code
+    >>> response_error("https://host", 403, "Forbidden", "").code
     'STORE_UNUSABLE'
-    >>> refusal("https://host", 503, "Service Unavailable", "").code
+    >>> response_error("https://host", 503, "Service Unavailable", "").code
     'STORE_UNAVAILABLE'
     """
     if status == 401:

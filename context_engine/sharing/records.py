@@ -117,7 +117,7 @@ class RecordFolder:
 def merge_policy(path: str) -> MergePolicy | None:
     """How a file changes: whoever comes along edits a record. None for what is none.
 
-    >>> nature("decisions/use-tabs.md"), nature("decisions/sketch.png")
+    >>> merge_policy("decisions/use-tabs.md"), merge_policy("decisions/sketch.png")
     ('edited', None)
     """
     return "edited" if path.endswith(SUFFIX) else None

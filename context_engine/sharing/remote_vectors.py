@@ -91,7 +91,7 @@ def open_vector_store(address: str) -> RemoteVectorStore:
 def split_messages(count: int, row_bytes: int) -> Iterator[slice]:
     """Return the slices in which so many rows are sent.
 
-    >>> list(messages(5, MESSAGE_BYTES // 2))
+    >>> list(split_messages(5, MESSAGE_BYTES // 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
     """
     at_once = max(1, MESSAGE_BYTES // row_bytes)

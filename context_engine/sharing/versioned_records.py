@@ -147,7 +147,7 @@ class VersionedRecords:
 def merge_policy(path: str) -> MergePolicy | None:
     """How a file changes: a log grows, a version never changes, a rendering is made of both. None for what is none of these.
 
-    >>> [nature(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
+    >>> [merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
     ['grows', 'fixed', 'derived', None]
     """
     if path.startswith(f"{trash.FOLDER}/"):
