@@ -657,7 +657,7 @@ S4 = (
     section("S4", "Configuration",
         P("S4-config-endpoint", "The embedding endpoint can be configured.", kept=("tests/semantic/test_embedding_service.py::test_a_chosen_endpoint_embeds_everything_and_takes_part_in_answers",)),
         P("S4-config-dimensions", "The number of dimensions can be configured.", kept=("tests/engine/test_settings.py::test_where_text_is_sent_and_kept_is_private_and_the_environment_sets_it",)),
-        P("S4-config-chunks-dir", "The chunk folder can be configured.", kept=("tests/server/test_serve_options.py::test_an_option_and_its_twin_say_the_same", "tests/e2e/test_chunk_files.py::test_another_indexers_files_are_served_by_words_and_the_broken_one_is_left_out_with_a_warning",)),
+        P("S4-config-chunks-dir", "The chunk folder can be configured.", kept=("tests/server/test_serve_options.py::test_an_option_and_its_variable_say_the_same", "tests/e2e/test_chunk_files.py::test_another_indexers_files_are_served_by_words_and_the_broken_one_is_left_out_with_a_warning",)),
         P("S4-config-env", "Environment variables win over the file.", kept=("tests/engine/test_settings.py::test_the_file_wins_over_the_defaults_and_the_environment_over_the_file",), note="`CTX_*` in place of the document's names."),
     ),
     section("S4", "Search algorithm",
