@@ -1,10 +1,10 @@
-"""Secrets in a text: found, masked before it leaves, scrubbed before it is kept. This room opens no file but its own rules.
+"""Find and redact secrets in texts, before they are shown, stored or sent. This package opens only its own rule files.
 
-    mask("url: postgres://app:Tr0ub4dor@db/app").text   ->   "url: postgres://app:[masked password]@db/app"
+    redact("url: postgres://app:Tr0ub4dor@db/app").text   ->   "url: postgres://app:[masked password]@db/app"
 
 Three tiers. A rule is strict only if it is next to never wrong. Rules of replies go by what is around a value and by the kind of
 file that it is in: files that are shown are masked by these too. Broad rules know the names of providers: what is kept or sent
-elsewhere is scrubbed by all three. What is taken out is visible and says what it was; lines stay where they are; doing it twice changes nothing more.
+elsewhere is redacted by all three. A label takes the place of a secret and names its kind. Lines keep their numbers, and a second run changes nothing.
 """
 
 from context_engine.secrets.redaction import (

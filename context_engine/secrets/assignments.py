@@ -1,4 +1,4 @@
-r"""PURE. What a name is given, however a language writes it: `x = "v"`, `"x": "v"`, `X=v`, `x := v`, `x => v`, `<x>v</x>`, `f("x", "v")`.
+r"""PURE. Find the value that is assigned to a name, in any syntax: `x = "v"`, `"x": "v"`, `X=v`, `x := v`, `x => v`, `<x>v</x>`, `f("x", "v")`.
 
     password: "hunter2"          --password=hunter2          os.environ["PASSWORD"] = 'hunter2'
 
@@ -51,11 +51,11 @@ PLAIN = re.compile(
 """A value without quotes. A long one has no sign in it by which another value could be given, so each is read once."""
 LAST_QUOTE = re.compile(rb"""&quot;|\\{0,3}["'`]\Z""")
 END = re.compile(rb"""\Z|[\s"'`,;<&)}\]\\]""")
-"""What may follow it; a bracket would make it a call."""
+"""The characters that may follow a value; a bracket would make it a call."""
 SETTING = re.compile(
     rb"""(?:\A|["'`]|\\n)[ \t]*(?:[-+*#>$]\s{0,3}|//?\s{0,2}|export\s+|set\s+|env\s+|ENV\s+|ARG\s+|-D|SET\s+|\$env:)?[A-Za-z0-9_.\-/:@ ]{0,60}\Z"""
 )
-"""What stands before the name on its line where the line is nothing but a setting."""
+"""The start of a line that contains only a setting."""
 
 
 class Assignment(NamedTuple):
@@ -73,7 +73,7 @@ class Assignment(NamedTuple):
 
 
 def find_assignment(data: bytes, start: int, stop: int) -> Assignment | None:
-    """What is given to the name in which a word stands, if anything is."""
+    """Return the value assigned to the name that contains a word, or None."""
     tail = TAIL.match(data, stop)
     assert tail is not None, "it may be empty"
     assigned = ASSIGNED.match(data, tail.end())
@@ -90,7 +90,7 @@ def find_assignment(data: bytes, start: int, stop: int) -> Assignment | None:
 
 
 def find_nearby_value(data: bytes, start: int, stop: int) -> Assignment | None:
-    """What comes after the name in which a word stands, however it may belong to it."""
+    """Return a long value close behind the name that contains a word, or None."""
     tail = TAIL.match(data, stop)
     assert tail is not None, "it may be empty"
     match = NEARBY.match(data, tail.end())
@@ -112,13 +112,13 @@ def find_nearby_value(data: bytes, start: int, stop: int) -> Assignment | None:
 
 
 def name_head(data: bytes, start: int) -> bytes:
-    """What of a name stands before a place in it."""
+    """Return the part of a name before a position in it."""
     before = data[max(0, start - NAME_CHARS_MAX) : start]
     return before[len(before.rstrip(NAME_CHARS)) :]
 
 
 def is_setting(data: bytes, start: int) -> bool:
-    """Whether nothing but a name stands on the line before this place in it, as in a settings file."""
+    """Return whether the line contains only a name before this position, as in a settings file."""
     line = max(data.rfind(b"\n", max(0, start - LINE_CHARS_MAX), start) + 1, start - LINE_CHARS_MAX, 0)
     return bool(SETTING.search(data[line:start]))
 

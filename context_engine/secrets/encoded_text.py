@@ -23,11 +23,11 @@ ESCAPE = re.compile(
     re.VERBOSE,
 )
 SIGNS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/=.:@~!$&")
-"""What tokens, and addresses with a password, are made of: other escapes stay as they are, as does what they part."""
+"""The characters of tokens and of addresses with a password; other escapes are not decoded."""
 BEFORE_BYTES, AFTER_BYTES = 320, 8_192
 """How far from an escape the value that it belongs to may begin and end."""
 SEPARATORS = (b" ", b"\n", b"\t", b"\r", b'"', b"'", b"<", b">", b"`")
-"""What values do not go beyond."""
+"""The characters that end a value."""
 VALUE_AFTER = re.compile(rb"[^\s\"'<>`]*")
 NAME_BYTES = 64
 """The name that a value is given to is decoded with it."""

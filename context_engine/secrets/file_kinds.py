@@ -1,4 +1,4 @@
-"""PURE. What kind of file a path names, as far as that says how likely a secret is in it.
+"""PURE. The kind of file that a path names, as far as it matters for secrets.
 
 kind_of("deploy/app.env") -> "settings"      kind_of("tests/test_login.py") -> "tests"      kind_of("") -> "unknown"
 """

@@ -33,7 +33,7 @@ STAND_IN = re.compile(
 )
 """Passwords made of nothing but these show where one goes (`apiKey`, `APP_TOKEN`, `pass2`)."""
 LABEL = re.compile(r"\[(?:masked [a-z0-9 ]+|REDACTED(?::[a-z0-9-]+)?(?::[0-9a-f]{6,12})?)\]")
-"""What stands where a secret was."""
+"""A label in the place of a secret."""
 TEMPLATE = re.compile(
     r"^(?:urn|arn|vault|ssm|env|file|ref|secret|secretref|sops|k8s|gcpsm|awssm|op|keyring|kms|azurekv|doppler):"
     r"|\$\{|\$\(|^\$[A-Za-z_][\w.]*$|^@[A-Z0-9_]+@?$|%\(|^%[sd]|\{\{|\{[A-Za-z_]*\}|<[^>]*>|#\{|^%[A-Za-z_]+%$|^[*.\-_xX]+$"

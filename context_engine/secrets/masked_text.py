@@ -6,7 +6,7 @@ r"""PURE. A text that is shown in parts: its secrets are found once in all of it
 ('api_key = "[masked secret]"\n', '[masked secret]')
 
 A line alone does not tell that it is the middle of a key, and a mark in front of a token hides where it begins. So what reads
-a file for somebody to see asks for a `MaskedText`, and puts numbers, quotes and marks on what that gives out.
+a file for somebody to see asks for a `RedactedDocument`, and puts numbers, quotes and marks on what that gives out.
 
 `noting` collects what is masked while a reply is made: `mask_reply` then masks every other copy of it.
 """
@@ -59,7 +59,7 @@ class RedactedDocument:
     __slots__ = ("_data", "_hidden", "_path")
 
     def __init__(self, data: bytes, hidden: tuple[HiddenSpan, ...] | None, path: str = "") -> None:
-        """Use `MaskedText.of`, or `MaskedTexts` where the same text comes again."""
+        """Use `RedactedDocument.of`, or `RedactedDocuments` for repeated texts."""
         self._data = data
         self._hidden = hidden
         self._path = path
@@ -100,7 +100,7 @@ class RedactedDocument:
         return b"".join([*pieces, self._data[at:stop]]) if pieces else self._data[start:stop]
 
     def _inside(self, start: int, stop: int) -> list[HiddenSpan]:
-        """What is hidden in a part; it is noted for the reply that the part is cut out for."""
+        """Return the secrets in a part, and note them for the reply that shows it."""
         if self._hidden is None:
             found = self._around(start, stop)
         else:
@@ -113,7 +113,7 @@ class RedactedDocument:
         return found
 
     def _around(self, start: int, stop: int) -> list[HiddenSpan]:
-        """What is hidden in a part of a large text, by what is around it."""
+        """Return the secrets in a part of a large text, found in the part and its surroundings."""
         first = self._data.rfind(b"\n", 0, max(0, start - AROUND_BYTES)) + 1
         first = max(first, start - 2 * AROUND_BYTES, 0)
         window = self._data[first : stop + AROUND_BYTES]
@@ -136,7 +136,7 @@ class RedactedDocuments:
         self._known: dict[tuple[str, bytes], tuple[HiddenSpan, ...]] = {}
 
     def of(self, data: bytes, path: str = "") -> RedactedDocument:
-        """As `MaskedText.of`."""
+        """Return the document of a text, as `RedactedDocument.of` does."""
         if len(data) > WHOLE_BYTES_MAX:
             return RedactedDocument(data, None, path)
         key = path, xxh3_128_digest(data)
@@ -186,7 +186,7 @@ _Span = tuple[_Parts, str]
 
 
 def _find_labeled_parts(text: str, mode: Tier, path: str = "") -> list[_Span]:
-    """What goes of a text, and what stands for it; found again in what is left until nothing more is."""
+    """Return the parts of a text to redact and their labels; search again until no more are found."""
     spans: list[_Span] = []
     shown, origins = text, [(0, 0)]
     for _ in range(ROUNDS_MAX):
@@ -228,7 +228,7 @@ def _original_place(origins: list[tuple[int, int]], place: int) -> int:
 
 @dataclass(slots=True)
 class ReplyRedactions:
-    """What was masked while a reply was made: each value and its label; and long texts that need no second search."""
+    """The values that were redacted while a reply was made, with their labels, and texts that need no second search."""
 
     values: dict[str, str] = field(default_factory=dict)
     searched: list[str] = field(default_factory=list)
@@ -239,7 +239,7 @@ _REDACTIONS: ContextVar[ReplyRedactions | None] = ContextVar("noted", default=No
 
 @contextmanager
 def collect_redactions() -> Generator[ReplyRedactions]:
-    """Collect what `MaskedText` masks in here."""
+    """Collect what `RedactedDocument` redacts inside the block."""
     noted = ReplyRedactions()
     token = _REDACTIONS.set(noted)
     try:
@@ -249,7 +249,7 @@ def collect_redactions() -> Generator[ReplyRedactions]:
 
 
 def mark_searched(text: str) -> None:
-    """Tell who sends a reply that this part of it came out of a `MaskedText`: searching it again would cost as much again."""
+    """Mark a part of a reply as redacted already, so that it is not searched a second time."""
     if len(text) >= SEARCHED_CHARS_MIN and (noted := _REDACTIONS.get()) is not None:
         noted.searched.append(text.rstrip("\n"))  # replies often leave out the last line feed
 

@@ -80,7 +80,7 @@ def strength(spot: SecretSpan) -> tuple[bool, int, int]:
 
 
 def parts_of(spot: SecretSpan) -> Parts:
-    """What has to go of it."""
+    """Return the parts to redact."""
     return spot.parts or ((spot.start, spot.stop),)
 
 

@@ -10,7 +10,7 @@ from context_engine.secrets.heuristics import turns
 LINE_END = re.compile(rb"(?:\\r)?\\n|\r?\n")
 """Also as JSON writes it."""
 AROUND_LINES = b" \t\"'`+,;()\\"
-"""What stands around a line of a key where it is written into a program."""
+"""The characters around a line of a key in source code."""
 KEY_LINE = re.compile(rb"[A-Za-z0-9+/=]+|[A-Za-z0-9+/=]{32,}(?: [A-Za-z0-9+/=]+)*")
 """Some write all lines into one, with blanks between them."""
 KEY_HEADER = re.compile(rb"[A-Za-z-]+: .*")
@@ -52,7 +52,7 @@ BODY_WIDTHS = frozenset((64, 70, 76))
 BODY_TURNS_MIN = 0.3
 """Of neighbors that change between small letters, capitals and digits: base64 changes at half of its places, paths at a tenth."""
 LINE_START = rb"""(?:(?:[^\s:]{1,200}[:-])?[0-9]{1,7}[-:|\t ])?[ \t]{0,80}(?:[-+>#*|][ \t]{0,8})?["'`(]{0,3}"""
-"""What may be before a line of a body: a file and a number, indentation, the sign of a diff or a comment, a quote."""
+"""The possible start of a line of a body: a file and a number, indentation, a diff or comment sign, a quote."""
 LINE_START_BYTES = 300
 LINE_STOP = rb"""(?:(?:\\r)?\\n|[ \t"'`,;+)\\]{0,8}(?:\r?\n|\Z)|["'`])"""
 BEFORE_BODY = re.compile(rb"(?:(?<![^\n])" + LINE_START + rb"|\\n[ \t]{0,80})\Z")

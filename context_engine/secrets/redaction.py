@@ -14,14 +14,14 @@ from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
 from context_engine.secrets.secret_rules import SecretRules, Tier, builtin_rules
 
 ROUNDS_MAX = 8
-"""What is taken out can lay bare what was no word before; hardly ever more than once."""
+"""A redaction can reveal a new word next to it; hardly ever more than once."""
 LABEL_HEX, FINGERPRINT_HEX = 6, 12
 """Of the HMAC: enough to tell the secrets of one text apart, and those of one workspace."""
 LABEL_LIKE = re.compile(r"\[(?:masked [^\[\]\n]{1,60}|REDACTED(?::[^\[\]\n]{0,100})?)\]")
 INVENTED = re.compile(
     r"^\[REDACTED|\b(?:tokens?|keys?|passwords?|passphrase|secrets?|credentials?|cookie|login|webhook)\]$"
 )
-"""What a label says that no rule of ours knows, and that is one for whoever reads it."""
+"""A label that no rule writes, but that a reader would take for one."""
 Replacement = Literal["label", "hash", "fixed"]
 
 
@@ -84,9 +84,9 @@ def redact(text: str, mode: Tier = "reply", *, path: str = "") -> RedactedText:
 
 
 def count_labels(text: str) -> Counter[str]:
-    """What stands in a text as it does where secrets were masked or scrubbed, and how often.
+    """Count the labels in a text that look like those of redacted secrets.
 
-    Labels that only look like ours count, too: whoever writes one takes it for ours.
+    Labels that only look like ours count, too: their writers took them for ours.
 
     >>> count_labels("url: postgres://app:[masked password]@db/app")
     Counter({'[masked password]': 1})
@@ -110,7 +110,7 @@ def redact_keyed(
 ) -> KeyedRedaction:
     """The text without its secrets; the same secret has the same label wherever the key is the same.
 
-    Scrubbing what was scrubbed changes nothing more, and no line moves unless `keep_structure` is off.
+    A second run changes nothing, and no line moves unless `keep_structure` is off.
     """
     rules = rules or builtin_rules()
     found: list[Redaction] = []
@@ -143,7 +143,7 @@ def replace_secrets(text: str, secrets: Sequence[tuple[DetectedSecret, str]], *,
 
 
 def fingerprint(value: str, key: bytes) -> str:
-    """What tells two secrets apart and tells nobody else anything: an HMAC, cut."""
+    """Return a shortened HMAC, which distinguishes secrets without revealing them."""
     return hmac.new(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:FINGERPRINT_HEX]
 
 

@@ -1,7 +1,7 @@
 """Taking the secrets out of texts for one workspace: with its key, and with the rules of its own `gitleaks.toml`.
 
-scrubbed = scrubber.scrub('password = "..."')
-scrubbed.text, scrubbed.count
+result = redactor.redact('password = "..."')
+result.text, result.count
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEPT_S = 1.0
 
 
 class Redactor:
-    """What takes secrets out for one workspace. Thread-safe. `read` gives a file of the workspace, or None."""
+    """Redacts secrets for one workspace. Thread-safe. `read` gives a file of the workspace, or None."""
 
     def __init__(
         self, folder: Path, read: Callable[[str], bytes | None], *, clock: Callable[[], float] = time.monotonic
@@ -55,7 +55,7 @@ class Redactor:
         return redact_keyed(text, self._key(), options, path=path, rules=self.rules())
 
     def redact_parts(self, wholes: Iterable[tuple[str, str]]) -> Callable[[str], str]:
-        """What takes secrets out of parts of some texts, each given with its path: a line of a key tells nothing by itself.
+        """Return a function that redacts parts of texts, which are given with their paths: a line of a key needs its context.
 
         The texts are searched when the first part comes.
         """
@@ -74,11 +74,11 @@ class Redactor:
             yield from ((text[start:stop], label) for start, stop in each.parts)
 
     def find(self, text: str, path: str = "") -> tuple[DetectedSecret, ...]:
-        """Where the secrets of a text stand, those that somebody declared to be none left out."""
+        """Return the secrets of a text, without those that are declared to be harmless."""
         return tuple(each for each in find_secrets(text, path=path, rules=self.rules()) if not each.is_allowed)
 
     def fingerprint(self, value: str) -> str:
-        """What tells two secrets of this workspace apart and tells nobody else anything."""
+        """Return a value that distinguishes secrets of this workspace without revealing them."""
         return fingerprint(value, self._key())
 
     def rules(self) -> SecretRules:

@@ -1,4 +1,4 @@
-"""PURE. What rules find and replies show all the same, by the kind of file: examples in docs and tests, checksums in lock files.
+"""PURE. Findings that replies show all the same, by the kind of file: examples in docs and tests, checksums in lock files.
 
 Nothing that a provider's prefix gives away is shown, nor a private key, nor a value that looks drawn by chance. Measured by
 evals/secrets: without this, replies mask twice as often where there is nothing to hide, and hide no more of what there is.
@@ -53,8 +53,12 @@ def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool
 
 def _is_expression(candidate: SecretCandidate) -> bool:
     """Return whether a value without quotes is a name of the program rather than a value: `key := base64BufferSize`."""
-    told, value = candidate.assignment, candidate.value
-    if told is None or told.is_quoted or is_setting(candidate.data, candidate.word_start - len(told.head)):
+    assignment, value = candidate.assignment, candidate.value
+    if (
+        assignment is None
+        or assignment.is_quoted
+        or is_setting(candidate.data, candidate.word_start - len(assignment.head))
+    ):
         return False
     return EXPRESSION.fullmatch(value) is not None and sum(map(str.isdigit, value)) < EXPRESSION_DIGITS_MIN
 

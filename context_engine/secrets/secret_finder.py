@@ -126,7 +126,7 @@ class SearchContext:
 
 
 def _find_at_words(data: bytes, words: WordIndex[SecretRule], search: SearchContext) -> list[SecretSpan]:
-    """What the rules find whose words stand in the text."""
+    """Find secrets at the words of the rules."""
     found: list[SecretSpan] = []
     tries: dict[tuple[str, int], int] = {}
     for start, stop, meant in words.find_places(data):
@@ -162,7 +162,7 @@ def _is_repeated(tries: dict[tuple[str, int], int], rule: SecretRule, start: int
 def _find_given(
     data: bytes, rules: Sequence[SecretRule], start: int, stop: int, search: SearchContext
 ) -> Iterator[SecretSpan]:
-    """What is given to a name that has a word of some rules in it."""
+    """Find secrets that are assigned to a name with a word of the rules."""
     told, loose = (
         find_assignment(data, start, stop),
         find_nearby_value(data, start, stop) if search.mode != "strict" else None,
@@ -261,7 +261,7 @@ def _verify(data: bytes, rule: SecretRule, candidate: SecretCandidate, search: S
 
 
 def _lines(data: bytes, start: int, stop: int) -> Parts:
-    """What goes of a secret of several lines: each line, but not what ends it."""
+    """Return the parts to redact of a secret of several lines: each line without its end."""
     if data.find(b"\n", start, stop) < 0:
         return ()
     return tuple((start + match.start(), start + match.end()) for match in _LINE.finditer(data[start:stop]))
@@ -271,7 +271,7 @@ _LINE = re.compile(rb"[^\r\n]+")
 
 
 def _find_anywhere(data: bytes, rules: SecretRules, path: str) -> Iterator[SecretSpan]:
-    """What the rules of a user find, which say nothing of places."""
+    """Find secrets by a user's rules, which apply everywhere."""
     lowered = data.lower()
     for rule in rules.user_rules:
         if rule.words and not any(word.lower().encode() in lowered for word in rule.words):
@@ -312,7 +312,7 @@ def _stands_apart(candidate: SecretCandidate, rule: SecretRule) -> bool:
 
 
 class WordEdge(IntEnum):
-    """What the character next to a match says of it: inside a word, joined to one by `-` or `_`, or free of it."""
+    """The relation of a match to the next character: inside a word, joined to one by `-` or `_`, or separate."""
 
     INSIDE = 0
     JOINED = 1

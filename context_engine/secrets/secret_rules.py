@@ -1,4 +1,4 @@
-"""What a rule is, and how a file of rules is read: ours, and a user's `gitleaks.toml`, which has the same schema.
+"""The rules for secrets, and their files: the builtin rules, and a user's `gitleaks.toml` with the same schema.
 
 A rule of ours also says where its words stand: at the `start` of the secret, in the `name` that it is given to, `near` it, or
 nowhere in particular (`anywhere`, as in gitleaks). Patterns are run by RE2, whose time grows with the text and with nothing
@@ -88,7 +88,7 @@ class SecretRule:
 
 @dataclass(frozen=True)
 class SecretRules:
-    """What is searched for. `skipped` names what could not be read; `allowances` hold for every rule."""
+    """A set of rules. `skipped` names the unreadable ones; `allowances` apply to every rule."""
 
     rules: tuple[SecretRule, ...]
     skipped: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ class SecretRules:
 
     @cached_property
     def kinds(self) -> frozenset[str]:
-        """What masks of these rules say."""
+        """The kinds that the labels of these rules name."""
         return frozenset(rule.kind for rule in self.rules)
 
 
@@ -245,7 +245,7 @@ def _user_rule(row: Mapping[str, Any], label: str) -> SecretRule:
 
 
 def _allowances(row: Mapping[str, Any]) -> tuple[Allowance, ...]:
-    """What an `[allowlist]` or `[[allowlists]]` says; what it says wrongly is left out."""
+    """Return the entries of `[allowlist]` or `[[allowlists]]`, without invalid ones."""
     return tuple(
         Allowance(
             _runnable(each.get("regexes")),
@@ -297,5 +297,5 @@ def compile_pattern(pattern: str) -> CompiledPattern:
 
 
 def describe_engines() -> dict[str, str]:
-    """What looks for patterns and for words on this machine."""
+    """Return the engines that search for patterns and for words on this machine."""
     return {"patterns": "re2" if load_re2() else "re", "words": "aho-corasick" if aho_corasick() else "one by one"}

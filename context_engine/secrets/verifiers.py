@@ -1,4 +1,4 @@
-"""PURE. The second look of a rule: what it found stands where a secret stands, and is one by all that can be told."""
+"""PURE. The second look of a rule: what it found stands where a secret stands, and is one as far as can be determined."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from context_engine.secrets.heuristics import (
 
 
 class SecretCandidate(NamedTuple):
-    """What a rule found: where its word stands, where the value stands, and what it is given to, if it is."""
+    """A finding of a rule: the position of its word and of the value, and the assignment if there is one."""
 
     data: bytes
     word_start: int
@@ -88,31 +88,36 @@ def is_basic_login(candidate: SecretCandidate) -> bool:
 # -- what its name shows ----------------------------------------------------------------------------------------------
 
 KEYS = (b"api", b"access", b"private", b"secret", b"auth", b"signing", b"encryption")
-"""What stands before `key` where the key is a secret: most keys are those of a mapping."""
+"""The words before `key` in the name of a secret; most other keys belong to mappings."""
 STRICT_TAILS = (b"", b"base", b"_base")
 STRICT_OPERATORS = (b":=", b"=>", b"=", b":")
 BRACKET = re.compile(rb"[\[({]")
 OPENED_BYTES = 3
-"""What opens a list stands right before the quote of its first value."""
+"""The bracket of a list is right before the quote of its first value."""
 STRICT_CHARS = range(16, 8193)
 STRICT_VALUE = re.compile(r"""[^\s"'`\\${}<>()\[\]]+""")
 
 
 def is_assigned_secret(candidate: SecretCandidate) -> bool:
     """A random value in quotes, given to a name such as `password` or `api_key`: next to never wrong."""
-    told, value = candidate.assignment, candidate.value
-    if told is None or not told.is_quoted or told.operator not in STRICT_OPERATORS or len(value) not in STRICT_CHARS:
+    assignment, value = candidate.assignment, candidate.value
+    if (
+        assignment is None
+        or not assignment.is_quoted
+        or assignment.operator not in STRICT_OPERATORS
+        or len(value) not in STRICT_CHARS
+    ):
         return False
-    if told.tail.lower() not in STRICT_TAILS or not _is_secret_key(candidate, told, KEYS):
+    if assignment.tail.lower() not in STRICT_TAILS or not _is_secret_key(candidate, assignment, KEYS):
         return False
-    if BRACKET.search(candidate.data, told.start - OPENED_BYTES, told.start) or not is_literal(told):
+    if BRACKET.search(candidate.data, assignment.start - OPENED_BYTES, assignment.start) or not is_literal(assignment):
         return False
     return STRICT_VALUE.fullmatch(value) is not None and is_random(value)
 
 
-def _is_secret_key(candidate: SecretCandidate, told: Assignment, keys: tuple[bytes, ...]) -> bool:
+def _is_secret_key(candidate: SecretCandidate, assignment: Assignment, keys: tuple[bytes, ...]) -> bool:
     word = candidate.data[candidate.word_start : candidate.word_stop].lower()
-    return word != b"key" or is_key_of_secrets(told.head, keys)
+    return word != b"key" or is_key_of_secrets(assignment.head, keys)
 
 
 def is_key_of_secrets(head: bytes, keys: tuple[bytes, ...]) -> bool:
@@ -125,7 +130,7 @@ TAIL = re.compile(
     rb"|live|main|default|old|new|primary|secondary|master|root|admin|user|app|api|bot|plain|raw|hex|b64|base64|enc|encoded|v?\d{1,3}))*",
     re.IGNORECASE,
 )
-"""What may follow the word in a name that still names a secret: `password_prod`, not `password_url`."""
+"""The words that may follow in a name that still names a secret: `password_prod`, not `password_url`."""
 NAME_AFTER = re.compile(TAIL.pattern + rb"(?![a-z])", re.IGNORECASE)
 BY_NAME = frozenset(("assigned", "secret", "password", "drawn or wrapped"))
 """Second looks that ask for a name of which every part is one of a secret."""
@@ -151,7 +156,7 @@ NO_SECRET = (
     b"pagination",
     b"websocket",
 )
-"""What stands before a word in names of what everybody may see."""
+"""The words before it in the names of public values."""
 
 
 SECRET_KEYS = (
@@ -205,14 +210,19 @@ BARE_KEY_CHARS_MIN = 20
 
 def is_named_secret(candidate: SecretCandidate) -> bool:
     """A value that looks drawn, given to a name that speaks of secrets; for a mere `key` it must be random beyond doubt."""
-    told, value = candidate.assignment, candidate.value
-    if told is None or not names_a_secret(told) or not is_literal(told) or told.operator in COMPARED:
+    assignment, value = candidate.assignment, candidate.value
+    if (
+        assignment is None
+        or not names_a_secret(assignment)
+        or not is_literal(assignment)
+        or assignment.operator in COMPARED
+    ):
         return False
     if "&" in value and "=" in value:  # the query of an address
         return False
-    if not _is_secret_key(candidate, told, SECRET_KEYS):
+    if not _is_secret_key(candidate, assignment, SECRET_KEYS):
         return len(value) >= BARE_KEY_CHARS_MIN and is_random(value) and is_drawn(value)
-    return is_certain(told, value)
+    return is_certain(assignment, value)
 
 
 COMPARED = (b"!=", b"!==", b"<", b"<=", b"+=")
@@ -221,36 +231,40 @@ UNLIKELY = (*COMPARED, b",", b">", b"is", b"-", b"==", b"===", b"")
 
 
 PARAMETERS = (b"?", b"&", b";")
-"""What stands before the name of a parameter in an address."""
+"""The characters before the name of a parameter in an address."""
 ESCAPED = re.compile(r"""\\(["'\\/])""")
 """Signs of a password as JSON writes them."""
 
 
 def is_named_password(candidate: SecretCandidate) -> bool:
     """A value that somebody may have chosen, given to a password: in quotes, or in a line that is a setting."""
-    told = candidate.assignment
-    if told is None or told.is_loose or not names_a_secret(told):
+    assignment = candidate.assignment
+    if assignment is None or assignment.is_loose or not names_a_secret(assignment):
         return False
-    if told.operator in UNLIKELY and not _is_element(candidate, told) and not _is_definition(candidate, told):
+    if (
+        assignment.operator in UNLIKELY
+        and not _is_element(candidate, assignment)
+        and not _is_definition(candidate, assignment)
+    ):
         return False
-    if not told.is_quoted and not _is_setting(candidate, told):
-        return is_literal(told) and is_drawn(candidate.value)
+    if not assignment.is_quoted and not _is_setting(candidate, assignment):
+        return is_literal(assignment) and is_drawn(candidate.value)
     value = ESCAPED.sub(r"\1", candidate.value)
     return is_chosen(value) or (candidate.kind == "settings" and is_password_of_letters(value))
 
 
-def _is_setting(candidate: SecretCandidate, told: Assignment) -> bool:
+def _is_setting(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a value without quotes is a setting: on a line of its own, in an address, a command or an element."""
-    data, start = candidate.data, candidate.word_start - len(told.head)
-    if is_setting(data, start) or data[start - 1 : start] in PARAMETERS or _is_element(candidate, told):
+    data, start = candidate.data, candidate.word_start - len(assignment.head)
+    if is_setting(data, start) or data[start - 1 : start] in PARAMETERS or _is_element(candidate, assignment):
         return True
-    is_close = data[told.start - 1 : told.start] == b"="
-    return is_close and (told.head.startswith(b"--") or candidate.kind == "settings")
+    is_close = data[assignment.start - 1 : assignment.start] == b"="
+    return is_close and (assignment.head.startswith(b"--") or candidate.kind == "settings")
 
 
-def _is_element(candidate: SecretCandidate, told: Assignment) -> bool:
+def _is_element(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a value is all that is in an element of XML: `<password>value</password>`."""
-    return told.operator == b">" and candidate.data.startswith(b"</", told.stop)
+    return assignment.operator == b">" and candidate.data.startswith(b"</", assignment.stop)
 
 
 DEFINITION = re.compile(
@@ -258,11 +272,13 @@ DEFINITION = re.compile(
 )
 
 
-def _is_definition(candidate: SecretCandidate, told: Assignment) -> bool:
+def _is_definition(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a name and a value are the arguments of what defines a setting: `define('DB_PASSWORD', 'value')`."""
-    start = candidate.word_start - len(told.head)
+    start = candidate.word_start - len(assignment.head)
     return (
-        told.operator == b"," and told.is_quoted and bool(DEFINITION.search(candidate.data, max(0, start - 24), start))
+        assignment.operator == b","
+        and assignment.is_quoted
+        and bool(DEFINITION.search(candidate.data, max(0, start - 24), start))
     )
 
 
@@ -274,8 +290,12 @@ CONNECTION_CHARS = 200
 
 def is_connection_password(candidate: SecretCandidate) -> bool:
     """The password of a connection string: `Server=db;User Id=app;Password=...`, `host=db user=app password=...`."""
-    told, start = candidate.assignment, candidate.word_start
-    if told is None or told.operator != b"=" or candidate.data[start - 1 : start] not in (b";", b" ", b",", b'"'):
+    assignment, start = candidate.assignment, candidate.word_start
+    if (
+        assignment is None
+        or assignment.operator != b"="
+        or candidate.data[start - 1 : start] not in (b";", b" ", b",", b'"')
+    ):
         return False
     before = candidate.data[max(0, start - CONNECTION_CHARS) : start]
     return is_chosen(candidate.value) and CONNECTION.search(before) is not None
@@ -288,20 +308,25 @@ HASH_CHARS = (40, 64)
 
 def is_provider_key(candidate: SecretCandidate) -> bool:
     """A value of the shape that a provider gives its keys, given to a name with the provider in it."""
-    told, value = candidate.assignment, candidate.value
-    if told is None or is_placeholder(value) or not any(map(str.isdigit, value)) or not is_literal(told):
+    assignment, value = candidate.assignment, candidate.value
+    if assignment is None or is_placeholder(value) or not any(map(str.isdigit, value)) or not is_literal(assignment):
         return False
-    if told.is_loose and not is_certain(told, value):
+    if assignment.is_loose and not is_certain(assignment, value):
         return False
-    return len(value) not in HASH_CHARS or SECRET_WORD.search(told.name) is not None
+    return len(value) not in HASH_CHARS or SECRET_WORD.search(assignment.name) is not None
 
 
 def is_service_key(candidate: SecretCandidate) -> bool:
     """The same where the provider has no shape of its own: the name must speak of a secret, the value must look drawn."""
-    told = candidate.assignment
-    if told is None or not SECRET_WORD.search(told.name) or b"signature" in told.name.lower() or not is_literal(told):
+    assignment = candidate.assignment
+    if (
+        assignment is None
+        or not SECRET_WORD.search(assignment.name)
+        or b"signature" in assignment.name.lower()
+        or not is_literal(assignment)
+    ):
         return False
-    return is_certain(told, candidate.value)
+    return is_certain(assignment, candidate.value)
 
 
 def looks_drawn(candidate: SecretCandidate) -> bool:
@@ -310,9 +335,11 @@ def looks_drawn(candidate: SecretCandidate) -> bool:
 
 
 def is_registry_login(candidate: SecretCandidate) -> bool:
-    """What a package registry is logged in with."""
-    told = candidate.assignment
-    return told is not None and names_a_secret(told) and (looks_drawn(candidate) or is_basic_login(candidate))
+    """Return whether the value is a login of a package registry."""
+    assignment = candidate.assignment
+    return (
+        assignment is not None and names_a_secret(assignment) and (looks_drawn(candidate) or is_basic_login(candidate))
+    )
 
 
 def is_chosen_password(candidate: SecretCandidate) -> bool:
@@ -326,19 +353,21 @@ def is_stated_password(candidate: SecretCandidate) -> bool:
 
 
 def is_password_hash(candidate: SecretCandidate) -> bool:
-    """What a password is checked by, behind the name of its user: `admin:$2y$10$...`."""
+    """Return whether the value is a password hash behind a user name: `admin:$2y$10$...`."""
     before = candidate.data[max(0, candidate.start - 2) : candidate.start]
     return len(before) == 2 and before[1:] == b":" and before[:1].isalnum() and is_not_placeholder(candidate)
 
 
 def is_nonempty(candidate: SecretCandidate) -> bool:
-    """Whatever the pattern has found."""
+    """Return whether the pattern found anything."""
     return bool(candidate.value)
 
 
-def names_a_secret(told: Assignment) -> bool:
+def names_a_secret(assignment: Assignment) -> bool:
     """Whether the whole name is still one of a secret: neither its place nor its size, and nothing that everybody may see."""
-    return TAIL.fullmatch(told.tail) is not None and not told.head.lower().rstrip(b"_-. ").endswith(NO_SECRET)
+    return TAIL.fullmatch(assignment.tail) is not None and not assignment.head.lower().rstrip(b"_-. ").endswith(
+        NO_SECRET
+    )
 
 
 LOOSE_CHARS_MIN = 16
@@ -346,9 +375,9 @@ LOOSE_BITS_MIN = 3.2
 """Sixteen random hex digits have so much nearly always, words hardly ever with so many digits among them."""
 
 
-def is_certain(told: Assignment, value: str) -> bool:
+def is_certain(assignment: Assignment, value: str) -> bool:
     """Whether a value looks drawn enough for the way in which it belongs to its name."""
-    if not told.is_loose:
+    if not assignment.is_loose:
         return is_drawn_or_id(value)
     if len(value) < LOOSE_CHARS_MIN or sum(map(str.isdigit, value)) < DIGITS_MIN:
         return False
@@ -366,13 +395,13 @@ PATH = re.compile(
 )
 
 
-def is_literal(told: Assignment) -> bool:
+def is_literal(assignment: Assignment) -> bool:
     """Whether the value is written down there: no path, and without quotes no expression."""
-    if PATH.match(told.value):
+    if PATH.match(assignment.value):
         return False
-    if told.is_quoted or not DOTTED.fullmatch(told.value):
+    if assignment.is_quoted or not DOTTED.fullmatch(assignment.value):
         return True
-    return any(is_drawn(part) for part in told.value.decode().split("."))
+    return any(is_drawn(part) for part in assignment.value.decode().split("."))
 
 
 VERIFIERS: Mapping[str, Callable[[SecretCandidate], bool]] = {

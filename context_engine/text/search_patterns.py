@@ -197,7 +197,7 @@ class _PatternTranslator:
         return self._char(char)
 
     def _escape(self) -> str:
-        """What a backslash begins, outside of a class."""
+        """Translate an escape outside of a class."""
         char = self._peek()
         if char in ("b", "B") and not self._pattern.startswith("b{", self._at):
             self._at += 1

@@ -28,7 +28,7 @@ BYTES_MAX = 2_000_000
 TOML_BYTES_MAX = 500_000
 """tomllib is written in Python: it reads as much in a second and a half."""
 OUTPUT_BYTES_MAX = 64_000_000
-"""What a program or an endpoint answered; its reader has bounded it before."""
+"""The output of a program or an endpoint; its reader has bounded it before."""
 DEPTH_MAX = 64
 """Settings and manifests nest 5 to 10 levels; Python's own functions (repr, ==, json) stay safe far beyond 64."""
 ALIASES_MAX = 200
@@ -181,7 +181,7 @@ _TOML_TOKEN = re.compile(
     r"|(?P<open>[\[{])|(?P<close>[\]}])|(?P<dot>\.)|(?P<stop>[=,\n])",
     re.DOTALL,
 )
-"""What decides how deep a TOML text nests, with strings and comments passed over as tomllib passes over them."""
+"""The tokens that decide how deep a TOML text nests; strings and comments are skipped as tomllib skips them."""
 _TOML_PLACE = re.compile(r"(?s)(.*) \(at (?:line (\d+), column \d+|end of document)\)")
 
 

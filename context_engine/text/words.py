@@ -70,7 +70,7 @@ def compound_term(word: str) -> str:
 
 
 def word_terms(word: str) -> list[str]:
-    """What one word is indexed under: its stemmed parts, and the whole when it has several."""
+    """Return the index terms of a word: its stemmed parts, and the whole when it has several."""
     return expand_words([word])[0]
 
 
