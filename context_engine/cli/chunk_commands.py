@@ -13,6 +13,7 @@ from context_engine.index.chunk_folder import read_folder
 from context_engine.model import ChunkKind
 from context_engine.search.chunk_export import ExportReport
 from context_engine.tools.file_tools import format_size
+from context_engine.tools.truncate import format_count
 
 
 def export(folder: Path, root: Path | None, *, embedder: str) -> int:
@@ -64,4 +65,4 @@ def _count_by_kind(kinds: Mapping[ChunkKind, int]) -> str:
     >>> _count_by_kind({"documentation": 2, "data": 1})
     '3 chunks (2 documentation, 1 data)'
     """
-    return f"{sum(kinds.values()):,} chunks ({', '.join(f'{number:,} {kind}' for kind, number in kinds.items())})"
+    return f"{format_count(sum(kinds.values()), 'chunk')} ({', '.join(f'{number:,} {kind}' for kind, number in kinds.items())})"

@@ -15,6 +15,7 @@ from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.settings import Settings
 from context_engine.text.visible_text import escape_line
 from context_engine.tools.index_tools import count_reasons
+from context_engine.tools.truncate import format_count
 
 if TYPE_CHECKING:
     from context_engine.model import IndexReport
@@ -69,7 +70,9 @@ def _embed(engine: Engine) -> int:
         return INTERRUPTED
     state = engine.status().embeddings
     taken = f", {state.taken:,} of the vectors from the team" if state.taken else ""
-    print_rows([("embedded", f"{files:,} files, {chunks:,} chunks by {state.model}{taken}")])
+    print_rows(
+        [("embedded", f"{format_count(files, 'file')}, {format_count(chunks, 'chunk')} by {state.model}{taken}")]
+    )
     return 0
 
 
@@ -79,9 +82,9 @@ def show_report(workspace: Path, report: IndexReport) -> None:
     told = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in count_reasons(report.skipped).items())
     print_rows(
         [
-            ("indexed", f"{report.files:,} files in {workspace}"),
+            ("indexed", f"{format_count(report.files, 'file')} in {workspace}"),
             ("this run", f"{changed}, {report.unchanged:,} unchanged"),
-            ("holds", f"{report.chunks:,} chunks, {report.symbols:,} symbols"),
+            ("contains", f"{format_count(report.chunks, 'chunk')}, {format_count(report.symbols, 'symbol')}"),
             ("skipped", told),
             ("took", f"{report.seconds:.2f} s"),
         ]

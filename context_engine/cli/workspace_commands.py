@@ -142,6 +142,7 @@ def _update_member(repositories: Repositories, member: WorkspaceMember) -> bool:
     from context_engine.cli.console import print_rows, run_index, run_with_progress
     from context_engine.engine import Engine
     from context_engine.errors import ContextEngineError
+    from context_engine.tools.truncate import format_count
 
     fetched = run_with_progress(
         lambda tell, cancel: repositories.update(member, tell=tell, cancel=cancel),
@@ -159,7 +160,9 @@ def _update_member(repositories: Repositories, member: WorkspaceMember) -> bool:
         return False
     commit = "" if fetched.before == fetched.after else f"now {fetched.after[:COMMIT_CHARS]}, "
     changed = report.added + report.changed + report.removed
-    summary = f"{commit}{report.files:,} files, {changed:,} of them new or changed, {report.seconds:.1f} s"
+    summary = (
+        f"{commit}{format_count(report.files, 'file')}, {changed:,} of them new or changed, {report.seconds:.1f} s"
+    )
     print_rows([(member.name, summary)])
     return True
 
