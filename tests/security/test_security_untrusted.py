@@ -161,7 +161,6 @@ OTHERS = {
     "server/": "messages of clients, read line by line with limits of their own",
     "embedding/minilm.py": "a tokenizer whose SHA-256 was compared",
     "embedding/static_table.py": "the table of this package",
-    "engine.py": "figures of our own index",
     "languages/grammars.py": "the manifest of an installed package",
     "memory/front_matter.py": "where the lines of a key are, in a text that `read_yaml` has accepted",
     "review/checks/syntax_regressions.py": "says where a text stops to be JSON, TOML or YAML, and builds nothing of YAML",
