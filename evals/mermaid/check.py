@@ -176,7 +176,7 @@ def main(argv: list[str]) -> int:
     asked = parser.parse_args(argv)
     install()
     if asked.plain:
-        mermaid.label = plain  # ty: ignore[invalid-assignment] - the check must be able to fail
+        mermaid.escape_label = plain  # ty: ignore[invalid-assignment] - the check must be able to fail
     diagrams = [each for number in range(asked.plans) for each in drawn(random.Random(f"{asked.seed} {number}"))]
     found = parsed([each.text for each in diagrams])
     wrong = [(each, why) for each, said in zip(diagrams, found, strict=True) if (why := difference(each, said))]
@@ -243,15 +243,17 @@ def drawn(chance: random.Random) -> Iterator[Drawn]:
     for kind, picture in (
         (
             "dependencies",
-            mermaid.dependencies(plan, execution, direction=chance.choice(("TD", "LR")), label_chars=chars),
+            mermaid.draw_dependencies(plan, execution, direction=chance.choice(("TD", "LR")), label_chars=chars),
         ),
-        ("progress", mermaid.progress(plan, execution, label_chars=chars)),
-        ("gantt", mermaid.gantt(plan, execution, start=chance.random() * 2e9, label_chars=chars)),
+        ("progress", mermaid.draw_progress(plan, execution, label_chars=chars)),
+        ("gantt", mermaid.draw_gantt(plan, execution, start=chance.random() * 2e9, label_chars=chars)),
     ):
         held = texts or collapsed(picture.mermaid)
         yield Drawn(kind, picture.mermaid, held, None if kind == "gantt" else arrows)
     names = {title(chance): [1, 2] for _ in range(chance.randint(1, 6))}
-    modules = mermaid.architecture(names, [(one, other) for one in names for other in names], label_chars=chars).mermaid
+    modules = mermaid.draw_architecture(
+        names, [(one, other) for one in names for other in names], label_chars=chars
+    ).mermaid
     yield Drawn("architecture", modules, collapsed(modules), len(names) * (len(names) - 1))
 
 
@@ -293,11 +295,11 @@ def plain(text: str, chars_max: int = mermaid.LABEL_CHARS) -> str:
 
 def seen(text: str, chars: int) -> str:
     """A title as a reader of the picture is to see it."""
-    return _decoded(mermaid.label(text, chars))
+    return _decoded(mermaid.escape_label(text, chars))
 
 
 def _decoded(label: str) -> str:
-    return (label.replace("#34;", '"') if mermaid.label is plain else decoded(label)).strip()
+    return (label.replace("#34;", '"') if mermaid.escape_label is plain else decoded(label)).strip()
 
 
 def decoded(text: str) -> str:

@@ -213,7 +213,7 @@ def test_where_nothing_is_known_the_page_says_how_to_begin(tmp_path: Path) -> No
         text = prompt_templates.render_prompt(
             ToolDispatcher(single_engine(engine)), "begin", {}, listed=frozenset(), projects=()
         )
-        assert "No rule and no decision is known yet." in text
+        assert "No rules or decisions are known yet." in text
         assert "add_memory" in text
 
 

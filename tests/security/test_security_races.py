@@ -132,6 +132,11 @@ def race(engine: Engine, asked: Iterator[tuple[str, dict[str, Any]]]) -> tuple[C
     return counts, shown
 
 
+def both_happened(counts: Counter[str]) -> bool:
+    """Whether some calls were answered and some refused."""
+    return min(sum(counts[f"{tool} {verb}"] for tool in TOOLS) for verb in ("answered", "refused")) > 0
+
+
 @pytest.mark.parametrize(
     ("exchanged", "means", "share"),
     [
@@ -161,6 +166,12 @@ def test_whatever_is_exchanged_meanwhile_nothing_outside_is_shown_or_written_and
         engine.index.update()
         with exchanging(root / exchanged, tmp_path / link) as times:
             counts, shown = race(engine, islice(calls(path, folder), round(ROUNDS * share)))
+            for _ in range(10):  # on a busy machine the exchanges of a short race may all come at once
+                if both_happened(counts):
+                    break
+                more, leaked = race(engine, islice(calls(path, folder), round(ROUNDS * share)))
+                counts.update(more)
+                shown += leaked
     kept = [path for place in ("ws", "out", "link0", "link1") for path in (tmp_path / place).rglob("*")]
     print(
         f"\n{exchanged}, {means}: {times():,} exchanges in {time.monotonic() - began:.0f} s; {dict(sorted(counts.items()))}"
@@ -168,6 +179,4 @@ def test_whatever_is_exchanged_meanwhile_nothing_outside_is_shown_or_written_and
     assert shown == []
     assert snapshot(tmp_path / "out") == before
     assert [path.name for path in kept if path.name.startswith(TEMPORARY_PREFIX)] == []
-    assert min(sum(counts[f"{tool} {verb}"] for tool in TOOLS) for verb in ("answered", "refused")) > 0, (
-        "it was no race"
-    )
+    assert both_happened(counts), "it was no race"

@@ -86,7 +86,10 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        sent = self.rfile.read(int(self.headers["content-length"]))
+        if not sent:  # the client hung up before it had sent its request
+            return
+        body = json.loads(sent)
         asked = Asked(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
         self.here.asked.append(asked)
         reply = self.here.script.pop(0) if self.here.script else self.here.answers(asked, self.here.key)
