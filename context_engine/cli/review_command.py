@@ -62,14 +62,18 @@ def parse_arguments(
     sarif: Path | None,
     untracked: bool,
 ) -> ReviewArguments:
-    """The wish that these words mean. Raises: InvalidArgument when two of them name different changes.
+    """Return what the options ask for. Raises InvalidArgument when two of them name different changes.
 
-    >>> wish(None, staged=False, base="main", options=Options(), format="text", sarif=None, untracked=False).target
+    >>> everything = ReviewOptions()
+    >>> parse_arguments(
+    ...     None, staged=False, base="main", options=everything, format="text", sarif=None, untracked=False
+    ... ).target
     'main...HEAD'
     """
     if staged and (rev or base):
         raise InvalidArgument(
-            "--staged says what to review, and so does what stands beside it", suggestion="Leave one of them out."
+            "--staged already selects the change to review; a revision or --base selects another one",
+            suggestion="Leave one of them out.",
         )
     if rev is None and base:
         return ReviewArguments(f"{base}...HEAD", "", options, format, sarif, untracked)

@@ -1,7 +1,9 @@
 """PURE. Groups of lines cut to a number of lines and of characters, in the order of the file.
 
->>> within([SpanGroup(LineSpan(3, 5), (0,)), SpanGroup(LineSpan(8, 9), (1,))], lines_max=4, chars_max=90, chars=lambda line: 10)
-([Group(span=LineSpan(first=3, last=5), members=(0,)), Group(span=LineSpan(first=8, last=8), members=(1,))], 9)
+>>> groups = [SpanGroup(LineSpan(3, 5), (0,)), SpanGroup(LineSpan(8, 9), (1,))]
+>>> kept, stop = within(groups, lines_max=4, chars_max=90, chars=lambda line: 10)
+>>> [group.span for group in kept], stop
+([LineSpan(first=3, last=5), LineSpan(first=8, last=8)], 9)
 """
 
 from __future__ import annotations

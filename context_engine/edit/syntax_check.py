@@ -36,9 +36,11 @@ class SyntaxReport:
 
     @property
     def summary(self) -> str:
-        """One short line for whoever made the edit.
+        """Return one short line for the author of the edit.
 
-        >>> SyntaxReport((syntax_finding(3, 7, "missing )"), syntax_finding(9, 1, "syntax error"))).summary
+        >>> from context_engine.text.spans import LineSpan
+        >>> missing = Finding(title="missing )", span=LineSpan(3, 3), column=7)
+        >>> SyntaxReport((missing, Finding(title="syntax error", span=LineSpan(9, 9), column=1))).summary
         'new syntax error at line 3: missing ) (1 more)'
         """
         if self.unchecked:

@@ -1,7 +1,7 @@
 r"""The settings files of each client, from the system, its variables and the home folder.
 
 >>> windows = Machine("win32", {"APPDATA": r"C:\Users\me\AppData\Roaming"}, r"C:\Users\me")
->>> str(vscode(windows)[0])
+>>> str(vscode_paths(windows)[0])
 'C:\\Users\\me\\AppData\\Roaming\\Code\\User\\mcp.json'
 """
 
