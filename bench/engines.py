@@ -2,9 +2,10 @@
 
     python bench/engines.py --tasks FILE --corpus DIR --chunks 10000 100000 [--keep DIR]
 
-The same chunks, vectors and words for each: one large repository, made as in bench/sizes.py, is asked for times and recall;
-the repositories of FILE, as they are, lie beside it and are asked for quality. Databases give two lists, by meaning and by
-words, which are fused by rank; ours is what the product answers. `--keep` uses an index again that bench/sizes.py kept.
+The same chunks, vectors and words for each: one large repository, made as in bench/sizes.py, is asked for times and
+recall; the repositories of FILE, as they are, lie beside it and are asked for quality. Databases give two lists, by
+meaning and by words, which are fused by rank; ours is what the product answers. `--keep` uses an index again that
+bench/sizes.py kept.
 """
 
 from __future__ import annotations

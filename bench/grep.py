@@ -4,8 +4,8 @@
     python bench/grep.py REPOSITORY --rounds 30
 
 `rg` is called as an agent would call it at a terminal: it walks, prints every line, and its output is read whole. Ours
-answers over stdio with counts that are exact, fifty matches and two lines around each. Every round asks something new, so
-nothing comes from the cache; `again` asks the same a second time. The goal is 1.5 times the bare call and 5 ms.
+answers over stdio with counts that are exact, fifty matches and two lines around each. Every round asks something new,
+so nothing comes from the cache; `again` asks the same a second time. The goal is 1.5 times the bare call and 5 ms.
 """
 
 from __future__ import annotations

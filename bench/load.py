@@ -5,12 +5,12 @@
     python bench/load.py REPOSITORY --kills 20           one of the three is killed and started again, 20 times
     python bench/load.py REPOSITORY --store embedded     both servers on this machine's own index, without a database
 
-Every client has connections of its own and speaks as a client of the older era does to servers without sessions. It asks
-them in turns, and the other one when one is gone, as a proxy would; a call took as long as all its tries. Every answer is
-compared with the one that was given before anybody was there. With kills, files are added and shared all the while, by an
-indexer of its own: what is found may move with each of them, so an answer that is another one is held against an index on
-this machine that sees the same files one by one and no database. In the end every file must be in the database, and both
-servers must find it.
+Every client has connections of its own and speaks as a client of the older era does to servers without sessions. It
+asks them in turns, and the other one when one is gone, as a proxy would; a call took as long as all its tries. Every
+answer is compared with the one that was given before anybody was there. With kills, files are added and shared all the
+while, by an indexer of its own: what is found may move with each of them, so an answer that is another one is held
+against an index on this machine that sees the same files one by one and no database. In the end every file must be in
+the database, and both servers must find it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ OF_EACH = 25
 MIX = {"codebase_retrieval": 4, "search_files": 2, "read_file": 3, "find_symbol": 1}
 """Calls in ten, about as an agent that explores makes them."""
 NO_LIMITS = {"CTX_RATE_BURST_MINUTES": "0", "CTX_ACCESS_SCORING": "false", "CTX_EMBEDDER": "static"}
-"""No rates, since fifty clients share one name here; and what was read must not move what is found, or nothing compares."""
+"""No rates, since fifty clients share one name here; and what was read must not move what is found, or nothing
+compares."""
 RIGHT, WRONG, LOST = "right", "wrong", "lost"
 LATER = "right, with files that were added"
 RESERVED = "other, and said to be not fresh"

@@ -1,4 +1,7 @@
-"""What both benchmarks share: folders with questions, timing that survives a busy machine, tables. No engine is opened here."""
+"""What both benchmarks share: folders with questions, timing that survives a busy machine, tables.
+
+No engine is opened here.
+"""
 
 from __future__ import annotations
 

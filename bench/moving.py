@@ -1,6 +1,7 @@
 """What moving an index costs: into a database at once, and broken off three times; as an archive; looked at, and mended.
 
-python bench/moving.py REPOSITORY [--store URL]     a copy of it is indexed; without URL a PostgreSQL is started on a socket
+python bench/moving.py REPOSITORY [--store URL]     a copy of it is indexed; without URL a PostgreSQL is started on a
+socket
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What is done with one index in a process of its own, so that memory is its alone: built, asked, edited. See bench/sizes.py.
+"""What is done with one index in a process of its own, so that memory is its alone: built, asked, edited.
+
+See bench/sizes.py.
 
 python bench/one_size.py build|ask|edit < JOB       figures to stdout; a job is JSON
 """

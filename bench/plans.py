@@ -2,8 +2,8 @@
 
     python bench/plans.py [--count 500] [--steps 12]
 
-A list looks at every plan again, as the product does, and works out anew what changed since. "Without index" is the first list
-after `index.json` was deleted.
+A list looks at every plan again, as the product does, and works out anew what changed since. "Without index" is the
+first list after `index.json` was deleted.
 """
 
 from __future__ import annotations

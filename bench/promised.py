@@ -3,8 +3,8 @@
     python bench/promised.py                    all of them, as a table; ends with 1 when one took longer than it may
     python bench/promised.py --only vectors     those with this word in their name
 
-Figures are the least of some tries, so that a busy machine fails none. Each function looks first whether the work does what it
-is timed for; `tests/requirements/test_speed.py` runs all of them once and looks at no clock.
+Figures are the least of some tries, so that a busy machine fails none. Each function looks first whether the work does
+what it is timed for; `tests/requirements/test_speed.py` runs all of them once and looks at no clock.
 """
 
 from __future__ import annotations

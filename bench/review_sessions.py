@@ -2,8 +2,8 @@
 
     python bench/review_sessions.py REPOSITORY BASE HEAD [--kills 5]
 
-The repository is cloned into a folder of its own; nothing is written to it. Prints a table, and fails when the second review
-finds anything else than the first, or when a unit is done twice.
+The repository is cloned into a folder of its own; nothing is written to it. Prints a table, and fails when the second
+review finds anything else than the first, or when a unit is done twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What a remote costs: an index built, shared, fetched by another machine; one edit; the question whether anything is new.
 
-python bench/shared.py REPOSITORY [--store URL]     a copy of it is indexed; without URL a PostgreSQL is started on a socket
+python bench/shared.py REPOSITORY [--store URL]     a copy of it is indexed; without URL a PostgreSQL is started on a
+socket
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python bench/shared_vectors.py REPOSITORY --models build/models     a PostgreSQL and Qdrant's own engine are started
     python bench/shared_vectors.py --rows 100000                        the remotes alone, with rows drawn by chance
 
-`--models` is a folder in which `ctx model pull` made MiniLM ready. Qdrant's engine stands behind tests/support/qdrant_shim.py, whose
-HTTP is Python's: a server is quicker. `--store` measures one of your own instead.
+`--models` is a folder in which `ctx model pull` made MiniLM ready. Qdrant's engine stands behind
+tests/support/qdrant_shim.py, whose HTTP is Python's: a server is quicker. `--store` measures one of your own instead.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
     python bench/sizes.py ... --chunks 1000000 --keep DIR --only ask           what was built there is used again
     python bench/sizes.py ... --moved                                          the shared index is that of this machine, moved
 
-The files are made as in bench/scale.py: real ones side by side, with other names in each copy. Their vectors are the static
-ones of that text, not made up. Each index is built from nothing, once; each step runs in a process of its own, and one that
-asks a shared index begins with an empty folder.
+The files are made as in bench/scale.py: real ones side by side, with other names in each copy. Their vectors are the
+static ones of that text, not made up. Each index is built from nothing, once; each step runs in a process of its own,
+and one that asks a shared index begins with an empty folder.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ from context_engine.tools.tool import Call
 
 TOP_K = 10
 ALIKE_SHARE = 0.1
-"""Folders where the two index numbers of files this close are compared on their own: the peer leaves prose and data out."""
+"""Folders where the two index numbers of files this close are compared on their own: the peer leaves prose and data
+out."""
 EDITS = 60
 STILL_FILES = 5_000
 NO_LOOK_MS = 600_000

@@ -2,9 +2,10 @@
 
     python bench/tenants.py --tasks FILE --corpus DIR         without --store a PostgreSQL is started on a socket
 
-Each repository is real files under a folder that is named by its mark, a word that stands nowhere else and in no question:
-whatever is told of a repository tells its mark. Questions hold its name, its folder and its bait, a word that only its own
-files hold, and are put by tokens that see one repository or a few, half of them about one that the token does not see.
+Each repository is real files under a folder that is named by its mark, a word that stands nowhere else and in no
+question: whatever is told of a repository tells its mark. Questions hold its name, its folder and its bait, a word that
+only its own files hold, and are put by tokens that see one repository or a few, half of them about one that the token
+does not see.
 """
 
 from __future__ import annotations
@@ -228,7 +229,10 @@ def told_of(text: str, known: Sequence[Tenant]) -> frozenset[str]:
 def leaks(
     door: Any, held: Sequence[Holder], known: Sequence[Tenant], texts: Sequence[str], count: int, chance: random.Random
 ) -> Counter[str]:
-    """Put so many questions, some at once; what came of them. Raises: SystemExit when an answer shows what it must not."""
+    """Put so many questions, some at once; what came of them.
+
+    Raises: SystemExit when an answer shows what it must not.
+    """
     everything = told_of(
         call(door(""), Asked("search_files", {"query": "service", "project": "*"}, "")).reply.text, known
     )

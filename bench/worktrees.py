@@ -3,8 +3,8 @@
     python bench/worktrees.py REPOSITORY ...              git repositories; a work tree of each is added and removed again
     python bench/worktrees.py REPOSITORY --back 50        the other work tree stands that many commits back
 
-Seconds of wall time, one run each since the caches of the disk are warm by then; the index of the first work tree is built
-before. Bytes are what the second index adds on the disk: segments that both have are one file.
+Seconds of wall time, one run each since the caches of the disk are warm by then; the index of the first work tree is
+built before. Bytes are what the second index adds on the disk: segments that both have are one file.
 """
 
 from __future__ import annotations

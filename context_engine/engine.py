@@ -58,11 +58,13 @@ __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
 
 
 class Engine(Workspace, DeprecatedMethods):
-    """The services of one workspace. Thread-safe; two Engines live in one process; close it or use it as a context manager.
+    """The services of one workspace.
 
-    `index` builds the index, `search` ranks, `text_search` finds exact text, `symbols` knows definitions and imports, `files`
-    reads, `edits` writes, `memory` remembers, `plans`, `reviews` and `validation` do what they are called. `embeddings` are
-    the vectors of a model, `scrubber` takes secrets out of texts.
+    Thread-safe; two Engines live in one process; close it or use it as a context manager.
+
+    `index` builds the index, `search` ranks, `text_search` finds exact text, `symbols` knows definitions and imports,
+    `files` reads, `edits` writes, `memory` remembers, `plans`, `reviews` and `validation` do what they are called.
+    `embeddings` are the vectors of a model, `scrubber` takes secrets out of texts.
     """
 
     def __init__(self, root: Path, settings: Settings) -> None:

@@ -6,8 +6,8 @@
 
 `server/dispatcher.py` and the command line turn errors into replies. Nothing below them prints.
 
-An error names the calls that help as `NextStep` values, and each surface writes them in its own words: an MCP reply names
-the tool, the terminal names the command.
+An error names the calls that help as `NextStep` values, and each surface writes them in its own words: an MCP reply
+names the tool, the terminal names the command.
 
 >>> error = PlanNotFound("there is no plan 'retry'", next_steps=NextStep("list_plans", "to see all plans"))
 >>> error.code, error.retryable, isinstance(error, CallError)

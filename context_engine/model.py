@@ -107,9 +107,9 @@ SEVERITIES = ("error", "error", "warning", "info")
 class Finding:
     """Something that is wrong, or may be, at a place of a text: what checks, parsers, validation and models report.
 
-    `source` names the reporter: `builtin`, `invariant`, an analyzer, a tier of the validation, `host` or `model`. `priority` goes
-    from 0 (must not be merged) to 3 (a hint). `span` is 0-0 for the text as a whole, `column` 0 for the whole line. `quote` is the
-    first line of the span. `id` stays the same while the line moves.
+    `source` names the reporter: `builtin`, `invariant`, an analyzer, a tier of the validation, `host` or `model`.
+    `priority` goes from 0 (must not be merged) to 3 (a hint). `span` is 0-0 for the text as a whole, `column` 0 for the
+    whole line. `quote` is the first line of the span. `id` stays the same while the line moves.
     """
 
     rule: str = ""

@@ -5,7 +5,8 @@
         print(hit.project, hit.chunk.path)              # api  api:src/auth.py
 
 A path begins with the name of its repository, `api:src/auth.py`; one without a name means that path in each of them. It
-has the services that answer questions and none that writes. The Engines belong to the caller, who opens and closes them.
+has the services that answer questions and none that writes. The Engines belong to the caller, who opens and closes
+them.
 """
 
 from __future__ import annotations
@@ -226,7 +227,10 @@ class MultiRepoTextSearch(Scanner):
     def keyword_lines(
         self, query: TextQuery, parts: Sequence[TextPart], **options: Any
     ) -> dict[RelPath, list[TextLine]]:
-        """Return the lines of some files with each keyword. `options` and what is raised: as `Scanner.keyword_lines`."""
+        """Return the lines of some files with each keyword.
+
+        `options` and what is raised: as `Scanner.keyword_lines`.
+        """
         return self._lines(
             query, parts, lambda engine, own, some: engine.text_search.keyword_lines(own, some, **options)
         )
@@ -319,7 +323,10 @@ class MultiRepoFiles(WorkspaceFiles):
         return replace(read, path=_named(name, read.path))
 
     def list_directory(self, path: str = ".", **options: Any) -> tuple[TreeEntry, ...]:
-        """List what a folder of one of them contains. `options` and what is raised: as `WorkspaceFiles.list_directory`."""
+        """List what a folder of one of them contains.
+
+        `options` and what is raised: as `WorkspaceFiles.list_directory`.
+        """
         _, engine, rest = self._repositories.named_by(path)
         return engine.files.list_directory(rest or ".", **options)
 

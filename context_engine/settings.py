@@ -1,8 +1,8 @@
 """Every setting: its name with its unit, its default, what it means. Read once, frozen, passed on as plain values.
 
 The more trusted source wins: `CTX_*` environment variables, then the user's own file, then the repository's
-`.context-engine/config.yml`, then the defaults. A repository is written by strangers: it may set only what cannot hurt the
-user (`Knob.repository`); whatever else it sets is ignored and listed in `Settings.ignored`.
+`.context-engine/config.yml`, then the defaults. A repository is written by strangers: it may set only what cannot hurt
+the user (`Knob.repository`); whatever else it sets is ignored and listed in `Settings.ignored`.
 
 >>> Settings.load(Path("/nowhere"), env={"CTX_QUIET_MS": "250"}).quiet_ms
 250
@@ -62,8 +62,8 @@ NOT_KNOBS = frozenset(
 class Knob:
     """What a setting means, and what it may be: `least`-`most` for numbers, `choices` for words, else any text.
 
-    `repository`: a repository's own file may set it, too. Paths, limits, programs, addresses, logs and durability are the
-    user's alone.
+    `repository`: a repository's own file may set it, too. Paths, limits, programs, addresses, logs and durability are
+    the user's alone.
     """
 
     meaning: str
@@ -303,7 +303,10 @@ def _checked_all(path: Path, stated: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    """What the `CTX_*` variables say. Others that start so are somebody else's, unless they look like a slip of ours."""
+    """What the `CTX_*` variables say.
+
+    Others that start so are somebody else's, unless they look like a slip of ours.
+    """
     names = {f"CTX_{name.upper()}": name for name in knobs()}
     ours = (variable for variable in env if variable.startswith("CTX_") and variable not in NOT_KNOBS)
     for variable in ours:

@@ -6,8 +6,8 @@
     python scripts/clients.py -- -k codex     what stands after `--` goes to pytest; what other tests saw before stays
     python scripts/clients.py --report        run nothing, write the report again
 
-Versions are pinned in tests/clients/npm, with lock files, and come from the npm registry; no script of a package is run.
-It needs npm to install. At run time nothing leaves this machine: models are scripted and listen on loopback.
+Versions are pinned in tests/clients/npm, with lock files, and come from the npm registry; no script of a package is
+run. It needs npm to install. At run time nothing leaves this machine: models are scripted and listen on loopback.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python scripts/lowest.py                 in build/lowest, an environment of its own
     python scripts/lowest.py -- -k search    what stands after `--` goes to pytest
 
-A floor is a promise: this is where it is kept. It needs `uv` (the extra `dist`) and the network. What the product itself
-needs goes to its floor, and so do its extras; the tools of the tests stay current.
+A floor is a promise: this is where it is kept. It needs `uv` (the extra `dist`) and the network. What the product
+itself needs goes to its floor, and so do its extras; the tools of the tests stay current.
 """
 
 from __future__ import annotations

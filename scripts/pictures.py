@@ -3,10 +3,10 @@
     python scripts/pictures.py            draw
     python scripts/pictures.py --check    write nothing; exit 1 when a picture shows other figures
 
-goals.svg: each figure that has a goal is a dot on a line whose middle is that goal: to the left it is met, and each step is a
-factor of two, so that milliseconds and megabytes stand beside each other. growth.svg: what the tables of bench/sizes.py tell
-of several sizes, a line for each store over the number of chunks, both axes logarithmic: what costs twice as much for twice as
-many chunks rises as the diagonal does. One file serves light and dark pages.
+goals.svg: each figure that has a goal is a dot on a line whose middle is that goal: to the left it is met, and each
+step is a factor of two, so that milliseconds and megabytes stand beside each other. growth.svg: what the tables of
+bench/sizes.py tell of several sizes, a line for each store over the number of chunks, both axes logarithmic: what costs
+twice as much for twice as many chunks rises as the diagonal does. One file serves light and dark pages.
 """
 
 from __future__ import annotations
@@ -136,7 +136,9 @@ def rows(text: str, section: str) -> list[list[str]]:
 
 
 def figures(table: Iterable[Sequence[str]]) -> Iterator[Figure]:
-    """Those that have a goal. A row `name, p50 / p95 | 1 / 2 ms | p95 3 ms, met` has two figures; its goal says for which.
+    """Those that have a goal.
+
+    A row `name, p50 / p95 | 1 / 2 ms | p95 3 ms, met` has two figures; its goal says for which.
 
     >>> [*figures([("edit, p50 / p95", "1.5 / 2 ms", "p95 3 ms, met"), ("memory: none", "9 MB", ""),
     ...            ("... once / twice", "10 / 12 MB", "11 MB, missed")])]
@@ -161,7 +163,8 @@ def figures(table: Iterable[Sequence[str]]) -> Iterator[Figure]:
 def growths(text: str) -> list[Growth]:
     """What tables of several sizes tell, in the order of `GROWING`.
 
-    A table's head is `9 files, 90 chunks`, a place for each column, `goal`; its rows are `name (unit)`, or `... kind (unit)`.
+    A table's head is `9 files, 90 chunks`, a place for each column, `goal`; its rows are `name (unit)`, or `... kind
+    (unit)`.
     """
     grown: dict[str, Growth] = {}
     for chunks, (head, *cells) in sorted(sized(text)):

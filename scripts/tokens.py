@@ -35,7 +35,8 @@ PIECES = re.compile(
 )
 """How o200k cuts a text before it looks anything up (ASCII; written after its published pattern)."""
 TOKENS_PER_WORD = 1.07
-"""Words of tool descriptions are one token, but a few in a hundred (`callees`, `codebase`); no tool had more than these."""
+"""Words of tool descriptions are one token, but a few in a hundred (`callees`, `codebase`); no tool had more than
+these."""
 LONG_PART = 10
 """More letters behind an underscore (`needs_clarification`) are two tokens."""
 WHOLE_MARKS = frozenset(('":{"', '":["'))

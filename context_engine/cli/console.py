@@ -233,7 +233,10 @@ def format_age(then_s: float | None, now_s: float) -> str:
 
 
 def run_index(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
-    """Index with a progress bar, or with plain lines without a terminal. Raises: Cancelled on Ctrl-C, after clean-up."""
+    """Index with a progress bar, or with plain lines without a terminal.
+
+    Raises: Cancelled on Ctrl-C, after clean-up.
+    """
     return run_with_progress(
         lambda tell, cancel: engine.index.update(path=path, force=force, progress=tell, cancel=cancel), "indexing"
     )

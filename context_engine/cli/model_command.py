@@ -1,4 +1,7 @@
-"""`ctx model`: makes a model ready, lists what there is, reads every byte of it again. Only `pull` reaches a network."""
+"""`ctx model`: makes a model ready, lists what there is, reads every byte of it again.
+
+Only `pull` reaches a network.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`ctx review`: what is wrong with a change, to read at the terminal, and as the formats that CI and code hosts take.
 
-Exit codes: 0 reviewed, 1 it could not be reviewed, 3 reviewed and found what `--fail-on` names, 130 interrupted. A review that
-could not look at everything fails, too, when something was to fail.
+Exit codes: 0 reviewed, 1 it could not be reviewed, 3 reviewed and found what `--fail-on` names, 130 interrupted. A
+review that could not look at everything fails, too, when something was to fail.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def store_export(file: File, root: Root = None) -> None:
 def store_import(file: File, root: Root = None) -> None:
     """Replace the index of this repository by an exported one, then index the files that differ from it.
 
-    An interrupted import continues where it stopped. An archive of another version is refused. Where a team shares its index, the
-    import replaces it for everybody, which only a machine that publishes may do (CTX_STORE_SHARES=1).
+    An interrupted import continues where it stopped. An archive of another version is refused. Where a team shares its
+    index, the import replaces it for everybody, which only a machine that publishes may do (CTX_STORE_SHARES=1).
 
     **Examples**
 
@@ -109,8 +109,8 @@ def store_migrate(
 ) -> None:
     """Copy the index into another store.
 
-    It appears there as a whole or not at all. An interrupted migration continues where it stopped: what has arrived is not sent a
-    second time. Keep passwords out of the address: `~/.pgpass` is read.
+    It appears there as a whole or not at all. An interrupted migration continues where it stopped: what has arrived is
+    not sent a second time. Keep passwords out of the address: `~/.pgpass` is read.
 
     **Examples**
 
@@ -161,8 +161,9 @@ def store_check(
 ) -> None:
     """Read every byte of the index and report the problems. Exit code 1 when there are any that were not repaired.
 
-    Of a shared index the bytes in the database are read as well. What is damaged on this machine is fetched again; what is damaged
-    in the database is put back by a machine that publishes and has it intact; what neither has is indexed from the files again.
+    Of a shared index the bytes in the database are read as well. What is damaged on this machine is fetched again; what
+    is damaged in the database is put back by a machine that publishes and has it intact; what neither has is indexed
+    from the files again.
 
     **Examples**
 
@@ -313,7 +314,10 @@ def store_remove(
 
 
 def _choose_address(address: str, root: Path | None) -> str:
-    """Return the address that was given, else that of the settings. Raises: InvalidArgument where it is not a database."""
+    """Return the address that was given, else that of the settings.
+
+    Raises: InvalidArgument where it is not a database.
+    """
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.errors import InvalidArgument
     from context_engine.settings import Settings

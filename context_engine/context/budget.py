@@ -39,15 +39,16 @@ _PIECES = re.compile(
     r"|(?P<foreign>[^\x00-\x7f]+)"
     r"|\s+"
 )
-"""How the tokenizers of today's models cut a text before they look anything up, with what no vocabulary holds: keys, hashes."""
+"""How the tokenizers of today's models cut a text before they look anything up, with what no vocabulary holds: keys,
+hashes."""
 SHORT_WORD_CHARS = 4
 LETTER = 0.2
 """Each further letter of a word adds this, for the words that are no token of their own."""
 NOISE, HEX = 0.75, 0.62
 """Tokens a character of base64 and of hexadecimal digits."""
 SAFETY = 1.1
-"""With it, 97 of 100 snippets of 40 lines out of three repositories cost less in o200k, half of them 14 % less; bytes / 3.6
-says too little for most (docs/decisions/0027)."""
+"""With it, 97 of 100 snippets of 40 lines out of three repositories cost less in o200k, half of them 14 % less; bytes /
+3.6 says too little for most (docs/decisions/0027)."""
 
 
 def bound(text: str) -> int:

@@ -1,8 +1,9 @@
 """A bundle: what an agent should have read before it starts, and no token more than it may cost.
 
-Hits are gathered by file, places widened to the symbol they are part of, spans joined, and what brings most for its tokens
-is taken first. Beside the code stand the files that belong to it, what the team remembers, and facts. Everything is a step
-in one list, the most important first; the answer is the longest beginning of it that keeps the budget as it is sent.
+Hits are gathered by file, places widened to the symbol they are part of, spans joined, and what brings most for its
+tokens is taken first. Beside the code stand the files that belong to it, what the team remembers, and facts. Everything
+is a step in one list, the most important first; the answer is the longest beginning of it that keeps the budget as it
+is sent.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ EXTRAS_SHARE = 0.25
 TRIES = 4
 """Prices foresee a reply well enough that the second try mostly fits."""
 SLACK = 0.1
-"""Of the budget: what is left over is not worth another try; Markdown costs up to a third less than was foreseen for JSON."""
+"""Of the budget: what is left over is not worth another try; Markdown costs up to a third less than was foreseen for
+JSON."""
 FILE_TOKENS = 30
 """What naming a file costs beside its path and summary."""
 ROW_TOKENS = 14
@@ -79,7 +81,10 @@ COCHANGE_SUPPORT = 3
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody wants to know, and how much of what he may get. `known` are facts of his own, told before all others."""
+    """What somebody wants to know, and how much of what he may get.
+
+    `known` are facts of his own, told before all others.
+    """
 
     text: str
     files_max: int = 5

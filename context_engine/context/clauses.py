@@ -1,4 +1,6 @@
-r"""PURE. What a prompt asks to be done: its imperative clauses, in its own words. Nothing is added, nothing is rephrased.
+r"""PURE.
+
+What a prompt asks to be done: its imperative clauses, in its own words. Nothing is added, nothing is rephrased.
 
 >>> clauses("Please add retries to the client. It fails often.\n- rename `foo` to `bar`, then update the docs")
 ['add retries to the client', 'rename `foo` to `bar`', 'update the docs']
@@ -30,7 +32,8 @@ VERBS = frozenset(
     "report reproduce resolve restore retry return reuse revert rewrite run save set show simplify skip sort speed split start stop "
     "store strip support switch test throw tighten trim try turn type unify update upgrade use validate verify warn wrap write".split()
 )
-"""What people ask of somebody who changes code; a sentence that begins with none of these asks for nothing we could check."""
+"""What people ask of somebody who changes code; a sentence that begins with none of these asks for nothing we could
+check."""
 
 
 def clauses(prompt: str) -> list[str]:

@@ -1,7 +1,7 @@
 """A prompt with what the repository knows about it: the user's words as they are, and below them nothing but facts.
 
-What the prompt names is resolved to path:line, what is ambiguous becomes a question, what is not there is said not to be. If
-nothing resolves and no file stands out, the prompt stays as it is: an empty template is noise.
+What the prompt names is resolved to path:line, what is ambiguous becomes a question, what is not there is said not to
+be. If nothing resolves and no file stands out, the prompt stays as it is: an empty template is noise.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ADDED_TOKENS_MAX: Mapping[Mode, int] = {"light": 600, "rich": 2_000}
 LIKELY_MAX: Mapping[Mode, int] = {"light": 4, "rich": 10}
 CONSTRAINTS_MAX: Mapping[Mode, int] = {"light": 3, "rich": 8}
 LEXICAL_MIN = 5.0
-"""What the words of a prompt must be worth in the best file before any is named: 6 of 100 prompts that name nothing reach it,
-9 of 10 questions and commit subjects of small repositories, 6 of 10 of large ones (evals/bundle/floor.py)."""
+"""What the words of a prompt must be worth in the best file before any is named: 6 of 100 prompts that name nothing
+reach it, 9 of 10 questions and commit subjects of small repositories, 6 of 10 of large ones (evals/bundle/floor.py)."""
 RELEVANCE_MIN = 0.6
 """Of the best file's score; what lies below is no likely place."""
 QUERY_CHARS_MAX = 2_000
@@ -94,7 +94,10 @@ class Enhanced:
 
 
 def enhanced(prompt: str, mode: Mode, chosen: Filter, workspace: Workspace, team: Team) -> Enhanced:
-    """The prompt, and below it what is known, within the tokens of the mode. Raises: as `Engine.search`, but for no index."""
+    """The prompt, and below it what is known, within the tokens of the mode.
+
+    Raises: as `Engine.search`, but for no index.
+    """
     known = repository_commands(workspace)
     references = resolved(mentions(prompt), workspace, known)
     likely, warnings = _likely(prompt, mode, chosen, workspace, team)

@@ -44,7 +44,10 @@ class Quote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One item of a draft, its place there, and all that it says of the code. `creates` are files that it wants made."""
+    """One item of a draft, its place there, and all that it says of the code.
+
+    `creates` are files that it wants made.
+    """
 
     item: Any
     place: str

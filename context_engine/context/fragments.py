@@ -35,7 +35,10 @@ NO_LIMIT = 1 << 60
 
 
 class Place(NamedTuple):
-    """Where something that was asked for stands. `file` counts the files of the call; `column` matters on long lines."""
+    """Where something that was asked for stands.
+
+    `file` counts the files of the call; `column` matters on long lines.
+    """
 
     kind: Kind
     word: str

@@ -1,7 +1,8 @@
 """A language model behind an address that the user named in the environment: a brief there, a draft back, or the reason why not.
 
-Any endpoint that speaks OpenAI's `/v1/chat/completions` will do: Ollama, LM Studio, llama.cpp, vLLM, OpenAI. It is asked
-once, held to the schema of the draft, and once more with what was wrong. Nothing is opened before the first question.
+Any endpoint that speaks OpenAI's `/v1/chat/completions` will do: Ollama, LM Studio, llama.cpp, vLLM, OpenAI. It is
+asked once, held to the schema of the draft, and once more with what was wrong. Nothing is opened before the first
+question.
 """
 
 from __future__ import annotations

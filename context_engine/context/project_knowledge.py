@@ -1,4 +1,6 @@
-"""What a team knows beside its code, as it is handed in. Every part may be missing; an answer then says less, and says so.
+"""What a team knows beside its code, as it is handed in.
+
+Every part may be missing; an answer then says less, and says so.
 
 This module never looks anything up: whoever builds the house puts in what there is.
 """

@@ -34,7 +34,10 @@ _FENCE = re.compile(r"\A\s*```\w*[ \t]*\r?\n(?P<inside>.*)```\s*+\Z", re.DOTALL)
 
 
 def taken(given: Any, schema: Schema, name: str = "draft") -> Any:
-    """The draft, as a value or as JSON in a text, if it keeps to its schema. Raises: InvalidArgument, naming the place."""
+    """The draft, as a value or as JSON in a text, if it keeps to its schema.
+
+    Raises: InvalidArgument, naming the place.
+    """
     draft = given
     if isinstance(given, str) and schema.get("type") != "string":
         try:

@@ -1,7 +1,9 @@
-r"""PURE. What a prompt names: paths, symbols, errors, addresses, commands and the lines of a stack trace, as they are written.
+r"""PURE.
 
-Nothing is looked up here. What looks like a name of code only by its capitals ("GitHub") is not `certain`: if nobody defines
-it, nobody is told.
+What a prompt names: paths, symbols, errors, addresses, commands and the lines of a stack trace, as they are written.
+
+Nothing is looked up here. What looks like a name of code only by its capitals ("GitHub") is not `certain`: if nobody
+defines it, nobody is told.
 
 >>> [(each.text, each.kind, each.line) for each in mentions("Why does `login()` fail at src/auth.py:12 with a KeyError?")]
 [('login()', 'symbol', 0), ('src/auth.py:12', 'path', 12), ('KeyError', 'error', 0)]
@@ -39,7 +41,10 @@ class _Found(NamedTuple):
 
 
 def mentions(prompt: str) -> list[Mention]:
-    """Everything that is named, each once, in the order of the text. Of two readings of the same words the first one holds."""
+    """Everything that is named, each once, in the order of the text.
+
+    Of two readings of the same words the first one holds.
+    """
     taken: list[_Found] = []
     for find in (_urls, _frames, _commands, _paths, _errors, _symbols):
         for found in find(prompt):

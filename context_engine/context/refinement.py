@@ -3,8 +3,8 @@
     climbed = ladder.climb(SecondPass("create_plan", brief, SCHEMA, {"plan_id": plan.id}), assist)
     if climbed.draft is not None: ...            # a model's draft, which keeps to its schema; hold it against the code
 
-What a tool knows by itself is computed and stored before: a climb only adds to it, and whatever goes wrong on the way is a
-warning, never an error. No rung needs another one. Nothing here reads a file.
+What a tool knows by itself is computed and stored before: a climb only adds to it, and whatever goes wrong on the way
+is a warning, never an error. No rung needs another one. Nothing here reads a file.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ NO_MODEL = (
 class SecondPass:
     """What somebody is asked to fill in: a brief, the schema of the draft, and the call that takes the draft back.
 
-    `arguments` are what that call of `tool` repeats; its argument `draft` takes the draft. A tool that stores a draft is
-    told which pass it answers, so that the same hand-in counts once; one that does not store says `is_stored=False`.
+    `arguments` are what that call of `tool` repeats; its argument `draft` takes the draft. A tool that stores a draft
+    is told which pass it answers, so that the same hand-in counts once; one that does not store says `is_stored=False`.
     `host_brief` is a shorter brief for an agent that reads the facts in the same reply.
     """
 

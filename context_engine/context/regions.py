@@ -21,7 +21,10 @@ def within(
     chars: Callable[[int], int],
     around: Callable[[SpanGroup], int] = lambda _: 0,
 ) -> tuple[list[SpanGroup], int]:
-    """(what fits, the line it ends before; 0 when all fits). `chars` prices a line, `around` what comes with a group."""
+    """(what fits, the line it ends before; 0 when all fits).
+
+    `chars` prices a line, `around` what comes with a group.
+    """
     kept: list[SpanGroup] = []
     for each in groups:
         stop = each.span.first

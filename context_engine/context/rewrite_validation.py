@@ -1,7 +1,8 @@
 """Somebody's own version of an enhanced prompt: what they are asked for, and whether what they wrote may stand.
 
-It stands when the user's words are in it as they are, every file and line it names is there, and it is no longer than the
-mode allows. Names that nobody defines and commands that no file backs are only told of: they may be what is to be made.
+It stands when the user's words are in it as they are, every file and line it names is there, and it is no longer than
+the mode allows. Names that nobody defines and commands that no file backs are only told of: they may be what is to be
+made.
 """
 
 from __future__ import annotations

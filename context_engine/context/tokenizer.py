@@ -1,7 +1,7 @@
 """The tokenizer of the model that reads, where its owner has it: then a budget is counted exactly instead of from above.
 
-A `tokenizer.json` as every open model brings it, read by the library `tokenizers`. Nothing is fetched, and without the file
-nothing is imported.
+A `tokenizer.json` as every open model brings it, read by the library `tokenizers`. Nothing is fetched, and without the
+file nothing is imported.
 """
 
 from __future__ import annotations

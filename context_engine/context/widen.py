@@ -1,7 +1,7 @@
 """PURE. How much around a place is worth reading with it: the whole of the symbol that the place is a part of.
 
-A chunk that holds a whole definition is complete as it is; one that was cut out of a long function, and a line that a text
-search found, are read better with the definition they stand in.
+A chunk that holds a whole definition is complete as it is; one that was cut out of a long function, and a line that a
+text search found, are read better with the definition they stand in.
 """
 
 from __future__ import annotations

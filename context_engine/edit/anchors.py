@@ -1,8 +1,8 @@
 """PURE. Which of several places an anchor means, and whether the only one is where the anchor says.
 
-A range of lines must hold the whole place. Text before or after it is looked for more and more loosely: right beside it,
-the same whatever the whitespace, within a window, as the head of the block it stands in. The first way that fits any
-place decides, and it must fit one place only.
+A range of lines must hold the whole place. Text before or after it is looked for more and more loosely: right beside
+it, the same whatever the whitespace, within a window, as the head of the block it stands in. The first way that fits
+any place decides, and it must fit one place only.
 """
 
 from __future__ import annotations

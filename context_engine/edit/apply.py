@@ -1,4 +1,6 @@
-"""From what is wanted to files on the disk: lock, read, plan, write, tell. All files of a call, or none; and back again.
+"""From what is wanted to files on the disk: lock, read, plan, write, tell.
+
+All files of a call, or none; and back again.
 
 Between reading and writing nobody else of ours may write (`store.locks`), and whoever else did is noticed before it is
 too late. What was written is in the journal, so that it can be undone and done again.
@@ -93,7 +95,9 @@ class PastEdit:
 
 
 class Editor:
-    """The files of one workspace, as they are changed. Thread-safe; any number of processes may edit the same workspace.
+    """The files of one workspace, as they are changed.
+
+    Thread-safe; any number of processes may edit the same workspace.
 
     `folder` is where locks and journal lie; nothing is made there before the first edit. `on_write` hears which files
     changed, once they have. `flush=False` leaves it to the system when content reaches the disk.
@@ -127,8 +131,8 @@ class Editor:
     ) -> EditResult:
         """Change files, all or none. A dry run goes through everything but the writing.
 
-        Raises: what the plans raise; FileNotFound, InvalidPath, AccessDenied, TooLarge; StaleFile; WriteFailed, DiskFull and
-        StorageBusy when the machine is in the way; InvalidArgument. Nothing was written then.
+        Raises: what the plans raise; FileNotFound, InvalidPath, AccessDenied, TooLarge; StaleFile; WriteFailed,
+        DiskFull and StorageBusy when the machine is in the way; InvalidArgument. Nothing was written then.
         """
         paths = self._check_paths(changes)
         if dry_run:
@@ -352,7 +356,10 @@ def _check_expected(path: str, change: FileEdit, old: bytes | None, before: str)
 
 
 def _check_knows(path: str, change: FileEdit, planned: PlannedFile, before: str, seen: str) -> None:
-    """Refuse to change what somebody else changed since the caller read the file, unless it is certain. Raises: StaleFile."""
+    """Refuse to change what somebody else changed since the caller read the file, unless it is certain.
+
+    Raises: StaleFile.
+    """
     details = {"path": path, "seen": seen[:16], "actual": before[:16]}
     if not planned.is_exact:
         raise StaleFile(

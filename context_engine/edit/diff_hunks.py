@@ -1,4 +1,6 @@
-r"""PURE. A unified diff of one file as edits of it. Each hunk must stand in the file line by line, where it says or just once.
+r"""PURE.
+
+A unified diff of one file as edits of it. Each hunk must stand in the file line by line, where it says or just once.
 
 The numbers behind `@@` are counted wrong by most who write a diff by hand, so they only decide between places that fit.
 

@@ -1,4 +1,7 @@
-"""PURE. Why an edit is refused, said so that the next call can be right: what was found, where, and what to send instead."""
+"""PURE.
+
+Why an edit is refused, said so that the next call can be right: what was found, where, and what to send instead.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """From what a caller wants of a file to its plan: symbols looked up, occurrences counted, and one thing he must not want.
 
-A reply shows a mask where a secret was masked. Whoever sends the mask back would write it over the secret: that is refused.
+A reply shows a mask where a secret was masked. Whoever sends the mask back would write it over the secret: that is
+refused.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def choose_occurrences(
 ) -> Sequence[Edit]:
     """The edits, each held to the occurrence that it means on this file; 0 means the only one.
 
-    Raises: InvalidEdit for the mask of a masked secret, NoMatch for an occurrence that is not there, and as `content_of`.
+    Raises: InvalidEdit for the mask of a masked secret, NoMatch for an occurrence that is not there, and as
+    `content_of`.
     """
     if not any(occurrences) and not any(_masks(edit) for edit in edits):
         return edits
@@ -80,8 +82,8 @@ def choose_occurrences(
 def check_labels(old: str, new: str, file: str, *, are_text: bool = False) -> None:
     """Refuse a text with labels of masked secrets that the one it replaces does not have. Raises: InvalidEdit.
 
-    A label that the file holds as text may be written again, and any where the caller says that they `are_text`; but never
-    one that replies show for a secret of this file.
+    A label that the file holds as text may be written again, and any where the caller says that they `are_text`; but
+    never one that replies show for a secret of this file.
     """
     if added := count_labels(new) - count_labels(old):
         shown = count_labels(redact_file(file)) - count_labels(file)

@@ -4,8 +4,8 @@
     result = edits.apply([change], session="agent")
     edits.undo(result.undo_id)
 
-What is written is reported to the index and to the text search at once. The result has the bytes of each file before and
-after, and on request whether it still parses, so that no caller needs a second look.
+What is written is reported to the index and to the text search at once. The result has the bytes of each file before
+and after, and on request whether it still parses, so that no caller needs a second look.
 """
 
 from __future__ import annotations

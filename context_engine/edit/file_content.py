@@ -1,8 +1,9 @@
 r"""PURE. A file as an edit sees it: bytes that become text and come back as the same bytes.
 
-A byte order mark is set aside. Bytes that are no UTF-8 are carried through as they are. Places are looked for in `norm`,
-where every CR LF is one line feed; the text itself is changed only between two offsets, so everything else survives by
-construction. A line ends at a line feed and at nothing else: form feeds, Unicode separators and a lone CR are content.
+A byte order mark is set aside. Bytes that are no UTF-8 are carried through as they are. Places are looked for in
+`norm`, where every CR LF is one line feed; the text itself is changed only between two offsets, so everything else
+survives by construction. A line ends at a line feed and at nothing else: form feeds, Unicode separators and a lone CR
+are content.
 
 >>> content = content_of(b"\xef\xbb\xbfone\r\ntwo\r\n")
 >>> content.norm, content.offset(content.norm.index("two")), content.encode("three")

@@ -1,4 +1,6 @@
-r"""PURE. What is wanted of one file, as a plan: a function from its bytes to what becomes of it. Nothing is written here.
+r"""PURE.
+
+What is wanted of one file, as a plan: a function from its bytes to what becomes of it. Nothing is written here.
 
 >>> new = write_file("notes.txt", "one\ntwo\n").plan(b"\xef\xbb\xbfone\r\n")
 >>> new.data
@@ -54,8 +56,8 @@ Plan = Callable[[bytes | None], PlannedFile]
 class FileEdit:
     """What is wanted of one file. `expected_hash`: the beginning of the SHA-256 that it must have, if any.
 
-    `mode` and `leaves` come from the journal: the permissions of a file that is made again, the folders that go with one
-    that is deleted again.
+    `mode` and `leaves` come from the journal: the permissions of a file that is made again, the folders that go with
+    one that is deleted again.
     """
 
     path: str
@@ -87,7 +89,10 @@ def edit_file(path: str, plan: Callable[[bytes], PlannedFile], *, expected_hash:
 
 
 def write_file(path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> FileEdit:
-    """A file gets this text, whether it is there or not. One that is there keeps its encoding, its mark and its line ends."""
+    """A file gets this text, whether it is there or not.
+
+    One that is there keeps its encoding, its mark and its line ends.
+    """
     return FileEdit(path, partial(_rewritten, path, text, overwrite), expected_hash, creates=True)
 
 

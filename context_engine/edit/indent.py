@@ -1,8 +1,8 @@
 r"""PURE. How far added lines are indented, by evidence: the indents of the lines that the target and the file share.
 
 The target may have lost its indent, have one too much, or be written in blanks where the file has tabs. Whatever turns
-the target's indents into the file's, for every line they share, turns those of added lines as well. Where no single rule
-explains all of them, or two do and disagree, nothing is guessed: `Indents.doubt` says what is not certain.
+the target's indents into the file's, for every line they share, turns those of added lines as well. Where no single
+rule explains all of them, or two do and disagree, nothing is guessed: `Indents.doubt` says what is not certain.
 
 >>> map_indents([("", "    "), ("  ", "      ")], ["    "], nearby=["a", "  b"]).indents
 ['        ']

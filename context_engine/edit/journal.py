@@ -2,8 +2,8 @@
 
     journal.db      in `<workspace>/.context-engine/`, beside what it can restore; see docs/decisions/0021
 
-An entry is what one call changed, in one file or many. It is written before the first of them is: as long as its state is
-`open`, nobody knows how far its writer came. A turn is an entry that undoes another one or does it again; when it is
+An entry is what one call changed, in one file or many. It is written before the first of them is: as long as its state
+is `open`, nobody knows how far its writer came. A turn is an entry that undoes another one or does it again; when it is
 finished, the other one holds what it takes to turn it back, and the turn is gone. Only a ring of the newest is kept.
 """
 
@@ -79,9 +79,12 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """What one call changed. `turns` is the entry that it undoes or does again, 0 for an edit; `at` are seconds since 1970.
+    """What one call changed.
 
-    What lies there is what its ops say of `after`, also when it was undone: turning it back gives what they say of `before`.
+    `turns` is the entry that it undoes or does again, 0 for an edit; `at` are seconds since 1970.
+
+    What lies there is what its ops say of `after`, also when it was undone: turning it back gives what they say of
+    `before`.
     """
 
     id: int
@@ -121,7 +124,10 @@ class Journal:
         return next(iter(self._entries("id = ?", (number,))), None)
 
     def entries(self, limit: int) -> list[JournalEntry]:
-        """What was done and undone, newest first, without contents. Raises: StorageCorrupt, also when it was emptied."""
+        """What was done and undone, newest first, without contents.
+
+        Raises: StorageCorrupt, also when it was emptied.
+        """
         self._check_not_emptied()
         found = self._outlines("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
         if not found:
@@ -141,7 +147,10 @@ class Journal:
         return next(iter(found), None)
 
     def find_unfinished(self, paths: Iterable[str] | None = None) -> list[JournalEntry]:
-        """Entries whose writer has not said how it ended: it is at work, or dead. Only those on `paths`; without contents."""
+        """Entries whose writer has not said how it ended: it is at work, or dead.
+
+        Only those on `paths`; without contents.
+        """
         found = self._outlines("state = 'open' ORDER BY id")
         wanted = None if paths is None else set(paths)
         return [each for each in found if wanted is None or any(op.path in wanted for op in each.ops)]
@@ -190,7 +199,10 @@ class Journal:
                 )
 
     def _check_sound(self) -> None:
-        """Refuse to take a journal whose entries cannot be found for one that has none. Cheap: it is asked of empty ones."""
+        """Refuse to take a journal whose entries cannot be found for one that has none.
+
+        Cheap: it is asked of empty ones.
+        """
         wrong = [row for row in self._ask("PRAGMA quick_check", ()) if row != ("ok",)]
         wrong = wrong or self._ask("PRAGMA foreign_key_check", ())
         if wrong:

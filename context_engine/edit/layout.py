@@ -1,4 +1,6 @@
-r"""PURE. How text that was written for a file is laid out in it: how far it is indented there, how many blank lines part it.
+r"""PURE.
+
+How text that was written for a file is laid out in it: how far it is indented there, how many blank lines part it.
 
 The text is meant either as it is or counted from its own first line. Only where one of both can be meant is it taken.
 

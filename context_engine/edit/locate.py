@@ -1,8 +1,10 @@
-"""PURE. Where an edit lands: every place that its target may mean is counted, and unless it is the one, the edit is refused.
+"""PURE.
+
+Where an edit lands: every place that its target may mean is counted, and unless it is the one, the edit is refused.
 
 The ladder has six rungs. A target that stands in the file exactly is looked for nowhere else. Failing that, whole lines
-are compared whatever their whitespace; a place is as good as its worst line, but a better place does not win over a worse
-one: two places are two places. Only when asked to, places are taken that differ in a few characters.
+are compared whatever their whitespace; a place is as good as its worst line, but a better place does not win over a
+worse one: two places are two places. Only when asked to, places are taken that differ in a few characters.
 """
 
 from __future__ import annotations

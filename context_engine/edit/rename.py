@@ -187,7 +187,10 @@ class Renamer:
         return sorter.build_result(last, new_name, sure, edits)
 
     def _source(self, path: str, name: str) -> RenameSource | None:
-        """A file as it is looked through. What cannot be parsed is looked through as text; None when it is not there."""
+        """A file as it is looked through.
+
+        What cannot be parsed is looked through as text; None when it is not there.
+        """
         raw = self._read(path)
         if raw is None or name.encode() not in raw:
             return None
@@ -275,7 +278,10 @@ class Renamer:
     def _check_result(
         self, source: RenameSource, edits: Sequence[Edit], sure: Sequence[Occurrence], new_name: str
     ) -> None:
-        """Refuse a name that the language does not take for one: with it the file must be what it was. Raises: InvalidArgument."""
+        """Refuse a name that the language does not take for one: with it the file must be what it was.
+
+        Raises: InvalidArgument.
+        """
         after = plan(source.raw, edits).data
         if source.language is None:
             return

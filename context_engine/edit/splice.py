@@ -1,7 +1,7 @@
 """PURE. What a place becomes: the replacement as it is where the target stands exactly; else its changes alone.
 
-Where the target differs in whitespace, only what the edit changes is written: a line that it keeps stays the file's own,
-character by character, a line that it adds is indented as the file is there. Blank lines that the file has and the
+Where the target differs in whitespace, only what the edit changes is written: a line that it keeps stays the file's
+own, character by character, a line that it adds is indented as the file is there. Blank lines that the file has and the
 target has not stay beside a line that is kept; those that the file has not are not invented.
 """
 

@@ -1,8 +1,8 @@
 """Edits that name a definition instead of quoting it: replaced whole, or something put before or after it.
 
 The definition is looked for in the outline of the file as it is now, and becomes an ordinary edit: its lines are the
-target, so that whatever holds of edits holds here. A definition is its lines, with the attributes that the parser counts
-to it. What stands above it is replaced when the new text brings the like, and stays when it does not.
+target, so that whatever holds of edits holds here. A definition is its lines, with the attributes that the parser
+counts to it. What stands above it is replaced when the new text brings the like, and stays when it does not.
 """
 
 from __future__ import annotations
@@ -210,7 +210,10 @@ def _laid_out(file: _ParsedFile, symbol: Symbol, text: str) -> str:
 
 
 def _alone_before(file: _ParsedFile, symbol: Symbol) -> str:
-    """The words before a definition on its first line, such as `export`. Raises: FuzzyUnsafe when there is something else."""
+    """The words before a definition on its first line, such as `export`.
+
+    Raises: FuzzyUnsafe when there is something else.
+    """
     begins = file.data.rfind(b"\n", 0, symbol.start) + 1
     before = file.data[begins : symbol.start].decode("utf-8", "replace")
     if not _WORDS.fullmatch(before):
@@ -219,7 +222,10 @@ def _alone_before(file: _ParsedFile, symbol: Symbol) -> str:
 
 
 def _alone_after(file: _ParsedFile, symbol: Symbol) -> str:
-    """What follows a definition on its last line: a separator, a comment. Raises: FuzzyUnsafe when there is something else."""
+    """What follows a definition on its last line: a separator, a comment.
+
+    Raises: FuzzyUnsafe when there is something else.
+    """
     if file.data[symbol.stop - 1 : symbol.stop] == b"\n":
         return ""
     ends = file.data.find(b"\n", symbol.stop)

@@ -1,4 +1,6 @@
-"""Whether a file still parses after an edit: the syntax errors that it has now and had not before. It warns, it never refuses.
+"""Whether a file still parses after an edit: the syntax errors that it has now and had not before.
+
+It warns, it never refuses.
 
 What cannot be said is said to be unknown: a language without a parser, a file too large to wait for.
 """

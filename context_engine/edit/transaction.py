@@ -1,7 +1,7 @@
 """Writes all of the planned files or none, and mends what a dead process has left between both.
 
-The order is what makes it safe: record what is meant, write everything beside its place, look once more whether the files
-are as they were read, rename, say in the journal that it is done. Whoever calls holds the locks of the files.
+The order is what makes it safe: record what is meant, write everything beside its place, look once more whether the
+files are as they were read, rename, say in the journal that it is done. Whoever calls holds the locks of the files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from context_engine.repo.paths import Root
 from context_engine.text.delta import apply_delta, reverse_delta
 
 Standing = Literal["before", "after", "torn", "foreign"]
-"""A file of a transaction that was broken off: untouched, written, half written over, or changed by somebody else since."""
+"""A file of a transaction that was broken off: untouched, written, half written over, or changed by somebody else
+since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class Transactions:
     def write(self, steps: Sequence[FileStep], *, at: float, session: str, turns: int = 0) -> int:
         """Write these files, all or none; the number of the entry in the journal.
 
-        Raises: StaleFile when somebody else was quicker, WriteFailed, InvalidPath, DiskFull, StorageBusy, StorageCorrupt.
+        Raises: StaleFile when somebody else was quicker, WriteFailed, InvalidPath, DiskFull, StorageBusy,
+        StorageCorrupt.
         """
         ops = [step.op for step in steps]
         is_divisible = len(ops) > 1 or any(op.image is not None for op in ops)  # a power cut could leave it half done

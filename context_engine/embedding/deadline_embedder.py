@@ -4,7 +4,8 @@ A thread of our own opens it, loads it and embeds what answers need, queries fir
 time is up, and what is finished later is kept. The background embeds in its own thread, in small batches, and stands
 back while an answer is under way. After an idle time the model's memory is given back.
 
-Trouble never reaches an answer: an embedder that fails is left alone for a while, longer each time, and `state` says why.
+Trouble never reaches an answer: an embedder that fails is left alone for a while, longer each time, and `state` says
+why.
 """
 
 from __future__ import annotations
@@ -169,7 +170,10 @@ class DeadlineEmbedder:
                 self._turn.notify_all()
 
     def embed_query(self, text: str, until: float) -> np.ndarray | None:
-        """The vector of a query; None when it cannot be had until then. While the embedder is loading that is at once."""
+        """The vector of a query; None when it cannot be had until then.
+
+        While the embedder is loading that is at once.
+        """
         with self.answering():
             with self._turn:
                 if text in self._recent:
@@ -181,8 +185,8 @@ class DeadlineEmbedder:
     def embed_passages(self, texts: Sequence[str], until: float, keep: Keep) -> np.ndarray:
         """Rows of the first texts, as many as can be made until then; none where the texts would leave this machine.
 
-        Every finished batch goes to `keep`, too, after whoever waits for it has got it, so that no answer waits for a disk.
-        What our errors `keep` raises are dropped.
+        Every finished batch goes to `keep`, too, after whoever waits for it has got it, so that no answer waits for a
+        disk. What our errors `keep` raises are dropped.
         """
         made = [self._no_rows()]
         done = 0
@@ -202,8 +206,8 @@ class DeadlineEmbedder:
     def embed_in_background(self, texts: Sequence[str], cancel: threading.Event) -> np.ndarray:
         """Rows of the texts, made in this thread whenever no answer is under way, however long it takes.
 
-        Loading and failures are waited out. Fewer rows than texts, the first ones, come back only when it was cancelled or
-        closed, or when the embedder is absent.
+        Loading and failures are waited out. Fewer rows than texts, the first ones, come back only when it was cancelled
+        or closed, or when the embedder is absent.
         """
         made = [self._no_rows()]
         done = 0

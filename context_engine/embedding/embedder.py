@@ -1,7 +1,7 @@
 """The embedder promise: what every provider keeps, whatever it is made of, and what it is made from.
 
-A provider is a row of `embedding/embedder_registry.py`: a name, where its maker stands, what must be installed for it. The maker
-takes a `Choice` and gives an `Embedder`. Nothing here opens a file or a socket; numpy is all it needs.
+A provider is a row of `embedding/embedder_registry.py`: a name, where its maker stands, what must be installed for it.
+The maker takes a `Choice` and gives an `Embedder`. Nothing here opens a file or a socket; numpy is all it needs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ Mode = Literal["query", "passage"]
 
 
 class Embedder(Protocol):
-    """Texts in, vectors out. Every provider passes `tests/contracts/test_embedders.py`; one may be used by many threads."""
+    """Texts in, vectors out.
+
+    Every provider passes `tests/contracts/test_embedders.py`; one may be used by many threads.
+    """
 
     @property
     def name(self) -> str:
@@ -44,7 +47,10 @@ class Embedder(Protocol):
 
     @property
     def tokens_max(self) -> int:
-        """How much of one text counts, in tokens of the model. What is longer is cut here; callers may split it before."""
+        """How much of one text counts, in tokens of the model.
+
+        What is longer is cut here; callers may split it before.
+        """
         ...
 
     @property

@@ -42,7 +42,9 @@ LOOK_S = 0.02
 
 
 def build_url(address: str, path: str, provider: str) -> str:
-    """Where to ask. An address without a path gets all of `path`, one with a path what follows its first step, if it lacks it.
+    """Where to ask.
+
+    An address without a path gets all of `path`, one with a path what follows its first step, if it lacks it.
 
     >>> build_url("http://127.0.0.1:1234", "/v1/embeddings", "x"), build_url("https://a.io/api/v1/", "/v1/embeddings", "x")
     ('http://127.0.0.1:1234/v1/embeddings', 'https://a.io/api/v1/embeddings')
@@ -112,8 +114,8 @@ class Endpoint:
     def post(self, question: Mapping[str, Any], patience: RetryPolicy, cancel: threading.Event | None = None) -> Any:
         """The endpoint's answer to a JSON question, parsed.
 
-        Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Cancelled; ValueError after
-        `close()`.
+        Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Cancelled; ValueError
+        after `close()`.
         """
         content = json.dumps(question).encode()
         tries, wait = 0, 0.0
@@ -134,7 +136,10 @@ class Endpoint:
                 self._client.close()
 
     def open_client(self) -> httpx2.Client:
-        """The one client, made when first needed: the library takes a while to import. Raises: ValueError after close."""
+        """The one client, made when first needed: the library takes a while to import.
+
+        Raises: ValueError after close.
+        """
         import httpx2
 
         with self._lock:

@@ -50,7 +50,9 @@ def open_embedder(choice: EmbedderConfig) -> Embedder:
 
 
 class MiniLM:
-    """The model in a folder that `models.pull` made. Loaded by the first text, freed by `close`; may be shared by threads.
+    """The model in a folder that `models.pull` made.
+
+    Loaded by the first text, freed by `close`; may be shared by threads.
 
     `threads`: processor cores one run may use; the background worker takes one.
     """

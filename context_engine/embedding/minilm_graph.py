@@ -54,7 +54,10 @@ class Quantization(Protocol):
 
 
 def build_graph(weights: Weights, making: Quantization) -> bytes:
-    """The model: input `ids`, int64, a text a row, filled up with 0; output `vectors`. Raises: KeyError for a weight that is missing."""
+    """The model: input `ids`, int64, a text a row, filled up with 0; output `vectors`.
+
+    Raises: KeyError for a weight that is missing.
+    """
     graph = OnnxGraph("all-MiniLM-L6-v2")
     ids = graph.input("ids", "int64", ("texts", "tokens"))
     real = graph.node("Cast", graph.node("Greater", ids, _numbers(graph, "zero", 0)), to=1)

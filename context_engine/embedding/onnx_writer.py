@@ -3,8 +3,8 @@
 Only what a written graph needs is here: no reading, no check of shapes (onnxruntime does that when it loads), none of
 the types that no graph of ours uses. The same calls give the same bytes, on every machine.
 
-Field numbers are those of onnx.proto; the wire format is the one every protobuf has: a key (field * 8 + wire type), then
-a variable-length number, four bytes of a float, or a counted run of bytes.
+Field numbers are those of onnx.proto; the wire format is the one every protobuf has: a key (field * 8 + wire type),
+then a variable-length number, four bytes of a float, or a counted run of bytes.
 """
 
 from __future__ import annotations

@@ -34,7 +34,10 @@ WORDS_KEPT_MAX = 65_536
 
 
 def read_fingerprint(path: Path = SHIPPED) -> str:
-    """The fingerprint of `Static(path)`, if its rows prove to be sound; only the header is read. Raises: StorageCorrupt."""
+    """The fingerprint of `Static(path)`, if its rows prove to be sound; only the header is read.
+
+    Raises: StorageCorrupt.
+    """
     with _refusal_named(path):
         return compute_fingerprint(StaticEmbedder.name, RECIPE, read_sha256(_mapped(path)))
 

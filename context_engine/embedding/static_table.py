@@ -1,4 +1,6 @@
-"""PURE. The static table as bytes: a vocabulary and one row of four-bit numbers a piece, in a form that shows tampering.
+"""PURE.
+
+The static table as bytes: a vocabulary and one row of four-bit numbers a piece, in a form that shows tampering.
 
     magic 8 | header length 4 | header JSON | body: pieces by line, scales float16, rows (two numbers a byte)
 
@@ -33,7 +35,10 @@ class BadTableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class StaticTable:
-    """A table whose rows stay packed until they are asked for. `sha256` is that of its header, which names that of the body."""
+    """A table whose rows stay packed until they are asked for.
+
+    `sha256` is that of its header, which names that of the body.
+    """
 
     pieces: list[str]
     scales: np.ndarray

@@ -1,7 +1,7 @@
 """PURE. Text to word pieces as uncased BERT cuts it, with identifiers split first: `getHTTPFile` is `get http file`.
 
-What Hugging Face's `tokenizers` does in Rust, for the one kind of model we run; a cache of words makes it faster on code,
-where few words are many. A `[CLS]` inside a text is three characters and a name, never a command.
+What Hugging Face's `tokenizers` does in Rust, for the one kind of model we run; a cache of words makes it faster on
+code, where few words are many. A `[CLS]` inside a text is three characters and a name, never a command.
 
 >>> cutter = WordPiece({word: n for n, word in enumerate("[PAD] [UNK] [CLS] [SEP] get http file ##s (".split())})
 >>> cutter.ids("getHTTPFiles(")

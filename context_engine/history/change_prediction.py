@@ -1,7 +1,7 @@
 """PURE. Which files a task will change, out of what a search finds for it and what the history says about it.
 
-A search finds what a text speaks of. A commit also changes what always changes with that, and what was changed when somebody
-wrote much the same before: four named addends, each at most 1 times its weight (docs/decisions/0026).
+A search finds what a text speaks of. A commit also changes what always changes with that, and what was changed when
+somebody wrote much the same before: four named addends, each at most 1 times its weight (docs/decisions/0026).
 
 >>> from context_engine.history.commit_facts import CommitTable
 >>> found = combine_signals([("a.py", 8.0), ("b.py", 4.0)], FileHistory(CommitTable.empty(), ""), "task")
@@ -21,7 +21,8 @@ from context_engine.model import Query
 from context_engine.search.searcher import SCORE_DIGITS, Searcher
 
 WEIGHTS: Mapping[str, float] = {"search": 1.0, "alike": 0.8, "together": 0.2, "recent": 0.3}
-"""The search itself, files of commits with like subjects, files that change with the best found, files that change these days.
+"""The search itself, files of commits with like subjects, files that change with the best found, files that change
+these days.
 
 Tried on seven repositories, where anything near ranks as well, and then on seven others (evals/localisation)."""
 ROLE_POWER = 1 / 3

@@ -1,7 +1,7 @@
 """Mined commits on the disk: one file a repository, packed columns under a checksum, replaced whole.
 
-Commits never change, so what was read of git once is kept as it is; numbers that follow from it are computed by whoever asks.
-The file is a cache: a damaged one, or one of another release, counts as none and is written anew.
+Commits never change, so what was read of git once is kept as it is; numbers that follow from it are computed by whoever
+asks. The file is a cache: a damaged one, or one of another release, counts as none and is written anew.
 
 >>> facts = CommitTable.empty().with_commits([Commit("aa" * 20, 1, "Ann", "Start", (CommitFileChange("a.py"),))])
 >>> facts.commits([0])[0].subject, facts.names
@@ -124,7 +124,10 @@ class CommitTable:
 
 
 class HistoryFile:
-    """The facts of one repository on the disk. Any number of processes may read and write it: the last one wins whole."""
+    """The facts of one repository on the disk.
+
+    Any number of processes may read and write it: the last one wins whole.
+    """
 
     def __init__(self, path: Path) -> None:
         """Nothing is opened or created until it is needed."""

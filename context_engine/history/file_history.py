@@ -20,7 +20,8 @@ from context_engine.history.commit_facts import CommitTable, HeadCommits
 from context_engine.history.commit_search import CommitSearch
 
 HALF_LIFE_S = 14 * 86_400
-"""What is being worked on: a commit of two weeks ago counts half. Up to half a year finds the same (docs/decisions/0026)."""
+"""What is being worked on: a commit of two weeks ago counts half. Up to half a year finds the same
+(docs/decisions/0026)."""
 TOGETHER_FILES_MAX = 10
 """Files of a larger commit were not changed because of each other: a rename, a licence line, a release."""
 SUPPORT_MIN = 5
@@ -45,7 +46,10 @@ class CochangedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """One file's past. `recent` counts its commits, each halved for every half-life it is older than the newest of all."""
+    """One file's past.
+
+    `recent` counts its commits, each halved for every half-life it is older than the newest of all.
+    """
 
     path: str
     commits: int

@@ -1,7 +1,7 @@
 """The history of a repository as git tells it: which commits a head has, and what each of them touched.
 
-What is not there is no trouble here: without git, a repository or a commit the listing is empty and says why. Merges are
-left out, since what they bring stands in the commits they merge.
+What is not there is no trouble here: without git, a repository or a commit the listing is empty and says why. Merges
+are left out, since what they bring stands in the commits they merge.
 
 >>> from pathlib import Path
 >>> list_commits(Git(Path("/"))).reason
@@ -43,8 +43,8 @@ _NO_FILES = ("--no-patch",)
 class CommitListing:
     """The commits of a head, newest first, and what is missing from them.
 
-    `has_older`: there are more than were asked for. `is_shallow`: the clone was cut, and what is older is on another machine.
-    `reason` says why there are none; it is empty when there are.
+    `has_older`: there are more than were asked for. `is_shallow`: the clone was cut, and what is older is on another
+    machine. `reason` says why there are none; it is empty when there are.
     """
 
     head: str = ""

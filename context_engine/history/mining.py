@@ -1,7 +1,7 @@
 """Keeps the mined history true to what is checked out: only commits that were never read are asked of git.
 
-Because commits never change, a rewritten branch, another branch and a clone that was deepened are no cases of their own: the
-head has a list of commits, and those that are not known yet are read.
+Because commits never change, a rewritten branch, another branch and a clone that was deepened are no cases of their
+own: the head has a list of commits, and those that are not known yet are read.
 """
 
 from __future__ import annotations

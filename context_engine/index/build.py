@@ -1,9 +1,9 @@
 """The indexing pipeline: walk -> changed files -> read, parse, chunk -> segments -> commits, in rounds, on several cores.
 
-The calls, from the outside in: `IndexBuilder.index_workspace` > `_index_once` > `_index_changes` > `_index_round` > `run_job`
-(here or in another process) > `describe_file`. A round is some megabytes of files. Each ends in a commit, so files can be found
-as they are indexed, a killed run loses one round at most, and the next run continues where it stopped.
-
+The calls, from the outside in: `IndexBuilder.index_workspace` > `_index_once` > `_index_changes` > `_index_round` >
+`run_job` (here or in another process) > `describe_file`. A round is some megabytes of files. Each ends in a commit, so
+files can be found as they are indexed, a killed run loses one round at most, and the next run continues where it
+stopped.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ EXAMPLES_KEPT = 50
 class IndexBuilder:
     """Keeps one store up to date with one root. Keeps the languages and the other processes between runs.
 
-    With an `encoder`, files get static vectors. They are used only if all files of an index have them, of one kind. So a run over the
-    whole workspace rebuilds an index that has none, or others, next to the one in use. An index is not rebuilt to remove vectors,
-    and a table that cannot be used is not an error: `encoder.problem` says what is wrong with it.
-
+    With an `encoder`, files get static vectors. They are used only if all files of an index have them, of one kind. So
+    a run over the whole workspace rebuilds an index that has none, or others, next to the one in use. An index is not
+    rebuilt to remove vectors, and a table that cannot be used is not an error: `encoder.problem` says what is wrong
+    with it.
     """
 
     def __init__(
@@ -81,11 +81,12 @@ class IndexBuilder:
         progress: Callable[[Progress], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> IndexReport:
-        """Bring the index up to date. `under` limits the run to a folder; `force` rebuilds the index next to the old one.
+        """Bring the index up to date.
+
+        `under` limits the run to a folder; `force` rebuilds the index next to the old one.
 
         A damaged index is rebuilt as well, and one that can gain static vectors.
         Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled (what was committed stays).
-
         """
         try:
             return self._index_once(_BuildRun(progress, cancel), under, force)

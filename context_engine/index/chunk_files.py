@@ -1,4 +1,6 @@
-"""PURE. The chunk files of seed 004: four JSON files through which indexers hand their chunks to each other; bytes in, rows out.
+"""PURE.
+
+The chunk files of seed 004: four JSON files through which indexers hand their chunks to each other; bytes in, rows out.
 
 A file holds `{"_metadata": {...}, "chunks": [...]}`, or just the list. It is taken whole or not at all, and what is not
 known in it is passed over. Where the files lie and how they are followed is the business of `index.chunk_folder`.
@@ -38,7 +40,10 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """One chunk in the words of seed 004, without its vector. `metadata` is as its indexer wrote it; nothing in it is sure."""
+    """One chunk in the words of seed 004, without its vector.
+
+    `metadata` is as its indexer wrote it; nothing in it is sure.
+    """
 
     id: str
     kind: ChunkKind
@@ -65,7 +70,9 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkFile:
-    """What one file holds. `vectors` has a row for each chunk, zeros where there is none, and no column when none has one.
+    """What one file holds.
+
+    `vectors` has a row for each chunk, zeros where there is none, and no column when none has one.
 
     `model` is what made the vectors, in the words of whoever wrote the file, and `fingerprint` that of our embedder;
     empty when it does not say.
@@ -87,8 +94,8 @@ class ChunkFile:
 class ChunkSet:
     """All chunks of one folder, as one value: what a reader holds while the files change.
 
-    `embedded` says which rows have a vector; `skipped` names the files that could not be taken, and why; `parts` are the
-    rows file by file.
+    `embedded` says which rows have a vector; `skipped` names the files that could not be taken, and why; `parts` are
+    the rows file by file.
     """
 
     files: tuple[str, ...]

@@ -1,7 +1,7 @@
 """A folder of chunk files, served: read at the start, followed while its indexer writes, replaced in one step.
 
-At the start a broken file is left out and named. Later it is not: as long as a file that serves is broken or missing, all
-stays as it was, because the next write is likely to mend it.
+At the start a broken file is left out and named. Later it is not: as long as a file that serves is broken or missing,
+all stays as it was, because the next write is likely to mend it.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
 class ChunkFolder:
     """The chunks of one folder as they are now. Thread-safe; `current` never waits for a reload.
 
-    `prepare` makes ready what is about to serve; what it raises keeps the old state, or at the start refuses the folder.
-    `on_news` hears a sentence about every reload. Both are called in the thread that noticed the change.
+    `prepare` makes ready what is about to serve; what it raises keeps the old state, or at the start refuses the
+    folder. `on_news` hears a sentence about every reload. Both are called in the thread that noticed the change.
     """
 
     def __init__(
@@ -135,7 +135,10 @@ class ChunkFolder:
 
 
 class _FolderReader:
-    """Reads one folder again and again. Of four files seldom more than one was written anew: only that is taken apart."""
+    """Reads one folder again and again.
+
+    Of four files seldom more than one was written anew: only that is taken apart.
+    """
 
     def __init__(self, folder: Path, dimensions: int | None, bytes_max: int) -> None:
         self._folder = folder

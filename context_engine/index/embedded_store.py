@@ -1,13 +1,14 @@
-"""The embedded store: an SQLite file lists what counts, memory-mapped segment files contain what is searched. One folder a work tree.
+"""The embedded store: an SQLite file lists what counts, memory-mapped segment files contain what is searched.
+
+One folder a work tree.
 
     CURRENT              "g-000007": the generation in use; replaced as a whole, so a rebuild appears at once
     writer.lock          one writing process; all others read
     g-000007/index.db    files, segments, dead files, metadata (WAL)
     g-000007/000012.seg  immutable; a segment that `index.db` names is complete. Any other such file is a leftover
 
-A commit is one SQLite transaction after the segment file is on the disk, so a kill at any moment leaves the state before
-or after it. Readers keep no transactions open. The whole folder is a cache: deleting it costs only time.
-
+A commit is one SQLite transaction after the segment file is on the disk, so a kill at any moment leaves the state
+before or after it. Readers keep no transactions open. The whole folder is a cache: deleting it costs only time.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ PATIENT_SEGMENTS_MAX = 24
 """Up to here a merge can wait for a quiet moment: a query over 24 small segments takes a millisecond longer."""
 """More segments than this slow queries down; fewer mean more merging."""
 MERGE_FACTOR = 4
-"""A segment is merged with its smaller neighbors once they together have a quarter of its size: each file moves log4(n) times."""
+"""A segment is merged with its smaller neighbors once they together have a quarter of its size: each file moves log4(n)
+times."""
 DEAD_SHARE_MAX = 0.25
 LOG_BYTES_MAX = 1_000_000
 """Folding the log into the database costs two flushes to the disk, as much as ten small commits."""
@@ -194,7 +196,9 @@ class EmbeddedStore:
 
     @contextmanager
     def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[EmbeddedWriter]:
-        """Yield the right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in use.
+        """Yield the right to write, for one process at a time.
+
+        `rebuild` starts an empty generation that `publish` puts in use.
 
         Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
         """
@@ -207,7 +211,10 @@ class EmbeddedStore:
 
     @contextmanager
     def lock_writer(self, wait_s: float = 0.0) -> Generator[None]:
-        """Keep other writers out. Raises: StorageBusy when there is one (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt."""
+        """Keep other writers out.
+
+        Raises: StorageBusy when there is one (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
+        """
         lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
         with translate_disk_errors(self.folder):
             try:
@@ -331,7 +338,6 @@ class EmbeddedWriter:
         """Return (size, mtime_ns) of files below `paths` that were skipped for their content, so that they are not read again.
 
         A file that could not be read is tried every time: permission comes without another size or time.
-
         """
         sql = "SELECT path, size, mtime_ns FROM skipped WHERE ?1='' OR path=?1 OR (path>=?1||'/' AND path<?1||'0')"
         rows = (row for path in paths for row in self._db.execute(sql, (path,)))
@@ -374,9 +380,8 @@ class EmbeddedWriter:
     ) -> None:
         """Commit everything that belongs together.
 
-        The files of written segments replace older entries of the same path. `removed` files are gone, `skipped` ones are left out for
-        their content, `touched` ones (path, size, mtime_ns) did not change.
-
+        The files of written segments replace older entries of the same path. `removed` files are gone, `skipped` ones
+        are left out for their content, `touched` ones (path, size, mtime_ns) did not change.
         """
         loaded = {number: self._finish_segment(number) for number in written}
         db = self._db
@@ -475,7 +480,10 @@ class EmbeddedWriter:
         return merged.files
 
     def _replace(self, chosen: Sequence[int], alive: Sequence[np.ndarray], number: int, merged: Segment) -> None:
-        """Replace the rows of `chosen` by those of the merged segment. Files are deleted by path: by segment all rows would be scanned."""
+        """Replace the rows of `chosen` by those of the merged segment.
+
+        Files are deleted by path: by segment all rows would be scanned.
+        """
         old = [
             np.frombuffer(_rows(self._db, "SELECT importance FROM segment WHERE id=?", (n,))[0][0], np.float16)
             for n in chosen
@@ -545,7 +553,10 @@ class _GenerationReader:
         return _rows(self._db, sql, values)
 
     def snapshot(self, known: Mapping[int, Segment] | None = None) -> Snapshot:
-        """Return the state; `PRAGMA data_version` (7 microseconds) detects commits. `known` segments are mapped already."""
+        """Return the state; `PRAGMA data_version` (7 microseconds) detects commits.
+
+        `known` segments are mapped already.
+        """
         version = self._db.pragma("data_version")
         if self._snapshot is None or version != self._version:
             known = (known or {}) if self._snapshot is None else self._snapshot.by_number
@@ -636,8 +647,8 @@ def _read_touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
 def choose_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], segments_max: int) -> list[int]:
     """Return the segments to merge.
 
-    Mostly dead ones; and, when there are too many, the newest as long as they are large enough compared with their elder.
-
+    Mostly dead ones; and, when there are too many, the newest as long as they are large enough compared with their
+    elder.
     """
     chosen = {number for number, files, _ in rows if dead.get(number, 0) > files * DEAD_SHARE_MAX}
     if len(rows) > segments_max:
@@ -663,8 +674,8 @@ def _create(path: Path) -> None:
 def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
     """Return whether a generation has our schema and can be read; any other is rebuilt.
 
-    Segments that are mapped already and still on disk are not read again: at every edit that would take longer than the edit.
-
+    Segments that are mapped already and still on disk are not read again: at every edit that would take longer than the
+    edit.
     """
     try:
         reader = _GenerationReader(path)

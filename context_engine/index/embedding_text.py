@@ -1,12 +1,11 @@
 """PURE. The texts that are embedded: of each chunk, and a summary of each file.
 
-A body alone hardly shows where it belongs, so its text starts with a head: path, enclosing symbols and signature. Vectors of
-bodies with a head rank at 0.845, those of bare bodies at 0.713 (NDCG@10, static table, dev set). Imports are never part of a
-head: they show what a file uses, not what it is about.
+A body alone hardly shows where it belongs, so its text starts with a head: path, enclosing symbols and signature.
+Vectors of bodies with a head rank at 0.845, those of bare bodies at 0.713 (NDCG@10, static table, dev set). Imports are
+never part of a head: they show what a file uses, not what it is about.
 
-Identifiers of a body are left as they are: each embedder splits them in its own tokenizer, and the redaction of secrets before
-a text leaves this machine has to see the real ones.
-
+Identifiers of a body are left as they are: each embedder splits them in its own tokenizer, and the redaction of secrets
+before a text leaves this machine has to see the real ones.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from context_engine.index.stored_outline import StoredOutline, StoredSymbol
 from context_engine.text.words import split_identifier, unique, words
 
 RECIPE = 1
-"""Raise it when the same file gives other texts: it is part of the embedder's fingerprint, so old vectors are not used again.
+"""Raise it when the same file gives other texts: it is part of the embedder's fingerprint, so old vectors are not used
+again.
 
 1 head `path | chain | signature`, summary of 300 characters and 40 names
-
 """
 WINDOW_CHARS = 350
 """MiniLM stops reading after 126 word pieces; Go, Python and PHP have 3.5 characters a piece, and a head takes some 90."""
@@ -30,7 +29,8 @@ SIGNATURE_CHARS_MAX = 160
 """A longer one is a list of parameters, which the body says as well."""
 SUMMARY_DOC_CHARS = 300
 SUMMARY_NAMES_MAX = 40
-"""The size at which one summary a file brought most of what vectors bring (0.904 to 0.917 NDCG@10 on the dev set, MiniLM)."""
+"""The size at which one summary a file brought most of what vectors bring (0.904 to 0.917 NDCG@10 on the dev set,
+MiniLM)."""
 
 
 class ChunkLocation(NamedTuple):
@@ -48,7 +48,9 @@ class ChunkEmbeddingText(NamedTuple):
     body: str
 
     def text(self, heads: int = 1) -> str:
-        r"""Return the text to embed. A bag of words weighs the head by its repetitions: `heads` is 2 for static vectors.
+        r"""Return the text to embed.
+
+        A bag of words weighs the head by its repetitions: `heads` is 2 for static vectors.
 
         >>> ChunkEmbeddingText("a.py | run", "def run(): ...").text(heads=2)
         'a.py | run\na.py | run\ndef run(): ...'

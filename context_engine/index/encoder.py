@@ -1,9 +1,8 @@
 """The static embedder of the index: texts in, rows of one byte a number out, and a name for how they were made.
 
-Its vectors cost a hundredth of parsing the text, so they are made when a file is indexed and are stored in its segment. Nothing
-is opened before the first use, and a table that cannot be used is not an error: there are no vectors then, and `problem` says
-why.
-
+Its vectors cost a hundredth of parsing the text, so they are made when a file is indexed and are stored in its segment.
+Nothing is opened before the first use, and a table that cannot be used is not an error: there are no vectors then, and
+`problem` says why.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from context_engine.errors import StorageCorrupt
 from context_engine.index.embedding_text import RECIPE
 
 WIDTH = 256
-"""How many of the first numbers of a vector are used. The table was trained so that fewer do nearly as well: 384 rank no better,
-128 lose 0.002 (evals/retrieval), and a third less has to be read and compared.
+"""How many of the first numbers of a vector are used. The table was trained so that fewer do nearly as well: 384 rank
+no better, 128 lose 0.002 (evals/retrieval), and a third less has to be read and compared.
 """
 CHUNK_HEADS = 2
 """How often the head is repeated in what is embedded: static vectors alone rank at 0.713 without, 0.845 with it twice."""
@@ -62,7 +61,10 @@ class StaticEncoder:
         return self._load() is not None
 
     def rows(self, texts: Sequence[str]) -> VectorRows:
-        """Return one row for each text, zeros where no word is known. Raises: StorageCorrupt when the table cannot be used."""
+        """Return one row for each text, zeros where no word is known.
+
+        Raises: StorageCorrupt when the table cannot be used.
+        """
         static = self._load()
         if static is None:
             raise StorageCorrupt(self.problem, suggestion="ask `open` first")

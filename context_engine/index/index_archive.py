@@ -4,9 +4,9 @@
     index.db         the list of files and segments
     000001.seg ...   the segments
 
-Archives of a local and of a shared index are alike. An archive is written under a temporary name and renamed. An import unpacks
-it member by member next to the index and compares each with the manifest; an interrupted import continues with the first
-member that is not complete. Checksums find accidents, not malice: import only what you would run.
+Archives of a local and of a shared index are alike. An archive is written under a temporary name and renamed. An import
+unpacks it member by member next to the index and compares each with the manifest; an interrupted import continues with
+the first member that is not complete. Checksums find accidents, not malice: import only what you would run.
 """
 
 from __future__ import annotations
@@ -177,7 +177,10 @@ def _read_blocks(source: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def read_manifest(file: Path) -> ArchiveManifest:
-    """Return the manifest of an archive. Raises: FileNotFound, InvalidArgument (not an archive, or of another schema)."""
+    """Return the manifest of an archive.
+
+    Raises: FileNotFound, InvalidArgument (not an archive, or of another schema).
+    """
     try:
         with zipfile.ZipFile(file) as archive, archive.open(MANIFEST) as source:
             content = read_json(source.read(MANIFEST_BYTES_MAX), bytes_max=MANIFEST_BYTES_MAX)
@@ -214,9 +217,9 @@ def import_index(
 ) -> ArchiveManifest:
     """Replace the index by that of an archive, for everybody where it is shared. Readers are not disturbed.
 
-    An interrupted import keeps what is complete next to the index, and the next call with the same file continues there.
-    Raises: as `read_manifest`; StorageBusy, DiskFull, StorageCorrupt (a member is damaged), Cancelled, StoreUnavailable,
-    StoreUnusable; PreconditionFailed where others share the index and this machine does not.
+    An interrupted import keeps what is complete next to the index, and the next call with the same file continues
+    there. Raises: as `read_manifest`; StorageBusy, DiskFull, StorageCorrupt (a member is damaged), Cancelled,
+    StoreUnavailable, StoreUnusable; PreconditionFailed where others share the index and this machine does not.
     """
     manifest = read_manifest(file)
     if isinstance(store, SharedStore) and not store.publishes:
@@ -242,7 +245,10 @@ def _fingerprint(manifest: ArchiveManifest) -> str:
 
 
 def _unpack(manifest: ArchiveManifest, file: Path, aside: Path, counter: ProgressCounter) -> None:
-    """Unpack an archive into a folder that becomes an index of its own. Raises: StorageBusy, StorageCorrupt, Cancelled."""
+    """Unpack an archive into a folder that becomes an index of its own.
+
+    Raises: StorageBusy, StorageCorrupt, Cancelled.
+    """
     folder = aside / FIRST_GENERATION
     folder.mkdir(parents=True, exist_ok=True)
     if manifest.size_bytes > shutil.disk_usage(aside).free - FREE_BYTES_LEFT:

@@ -30,9 +30,8 @@ class JobResult:
 class IndexJob:
     """Some files to be indexed into one segment file.
 
-    `facts` maps each path to the (size, mtime_ns) of the walk; `known` maps suspect paths to the hash they were indexed with.
-    `static` is the identity of the static vectors to make; empty: none.
-
+    `facts` maps each path to the (size, mtime_ns) of the walk; `known` maps suspect paths to the hash they were indexed
+    with. `static` is the identity of the static vectors to make; empty: none.
     """
 
     root: str

@@ -1,8 +1,8 @@
 """Repair a damaged index: intact segments are kept, the files of damaged ones are dropped and then indexed again.
 
-A rebuild would repair everything too; this costs only what is lost. Where the list of files itself is damaged, the index is
-rebuilt. Of a shared index a segment is lost only if it is damaged both on this machine and on the remote store: else each
-side is repaired from the other. An interrupted repair continues with what it has not repaired yet.
+A rebuild would repair everything too; this costs only what is lost. Where the list of files itself is damaged, the
+index is rebuilt. Of a shared index a segment is lost only if it is damaged both on this machine and on the remote
+store: else each side is repaired from the other. An interrupted repair continues with what it has not repaired yet.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ STAGE = "reading"
 class RepairReport:
     """What was wrong, and how many files must be indexed again; `is_rebuilt`: all of them.
 
-    Of a shared index also how many segments were fetched again and how many were put back on the remote store. `left` are the
-    problems that only a machine that shares can repair.
+    Of a shared index also how many segments were fetched again and how many were put back on the remote store. `left`
+    are the problems that only a machine that shares can repair.
     """
 
     problems: tuple[str, ...]
@@ -49,8 +49,8 @@ def find_problems(
 ) -> tuple[str, ...]:
     """Return the problems of the published index, in words. Read every byte of it.
 
-    Of a shared index the bytes on the remote store are read too, unless `thorough` is false: then only their number is compared.
-    Raises: Cancelled.
+    Of a shared index the bytes on the remote store are read too, unless `thorough` is false: then only their number is
+    compared. Raises: Cancelled.
     """
     counter = ProgressCounter(STAGE, tell, cancel)
     if isinstance(store, SharedStore):

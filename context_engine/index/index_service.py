@@ -202,7 +202,10 @@ class IndexService:
         progress: Callable[[Progress], None] = _no_progress,
         cancel: threading.Event | None = None,
     ) -> RepairReport:
-        """Repair the index and forget what is lost of it; `update` then reads that again. Raises: as `index_repair.repair`."""
+        """Repair the index and forget what is lost of it; `update` then reads that again.
+
+        Raises: as `index_repair.repair`.
+        """
         repaired = repair_store(self.store, tell=progress, cancel=cancel)
         vectors = tuple(self._team.find_vector_problems(repair=self._team.publishes))
         left = () if self._team.publishes else vectors
@@ -246,7 +249,8 @@ class IndexService:
         """Copy this index into the store at an address, for all who use that; return what is there then.
 
         `replace` allows to overwrite one that is there. A move that was broken off goes on from there the next time.
-        Raises: InvalidArgument, UnsupportedHost (no such store), PreconditionFailed, NotIndexed, Cancelled, and what stores raise.
+        Raises: InvalidArgument, UnsupportedHost (no such store), PreconditionFailed, NotIndexed, Cancelled, and what
+        stores raise.
         """
         name = self._team.repository or shared_name(str(self._root.path))
         with closing(open_store(address, self._cache_folder, repository=name, publishes=True)) as target:

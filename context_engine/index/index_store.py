@@ -1,8 +1,7 @@
 """The interface of an index store: what every backend stores for the index.
 
-A writer commits whole files at a time; a reader gets a `Snapshot` and may use it as long as it likes. Reading and ranking are
-the same for every backend. `Vectors` is the interface for embeddings made by a model.
-
+A writer commits whole files at a time; a reader gets a `Snapshot` and may use it as long as it likes. Reading and
+ranking are the same for every backend. `Vectors` is the interface for embeddings made by a model.
 """
 
 from __future__ import annotations
@@ -85,9 +84,8 @@ class IndexStore(Protocol):
 class Vectors(Protocol):
     """The vectors of one collection, found by the hash of the text each was made from.
 
-    A stored vector is the same for every reader until it is dropped, which may happen at any time: this is a cache. Vectors of
-    another size, and those that are not finite, are refused with InvalidVectors.
-
+    A stored vector is the same for every reader until it is dropped, which may happen at any time: this is a cache.
+    Vectors of another size, and those that are not finite, are refused with InvalidVectors.
     """
 
     @property

@@ -1,7 +1,8 @@
 """Copy an index: into another store, or from another work tree of the same repository.
 
-All copies are made by `copy_index`. It takes the segments as they are, so a segment that has arrived is known by its name
-when an interrupted copy is tried again. The index at the target stays in use until all has arrived; then it is replaced as a whole.
+All copies are made by `copy_index`. It takes the segments as they are, so a segment that has arrived is known by its
+name when an interrupted copy is tried again. The index at the target stays in use until all has arrived; then it is
+replaced as a whole.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def migrate(
 ) -> IndexStats:
     """Replace the index of `target` by a copy of the published index of `source`; return its size afterwards.
 
-    `is_trusted`: see `copy_index`. Raises: NotIndexed, Cancelled (the next try continues), and the errors of both stores.
+    `is_trusted`: see `copy_index`. Raises: NotIndexed, Cancelled (the next try continues), and the errors of both
+    stores.
     """
     if isinstance(source, SharedStore):
         _fetch_missing(source, ProgressCounter("fetching", tell, cancel))
@@ -60,9 +62,9 @@ def migrate(
 def seed(target: EmbeddedStore, folders: Iterable[Path], identity: str) -> bool:
     """Start an index that does not exist yet with that of another work tree of the repository; return whether it was done.
 
-    `folders` contain the other indexes. The largest one with static vectors of this `identity` (empty: none) is copied. No file
-    in it is trusted, but comparing hashes is much less work than parsing. A failure is not an error: the index is then built
-    from the files.
+    `folders` contain the other indexes. The largest one with static vectors of this `identity` (empty: none) is copied.
+    No file in it is trusted, but comparing hashes is much less work than parsing. A failure is not an error: the index
+    is then built from the files.
     """
     try:
         if target.generation():
@@ -94,8 +96,9 @@ def copy_index(
 ) -> None:
     """Copy the segments of a snapshot of `source`, and what the source knows about its files.
 
-    Dead files are copied too, so that segments keep their names and files keep their numbers. Unless `is_trusted`, every file
-    counts as changed until its hash has been compared: on another work tree equal sizes and times prove nothing.
+    Dead files are copied too, so that segments keep their names and files keep their numbers. Unless `is_trusted`,
+    every file counts as changed until its hash has been compared: on another work tree equal sizes and times prove
+    nothing.
     """
     counter.start(sum(map(segments.data_bytes, snapshot.segments)))
     for segment in snapshot.segments:

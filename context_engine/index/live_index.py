@@ -1,8 +1,8 @@
 """The live index: the snapshot that answers queries, the files that changed since, and the thread that updates it.
 
-A query never waits for a long run. Before an answer the index is compared with the workspace: by the watcher's list, or by a scan
-of sizes and times when there is no watcher. A few edited files get a moment to be indexed. The answer names the rest.
-
+A query never waits for a long run. Before an answer the index is compared with the workspace: by the watcher's list, or
+by a scan of sizes and times when there is no watcher. A few edited files get a moment to be indexed. The answer names
+the rest.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""PURE. The manifest: the segments of an index, and what no longer counts in them. A value; every change makes a new one.
+"""PURE.
 
-It names segments by the SHA-256 of their bytes, so a machine that has a manifest can fetch missing segments from anywhere and
-verify them. The content of the files is in the segments; a manifest of ten thousand files is some kilobytes.
+The manifest: the segments of an index, and what no longer counts in them. A value; every change makes a new one.
 
+It names segments by the SHA-256 of their bytes, so a machine that has a manifest can fetch missing segments from
+anywhere and verify them. The content of the files is in the segments; a manifest of ten thousand files is some
+kilobytes.
 """
 
 from __future__ import annotations

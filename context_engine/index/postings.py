@@ -1,9 +1,8 @@
 """Words in, a segment out: collects the terms of files as they come and turns them into postings at once.
 
-One `SegmentBuilder` is one batch of files. All counting is left to numpy at the end. While files come in, a word costs one
-dictionary look-up, and splitting and stemming happen once for each distinct word of the batch. With a `StaticEncoder` each
-chunk and each file's summary gets a vector as well.
-
+One `SegmentBuilder` is one batch of files. All counting is left to numpy at the end. While files come in, a word costs
+one dictionary look-up, and splitting and stemming happen once for each distinct word of the batch. With a
+`StaticEncoder` each chunk and each file's summary gets a vector as well.
 """
 
 from __future__ import annotations
@@ -42,10 +41,9 @@ ENCODED_AT_ONCE = 1_024
 class IndexedFile:
     """One file, parsed and chunked: everything a segment stores of it.
 
-    `names`: (name, weight in tenths, line) of each definition; `headings`: words of section titles; `chunks` with `spans`, their byte
-    offsets in the UTF-8 text; `tags`: tags of the whole file; `chunk_tags`: tags of single chunks by their index; `chunk_texts`: what
-    is embedded of each chunk, in order.
-
+    `names`: (name, weight in tenths, line) of each definition; `headings`: words of section titles; `chunks` with
+    `spans`, their byte offsets in the UTF-8 text; `tags`: tags of the whole file; `chunk_tags`: tags of single chunks
+    by their index; `chunk_texts`: what is embedded of each chunk, in order.
     """
 
     path: str

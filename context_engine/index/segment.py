@@ -1,14 +1,13 @@
 """A segment: some files of one workspace, searchable on their own, immutable once written, read through a memory map.
 
-It contains columns (one entry a file or a chunk), heaps (byte strings), postings (term -> documents and counts), and perhaps
-static vectors, one a chunk and one a file. A workspace is a list of segments. Replacing a file adds a small segment and marks
-the old entry dead; `merge` makes one segment of several and drops the dead entries. Terms are stored as 64-bit hashes: among a
-million terms two collide with probability 3e-8. Scores are not stored, so that live statistics (document frequencies, mean
-lengths) are always used.
+It contains columns (one entry a file or a chunk), heaps (byte strings), postings (term -> documents and counts), and
+perhaps static vectors, one a chunk and one a file. A workspace is a list of segments. Replacing a file adds a small
+segment and marks the old entry dead; `merge` makes one segment of several and drops the dead entries. Terms are stored
+as 64-bit hashes: among a million terms two collide with probability 3e-8. Scores are not stored, so that live
+statistics (document frequencies, mean lengths) are always used.
 
 File layout: 8 bytes magic, header length and CRC-32 (two little-endian uint32), JSON header, then the arrays, each at a
 multiple of 64 bytes. A truncated or damaged file is refused when it is opened.
-
 """
 
 from __future__ import annotations
@@ -107,7 +106,6 @@ class Postings:
     """The documents of each term: term `i` (by ascending hash) is in documents `ids[indptr[i]:indptr[i+1]]`, `counts` times each.
 
     `names` are the terms themselves where they are needed (symbols, tags, file stems), else empty.
-
     """
 
     hashes: npt.NDArray[np.uint64]
@@ -130,7 +128,6 @@ class Postings:
         """Build postings from one (term number, document) pair per occurrence; `hashes[n]` is the hash of term number n.
 
         Counts are occurrences, capped at 255; with `weights` the greatest weight of the pair instead.
-
         """
         order = np.argsort(hashes, kind="stable")
         rank = np.empty(len(hashes), np.int64)
@@ -170,7 +167,10 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class StaticVectors:
-    """A vector for each chunk and one for the summary of each file. Only vectors of the same `identity` are compared."""
+    """A vector for each chunk and one for the summary of each file.
+
+    Only vectors of the same `identity` are compared.
+    """
 
     identity: str
     chunk: VectorRows
@@ -226,11 +226,11 @@ class Segment:
 def write(segment: Segment, path: Path) -> int:
     """Write the segment; return the bytes written. The caller publishes it afterwards.
 
-    A large one is flushed to the disk. The checksum of a small one is compared whenever it is opened instead, so that a file
-    half written at a power cut is detected (a flush costs as much as indexing a file). `find_damage` compares that of any.
+    A large one is flushed to the disk. The checksum of a small one is compared whenever it is opened instead, so that a
+    file half written at a power cut is detected (a flush costs as much as indexing a file). `find_damage` compares that
+    of any.
 
     Raises: OSError unchanged (the caller knows whether the disk is full).
-
     """
     arrays = {name: np.ascontiguousarray(array) for name, array in _flatten(segment).items()}
     index, offset, checksum = {}, 0, 0
@@ -274,10 +274,11 @@ def find_damage(path: Path) -> str:
 
 
 def load(path: Path, *, bytes_checked_max: int | None = CHECKED_BYTES_MAX) -> Segment:
-    """Map a segment written by `write`. The checksum of a file larger than `bytes_checked_max` is not compared (None: of any is).
+    """Map a segment written by `write`.
+
+    The checksum of a file larger than `bytes_checked_max` is not compared (None: of any is).
 
     Raises: StorageCorrupt when the file is damaged or of another version: rebuild the index then.
-
     """
     with open(path, "rb") as source:
         prefix = source.read(16)
@@ -359,7 +360,10 @@ def _gather(languages: tuple[str, ...], identity: str, arrays: dict[str, Array])
 
 
 def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_]]) -> Segment:
-    """Return one segment with the living files of all, in order. `alive[i][f]` says whether file f of segment i counts."""
+    """Return one segment with the living files of all, in order.
+
+    `alive[i][f]` says whether file f of segment i counts.
+    """
     languages = tuple(dict.fromkeys(name for segment in segments for name in segment.languages))
     kept_files = [np.flatnonzero(living) for living in alive]
     kept_chunks = [
@@ -435,9 +439,8 @@ def _chunk_counts(segments: Sequence[Segment]) -> list[int]:
 def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.intp]], sizes: Sequence[int]) -> Postings:
     """Merge postings over the kept documents, renumbered in order; terms without a living document are dropped.
 
-    A term's documents are those of the first part, then those of the second: each part's postings are written to their places,
-    one part at a time. Nothing is sorted, and memory has only the result and what one part needs.
-
+    A term's documents are those of the first part, then those of the second: each part's postings are written to their
+    places, one part at a time. Nothing is sorted, and memory has only the result and what one part needs.
     """
     hashes, first_at = np.unique(np.concatenate([part.hashes for part in parts]), return_index=True)
     bases = np.cumsum([0, *(len(keep) for keep in kept)]).tolist()

@@ -5,10 +5,9 @@
     <folder>/<sha256>.seg    segments, named by their content; a missing or damaged one is fetched
     <folder>/writer.lock     one writing process of this machine
 
-With `publishes=True` (typically a job that follows a branch) writes go to the remote store. Otherwise local differences are kept
-as an overlay, which is rebuilt when the remote revision changes; files already hashed are not read again. All machines use the
-same segments, so all answer alike. The folder is a cache: deleting it costs the time to fetch.
-
+With `publishes=True` (typically a job that follows a branch) writes go to the remote store. Otherwise local differences
+are kept as an overlay, which is rebuilt when the remote revision changes; files already hashed are not read again. All
+machines use the same segments, so all answer alike. The folder is a cache: deleting it costs the time to fetch.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ from context_engine.sharing.remote_store import (
 from context_engine.storage.state_folder import ABANDONED_AFTER_S
 
 LOOK_WAIT_S = 0.1
-"""Polling a near remote store takes less than a millisecond, a distant one 0.3 s; an answer takes some milliseconds and does not
-wait for a newer state: the last one is used until the new one has been fetched.
+"""Polling a near remote store takes less than a millisecond, a distant one 0.3 s; an answer takes some milliseconds and
+does not wait for a newer state: the last one is used until the new one has been fetched.
 """
 SILENT_S = 5.0
 """A remote store that takes longer is reported as not answering, though no query waits for it."""
@@ -62,10 +61,12 @@ NOTHING = ManifestRevision(0, None)
 
 
 class SharedStore:
-    """One repository on a remote store, as this machine sees it. Thread-safe; any number of processes may use the folder.
+    """One repository on a remote store, as this machine sees it.
 
-    `rest_s`: how old the last poll may be for an answer; `wait_s`: how long an answer waits for a newer state, without limit when None.
+    Thread-safe; any number of processes may use the folder.
 
+    `rest_s`: how old the last poll may be for an answer; `wait_s`: how long an answer waits for a newer state, without
+    limit when None.
     """
 
     def __init__(
@@ -84,7 +85,8 @@ class SharedStore:
         self.repository = f"{SCHEMA_VERSION}/{repository}"
         self.publishes = publishes
         self.problem = ""
-        """Why the remote store could not be asked, so that answers come from what was here already; empty while it answers."""
+        """Why the remote store could not be asked, so that answers come from what was here already; empty while it
+        answers."""
         self._rest_s = rest_s
         self._wait_s = wait_s
         self._lock = threading.RLock()
@@ -102,8 +104,8 @@ class SharedStore:
     def snapshot(self) -> Snapshot | None:
         """Return the newest published state; None when there is none. The same object as long as nothing was committed.
 
-        Raises: StoreUnavailable when a machine that shares has seen nothing yet, StoreUnusable, StorageCorrupt, DiskFull.
-
+        Raises: StoreUnavailable when a machine that shares has seen nothing yet, StoreUnusable, StorageCorrupt,
+        DiskFull.
         """
         with self._lock, translate_disk_errors(self.folder):
             for _ in range(READ_TRIES):
@@ -252,7 +254,10 @@ class SharedStore:
         return self.remote.read_manifest(self.repository)
 
     def _fetch_state(self, seen: ManifestRevision) -> ManifestRevision:
-        """Return the remote state after fetching its segments, so that no query waits for them. Damage is reported by who opens them."""
+        """Return the remote state after fetching its segments, so that no query waits for them.
+
+        Damage is reported by who opens them.
+        """
         base = self._ask_remote(seen)
         if base is not seen and base.manifest is not None:
             with suppress(msgspec.MsgspecError, FileNotFoundError, StorageCorrupt):
@@ -367,7 +372,9 @@ class SharedStore:
 
     @contextmanager
     def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[SharedWriter]:
-        """Yield the right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in use.
+        """Yield the right to write, for one process at a time.
+
+        `rebuild` starts an empty generation that `publish` puts in use.
 
         Raises: StorageBusy, StoreUnavailable, StoreUnusable, DiskFull, StorageCorrupt.
         """
@@ -456,8 +463,8 @@ class SharedStore:
     def _manifest_writer(self, base: ManifestRevision) -> Callable[[Manifest, Mapping[str, Path]], None]:
         """Return what publishes a manifest: to the remote store with its new segments, or to the file of this folder.
 
-        A first index is made in rounds, which later ones merge: it stays here until it goes to the remote store as a whole.
-
+        A first index is made in rounds, which later ones merge: it stays here until it goes to the remote store as a
+        whole.
         """
         revision = base.revision
 
@@ -482,7 +489,10 @@ class SharedStore:
         return shared.revision
 
     def _share_first_index(self) -> None:
-        """Share a first index that is complete here. If that fails it stays in use here, and the next writer starts with it."""
+        """Share a first index that is complete here.
+
+        If that fails it stays in use here, and the next writer starts with it.
+        """
         here = self._here()
         is_first = self.publishes and self._base.manifest is None
         if not is_first or here is None or here.revision != self._base.revision:
@@ -529,7 +539,10 @@ class SharedStore:
         return sum(part.files - len(part.dead) for part in lost)
 
     def clear(self) -> int:
-        """Delete the index: for all when it is shared, else what is here; return the bytes freed. Raises: StorageBusy, StoreUnavailable."""
+        """Delete the index: for all when it is shared, else what is here; return the bytes freed.
+
+        Raises: StorageBusy, StoreUnavailable.
+        """
         with self._lock_writer(CLEAR_WAIT_S), self._lock:
             freed = self.remote.clear(self.repository) if self.publishes else 0
             for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.manifest")):

@@ -46,7 +46,6 @@ class SharedWriter:
         """`keep` is not called before the manifest is published; `load_segment` loads a segment by name; `known`: segments by number.
 
         Without a `stage` nothing is sent anywhere.
-
         """
         self.is_published = published
         self._folder = folder
@@ -110,7 +109,6 @@ class SharedWriter:
         """Return (size, mtime_ns) of files below `paths` that were skipped for their content, so that they are not read again.
 
         A file that could not be read is tried every time: permission comes without another size or time.
-
         """
         skipped = self._manifest.skipped
         within = skipped if "" in paths else list(_paths_within(skipped, set(paths)))
@@ -156,9 +154,8 @@ class SharedWriter:
     ) -> None:
         """Commit everything that belongs together.
 
-        The files of written segments replace older entries of the same path. `removed` files are gone, `skipped` ones are left out for
-        their content, `touched` ones (path, size, mtime_ns) did not change.
-
+        The files of written segments replace older entries of the same path. `removed` files are gone, `skipped` ones
+        are left out for their content, `touched` ones (path, size, mtime_ns) did not change.
         """
         loaded = [(number, *self._finish_segment(number)) for number in written]
         kept_out: dict[str, SkippedState] = {

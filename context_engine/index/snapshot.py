@@ -42,7 +42,6 @@ class StaticParts:
     """The static vectors of a snapshot where they are stored: (rows of a segment, number of its first chunk or file), in order.
 
     Only vectors of the same `identity` may be compared with them.
-
     """
 
     identity: str

@@ -1,8 +1,7 @@
 """The symbol graph of a snapshot: where names are defined, where they are used, which file imports which.
 
-Only names and imports are stored. The postings narrow a use down to a few files, and those are parsed at the query, so an
-answer shows the current code. A file that cannot be read is not an error: a note mentions it.
-
+Only names and imports are stored. The postings narrow a use down to a few files, and those are parsed at the query, so
+an answer shows the current code. A file that cannot be read is not an error: a note mentions it.
 """
 
 from __future__ import annotations
@@ -70,9 +69,8 @@ class ParsedFile:
 class ParsedFileCache:
     """Files parsed in detail on demand, each kept while its bytes stay the same. Thread-safe.
 
-    `read` returns a file's current UTF-8 bytes, or None. The text is parsed without its secrets, so that no signature, comment or
-    line shows one. It needs no index.
-
+    `read` returns a file's current UTF-8 bytes, or None. The text is parsed without its secrets, so that no signature,
+    comment or line shows one. It needs no index.
     """
 
     def __init__(

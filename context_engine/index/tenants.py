@@ -21,8 +21,8 @@ _FOR_EVER = 1 << 30
 class Tenant(NamedTuple):
     """A repository on a remote store. `schema` is the layout of its index; each layout has an index of its own.
 
-    `files` and `chunks` are None where the list cannot be read here; `committed_at` is 0 until something arrived as a whole.
-
+    `files` and `chunks` are None where the list cannot be read here; `committed_at` is 0 until something arrived as a
+    whole.
     """
 
     repository: str

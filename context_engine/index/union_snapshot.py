@@ -1,9 +1,8 @@
 """Several snapshots seen as one: the segments of all repositories side by side, so that all files are ranked together.
 
-Document frequencies, mean lengths and the best value of each signal are those of all repositories. A score therefore means the
-same in each of them; nothing has to be made comparable afterwards (docs/decisions/0040). Nothing is copied but columns;
-postings and vectors stay mapped.
-
+Document frequencies, mean lengths and the best value of each signal are those of all repositories. A score therefore
+means the same in each of them; nothing has to be made comparable afterwards (docs/decisions/0040). Nothing is copied
+but columns; postings and vectors stay mapped.
 """
 
 from __future__ import annotations
@@ -20,7 +19,10 @@ REPOSITORY_SEPARATOR = ":"
 
 
 class UnionSnapshot(Snapshot):
-    """The snapshots of some repositories, by name, in this order. `paths` are those in each repository; `key` is unique."""
+    """The snapshots of some repositories, by name, in this order.
+
+    `paths` are those in each repository; `key` is unique.
+    """
 
     def __init__(self, parts: Mapping[str, Snapshot]) -> None:
         snapshots = list(parts.values())

@@ -1,9 +1,8 @@
 """Other processes that index files, because parsing holds the interpreter's lock.
 
-Each is `python -m context_engine.index.worker`, used through its own pipes with length-prefixed msgpack. It is a plain child
-rather than a `multiprocessing` spawn, which would run the `__main__` of the embedding program a second time. It ends when its
-input ends: when its parent closed it, exited or was killed.
-
+Each is `python -m context_engine.index.worker`, used through its own pipes with length-prefixed msgpack. It is a plain
+child rather than a `multiprocessing` spawn, which would run the `__main__` of the embedding program a second time. It
+ends when its input ends: when its parent closed it, exited or was killed.
 """
 
 from __future__ import annotations

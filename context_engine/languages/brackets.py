@@ -1,7 +1,7 @@
 r"""Whether the brackets and quotes of a text close: evidence that does not depend on a parser knowing every construct.
 
-A grammar lags behind its language, and macros belong to no grammar, so a parser finds errors in healthy files. A bracket that
-nothing closes is an error in every language. Those in strings and comments are none.
+A grammar lags behind its language, and macros belong to no grammar, so a parser finds errors in healthy files. A
+bracket that nothing closes is an error in every language. Those in strings and comments are none.
 
 >>> c_brackets('if (x) { puts("}"); /* ) */').title
 "'{' is never closed"

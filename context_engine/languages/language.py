@@ -73,9 +73,9 @@ class Imports:
 class NameRules:
     """Where an identifier stands in a tree, as `parent.field` (or `parent` alone), and what it is there; see `names.py`.
 
-    `reads` use what the name means, `binds` give it a meaning that holds for the whole scope, `members` are looked up in
-    some other thing (`?field`: only where the parent has it), `labels` name a part of something, `imports` take the name
-    from another file. Nodes of `through` stand for what they stand in; what is handed to `macros` are expressions.
+    `reads` use what the name means, `binds` give it a meaning that holds for the whole scope, `members` are looked up
+    in some other thing (`?field`: only where the parent has it), `labels` name a part of something, `imports` take the
+    name from another file. Nodes of `through` stand for what they stand in; what is handed to `macros` are expressions.
 
     A meaning holds in one of `scopes`. The heads of `headed` ones see what is outside; what is bound in `types` is seen
     directly inside only; functions and the like directly inside `holders` are members.
@@ -160,8 +160,9 @@ class Languages:
     def with_folder(self, folder: ConfinedFolder, *, is_users: bool = False) -> Languages:
         """Return these and those of a folder (`*.toml`), which come first and so replace ours.
 
-        The files of a repository have no queries but ours: tree-sitter cannot be stopped, and some take forever. Those of
-        the user may have any (`is_users`). Raises: InvalidArgument naming file and field when one of the files is wrong.
+        The files of a repository have no queries but ours: tree-sitter cannot be stopped, and some take forever. Those
+        of the user may have any (`is_users`). Raises: InvalidArgument naming file and field when one of the files is
+        wrong.
         """
         try:
             own = tuple(read_language(text, str(folder.path / name), self._names) for name, text in _texts(folder))
@@ -296,7 +297,8 @@ def _texts(folder: ConfinedFolder) -> Iterator[tuple[str, str]]:
 def compile_pattern(pattern: str, flags: str = "", *, of_bytes: bool = False) -> re.Pattern[Any]:
     """Compile a pattern of a language file: those of this package run in `re`, all others in RE2. Raises: ValueError.
 
-    A repository may bring language files, and RE2 takes no longer than a text is long. `flags` are letters out of `ims`.
+    A repository may bring language files, and RE2 takes no longer than a text is long. `flags` are letters out of
+    `ims`.
     """
     written = pattern.encode() if of_bytes else pattern
     if pattern not in _our_patterns():

@@ -1,8 +1,8 @@
 """Every place where a file has a name as a whole word, and what it is there. Never raises.
 
-The tree says whether a place is an identifier at all, or stands in a string or a comment; the language's `[names]` say what
-an identifier is where it stands. Where they do not say, it may be given a new meaning (`unknown`), so that whoever relies on the answer
-relies on nothing that nobody thought of.
+The tree says whether a place is an identifier at all, or stands in a string or a comment; the language's `[names]` say
+what an identifier is where it stands. Where they do not say, it may be given a new meaning (`unknown`), so that whoever
+relies on the answer relies on nothing that nobody thought of.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from context_engine.languages.syntax_trees import read_tree
 Role = Literal[
     "read", "shorthand", "binding", "unknown", "member", "label", "import", "macro", "string", "comment", "text"
 ]
-"""`unknown` may bind the name, or not; a `shorthand` reads a name and is a label of that name as well: `{ name }` for `{ name: name }`."""
+"""`unknown` may bind the name, or not; a `shorthand` reads a name and is a label of that name as well: `{ name }` for
+`{ name: name }`."""
 
 ITSELF = frozenset({"self", "this", "cls"})
 """What a method calls the thing it belongs to, where the language or its custom says so."""
@@ -42,9 +43,9 @@ class NameScope(NamedTuple):
 class Occurrence(NamedTuple):
     """A name at `start` to `stop` in bytes; line and column count from 1, columns in characters.
 
-    `scopes` stand around it, the innermost first. Of a member `owner` is the name it is looked up in, if that is a single
-    one, and `of_itself` whether that is the thing that the method around it belongs to. Of an import `lines` are those of
-    its statement, and `is_renamed` says that another name is given there.
+    `scopes` stand around it, the innermost first. Of a member `owner` is the name it is looked up in, if that is a
+    single one, and `of_itself` whether that is the thing that the method around it belongs to. Of an import `lines` are
+    those of its statement, and `is_renamed` says that another name is given there.
     """
 
     start: int

@@ -6,7 +6,8 @@ Lines and offsets stay. What is interpolated into a string is code and stays as 
 >>> code_only(python, b'x = "print()"  # print()\n', Grammars(getfixture("tmp_path")))
 b'x =                     \n'
 
-Python is read by its tokens alone: its grammar needs time quadratic in a run of comments, five seconds for 5,000 lines of them.
+Python is read by its tokens alone: its grammar needs time quadratic in a run of comments, five seconds for 5,000 lines
+of them.
 """
 
 from __future__ import annotations

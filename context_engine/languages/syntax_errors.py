@@ -1,7 +1,7 @@
 """A file's bytes -> its syntax errors, as its parser sees them. Never raises: what cannot be parsed says why.
 
-A parser that recovers from errors finds some in healthy files as well (a macro, a dialect), so a single count says little;
-compare the errors of two versions of a file.
+A parser that recovers from errors finds some in healthy files as well (a macro, a dialect), so a single count says
+little; compare the errors of two versions of a file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What can be derived about a workspace without asking anybody: its history, and what its files and commits tell.
 
-One thread of low priority begins when somebody asks for the first time, and again when the head has moved or something was
-indexed: the history first, then what files tell, then, slowly, since when. Who asks waits a moment for what is not there yet.
+One thread of low priority begins when somebody asks for the first time, and again when the head has moved or something
+was indexed: the history first, then what files tell, then, slowly, since when. Who asks waits a moment for what is not
+there yet.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ CLOSE_WAIT_S = 10.0
 class Sources:
     """What is derived from: the repository of the workspace, and the indexed files.
 
-    `files` gives them with what changes when their content does, `is_indexed` whether there are any yet; mined histories are
-    kept below `histories`.
+    `files` gives them with what changes when their content does, `is_indexed` whether there are any yet; mined
+    histories are kept below `histories`.
     """
 
     git: Git

@@ -1,7 +1,9 @@
-"""PURE. A discovery: a pattern, rule, decision or issue that the repository itself tells of, with the place it stands at.
+"""PURE.
 
-Discoveries are derived. They are made anew from files and history whenever those change, have ids that follow from what they
-say, and are written into no file; what a person writes is a memory and is never touched by them.
+A discovery: a pattern, rule, decision or issue that the repository itself tells of, with the place it stands at.
+
+Discoveries are derived. They are made anew from files and history whenever those change, have ids that follow from what
+they say, and are written into no file; what a person writes is a memory and is never touched by them.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ Source = Literal["discovery", "git"]
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """One thing found. `line` is 0 and `path` empty where no file holds it; `commit` and `date` are empty where unknown.
+    """One thing found.
 
-    `confidence` is the share of what its importer finds that a reader called right (`importers`). `status` is `active`, or
-    `superseded` for what its author no longer stands by.
+    `line` is 0 and `path` empty where no file holds it; `commit` and `date` are empty where unknown.
+
+    `confidence` is the share of what its importer finds that a reader called right (`importers`). `status` is `active`,
+    or `superseded` for what its author no longer stands by.
     """
 
     id: str

@@ -1,4 +1,6 @@
-"""PURE. Do two memories say the same, nearly the same, or the opposite? Judged by their words; who has vectors adds a cosine.
+"""PURE.
+
+Do two memories say the same, nearly the same, or the opposite? Judged by their words; who has vectors adds a cosine.
 
 >>> sameness(said("Use tabs for indentation."), said("use TABS for indentation"))
 1.0

@@ -1,7 +1,9 @@
-r"""PURE. Front matter: the YAML block that a Markdown file begins with, read and changed without touching anything else.
+r"""PURE.
 
-A change replaces the lines of the keys it names. Keys we do not know, comments, the order and the body stay byte for byte, so
-that two people who change different things in one file are merged by git without a conflict.
+Front matter: the YAML block that a Markdown file begins with, read and changed without touching anything else.
+
+A change replaces the lines of the keys it names. Keys we do not know, comments, the order and the body stay byte for
+byte, so that two people who change different things in one file are merged by git without a conflict.
 
 >>> text = "---\nid: mem_1\nmine: yes # a note\n---\nUse tabs.\n"
 >>> read(text).fields
@@ -66,7 +68,10 @@ def written(fields: Mapping[str, Any], body: str) -> str:
 
 
 def changed(text: str, changes: Mapping[str, Any]) -> str:
-    """The file with some fields set, or removed where the value is None. `text` is one that `read` has no problem with."""
+    """The file with some fields set, or removed where the value is None.
+
+    `text` is one that `read` has no problem with.
+    """
     fenced = _FENCED.match(text)
     if fenced is None:
         return written(_set({}, changes), text)

@@ -5,8 +5,8 @@
     from_file("src/pay.py", text)               ->  issues: TODO, FIXME, XXX, HACK in comments
     from_commits(commits)                       ->  issues (fixes, reverts) and decisions (breaking changes)
 
-No language model reads here; each importer looks for one form that people use on purpose. How often it is right was judged on
-three repositories (docs/decisions/0025) and is its confidence.
+No language model reads here; each importer looks for one form that people use on purpose. How often it is right was
+judged on three repositories (docs/decisions/0025) and is its confidence.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def from_file(path: str, text: str, *, commit: str = "") -> list[Discovery]:
     return [replace(each, commit=commit) for each in found]
 
 
-# -- decisions ------------------------------------------------------------------------------------------------------------
+# -- decisions ---------------------------------------------------------------------------------------------------------
 
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+)$")
 _STATUS_LINE = re.compile(r"^[-*\s]*+status\**\s*:\**\s*(.+)$", re.IGNORECASE)
@@ -161,7 +161,7 @@ def _cut(text: str) -> str:
     return text[: CONTENT_CHARS_MAX - 1].rsplit(" ", 1)[0] + "…"
 
 
-# -- rules ----------------------------------------------------------------------------------------------------------------
+# -- rules -------------------------------------------------------------------------------------------------------------
 
 _BULLET = re.compile(r"^(\s*)(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.+)$")
 _REFERENCE = re.compile(r"^!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\s*(?:[—–:-]|\.?$)|^<?https?://\S+>?$")
@@ -213,7 +213,7 @@ def _bullets(part: Part) -> Iterator[tuple[int, str, bool]]:
         yield line, said, is_step
 
 
-# -- issues in comments -----------------------------------------------------------------------------------------------------
+# -- issues in comments ------------------------------------------------------------------------------------------------
 
 _MARKER = re.compile(
     r"(?:#|//|/\*|\*|--|;|<!--|%|\"\"\"|'''|{-|\(\*|\bREM)[ \t*/#!-]{0,40}\b(TODO|FIXME|XXX|HACK)\b(?:\(([^)\n]{0,60})\))?[ \t]*[:\-–]?[ \t]*(.*)"
@@ -253,7 +253,7 @@ def dated(found: Iterable[Discovery], blame: Callable[[str, int], tuple[str, str
     return [one(each) for each in found]
 
 
-# -- history, plans, reviews ------------------------------------------------------------------------------------------------
+# -- history, plans, reviews -------------------------------------------------------------------------------------------
 
 _FIX = re.compile(
     r"^(?:fix|hotfix|bugfix)(?:\((?!deps|docs|lint|types?\b)[^)]*\))?!?:\s|\bfix(?:e[sd])?:?\s+(?:\S+/\S+)?#\d+",

@@ -4,7 +4,8 @@
     knowledge.learn("history", stamp, make)         the same for what is no file: commits, plans, reviews
     knowledge.search(Sought("how are amounts rounded"))
 
-Discoveries are derived: they lie in the index alone, are made anew as often as one likes, and never touch what a person wrote.
+Discoveries are derived: they lie in the index alone, are made anew as often as one likes, and never touch what a person
+wrote.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One answer. `score` is 0 to 1, best first. `project` names the repository it is from, where several were asked."""
+    """One answer.
+
+    `score` is 0 to 1, best first. `project` names the repository it is from, where several were asked.
+    """
 
     known: Known
     score: float
@@ -129,8 +133,8 @@ class Knowledge:
     ) -> Refreshed:
         """Ask every file whose stamp is another one, and forget those that are gone. A second call does nothing.
 
-        `stamps` are all files by path, each with what changes when its content does; `read` gives a text, or None for what
-        holds none. What was done before a cancel stays. Raises: Cancelled, StorageBusy.
+        `stamps` are all files by path, each with what changes when its content does; `read` gives a text, or None for
+        what holds none. What was done before a cancel stays. Raises: Cancelled, StorageBusy.
         """
         known = self._recall.pages(IN_FILES)
         wanted = {path: IMPORTERS_VERSION + stamp for path, stamp in stamps.items()}
@@ -195,7 +199,8 @@ class Knowledge:
     def search(self, sought: Sought) -> Findings:
         """What is known about a question, best first. Filters come before any ranking. Nothing is changed by it.
 
-        Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters, or an unknown type; StorageBusy.
+        Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters, or an unknown type;
+        StorageBusy.
         """
         _check(sought)
         entries, known = self._everything()
@@ -224,7 +229,8 @@ class Knowledge:
     def remembered(self, text: str, limit: int) -> list[Remembered]:
         """What still holds about a text of any length, best first: for bundles and prompts, which show it beside code.
 
-        Of commits at most `COMMITS_SHOWN`: many say the same, and what they fixed is in the code. Nothing for a text that is too short to ask with. Raises: StorageBusy.
+        Of commits at most `COMMITS_SHOWN`: many say the same, and what they fixed is in the code. Nothing for a text
+        that is too short to ask with. Raises: StorageBusy.
         """
         least, most = QUERY_CHARS
         query = " ".join(text.split())[:most]

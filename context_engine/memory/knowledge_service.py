@@ -1,7 +1,7 @@
 """What one Engine knows of its team: memories, discoveries, the history, and which files are used.
 
-Memories are written and read at once. The rest is derived from files and commits in the background (`memory.learning`). An
-answer waits a moment for what it lacks, then does without it and says so.
+Memories are written and read at once. The rest is derived from files and commits in the background (`memory.learning`).
+An answer waits a moment for what it lacks, then does without it and says so.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Whether the files that a memory speaks of are still what they were: compared by the blob that git would give them.
 
-Line ends are taken as LF, so that a file is the same on every checkout. A file is only read again when its size or time changed.
+Line ends are taken as LF, so that a file is the same on every checkout. A file is only read again when its size or time
+changed.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ from context_engine.text.words import query_terms
 MEMORIES_MAX = 2_000
 """Where adding begins to warn: beyond it nobody reads them any more."""
 COMPARED_MAX = 50
-"""So many of the memories that share words with a new one, and of those near in meaning, are compared with it word by word."""
+"""So many of the memories that share words with a new one, and of those near in meaning, are compared with it word by
+word."""
 SHOWN_SIMILAR_MAX = 5
 TRIES = 5
 """A file name is free unless somebody made one of the same title and the same 32 bits of chance."""
@@ -75,7 +76,10 @@ class Updated:
 
 
 class Memories:
-    """The memories of one workspace, of the project and of its user. Thread-safe; other processes may work on them, too."""
+    """The memories of one workspace, of the project and of its user.
+
+    Thread-safe; other processes may work on them, too.
+    """
 
     def __init__(
         self,
@@ -254,7 +258,8 @@ class Memories:
     def update(self, id: str, revision: Revision, *, expected_version: str = "") -> Updated:  # noqa: A002
         """Change a memory. What it does not name stays byte for byte; another category moves the file.
 
-        Raises: MemoryNotFound, InvalidArgument, StaleFile when `expected_version` is no longer the file's, and as `add`.
+        Raises: MemoryNotFound, InvalidArgument, StaleFile when `expected_version` is no longer the file's, and as
+        `add`.
         """
         shelf = self._shelf(self.get(id).scope)
         with shelf.records.writing():
@@ -364,7 +369,10 @@ def _expected(entry: Entry, version: str) -> Memory:
 
 
 def _rewrite(shelf: Shelf, entry: Entry, new: Memory) -> None:
-    """Write what changed into the file, wherever its category wants it. Raises: InvalidArgument, WriteFailed, DiskFull."""
+    """Write what changed into the file, wherever its category wants it.
+
+    Raises: InvalidArgument, WriteFailed, DiskFull.
+    """
     old = entry.memory
     assert old
     text = rewritten(shelf.text_of(entry.name), old, new)

@@ -48,7 +48,10 @@ Scrub = Callable[[str], Masked]
 
 
 def scrubbed(said: Said, scrub: Scrub) -> tuple[Said, int]:
-    """A draft or revision without secrets, and how many it held. Paths and ids are looked up, never kept as they were typed."""
+    """A draft or revision without secrets, and how many it held.
+
+    Paths and ids are looked up, never kept as they were typed.
+    """
     count = 0
 
     def clean(value: Any) -> Any:

@@ -90,7 +90,7 @@ def title_of(content: str) -> str:
     return first[: DERIVED_TITLE_CHARS_MAX - 1].rsplit(" ", 1)[0] + "…"
 
 
-# -- to a file ----------------------------------------------------------------------------------------------------------
+# -- to a file ---------------------------------------------------------------------------------------------------------
 
 
 def written(memory: Memory) -> str:
@@ -123,13 +123,14 @@ def _fields(memory: Memory) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if value}
 
 
-# -- from a file --------------------------------------------------------------------------------------------------------
+# -- from a file -------------------------------------------------------------------------------------------------------
 
 
 def parsed(text: str, name: str, *, modified_at: float = 0.0) -> Memory | str:
     """The memory that a file holds, or what is wrong with it. `name` is its path below the folder of memories.
 
-    What a person has left out is filled in: the id follows from the name, the title from the content, dates from the file.
+    What a person has left out is filled in: the id follows from the name, the title from the content, dates from the
+    file.
     """
     if _CONFLICT.search(text):
         return "it holds conflict markers: a merge was not finished"

@@ -1,7 +1,7 @@
 """The memories of one scope as they are right now: files on the disk, compared by a look at each, indexed when they changed.
 
-What a person edits, adds or deletes by hand, and what another process writes, is there with the next look. A file that cannot
-be understood is an entry, too, with the reason.
+What a person edits, adds or deletes by hand, and what another process writes, is there with the next look. A file that
+cannot be understood is an entry, too, with the reason.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from context_engine.storage.state_folder import UNSETTLED_NS
 VERSION_CHARS = 12
 LONG_LOOK_S = 0.010
 REST_FACTOR = 20
-"""A look at 100 files takes a third of a millisecond. At 5,000 it takes 30 to 80, and may cost no more than one call in twenty:
-within this rest, a second or two, only what was written over in place is not seen at once."""
+"""A look at 100 files takes a third of a millisecond. At 5,000 it takes 30 to 80, and may cost no more than one call in
+twenty: within this rest, a second or two, only what was written over in place is not seen at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,10 @@ class _Stored(msgspec.Struct, array_like=True):
 
 
 class Shelf:
-    """One folder of memories and their part of the index. Thread-safe. `shown` is how a file's path begins in replies."""
+    """One folder of memories and their part of the index.
+
+    Thread-safe. `shown` is how a file's path begins in replies.
+    """
 
     def __init__(self, scope: str, records: RecordFolder, recall: Recall, *, shown: str) -> None:
         """Nothing is read until it is asked for."""

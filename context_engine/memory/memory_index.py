@@ -5,8 +5,8 @@
     words           FTS5 over the terms of an item (`text.words`), without the texts
     vector          one row a text and space
 
-Everything in it is derived. A file that is damaged, of another layout or deleted is begun anew, and filled again by the next
-comparison of stamps; where none can be written, it lives in memory for as long as the process.
+Everything in it is derived. A file that is damaged, of another layout or deleted is begun anew, and filled again by the
+next comparison of stamps; where none can be written, it lives in memory for as long as the process.
 """
 
 from __future__ import annotations
@@ -118,7 +118,10 @@ class Recall:
             return self._pages.get(source, {})
 
     def put(self, source: str, new: Mapping[str, tuple[bytes, Sequence[Item]]], gone: Iterable[str] = ()) -> None:
-        """Put pages, each with its stamp, in the place of what was there, and drop those that are gone. Raises: StorageBusy."""
+        """Put pages, each with its stamp, in the place of what was there, and drop those that are gone.
+
+        Raises: StorageBusy.
+        """
         gone = [*gone]
         if new or gone:
             with self._lock:
@@ -152,7 +155,10 @@ class Recall:
         return dict(zip(numbers[near].tolist(), found[near].tolist(), strict=True))
 
     def fill(self, space: str, embed: Embedded) -> None:
-        """Give every item its vector now, in portions, so that no question waits for all of them. Raises: as `embed`."""
+        """Give every item its vector now, in portions, so that no question waits for all of them.
+
+        Raises: as `embed`.
+        """
         while True:
             with self._lock:
                 if not self._asked(lambda db: _embed_some(db, space, embed)):

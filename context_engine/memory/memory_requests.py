@@ -1,4 +1,8 @@
-"""PURE. What may be asked of memories and of what is known, and the limits of it: values alone, so that a door needs nothing else."""
+"""PURE.
+
+What may be asked of memories and of what is known, and the limits of it: values alone, so that a door needs nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What is to be different in a memory; None leaves a field as it is. `linked_files` are looked at anew when given."""
+    """What is to be different in a memory; None leaves a field as it is.
+
+    `linked_files` are looked at anew when given.
+    """
 
     category: str | None = None
     content: str | None = None
@@ -67,7 +74,10 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which memories are asked for; empty parts ask for nothing. `tags`: all of them. `sort` empty: by relevance with a query."""
+    """Which memories are asked for; empty parts ask for nothing.
+
+    `tags`: all of them. `sort` empty: by relevance with a query.
+    """
 
     category: str = ""
     query: str = ""

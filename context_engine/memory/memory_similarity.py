@@ -18,7 +18,8 @@ from context_engine.memory.memory_ranking import COSINE_MIN
 class Embed:
     """What makes vectors: the name of their space, which changes with whatever changes one of them, and how.
 
-    It must be quick, a fraction of a millisecond a text: an answer waits for it. `texts` raises a HostError when it fails.
+    It must be quick, a fraction of a millisecond a text: an answer waits for it. `texts` raises a HostError when it
+    fails.
     """
 
     space: str
@@ -44,7 +45,10 @@ def nearness(recall: Recall, embed: Embed | None, text: str) -> Nearness:
 
 
 def prepare(recall: Recall, embed: Embed | None) -> None:
-    """Give everything its vector now, so that no question waits for it. A failing embedder is told of when one is asked."""
+    """Give everything its vector now, so that no question waits for it.
+
+    A failing embedder is told of when one is asked.
+    """
     if embed is not None:
         with suppress(HostError):
             recall.fill(embed.space, embed.texts)

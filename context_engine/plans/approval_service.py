@@ -3,8 +3,8 @@
     request = approvals.request(plan_id, steps=[2])
     approvals.respond(request.approval.id, "approve", by=PERSON)
 
-A decision covers the version it was made about, and counts once. The event names who decided: `user` if a person was asked,
-else the agent that answered. What a caller claims about itself is not proof.
+A decision covers the version it was made about, and counts once. The event names who decided: `user` if a person was
+asked, else the agent that answered. What a caller claims about itself is not proof.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class ApprovalService:
     ) -> ApprovalRequest:
         """Ask for the approval of a plan as it is now, or of some of its steps; one that is pending for the same is answered.
 
-        Raises: PlanNotFound, InvalidArgument (a step that is not there), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
+        Raises: PlanNotFound, InvalidArgument (a step that is not there), StorageCorrupt, StorageBusy, WriteFailed,
+        DiskFull.
         """
         plan_id = self._repository.resolve_id(which)
         with self._storage.lock(plan_id):

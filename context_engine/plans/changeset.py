@@ -1,7 +1,7 @@
 """Find the files that a task changes, each with the evidence for it.
 
-Files that the task names, and files that refer to them, are certain. Files that only search and history suggest are likely
-and come after those.
+Files that the task names, and files that refer to them, are certain. Files that only search and history suggest are
+likely and come after those.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class PlanSources:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """A task, and how far the plan for it may go. Without `with_scope` only the caller's own globs say what it is about."""
+    """A task, and how far the plan for it may go.
+
+    Without `with_scope` only the caller's own globs say what it is about.
+    """
 
     task: str
     files_max: int = 8

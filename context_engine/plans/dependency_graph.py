@@ -1,7 +1,7 @@
 """PURE. The dependency graph of a plan: generations, cycles, the critical path and parallel groups.
 
-Every plan has a graph, however wrong it is: dependencies on missing steps are ignored, and steps in a cycle come last. Where
-the graph leaves the order open, the order of the steps decides.
+Every plan has a graph, however wrong it is: dependencies on missing steps are ignored, and steps in a cycle come last.
+Where the graph leaves the order open, the order of the steps decides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ PARALLEL_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class StepGraph:
-    """The steps of a plan by uid. Each step of a level waits for one of the level before; `groups` touch disjoint files.
+    """The steps of a plan by uid.
+
+    Each step of a level waits for one of the level before; `groups` touch disjoint files.
 
     `cycle` are the uids of one circle, the first one again at its end; empty when there is none.
     """

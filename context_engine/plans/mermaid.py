@@ -1,7 +1,7 @@
 """PURE. Mermaid diagrams of a plan: dependencies, progress, Gantt chart and modules.
 
-Titles are untrusted text: `escape_label` encodes every character that Mermaid could take for syntax, and only generated names
-are used as identifiers. The same plan always gives the same diagram.
+Titles are untrusted text: `escape_label` encodes every character that Mermaid could take for syntax, and only generated
+names are used as identifiers. The same plan always gives the same diagram.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _PLAIN = frozenset(" .,-/+=!?")
 _ABOVE_LATIN = 0x2000
 """From here on there are symbols and emoji, and none that Mermaid knows; below, punctuation it may know."""
 _DIRECTION = "direction "
-"""The one word that Mermaid's lexer looks for inside a quoted label too: `direction LR` there takes the whole line away."""
+"""The one word that Mermaid's lexer looks for inside a quoted label too: `direction LR` there takes the whole line
+away."""
 _JOINS = "\u200d\ufe0f"
 """Characters that join the parts of an emoji."""
 
@@ -179,7 +180,7 @@ def _is_harmless(char: str) -> bool:
     return char in _PLAIN or char.isalnum() or ord(char) >= _ABOVE_LATIN or unicodedata.category(char)[0] == "M"
 
 
-# -- what is shown ----------------------------------------------------------------------------------------------------------
+# -- what is shown -----------------------------------------------------------------------------------------------------
 
 DONE_NODE, LATER_NODE = "allDone", "later"
 """Names that no chart takes for a tag of its own."""
@@ -284,7 +285,7 @@ def _module_label(name: str, steps: Sequence[int], label_chars: int) -> str:
     return escape_label(name or "the top folder", label_chars) + step_list + more
 
 
-# -- working hours ----------------------------------------------------------------------------------------------------------
+# -- working hours -----------------------------------------------------------------------------------------------------
 
 
 def _grouped_bar(

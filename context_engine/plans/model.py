@@ -1,7 +1,8 @@
 """PURE. The data of a plan: a task divided into steps that depend on each other.
 
 Steps name their dependencies by `uid`, which stays the same in every version. Derived values (step numbers, `blocks`,
-`can_parallel_with`, the dependency graph) are never stored: `plan_json` adds them on writing and ignores them on reading.
+`can_parallel_with`, the dependency graph) are never stored: `plan_json` adds them on writing and ignores them on
+reading.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     apply_operations(plan, [{"op": "remove_step", "step": 4}, {"op": "add_step", "title": "Test it", "after": 3}])
 
-Numbers refer to the plan before the first operation; a step that was added on the way has only a uid. Done steps are not
-changed. `parse_feedback` reads operations from simple imperative sentences.
+Numbers refer to the plan before the first operation; a step that was added on the way has only a uid. Done steps are
+not changed. `parse_feedback` reads operations from simple imperative sentences.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def _check_fields(fields: Mapping[str, Any], takes: Sequence[str]) -> None:
             raise InvalidArgument(f"{required[:-1]} is missing", suggestion=f"It takes {', '.join(known)}.")
 
 
-# -- steps ------------------------------------------------------------------------------------------------------------------
+# -- steps -------------------------------------------------------------------------------------------------------------
 
 
 def _add_step(work: _PlanEditor, fields: Mapping[str, Any]) -> AppliedOperation:
@@ -449,7 +449,7 @@ def _set_estimate(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOpe
     )
 
 
-# -- the rest of the plan ---------------------------------------------------------------------------------------------------
+# -- the rest of the plan ----------------------------------------------------------------------------------------------
 
 
 def _answer_question(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:

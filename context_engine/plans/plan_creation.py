@@ -3,8 +3,8 @@
     result = factory.create(PlanRequest("Retry failed requests"), SaveOptions())
     result = factory.accept_draft(draft, SaveOptions(plan_id=result.plan.id), provenance="host")
 
-A draft is checked against the code. A draft that names missing files is rejected as a whole; evidence that is wrong is removed
-and reported.
+A draft is checked against the code. A draft that names missing files is rejected as a whole; evidence that is wrong is
+removed and reported.
 """
 
 from __future__ import annotations

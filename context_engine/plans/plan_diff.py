@@ -4,8 +4,8 @@
     apply_changes(comparable_value(before), difference.changes) == comparable_value(after)
     summarize(difference)     one sentence, for the history
 
-Derived values (numbers, `blocks`, the graph) are not compared: they would differ with every step. `compute_diffstat` counts what
-steps are going to do with files, as `git diff --stat` counts it afterwards.
+Derived values (numbers, `blocks`, the graph) are not compared: they would differ with every step. `compute_diffstat`
+counts what steps are going to do with files, as `git diff --stat` counts it afterwards.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ class GraphChange(NamedTuple):
 
 
 class PlanDifference(NamedTuple):
-    """All that differs between two plans. `added` and `modified` are uids of the later one, `removed` of the earlier."""
+    """All that differs between two plans.
+
+    `added` and `modified` are uids of the later one, `removed` of the earlier.
+    """
 
     before: Plan
     after: Plan
@@ -168,7 +171,7 @@ def serialize_difference(found: PlanDifference) -> dict[str, Any]:
     }
 
 
-# -- comparing --------------------------------------------------------------------------------------------------------------
+# -- comparing ---------------------------------------------------------------------------------------------------------
 
 
 def _find_changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
@@ -233,7 +236,7 @@ def _graph_change(before: Plan, after: Plan) -> GraphChange:
     )
 
 
-# -- telling ----------------------------------------------------------------------------------------------------------------
+# -- telling -----------------------------------------------------------------------------------------------------------
 
 
 def _describe_count(uids: Sequence[str], what: str, number: Mapping[str, int]) -> str:

@@ -1,7 +1,7 @@
 """Draft a plan for a task from the repository alone: no model is asked, and nothing is written.
 
-What the task names is looked up. That, what belongs to it, and what search and history suggest becomes steps with evidence.
-`confidence_score` says how sure the plan is; what cannot be known becomes a question.
+What the task names is looked up. That, what belongs to it, and what search and history suggest becomes steps with
+evidence. `confidence_score` says how sure the plan is; what cannot be known becomes a question.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ HOT_SHARE = 10
 """One file in ten is hot: those that are changed most these days."""
 HOT_MAX = 50
 LONG_LINES = 300
-"""Churn alone is work, churn in a long file is where mistakes are made (churn x size predicts them best of what is cheap)."""
+"""Churn alone is work, churn in a long file is where mistakes are made (churn x size predicts them best of what is
+cheap)."""
 IMPORTERS_MIN = 10
 AUTHORS_MIN = 4
 """With this many authors, no one knows a file alone."""

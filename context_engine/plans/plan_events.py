@@ -1,10 +1,10 @@
 """PURE. The event log of a plan: legal moves, and the progress and approvals that follow from the events.
 
-`move_step` and `move_approval` are the only functions that change a status; their tables list the legal moves. Progress and
-approvals are folds over the events and are never stored. `ready` follows from the other steps, and the status of a plan from its
-steps. An event that cannot have happened (git merged two branches of a log, or it was edited by hand) is skipped and counted. Events
-of a step that this version lacks wait for a version that has it. A later version expires requests and approvals, because no one
-has reviewed it; decisions stay readable.
+`move_step` and `move_approval` are the only functions that change a status; their tables list the legal moves. Progress
+and approvals are folds over the events and are never stored. `ready` follows from the other steps, and the status of a
+plan from its steps. An event that cannot have happened (git merged two branches of a log, or it was edited by hand) is
+skipped and counted. Events of a step that this version lacks wait for a version that has it. A later version expires
+requests and approvals, because no one has reviewed it; decisions stay readable.
 """
 
 from __future__ import annotations
@@ -398,7 +398,7 @@ def _uids(value: object) -> list[str]:
     return [uid for uid in value if isinstance(uid, str)] if isinstance(value, list | tuple) else []
 
 
-# -- what follows -----------------------------------------------------------------------------------------------------------
+# -- what follows ------------------------------------------------------------------------------------------------------
 
 
 def _expire_lease(state: StepState, now: float, policy: RetryLimits) -> StepState:
@@ -470,7 +470,7 @@ def _percent(part: float, whole: float) -> float:
     return round(100 * part / whole, 1) if whole else 0.0
 
 
-# -- to others --------------------------------------------------------------------------------------------------------------
+# -- to others ---------------------------------------------------------------------------------------------------------
 
 
 def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, archived: bool = False) -> PlanStatus:

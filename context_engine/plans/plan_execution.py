@@ -3,9 +3,10 @@
     result = executor.preview(step, changes)                   nothing is written, no step is moved
     result = executor.apply(plan, execution, step, changes)    written and verified; the step continues
 
-No code is generated here. The editing engine writes the files; its journal is the backup, and undoing an edit is the rollback. A
-step is completed only when all its files were touched and every check passed. What cannot be checked is reported as unknown and
-never counts as passed. Only commands that the user allowed are run: neither a plan nor a repository can add one.
+No code is generated here. The editing engine writes the files; its journal is the backup, and undoing an edit is the
+rollback. A step is completed only when all its files were touched and every check passed. What cannot be checked is
+reported as unknown and never counts as passed. Only commands that the user allowed are run: neither a plan nor a
+repository can add one.
 """
 
 from __future__ import annotations
@@ -322,7 +323,10 @@ class PlanExecutor:
         self._verifier = verifier
 
     def preview(self, step: PlanStep, changes: Sequence[FileChange], *, strict: bool = False) -> ExecutionResult:
-        """What the changes would make of the files; nothing is written. Raises: as `EditService.apply`, and InvalidArgument."""
+        """What the changes would make of the files; nothing is written.
+
+        Raises: as `EditService.apply`, and InvalidArgument.
+        """
         receipt = self._edits.apply(self._plan_edits(changes), dry_run=True)
         warnings = _check_declared(step, receipt, strict=strict)
         return ExecutionResult(step, _applied_changes(receipt), remaining=_remaining(step, receipt), warnings=warnings)

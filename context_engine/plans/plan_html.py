@@ -1,7 +1,9 @@
-"""PURE. A plan as one HTML file: its Markdown and the source of its Mermaid diagrams, readable offline and without a script.
+"""PURE.
 
-Every text is escaped, and the content security policy of the file allows its own style sheet and nothing else. Markup that
-slipped through would therefore neither run nor fetch anything.
+A plan as one HTML file: its Markdown and the source of its Mermaid diagrams, readable offline and without a script.
+
+Every text is escaped, and the content security policy of the file allows its own style sheet and nothing else. Markup
+that slipped through would therefore neither run nor fetch anything.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     serialize_plan(plan)                                the JSON of replies: with numbers, `blocks` and the graph
     parse_plan(serialize_plan(plan)).plan == plan
 
-Input may be loose: steps without uids, step numbers as dependencies, one text instead of a list. Input that has no clear meaning
-is refused with the path of the field. Dangling dependencies are kept here, and reported by `plan_validation`.
+Input may be loose: steps without uids, step numbers as dependencies, one text instead of a list. Input that has no
+clear meaning is refused with the path of the field. Dangling dependencies are kept here, and reported by
+`plan_validation`.
 
 A version file has a seal, a hash of all its other values: it shows any later change, whatever the layout and the line
 ends.
@@ -92,7 +93,9 @@ class ParsedPlan(NamedTuple):
 
 
 def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
-    """Read a plan. `before` is the version that it replaces: a step without a uid that has the title of one of its steps is it.
+    """Read a plan.
+
+    `before` is the version that it replaces: a step without a uid that has the title of one of its steps is it.
 
     Raises: InvalidArgument (with `path` and `expected`), TooLarge, InvalidPlan (a uid or number given twice).
     """
@@ -436,7 +439,7 @@ def _title_key(step: PlanStep) -> str:
     return step.title.casefold()
 
 
-# -- what to tell ---------------------------------------------------------------------------------------------------------
+# -- what to tell ------------------------------------------------------------------------------------------------------
 
 
 def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> list[PlanFinding]:

@@ -1,4 +1,7 @@
-"""PURE. Plans as people read them: Markdown, for `PLAN.md`, replies and the terminal. It is written and never read back."""
+"""PURE.
+
+Plans as people read them: Markdown, for `PLAN.md`, replies and the terminal. It is written and never read back.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +142,7 @@ def shorten_value(value: Any) -> str:
     return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + "…"
 
 
-# -- parts of a plan --------------------------------------------------------------------------------------------------------
+# -- parts of a plan ---------------------------------------------------------------------------------------------------
 
 
 def _render_head(plan: Plan, execution: Execution | None) -> str:
@@ -261,7 +264,7 @@ def _render_list(head: str, rows: Sequence[str]) -> str:
     return "\n\n".join(part for part in (head, "\n".join(f"- {row}" for row in rows)) if part) if rows else ""
 
 
-# -- cells ------------------------------------------------------------------------------------------------------------------
+# -- cells -------------------------------------------------------------------------------------------------------------
 
 
 def _state_cells(state: StepState, number: Mapping[str, int]) -> tuple[str, str]:

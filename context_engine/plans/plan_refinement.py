@@ -2,8 +2,8 @@
 
     refinement = refiner.refine(RefinementRequest(plan_id="plan_...", operations=({"op": "remove_step", "step": 4},)))
 
-Everything is done on a copy and validated before anything is saved. Feedback that is not an operation stays with the plan as open
-feedback, for the next draft.
+Everything is done on a copy and validated before anything is saved. Feedback that is not an operation stays with the
+plan as open feedback, for the next draft.
 """
 
 from __future__ import annotations

@@ -299,7 +299,10 @@ class PlanRepository:
         return self._storage.clean(text)
 
     def load(self, which: str, version: int | None = None) -> LoadedPlan:
-        """Load the newest or another version of a plan. Raises: PlanNotFound, StorageCorrupt naming a damaged version."""
+        """Load the newest or another version of a plan.
+
+        Raises: PlanNotFound, StorageCorrupt naming a damaged version.
+        """
         plan_id = self.resolve_id(which)
         numbers = self._storage.version_numbers(plan_id)
         if not numbers:  # damaged beyond all versions, or deleted this moment
@@ -354,8 +357,8 @@ class PlanRepository:
     ) -> RollbackResult:
         """Make an earlier version the newest again, as a new one. Approvals expire; nothing is lost.
 
-        `execution` is one of `CARRIED`. Raises: PlanNotFound, InvalidArgument, Conflict, PreconditionFailed (a step is in
-        progress, unless `force`), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
+        `execution` is one of `CARRIED`. Raises: PlanNotFound, InvalidArgument, Conflict, PreconditionFailed (a step is
+        in progress, unless `force`), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
         if execution not in PROGRESS_MODES:
             raise InvalidArgument(
@@ -388,7 +391,8 @@ class PlanRepository:
     def delete(self, which: str, *, purge: bool = False, confirm: bool = False) -> DeletedPlan:
         """Move a plan into the trash, or delete it for good.
 
-        Raises: PlanNotFound, PreconditionFailed (a plan under way, without `confirm`), WriteFailed, DiskFull, StorageBusy.
+        Raises: PlanNotFound, PreconditionFailed (a plan under way, without `confirm`), WriteFailed, DiskFull,
+        StorageBusy.
         """
         plan_id = self.resolve_id(which)
         with self._storage.lock(plan_id):

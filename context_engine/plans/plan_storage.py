@@ -1,9 +1,9 @@
 """Plan storage: each version is a file that is written once, and everything that happens is an event in a log.
 
-A writer locks the plan, reads its state (`PlanState`), decides, and appends an event or a version. Status, progress and approvals are
-derived from these at each call, so a crash loses nothing. A version file contains its own events: a writer that dies before it
-appends them leaves nothing unknown. The index has a row per plan in `index.json`, next to the stamp of its files; it is derived, and
-rebuilt when it is missing or wrong.
+A writer locks the plan, reads its state (`PlanState`), decides, and appends an event or a version. Status, progress and
+approvals are derived from these at each call, so a crash loses nothing. A version file contains its own events: a
+writer that dies before it appends them leaves nothing unknown. The index has a row per plan in `index.json`, next to
+the stamp of its files; it is derived, and rebuilt when it is missing or wrong.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ DAMAGED_LOG_ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class PlanState:
-    """One plan as it is at a moment. `unlogged` are events of versions whose writer died before it could append them."""
+    """One plan as it is at a moment.
+
+    `unlogged` are events of versions whose writer died before it could append them.
+    """
 
     version: PlanVersion
     plan: Plan
@@ -377,7 +380,10 @@ class _PlanIndexEntry(msgspec.Struct):
 
 
 class _PlanIndexFile(msgspec.Struct):
-    """The content of `index.json`. The stamps show whether a plan changed; the limits decide what counts as `failed`."""
+    """The content of `index.json`.
+
+    The stamps show whether a plan changed; the limits decide what counts as `failed`.
+    """
 
     format: int = 0
     policy: str = ""

@@ -24,7 +24,8 @@ REMARKS_MAX = 50
 CIRCLE_SHOWN_MAX = 12
 """In the sentence; the details have all of it."""
 SHARED_MAX = 2_000
-"""Pairs of steps that are put in order one by one; a plan with more has one file in every step, and its order is its own."""
+"""Pairs of steps that are put in order one by one; a plan with more has one file in every step, and its order is its
+own."""
 
 
 class WorkspacePaths(NamedTuple):
@@ -104,7 +105,7 @@ def raise_fatal_errors(checked: PlanValidation) -> None:
         )
 
 
-# -- what waits for what --------------------------------------------------------------------------------------------------
+# -- what waits for what -----------------------------------------------------------------------------------------------
 
 
 def _find_cycle(plan: Plan, drawn: StepGraph) -> list[PlanFinding]:
@@ -149,7 +150,7 @@ def _dropped_remarks(dangling: Iterable[PlanFinding]) -> list[PlanFinding]:
     return [finding._replace(message=f"{finding.message}: left out", suggestion="") for finding in dangling]
 
 
-# -- files ------------------------------------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
 def _clean_paths(plan: Plan) -> tuple[Plan, list[PlanFinding]]:
@@ -320,7 +321,7 @@ def _added_dependencies(shared: Iterable[PlanFinding]) -> list[PlanFinding]:
     ]
 
 
-# -- doubts -----------------------------------------------------------------------------------------------------------------
+# -- doubts ------------------------------------------------------------------------------------------------------------
 
 
 def _find_doubts(plan: Plan) -> list[PlanFinding]:

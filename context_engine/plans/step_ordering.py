@@ -26,8 +26,8 @@ from context_engine.plans.model import Estimate, Level, PlanStep
 EVIDENCE_MAX = 40
 CRITERIA_MAX = 6
 MAIN_H, TEST_H, REFERENCE_H, LOOK_H, STEP_H = 0.5, 0.5, 0.15, 0.1, 0.25
-"""Hours for a file that is changed substantially, tested, adapted or looked through, and for a step at all. These are guesses in
-quarters of an hour that show which steps are long; refine_plan sets better ones.
+"""Hours for a file that is changed substantially, tested, adapted or looked through, and for a step at all. These are
+guesses in quarters of an hour that show which steps are long; refine_plan sets better ones.
 """
 BEST, WORST = 0.5, 3.0
 """Of the likely time: half when nothing surprises, three times when something does."""

@@ -3,8 +3,9 @@
     tracker.start(plan_id, 1, actor="agent")
     tracker.complete(plan_id, 1, notes="cents everywhere").unlocked
 
-The lock decides between two processes that start the same step: the second one is told who has it. Git says what changed in the
-work tree meanwhile, and since the plan was created; without git, or without that commit, the answer says so instead of guessing.
+The lock decides between two processes that start the same step: the second one is told who has it. Git says what
+changed in the work tree meanwhile, and since the plan was created; without git, or without that commit, the answer says
+so instead of guessing.
 """
 
 from __future__ import annotations
@@ -112,7 +113,10 @@ class PlanWorkTree:
         return PlanDrift(missing, tuple(sorted(changed)), since)
 
     def take_baseline(self) -> StepBaseline:
-        """Return the present work tree, to be compared with later. An empty commit means that git knows nothing here."""
+        """Return the present work tree, to be compared with later.
+
+        An empty commit means that git knows nothing here.
+        """
         commit = self.head_commit()
         if not commit:
             return StepBaseline()
@@ -285,10 +289,12 @@ class StepTracker:
         release: bool = False,
         caller: StepCaller = NO_CALLER,
     ) -> tuple[StepUpdate, tuple[str, ...]]:
-        """Say that a step failed; and the steps that were skipped, by uid. `retry` opens it again, `skip` goes on without it.
+        """Say that a step failed; and the steps that were skipped, by uid.
 
-        `release` gives back a step that was begun, as if it had not been. `skip_dependents` skips all that waits for it.
-        Raises: as `complete`; PreconditionFailed when it was tried too often.
+        `retry` opens it again, `skip` goes on without it.
+
+        `release` gives back a step that was begun, as if it had not been. `skip_dependents` skips all that waits for
+        it. Raises: as `complete`; PreconditionFailed when it was tried too often.
         """
         plan_id = self._id_of(which)
         _check_exclusive(retry=retry, skip=skip, release=release)
@@ -419,7 +425,7 @@ def _criterion_key(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".")
 
 
-# -- refusals -----------------------------------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------------------------------
 
 
 def _find_repeated(now: PlanState, step: PlanStep, kinds: Sequence[str], caller: StepCaller) -> StepUpdate | None:

@@ -1,7 +1,7 @@
 """PURE. Work packets: everything needed to carry out one step, within a budget of tokens.
 
-A packet contains the code around the evidence of the step, each place widened to the enclosing definition, in the order of the
-evidence. It says what must hold afterwards, and nothing about how.
+A packet contains the code around the evidence of the step, each place widened to the enclosing definition, in the order
+of the evidence. It says what must hold afterwards, and nothing about how.
 """
 
 from __future__ import annotations

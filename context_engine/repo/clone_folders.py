@@ -1,7 +1,7 @@
 """Where clones of other people's repositories lie: a folder each in the user's cache, whole or not there at all.
 
-A clone is made beside its place and renamed onto it, so that a death in between leaves nothing that looks like one. It is a
-cache: deleting it costs the time to fetch it again. Nobody edits there.
+A clone is made beside its place and renamed onto it, so that a death in between leaves nothing that looks like one. It
+is a cache: deleting it costs the time to fetch it again. Nobody edits there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Repositories of other machines: an address checked, cloned, brought up to date, by a `git` that asks nobody and runs nothing.
 
-Only https, ssh and file addresses. No hooks, no templates, no submodules, no filters of large files; a server that wants a
-password that no helper of the user's knows is a failure, never a question. Where the clone lies is the caller's affair.
+Only https, ssh and file addresses. No hooks, no templates, no submodules, no filters of large files; a server that
+wants a password that no helper of the user's knows is a failure, never a question. Where the clone lies is the caller's
+affair.
 """
 
 from __future__ import annotations

@@ -19,7 +19,10 @@ NAMES_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class DiffRange:
-    """Two versions. `commit` is empty where the new one is the stage or the work tree; `nothing` says why there is no change."""
+    """Two versions.
+
+    `commit` is empty where the new one is the stage or the work tree; `nothing` says why there is no change.
+    """
 
     args: tuple[str, ...]
     nothing: str

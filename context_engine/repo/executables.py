@@ -1,7 +1,7 @@
 """Where programs are: each by its absolute path, never from the current folder and never from the workspace.
 
-A PATH may contain `.`, an empty part (which means the current folder) or a folder of the workspace; Windows looks into the
-current folder first, whatever PATH says. In all of these a repository could place a `git` of its own.
+A PATH may contain `.`, an empty part (which means the current folder) or a folder of the workspace; Windows looks into
+the current folder first, whatever PATH says. In all of these a repository could place a `git` of its own.
 
 >>> find_program("sh", path="/bin") if os.name == "posix" else "/bin/sh"
 '/bin/sh'
@@ -25,8 +25,8 @@ def find_program(
     """Return the absolute path of a program; empty when there is none.
 
     The folders `beside` come first, because the caller trusts them; then those of `path` (the PATH of this process by
-    default) that are absolute. What is in the folder `outside`, or leads there, does not count; except beside the Python
-    that runs us, from which all of this comes anyway.
+    default) that are absolute. What is in the folder `outside`, or leads there, does not count; except beside the
+    Python that runs us, from which all of this comes anyway.
     """
     return next(find_programs(name, beside=beside, path=path, outside=outside), "")
 

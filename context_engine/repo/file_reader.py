@@ -73,7 +73,10 @@ class DecodedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file for the index. `data` is `text` in UTF-8 without a mark, as parsers want it; `sha256` is of the raw bytes."""
+    """A file for the index.
+
+    `data` is `text` in UTF-8 without a mark, as parsers want it; `sha256` is of the raw bytes.
+    """
 
     data: bytes
     text: str
@@ -226,7 +229,10 @@ def no_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
 
 
 def open_plain_file(top: OpenFolder, path: str) -> int:
-    """A descriptor of a plain file, to read parts of it. Raises: OSError; for a link, pipe, socket, device or folder, too."""
+    """A descriptor of a plain file, to read parts of it.
+
+    Raises: OSError; for a link, pipe, socket, device or folder, too.
+    """
     descriptor = top.open(path, _FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

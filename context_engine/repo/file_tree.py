@@ -1,4 +1,7 @@
-"""PURE. A walk's paths as a tree to be shown: folders first, cut to a depth and a number of lines, with what was cut counted."""
+"""PURE.
+
+A walk's paths as a tree to be shown: folders first, cut to a depth and a number of lines, with what was cut counted.
+"""
 
 from __future__ import annotations
 

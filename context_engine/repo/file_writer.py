@@ -1,12 +1,12 @@
 """The only place that writes the user's files: whole or not at all. Everybody sees the old content or the new one.
 
-A file is written next to its target, made to look like it (owner, mode, extended attributes), flushed, and renamed onto it.
-Where that would cost a hard link or the owner, or the folder is closed, it is written over in place: what a crash leaves
-then is for the journal to repair. Who may write when, and what is written, is decided elsewhere (`edit.apply`).
+A file is written next to its target, made to look like it (owner, mode, extended attributes), flushed, and renamed onto
+it. Where that would cost a hard link or the owner, or the folder is closed, it is written over in place: what a crash
+leaves then is for the journal to repair. Who may write when, and what is written, is decided elsewhere (`edit.apply`).
 
-Every name is used relative to its folder, which is opened beneath the root through no link and must be the folder that was
-looked at. A transaction keeps the folders open (`Holding`), so that it finds its temporary files again when a folder is
-renamed meanwhile (decision 0049).
+Every name is used relative to its folder, which is opened beneath the root through no link and must be the folder that
+was looked at. A transaction keeps the folders open (`Holding`), so that it finds its temporary files again when a
+folder is renamed meanwhile (decision 0049).
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os,
 
 
 class TargetFolder:
-    """The folder of a file. Opened for each use, or kept open by `Holding`; `identity` is None while it does not exist."""
+    """The folder of a file.
+
+    Opened for each use, or kept open by `Holding`; `identity` is None while it does not exist.
+    """
 
     __slots__ = ("_root", "held", "identity", "way")
 
@@ -137,7 +140,7 @@ class Holding:
         self._places.append(place)
 
 
-# -- looking ------------------------------------------------------------------------------------------------------------
+# -- looking -----------------------------------------------------------------------------------------------------------
 
 
 def look(root: Root, path: RelPath, *, bytes_max: int) -> FileStamp:
@@ -198,7 +201,10 @@ def check_may_write(seen: FileStamp) -> None:
 
 
 def check_unchanged(seen: FileStamp) -> None:
-    """Refuse a file that is no longer the one that was read, or no longer where it was. Raises: StaleFile, InvalidPath."""
+    """Refuse a file that is no longer the one that was read, or no longer where it was.
+
+    Raises: StaleFile, InvalidPath.
+    """
     with _translate_errors(seen.path):
         try:
             with seen.place.enter() as folder:
@@ -226,7 +232,7 @@ def is_written_over(seen: FileStamp) -> bool:
     return hasattr(os, "geteuid") and os.geteuid() not in {0, seen.status.st_uid}
 
 
-# -- writing ------------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def temporary() -> str:
@@ -270,7 +276,10 @@ def remove_folders(root: Root, folders: Iterable[str]) -> None:
 
 
 def stage(seen: FileStamp, data: bytes, temp: str, *, flush: bool) -> None:
-    """Write the new content beside the file, under the name `temp`, and make it look like the file. Raises: WriteFailed."""
+    """Write the new content beside the file, under the name `temp`, and make it look like the file.
+
+    Raises: WriteFailed.
+    """
     with _translate_errors(seen.path), seen.place.open() as folder:
         mode = 0o600 if seen.exists else 0o666
         descriptor = os.open(folder.name_of(temp), _NEW | _SAFE, mode, dir_fd=folder.descriptor)
@@ -327,7 +336,8 @@ def _put_new(folder: OpenFolder, temp: str, name: str) -> None:
 def write_over(seen: FileStamp, data: bytes, *, flush: bool) -> None:
     """Write over a file in place. What does not fit on the disk is noticed before a byte of the old content is lost.
 
-    Raises: WriteFailed; the old content is back then, unless the disk refuses that, too. StaleFile, when it is another file.
+    Raises: WriteFailed; the old content is back then, unless the disk refuses that, too. StaleFile, when it is another
+    file.
     """
     with _translate_errors(seen.path), seen.place.open() as folder:
         descriptor = os.open(folder.name_of(seen.name), os.O_WRONLY | _NO_WAIT | _SAFE, dir_fd=folder.descriptor)
@@ -457,7 +467,7 @@ def _may(folder: OpenFolder, name: str, what: int) -> bool:
     return os.access(folder.name_of(name), what, dir_fd=folder.descriptor, effective_ids=by_rights)
 
 
-# -- the system calls -----------------------------------------------------------------------------------------------------
+# -- the system calls --------------------------------------------------------------------------------------------------
 
 
 def _write_all(descriptor: int, data: bytes, *, at: int = 0) -> None:

@@ -148,7 +148,10 @@ class Git:
         )
 
     def excludes_file(self) -> str | None:
-        """The user's own ignore file for all repositories (core.excludesFile), if it exists. A repository names none."""
+        """The user's own ignore file for all repositories (core.excludesFile), if it exists.
+
+        A repository names none.
+        """
         try:
             said = self.run("config", "--type=path", "--get", "core.excludesFile", timeout_s=5, is_apart=True)
         except (AccessFailed, UnsupportedHost):  # exit 1 = not set; without git the usual place still counts
@@ -246,7 +249,10 @@ class Git:
         return self._place(None, args)
 
     def here(self, args: Sequence[str]) -> dict[str, str]:
-        """The environment in which git works on the repository whose top the root is. Raises: AccessFailed, UnsupportedHost."""
+        """The environment in which git works on the repository whose top the root is.
+
+        Raises: AccessFailed, UnsupportedHost.
+        """
         repository = repository_of(self._root)
         if repository is None or repository.top != self._root:
             raise AccessFailed(f"{self._root} is not the top of a repository", suggestion="delete it and clone again")
@@ -256,7 +262,10 @@ class Git:
     # -- the repository --
 
     def _check(self, repository: Repository) -> None:
-        """Refuse what could hold git or show another repository, and what belongs to another user. Raises: AccessFailed."""
+        """Refuse what could hold git or show another repository, and what belongs to another user.
+
+        Raises: AccessFailed.
+        """
         if problem := problem_of(repository):
             raise AccessFailed(
                 f"git is not run on this repository: {problem}",

@@ -1,7 +1,7 @@
 """What changed, as git tells it: a diff and the files on both its sides, of the stage, the work tree, a branch or a commit.
 
-No program that a repository names is started for it: no hook, filter, textconv, external diff or file system monitor. The text
-is for somebody else to parse; what stands here knows files by the list that git puts before it.
+No program that a repository names is started for it: no hook, filter, textconv, external diff or file system monitor.
+The text is for somebody else to parse; what stands here knows files by the list that git puts before it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ class FileVersions:
 
 
 class Diffs:
-    """The changes of the repository that a workspace lies in. Paths are relative to the workspace; other files do not count."""
+    """The changes of the repository that a workspace lies in.
+
+    Paths are relative to the workspace; other files do not count.
+    """
 
     def __init__(self, git: Git, root: Root) -> None:
         """No process is started until a change is asked for."""
@@ -106,8 +109,8 @@ class Diffs:
     def take(self, asked: DiffRequest) -> TakenDiff:
         """The diff that was asked for.
 
-        Raises: GitUnavailable, RefNotFound (`details` has the nearest), PreconditionFailed (there is no change), InvalidArgument,
-        TooLarge, AccessFailed (git refuses, or takes too long).
+        Raises: GitUnavailable, RefNotFound (`details` has the nearest), PreconditionFailed (there is no change),
+        InvalidArgument, TooLarge, AccessFailed (git refuses, or takes too long).
         """
         if self._git.work_tree() is None:
             raise GitUnavailable(
@@ -232,7 +235,10 @@ class Diffs:
 
 
 def split_raw_diff(said: str) -> tuple[tuple[TouchedFile, ...], str]:
-    """The files that the list before the diff names, and the diff. What was touched and is as before is only in the list."""
+    """The files that the list before the diff names, and the diff.
+
+    What was touched and is as before is only in the list.
+    """
     at = 0
     files: list[TouchedFile] = []
     while said.startswith(":", at):

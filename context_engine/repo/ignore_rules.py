@@ -30,7 +30,8 @@ IGNORE_FILES = {
 """File name -> level. The two of the same level count as one file, `.augmentignore` after `.contextignore`."""
 
 NO_RULE = 0
-"""No pattern speaks. Every other verdict is a number: the greater overrules, the odd ignore (see `IgnorePattern.value`)."""
+"""No pattern speaks. Every other verdict is a number: the greater overrules, the odd ignore (see
+`IgnorePattern.value`)."""
 
 _LINES_BITS = 24  # an ignore file of more lines would be over any size limit
 

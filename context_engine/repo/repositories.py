@@ -72,8 +72,8 @@ class Repositories:
     ) -> WorkspaceMember:
         """Take a folder, or clone an address, into a workspace; a clone that is there already is taken as it is.
 
-        Raises: InvalidArgument, FileNotFound, InvalidPath, UnsuitableRoot, Conflict (name or folder is taken), AccessFailed
-        (git could not fetch it), UnsupportedHost (no git), StorageBusy, Cancelled.
+        Raises: InvalidArgument, FileNotFound, InvalidPath, UnsuitableRoot, Conflict (name or folder is taken),
+        AccessFailed (git could not fetch it), UnsupportedHost (no git), StorageBusy, Cancelled.
         """
         is_foreign = cloning.is_address(place)
         if is_foreign:
@@ -139,7 +139,10 @@ class Repositories:
         return True
 
     def roots(self, workspace: str) -> dict[str, str]:
-        """Name -> folder of the repositories that are there. Raises: FileNotFound when none of them is; as `members`."""
+        """Name -> folder of the repositories that are there.
+
+        Raises: FileNotFound when none of them is; as `members`.
+        """
         members = self.members(workspace)
         found = {each.name: each.root for each in members if self.is_there(each)}
         if not found:

@@ -4,7 +4,8 @@
     registry.change("team", lambda members: added(members, Member("web", "/src/web")))
     [member.root for member in registry.members("team")]
 
-The file is read whenever somebody asks, written whole under a lock, and may be edited by hand. Nothing here reads a repository.
+The file is read whenever somebody asks, written whole under a lock, and may be edited by hand. Nothing here reads a
+repository.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ class Registry:
         self.file = file
 
     def workspaces(self) -> dict[str, tuple[WorkspaceMember, ...]]:
-        """Every workspace with its repositories, both in the order they were added. Raises: AccessFailed, InvalidArgument."""
+        """Every workspace with its repositories, both in the order they were added.
+
+        Raises: AccessFailed, InvalidArgument.
+        """
         try:
             written = json.loads(self.file.read_text("utf-8"))
         except FileNotFoundError:
@@ -64,7 +68,10 @@ class Registry:
         return self._read(written)
 
     def members(self, workspace: str = DEFAULT) -> tuple[WorkspaceMember, ...]:
-        """The repositories of one workspace. Raises: InvalidArgument when there is none of that name; as `workspaces`."""
+        """The repositories of one workspace.
+
+        Raises: InvalidArgument when there is none of that name; as `workspaces`.
+        """
         known = self.workspaces()
         if workspace not in known and workspace != DEFAULT:
             raise InvalidArgument(

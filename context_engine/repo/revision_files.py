@@ -1,6 +1,7 @@
 """One version of a repository's files - a commit, the stage or the work tree - asked for its paths, their bytes, and who holds a word.
 
-Nothing is checked out, and no program that the repository names is started. Paths are relative to the folder git runs in.
+Nothing is checked out, and no program that the repository names is started. Paths are relative to the folder git runs
+in.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 r"""Searches listed files through ripgrep, or without it through a child process of our own that answers the same.
 
-Which files there are is said by the caller: ripgrep gets their names and walks nothing. No shell is involved, no pattern or
-path can become an option, and a search that takes too long or is cancelled is killed. Only numbers come back - counts,
-lines, columns, bytes - so the answer stays small however long the lines are; `windows` reads the text.
+Which files there are is said by the caller: ripgrep gets their names and walks nothing. No shell is involved, no
+pattern or path can become an option, and a search that takes too long or is cancelled is killed. Only numbers come back
+- counts, lines, columns, bytes - so the answer stays small however long the lines are; `windows` reads the text.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class MatchedLine(NamedTuple):
 
 
 Found = tuple[list[tuple[str, int, int, int, str]], bool] | None
-"""What a `MatchedLine` contains, and whether every file could be read; None when there are too many, or the engine cannot tell."""
+"""What a `MatchedLine` contains, and whether every file could be read; None when there are too many, or the engine
+cannot tell."""
 
 
 class SearchDeadline(NamedTuple):

@@ -1,4 +1,6 @@
-"""ruff, a linter of Python: how it is asked and how its answer is read, whoever asks and whatever for. Nothing is run here.
+"""ruff, a linter of Python: how it is asked and how its answer is read, whoever asks and whatever for.
+
+Nothing is run here.
 
 over(program, ["src/a.py"], ["--isolated"])      files, as they lie in the folder it is run in
 of_text(program, "src/a.py")                     a text it is given, under the settings that hold for that path

@@ -1,7 +1,7 @@
 """Programs of other people - linters, compilers, a project's own tests - and the one way in which they are run.
 
-No shell reads their command; they get no token of anybody, so much time and no more, and everything that they have started
-ends with them. Analysers run over copies of files in a folder of their own (`apart`), never over the work tree.
+No shell reads their command; they get no token of anybody, so much time and no more, and everything that they have
+started ends with them. Analysers run over copies of files in a folder of their own (`apart`), never over the work tree.
 """
 
 from __future__ import annotations

@@ -385,7 +385,10 @@ class _Walker:
         self._judge(folder, self._rules_inside(folder, opened, entries), entries)
 
     def _open(self, folder: _PendingFolder) -> OpenFolder:
-        """The very folder that was found, open: by now a link out of the workspace may have its name. Raises: OSError."""
+        """The very folder that was found, open: by now a link out of the workspace may have its name.
+
+        Raises: OSError.
+        """
         if not _BY_DESCRIPTOR:
             return OpenFolder(folder.absolute, None)
         opened = OpenFolder(folder.absolute, self._top.open(folder.rel, _FOLDER_FLAGS))
@@ -573,7 +576,10 @@ def _is_cache(folder: OpenFolder) -> bool:
 
 
 def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
-    """The first bytes of a plain file in a folder, or of one that the user named by its absolute path. Raises: OSError."""
+    """The first bytes of a plain file in a folder, or of one that the user named by its absolute path.
+
+    Raises: OSError.
+    """
     descriptor = folder.open(name, _FILE_FLAGS) if folder else os.open(name, _FILE_FLAGS)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,7 +1,7 @@
 """Tells which paths changed, in batches: everything of one burst of edits at once, when it has become quiet.
 
-Only folders that the walk enters are watched, so a build that fills an ignored folder stays unheard. What changes before
-`is_running` is true, and what the system drops when its queue overflows, is not reported: callers sweep for it.
+Only folders that the walk enters are watched, so a build that fills an ignored folder stays unheard. What changes
+before `is_running` is true, and what the system drops when its queue overflows, is not reported: callers sweep for it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ BATCH_S_MAX = 5.0
 STEP_MS = 50
 """How often the system's events are looked at; stopping takes at most one step."""
 FEW = 4
-"""So many watchers of a process look that often; more share these looks, for each makes whoever answers wait (decision 0044)."""
+"""So many watchers of a process look that often; more share these looks, for each makes whoever answers wait (decision
+0044)."""
 NAME = "ctx-watcher"
 START_WAIT_S = 1.0
 STOP_WAIT_S = 0.9

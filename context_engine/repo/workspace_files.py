@@ -91,7 +91,10 @@ class WorkspaceFiles:
     def list_directory(
         self, path: str = ".", *, depth: int = 2, max_items: int = 200, include_hidden: bool = False
     ) -> tuple[TreeEntry, ...]:
-        """List what a folder contains; ignore rules apply. Raises: InvalidPath, FileNotFound, AccessDenied, AccessFailed."""
+        """List what a folder contains; ignore rules apply.
+
+        Raises: InvalidPath, FileNotFound, AccessDenied, AccessFailed.
+        """
         rel = str(self.root.rel(path))
         folder = "" if rel == "." else rel
         walk = look(self.root.path, [folder], bytes_max=LISTED_BYTES_MAX, levels=depth)

@@ -1,4 +1,7 @@
-"""PURE. What kind of change this is, how risky it is, and where it is hot; by a formula that says of each point where it comes from.
+"""PURE.
+
+What kind of change this is, how risky it is, and where it is hot; by a formula that says of each point where it comes
+from.
 
 Risk is 1 plus the points of these, at most 5:
 

@@ -1,8 +1,10 @@
-r"""Read content with the real parser of its language. Never raises; an error that healthy files have, too, is marked unsure.
+r"""Read content with the real parser of its language.
 
-A grammar lags behind its language, so it reports errors in healthy files: in 6 of 100 C# files, in over half of the C files with
-macros, in a Rust file with a single `str![...]`. Its word alone counts where it was never wrong (evals/validation). Elsewhere an
-error also needs a bracket that does not close.
+Never raises; an error that healthy files have, too, is marked unsure.
+
+A grammar lags behind its language, so it reports errors in healthy files: in 6 of 100 C# files, in over half of the C
+files with macros, in a Rust file with a single `str![...]`. Its word alone counts where it was never wrong
+(evals/validation). Elsewhere an error also needs a bracket that does not close.
 
 >>> [(error.line, error.column, error.title) for error in find_json_errors('{"a": 1,}')]
 [(1, 9, 'Expecting property name enclosed in double quotes')]
@@ -151,7 +153,10 @@ def _is_newer(text: str, line: int, language: Language, parsers: Parsers) -> boo
 
 
 def find_json_errors(text: str, *, comments: bool = False) -> SyntaxErrors | str:
-    """Return the first error of a JSON text, or why it cannot be read. `comments` accepts comments and trailing commas."""
+    """Return the first error of a JSON text, or why it cannot be read.
+
+    `comments` accepts comments and trailing commas.
+    """
     text = text.removeprefix("\ufeff")
     if comments:
         text = _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
@@ -167,7 +172,10 @@ def find_json_errors(text: str, *, comments: bool = False) -> SyntaxErrors | str
 
 
 def find_json_file_errors(text: str, path: str) -> SyntaxErrors | str:
-    """Return the first error of a JSON file. It is unsure where the file is sound but for comments and trailing commas."""
+    """Return the first error of a JSON file.
+
+    It is unsure where the file is sound but for comments and trailing commas.
+    """
     if COMMENTED_JSON.search(path):
         return find_json_errors(text, comments=True)
     errors = find_json_errors(text)
@@ -190,7 +198,10 @@ def find_json_lines_errors(text: str) -> SyntaxErrors | str:
 
 
 def load_json(text: str) -> Any:
-    """Return the value of a JSON text, with numbers of any length. Raises: ValueError (NaN and Infinity, too), RecursionError."""
+    """Return the value of a JSON text, with numbers of any length.
+
+    Raises: ValueError (NaN and Infinity, too), RecursionError.
+    """
     return json.loads(text, parse_constant=_refuse_constant, parse_int=_parse_integer)
 
 

@@ -1,4 +1,7 @@
-r"""PURE. A team's own rules for its code, written in `.review-invariants.yml`: what may not be added, and what must come with what.
+r"""PURE.
+
+A team's own rules for its code, written in `.review-invariants.yml`: what may not be added, and what must come with
+what.
 
     invariants:
       - id: NO-PRINT

@@ -1,4 +1,6 @@
-"""PURE. Which of the things found in a file are new: those that its old version did not have, told by the words of their line.
+"""PURE.
+
+Which of the things found in a file are new: those that its old version did not have, told by the words of their line.
 
 Only 0.3 of 5.4 findings a commit are left by this and by looking at changed lines alone; the rest was there before.
 """

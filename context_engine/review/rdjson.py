@@ -1,4 +1,6 @@
-"""PURE. A review in the diagnostic format of reviewdog (rdjson), which puts findings beside the lines of a pull request.
+"""PURE.
+
+A review in the diagnostic format of reviewdog (rdjson), which puts findings beside the lines of a pull request.
 
 https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
 """

@@ -1,4 +1,6 @@
-"""What a change stands in: the tree it leads to, and what the repository's past says. Handed in as callables; nothing is opened here.
+"""What a change stands in: the tree it leads to, and what the repository's past says.
+
+Handed in as callables; nothing is opened here.
 
 Where nothing is known the defaults say so by knowing nothing, and the checks that ask them find nothing.
 """

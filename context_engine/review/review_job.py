@@ -1,7 +1,7 @@
 """One change between two commits, as a session reviews it: what is looked at, what is known already, what all of it comes to.
 
-A file is known by its two blobs, its names and modes, the rules and the options; what was found in it once is found in it
-again without a look. What depends on the whole change is asked at the end, when every unit has ended.
+A file is known by its two blobs, its names and modes, the rules and the options; what was found in it once is found in
+it again without a look. What depends on the whole change is asked at the end, when every unit has ended.
 """
 
 from __future__ import annotations

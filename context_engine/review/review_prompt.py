@@ -1,4 +1,6 @@
-"""PURE. What an agent or a model is shown for a second look at a change: numbered hunks, what the checks found, the rules.
+"""PURE.
+
+What an agent or a model is shown for a second look at a change: numbered hunks, what the checks found, the rules.
 
 It has 2,000 tokens; what has no room is counted, never hidden.
 """

@@ -3,8 +3,8 @@
     reviewed = engine.reviews.review_diff(text, ReviewOptions())
     taken, reviewed = engine.reviews.review_git(DiffRequest("staged"), ReviewOptions())
 
-Every text of a reviewed file comes from git's objects or from what the caller handed in; the work tree is read where it is the
-version under review, and written never.
+Every text of a reviewed file comes from git's objects or from what the caller handed in; the work tree is read where it
+is the version under review, and written never.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ TIED_FILES_MAX = 500
 class ReviewDependencies:
     """What it stands on: the workspace, its files, symbols and history, and what takes secrets out.
 
-    `programs` are analyzers that the user allowed to run code of the project. `shared_records` is where a team has its reviews in
-    common.
+    `programs` are analyzers that the user allowed to run code of the project. `shared_records` is where a team has its
+    reviews in common.
     """
 
     root: Root
@@ -149,7 +149,9 @@ class ReviewService:
         return who.review(change, cancel)
 
     def read_diff(self, text: str, *, contexts: Mapping[str, str] | None = None, base_ref: str = "") -> ReviewedChange:
-        """The change that a diff tells of. `contexts` are new versions of its files; else the work tree is looked at, and `base_ref`.
+        """The change that a diff tells of.
+
+        `contexts` are new versions of its files; else the work tree is looked at, and `base_ref`.
 
         Raises: DiffInvalid, DiffCombinedUnsupported, DiffTruncated, TooLarge, InvalidArgument (no such ref).
         """
@@ -167,7 +169,8 @@ class ReviewService:
     ) -> tuple[TakenDiff, ReviewedChange]:
         """What git says has changed.
 
-        Raises: GitUnavailable, RefNotFound, InvalidArgument, PreconditionFailed (there is no change, or the patterns leave none of it).
+        Raises: GitUnavailable, RefNotFound, InvalidArgument, PreconditionFailed (there is no change, or the patterns
+        leave none of it).
         """
         began = time.monotonic()
         taken = self.diffs.take(asked)

@@ -1,7 +1,8 @@
 """Review sessions: started, watched, paused and resumed from any process, each unit of them reviewed once.
 
-A session is a row in the store, not a thread: whoever resumes it runs it. A process shows that it is alive (`Presence`), and
-its lease runs out when it hangs; then its units are queued again. This module decides who runs what; `session_runner` does it.
+A session is a row in the store, not a thread: whoever resumes it runs it. A process shows that it is alive
+(`Presence`), and its lease runs out when it hangs; then its units are queued again. This module decides who runs what;
+`session_runner` does it.
 """
 
 from __future__ import annotations
@@ -132,7 +133,10 @@ class ReviewSessions:
         return self._seen(session_id)
 
     def pause(self, session_id: str, reason: str = "") -> SessionView:
-        """Begin no unit any more; it is paused once those under way have ended. Raises: ReviewNotFound, PreconditionFailed."""
+        """Begin no unit any more; it is paused once those under way have ended.
+
+        Raises: ReviewNotFound, PreconditionFailed.
+        """
         at = self._pace.now()
 
         def paused(session: ReviewSession) -> ReviewSession:
@@ -147,7 +151,10 @@ class ReviewSessions:
         return self._seen(session_id)
 
     def resume(self, session_id: str) -> SessionView:
-        """Go on with what is not done, here unless it runs already. Raises: ReviewNotFound, PreconditionFailed (completed)."""
+        """Go on with what is not done, here unless it runs already.
+
+        Raises: ReviewNotFound, PreconditionFailed (completed).
+        """
         session = self._seen(session_id).session
         next_status(session.status, "run")
         if session.status not in OWNED or not self._is_alive(session):

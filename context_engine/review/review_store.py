@@ -1,10 +1,13 @@
-"""Reviews that last: sessions cut into units, what was found in each, and what need not be looked at twice. One SQLite file.
+"""Reviews that last: sessions cut into units, what was found in each, and what need not be looked at twice.
+
+One SQLite file.
 
     state.db    in `<workspace>/.context-engine/`; see docs/decisions/0034
 
-A unit is taken by the owner of its session, and only who took it may say how it ended: what is taken carries the owner and the
-number of the try, so whoever was taken for dead and comes back changes nothing. Every step of a unit stands in the log. What
-the bodies hold is somebody else's business; they are kept packed, and nothing here knows what a finding is.
+A unit is taken by the owner of its session, and only who took it may say how it ended: what is taken carries the owner
+and the number of the try, so whoever was taken for dead and comes back changes nothing. Every step of a unit stands in
+the log. What the bodies hold is somebody else's business; they are kept packed, and nothing here knows what a finding
+is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PURE. How a change is cut into units: files that belong together, few enough to be reviewed in one go.
 
-Ties - one file imports the other, both are usually changed together - pull files into a unit, the strongest first. What is
-left alone goes with its neighbours in the tree.
+Ties - one file imports the other, both are usually changed together - pull files into a unit, the strongest first. What
+is left alone goes with its neighbours in the tree.
 
 >>> parts = [UnitFile("a/x.py", 10), UnitFile("a/y.py", 10), UnitFile("b/x.py", 10), UnitFile("b/y.py", 2_000)]
 >>> [[part.path for part in unit] for unit in cut_into_units(parts, [FileTie("a/x.py", "b/x.py", 1.0)])]

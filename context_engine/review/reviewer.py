@@ -1,4 +1,6 @@
-"""The reviewer: what the built-in checks find in a file, and in a change as a whole. It opens nothing and filters nothing.
+"""The reviewer: what the built-in checks find in a file, and in a change as a whole.
+
+It opens nothing and filters nothing.
 
     looked = reviewer.review_file(file)       # one file: its two versions and the options decide
     more = reviewer.review_change(files, context)  # what needs the whole change, and the tree around it

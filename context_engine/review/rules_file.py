@@ -1,4 +1,7 @@
-"""The file of a team's rules read: YAML, RE2 patterns, globs. What is wrong with it becomes a sentence, never an error."""
+"""The file of a team's rules read: YAML, RE2 patterns, globs.
+
+What is wrong with it becomes a sentence, never an error.
+"""
 
 from __future__ import annotations
 

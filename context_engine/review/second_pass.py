@@ -102,14 +102,20 @@ class PendingReviews:
         return decode_pending(stored)
 
     def offer(self, tool: str, review_id: str) -> SecondPass:
-        """What somebody is asked for: the brief, the schema, and the call that takes the findings back. Raises: ReviewNotFound."""
+        """What somebody is asked for: the brief, the schema, and the call that takes the findings back.
+
+        Raises: ReviewNotFound.
+        """
         kept = self.load(review_id)
         instructions = kept.options.custom_instructions
         brief = review_brief(kept.files, kept.findings, kept.rules, instructions=instructions)
         return SecondPass(tool, brief, SCHEMA, {"review_id": review_id}, draft="findings")
 
     def merge_draft(self, review_id: str, given: Any, *, source: str, submission_id: str = "") -> MergedReview:
-        """What the review says with the findings of a second look; from now on, too. Raises: ReviewNotFound, InvalidArgument."""
+        """What the review says with the findings of a second look; from now on, too.
+
+        Raises: ReviewNotFound, InvalidArgument.
+        """
         before = self.load(review_id)
         again = merge_draft_into(before, given, source=source, submission_id=submission_id)
         if again.pending != before:
@@ -169,7 +175,10 @@ def _side(lines: Iterable[DiffLine], side: Literal["old", "new"]) -> LineSpan | 
 
 
 def merge_draft_into(kept: PendingReview, given: Any, *, source: str, submission_id: str = "") -> MergedReview:
-    """What a review says with the findings of a second look. Raises: InvalidArgument (they do not keep to the schema)."""
+    """What a review says with the findings of a second look.
+
+    Raises: InvalidArgument (they do not keep to the schema).
+    """
     draft = taken(_as_object(given), SCHEMA, "findings")
     name = submission_id or digest(draft)
     if name in kept.submissions:

@@ -1,7 +1,7 @@
 """PURE. The findings of a second pass: their schema, what of them stands, and how they join those of the checks.
 
-A finding that names lines outside of the change, or quotes what does not stand there, is set aside with its reason. One that
-says what a check says confirms it; one of its own is never surer than `CONFIDENCE_MAX`.
+A finding that names lines outside of the change, or quotes what does not stand there, is set aside with its reason. One
+that says what a check says confirms it; one of its own is never surer than `CONFIDENCE_MAX`.
 """
 
 from __future__ import annotations

@@ -207,7 +207,10 @@ class SessionRunner:
         self._store.trim()
 
     def _has_let_go(self) -> bool:
-        """Leave the session as it must be found: paused, failed, or for whoever takes it up. False if it goes on after all."""
+        """Leave the session as it must be found: paused, failed, or for whoever takes it up.
+
+        False if it goes on after all.
+        """
 
         def let_go(session: ReviewSession) -> ReviewSession:
             if session.status == "pausing":

@@ -194,8 +194,8 @@ class FileVersion:
 class ChangedFile:
     """One file of a change. `old` or `new` is None where there was, or will be, no file.
 
-    `added` are lines of the new version, `removed` those of the old one. Where `is_whole` is False nobody knows the files
-    themselves, only the hunks: `new` then holds the hunks' lines in their places and blank ones between them.
+    `added` are lines of the new version, `removed` those of the old one. Where `is_whole` is False nobody knows the
+    files themselves, only the hunks: `new` then holds the hunks' lines in their places and blank ones between them.
     """
 
     path: str

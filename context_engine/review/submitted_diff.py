@@ -1,7 +1,9 @@
-"""A diff that somebody handed in -> its files in both versions, as far as they can be known. Reads nothing: who may read is handed in.
+"""A diff that somebody handed in -> its files in both versions, as far as they can be known.
 
-The new version is what came with the diff, or the file of the work tree when the diff was made for it. Else the old one is that
-of the base, or of the work tree while the diff is not applied yet. Else only the hunks are known.
+Reads nothing: who may read is handed in.
+
+The new version is what came with the diff, or the file of the work tree when the diff was made for it. Else the old one
+is that of the base, or of the work tree while the diff is not applied yet. Else only the hunks are known.
 """
 
 from __future__ import annotations

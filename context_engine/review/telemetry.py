@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class UnitMetrics:
-    """What was measured in one unit, or at the end of the session. `stages` are milliseconds, one number for each time."""
+    """What was measured in one unit, or at the end of the session.
+
+    `stages` are milliseconds, one number for each time.
+    """
 
     stages: Mapping[str, Sequence[float]] = field(default_factory=dict)
     hits: int = 0

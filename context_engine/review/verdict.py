@@ -1,7 +1,7 @@
 """PURE. Findings and options -> what a review says: what is told, what is left out and why, the verdict, the risk.
 
-The verdict of checks alone is never "patch is correct": they find almost none of the real logic errors, so their silence
-says little. Only a second pass by an agent or a model may say it.
+The verdict of checks alone is never "patch is correct": they find almost none of the real logic errors, so their
+silence says little. Only a second pass by an agent or a model may say it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class SuppressedCounts:
 class ReviewResult:
     """What a review says. `findings` are those that are told, most pressing first.
 
-    `is_partial`: the time was over before all was looked at. `second_pass`: an agent's or a model's findings are among them.
+    `is_partial`: the time was over before all was looked at. `second_pass`: an agent's or a model's findings are among
+    them.
     """
 
     findings: tuple[Finding, ...]

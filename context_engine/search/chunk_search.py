@@ -50,7 +50,10 @@ class ChunkHit:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRanking:
-    """Hits best first. `matching` counts the chunks that passed the filter and answer at all, `passing` those that passed it."""
+    """Hits best first.
+
+    `matching` counts the chunks that passed the filter and answer at all, `passing` those that passed it.
+    """
 
     hits: tuple[ChunkHit, ...]
     matching: int

@@ -2,8 +2,9 @@
 
     access.db    in the cache of the workspace, beside its index: (path, kind, strength, at, count)
 
-Noting an access costs no write: events gather in memory and go to the disk together, by a thread that lives as long as there
-are any. A kill loses the last two seconds of them. Any number of processes may count at once, and none is lost then.
+Noting an access costs no write: events gather in memory and go to the disk together, by a thread that lives as long as
+there are any. A kill loses the last two seconds of them. Any number of processes may count at once, and none is lost
+then.
 
 >>> later = Counter(1.0, 0.0, 1).at_time(HALF_LIFE_S)
 >>> later.strength, score(later.strength), boost(score(later.strength))
@@ -28,7 +29,8 @@ from context_engine.index.embedded_store import translate_disk_errors
 from context_engine.storage.database import transaction
 
 Kind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
-"""A whole file was read, a part of it, it was shown as a hit, changed, named by a plan, or found fault with by a review."""
+"""A whole file was read, a part of it, it was shown as a hit, changed, named by a plan, or found fault with by a
+review."""
 WEIGHTS: Mapping[Kind, float] = {"read": 1.0, "fragment": 0.5, "hit": 0.1, "edit": 3.0, "plan": 2.0, "review": 1.0}
 HALF_LIFE_S = 7 * 86_400
 """What was read last week is half as likely to matter as what was read today."""
@@ -40,7 +42,8 @@ EVENTS_MAX = 50
 FLUSH_S = 2.0
 """Events wait this long for others, and no more of them than that."""
 ROWS_MAX = 50_000
-"""Some files and their kinds of access, of many years; above it what was not accessed for the longest time is forgotten."""
+"""Some files and their kinds of access, of many years; above it what was not accessed for the longest time is
+forgotten."""
 BUSY_MS = 5_000
 RANKING_KEPT_S = 60.0
 """How often a ranking looks what is used: the order of hits does not change while the same question is asked twice."""

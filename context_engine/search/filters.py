@@ -1,6 +1,9 @@
-"""What may be found at all: a filter becomes a mask over chunks before anything is ranked. Masks are kept a snapshot long.
+"""What may be found at all: a filter becomes a mask over chunks before anything is ranked.
 
-A chunk's tags: its language, `code` or `documentation`, its kind, each folder of its path, and the tags of its own text.
+Masks are kept a snapshot long.
+
+A chunk's tags: its language, `code` or `documentation`, its kind, each folder of its path, and the tags of its own
+text.
 """
 
 from __future__ import annotations

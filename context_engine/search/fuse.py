@@ -1,4 +1,6 @@
-"""PURE. One score from many signals: each divided by its greatest value in the query, weighted, summed, times the prior.
+"""PURE.
+
+One score from many signals: each divided by its greatest value in the query, weighted, summed, times the prior.
 
 Reciprocal rank fusion over the same signals costs .05 NDCG, one BM25F bag .18 (docs/decisions/0005), so it stays a sum:
 every addend has a name and can be shown.

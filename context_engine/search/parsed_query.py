@@ -24,8 +24,9 @@ _NOT_CODE = (
 class Asked:
     """A query taken apart.
 
-    `symbol`: the compound name when the whole query is one symbol, `spelled` the same as written; `mentioned`: (compound name, weight 0-1) of words that
-    look like symbols inside a longer query; `lifted`: roles (`test`, `docs`...) the query asks for by name.
+    `symbol`: the compound name when the whole query is one symbol, `spelled` the same as written; `mentioned`:
+    (compound name, weight 0-1) of words that look like symbols inside a longer query; `lifted`: roles (`test`,
+    `docs`...) the query asks for by name.
     """
 
     words: tuple[str, ...]

@@ -27,7 +27,8 @@ K1 = 1.5
 K1_FILE = 3.0
 """A whole file repeats its words; a higher k1 lets them count for longer (evals/retrieval)."""
 IDF_POWER = 0.6
-"""Questions are long: dampened, the rarest word of one does not outvote the rest (1.0 costs .008 NDCG, evals/retrieval)."""
+"""Questions are long: dampened, the rarest word of one does not outvote the rest (1.0 costs .008 NDCG,
+evals/retrieval)."""
 SYMBOL_WEIGHT_UNIT = 10
 """Symbol weights are stored in tenths."""
 SAME_STEM_FACTOR = 1.5
@@ -42,8 +43,9 @@ OUTLINES_KEPT = 500
 class Signals:
     """What the rankers found.
 
-    `files[name]` is a value per file; `chunk` the BM25 of each chunk; `worth` what each is worth showing, which is that until
-    something else is known of it; `defines` the chunks that hold the definition of a symbol the query names, with its weight.
+    `files[name]` is a value per file; `chunk` the BM25 of each chunk; `worth` what each is worth showing, which is that
+    until something else is known of it; `defines` the chunks that hold the definition of a symbol the query names, with
+    its weight.
     """
 
     files: dict[str, Floats]

@@ -87,7 +87,10 @@ class SearchService:
         return answer
 
     def standing(self) -> Standing | None:
-        """Return what ranks now, after a look for edits; None without an index. For ranking several workspaces together."""
+        """Return what ranks now, after a look for edits; None without an index.
+
+        For ranking several workspaces together.
+        """
         self._live.refresh()
         searcher = self.searcher()
         if searcher is None:

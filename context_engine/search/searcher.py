@@ -81,8 +81,8 @@ class Ranking:
 class Searcher:
     """One snapshot, ready to be searched; what ranking needs of it is computed once and kept.
 
-    `roles` names the file roles as the snapshot counts them; without `meaning` words alone rank. Thread-safe: everything
-    kept is written whole.
+    `roles` names the file roles as the snapshot counts them; without `meaning` words alone rank. Thread-safe:
+    everything kept is written whole.
     """
 
     def __init__(
@@ -102,7 +102,10 @@ class Searcher:
         self._roles = roles
 
     def rank(self, query: Query, *, weights: Mapping[str, float] = fuse.WEIGHTS, role_power: float = 1.0) -> Ranking:
-        """The places worth reading for a query, best first. With less `role_power` (0-1) files count less by their role."""
+        """The places worth reading for a query, best first.
+
+        With less `role_power` (0-1) files count less by their role.
+        """
         asked = Asked.of(query.text)
         prior = priors(self.view, self._roles, asked, query.filter)
         if role_power != 1.0:
@@ -162,8 +165,8 @@ def search(
 class _Fusion:
     """The score of each file, as one signal after the other is added.
 
-    A file counts when it is alive, has a chunk that passes, and holds something of the query or means it: importance finds
-    nothing. The score of the others is 0.
+    A file counts when it is alive, has a chunk that passes, and holds something of the query or means it: importance
+    finds nothing. The score of the others is 0.
     """
 
     def __init__(
@@ -303,7 +306,10 @@ def _places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float32]]) 
 
 
 def _chunks_of(view: View, found: Signals, file: int, allowed: npt.NDArray[np.bool_] | None, most: int) -> list[int]:
-    """The chunks of a file to show, best first: defining ones, then by worth. All that hold something of the query; else the best."""
+    """The chunks of a file to show, best first: defining ones, then by worth.
+
+    All that hold something of the query; else the best.
+    """
     start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
     value = found.worth[start:stop]
     if found.defines or allowed is not None:

@@ -1,9 +1,9 @@
 """What a question means, beside what it says: how near the vectors of chunks and files come to its own.
 
-Static vectors stand in the snapshot, one a chunk and one a file (its card), and are compared with every question. Vectors
-of a model come from elsewhere (`search.refining`) and are compared in the same way. Either way a file has three signals:
-its best chunk, the sum of its three best, its card. Stretching the cosines of a question over the files, from the least to
-the greatest, was tried and changes nothing (docs/decisions/0017).
+Static vectors stand in the snapshot, one a chunk and one a file (its card), and are compared with every question.
+Vectors of a model come from elsewhere (`search.refining`) and are compared in the same way. Either way a file has three
+signals: its best chunk, the sum of its three best, its card. Stretching the cosines of a question over the files, from
+the least to the greatest, was tried and changes nothing (docs/decisions/0017).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ Ints = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 COMPARED_ALL_MAX = 4_000
-"""Up to so many chunks each is compared with a question, which takes half a millisecond; beyond, those of files that promise most."""
+"""Up to so many chunks each is compared with a question, which takes half a millisecond; beyond, those of files that
+promise most."""
 COMPARED_FILES = 200
 """Files that promise most by their words, and as many by their cards: an answer shows at most fifty."""
 
@@ -88,7 +89,10 @@ class Meaning:
         self._model = model
 
     def by_static(self, view: View, text: str, promising: Floats, allowed: Mask | None) -> Near | None:
-        """What the snapshot's static vectors say; None when it has none. `promising`: what its words are worth, by file."""
+        """What the snapshot's static vectors say; None when it has none.
+
+        `promising`: what its words are worth, by file.
+        """
         query = self._static(text) if view.snapshot.static() is not None else None
         return None if query is None or not query.any() else by_static(view, query, promising, allowed)
 

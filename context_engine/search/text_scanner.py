@@ -1,7 +1,7 @@
 """A text search, step by step: which files, how often in each, and only then the lines that somebody gets to read.
 
-Counting comes first, so that totals are exact and nothing is held that is not shown. Several keywords are counted in one
-pass as long as what they find is little; else each in a pass of its own.
+Counting comes first, so that totals are exact and nothing is held that is not shown. Several keywords are counted in
+one pass as long as what they find is little; else each in a pass of its own.
 """
 
 from __future__ import annotations
@@ -149,7 +149,10 @@ class Scanner:
     # -- which files --
 
     def _checked(self, query: TextQuery) -> str:
-        """The folder or file to search in, "" for all. Raises: InvalidArgument, InvalidPath, FileNotFound, AccessDenied."""
+        """The folder or file to search in, "" for all.
+
+        Raises: InvalidArgument, InvalidPath, FileNotFound, AccessDenied.
+        """
         if not query.queries or not all(query.queries):
             raise InvalidArgument("query is empty", suggestion="Say what to look for.")
         if any("\n" in each or "\r" in each for each in query.queries):

@@ -1,4 +1,7 @@
-r"""PURE. What a text search decides: which paths a glob names, which keyword stands where, which file comes first, what a page holds.
+r"""PURE.
+
+What a text search decides: which paths a glob names, which keyword stands where, which file comes first, what a page
+holds.
 
 >>> Globs(["*.{ts,tsx}"]).name("src/app.tsx"), Globs(["src/**"]).name("lib/app.ts")
 (True, False)

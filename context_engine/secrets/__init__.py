@@ -2,9 +2,10 @@
 
     redact("url: postgres://app:Tr0ub4dor@db/app").text   ->   "url: postgres://app:[masked password]@db/app"
 
-Three tiers. A rule is strict only if it is next to never wrong. Rules of replies go by what is around a value and by the kind of
-file that it is in: files that are shown are masked by these too. Broad rules know the names of providers: what is kept or sent
-elsewhere is redacted by all three. A label takes the place of a secret and names its kind. Lines keep their numbers, and a second run changes nothing.
+Three tiers. A rule is strict only if it is next to never wrong. Rules of replies go by what is around a value and by
+the kind of file that it is in: files that are shown are masked by these too. Broad rules know the names of providers:
+what is kept or sent elsewhere is redacted by all three. A label takes the place of a secret and names its kind. Lines
+keep their numbers, and a second run changes nothing.
 """
 
 from context_engine.secrets.redaction import (

@@ -1,4 +1,7 @@
-r"""PURE. Find the value that is assigned to a name, in any syntax: `x = "v"`, `"x": "v"`, `X=v`, `x := v`, `x => v`, `<x>v</x>`, `f("x", "v")`.
+r"""PURE.
+
+Find the value that is assigned to a name, in any syntax: `x = "v"`, `"x": "v"`, `X=v`, `x := v`, `x => v`, `<x>v</x>`,
+`f("x", "v")`.
 
     password: "hunter2"          --password=hunter2          os.environ["PASSWORD"] = 'hunter2'
 

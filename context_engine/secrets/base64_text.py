@@ -10,7 +10,8 @@ _LETTER, _OTHER = b"a", b" "
 _LONG = _LETTER * RUN_CHARS_MIN
 _KINDS = bytes(ord("a") if (chr(code).isalnum() and code < 128) or code in b"+/_-" else ord(" ") for code in range(256))
 BLOB = re.compile(rb"(?:[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_\-]){10,}")
-"""Forty letters of base64 that hold text: three in four letters then have no more than half of the alphabet, so hashes fail."""
+"""Forty letters of base64 that hold text: three in four letters then have no more than half of the alphabet, so hashes
+fail."""
 REST_OF_BLOB = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
 BLOB_BYTES_MAX = 100_000
 UNREADABLE_SHARE_MAX = 0.05

@@ -1,4 +1,6 @@
-r"""PURE. Texts written in escapes: what they say once decoded, and which characters of the original each part of that came from.
+r"""PURE.
+
+Texts written in escapes: what they say once decoded, and which characters of the original each part of that came from.
 
     ghp%5Fq8Zt...     \u0067\u0068\u0070_q8Zt...     \x67hp_q8Zt...     ghp&#95;q8Zt...
 

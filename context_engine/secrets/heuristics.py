@@ -74,7 +74,8 @@ DRAWN_CHARS_MIN = 10
 DRAWN_BITS_MIN = 2.8
 """Ten random hex digits have 2.8 and more nine times of ten."""
 TURNS_MIN = 0.2
-"""Of neighbours, how many change between small letters, capitals and digits: random ones .4 and more, words with a number .1."""
+"""Of neighbours, how many change between small letters, capitals and digits: random ones .4 and more, words with a
+number .1."""
 TURNS_WITHOUT_DIGITS_MIN = 0.42
 """camelCase turns at a third of its places, random letters at half of them."""
 LETTERS_CHARS_MIN = 20
@@ -87,7 +88,8 @@ LONG_CHARS, TURNS_OF_LONG_MIN, TURNS_OF_LONG_WITHOUT_DIGITS_MIN = 28, 0.14, 0.36
 PAIRS_MIN = 6
 """With fewer pairs of letters their frequency says nothing."""
 FAMILIAR_MAX, UNFAMILIAR_MAX = 0.62, 0.34
-"""Of pairs of letters: words have 0.86 familiar ones, random letters 0.24; at 8 pairs chance exceeds the first once in a hundred."""
+"""Of pairs of letters: words have 0.86 familiar ones, random letters 0.24; at 8 pairs chance exceeds the first once in
+a hundred."""
 FAMILIAR_PAIRS_MIN = 8
 
 
@@ -121,7 +123,8 @@ FAMILIAR = frozenset(
     ss st su ta tc te th ti to tr ts tt tu ty ub ue ul um un up ur us ut va ve vi wa wi
     """.split()
 )
-"""The pairs of letters that make up 0.86 of the words in eight repositories (evals/secrets, the ones rules are tuned on)."""
+"""The pairs of letters that make up 0.86 of the words in eight repositories (evals/secrets, the ones rules are tuned
+on)."""
 
 
 def familiar_pairs(value: str) -> tuple[int, int]:

@@ -1,4 +1,7 @@
-"""PURE. Values that are random beyond doubt, whatever they are given to: the last net, for providers that nobody has told us of."""
+"""PURE.
+
+Values that are random beyond doubt, whatever they are given to: the last net, for providers that nobody has told us of.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,15 @@
-r"""PURE. A text that is shown in parts: its secrets are found once in all of it, and masked in every part that is cut out.
+r"""PURE.
+
+A text that is shown in parts: its secrets are found once in all of it, and masked in every part that is cut out.
 
 >>> key = "q8Zt2Lw0Xv5Rb7Nc" + "4Kd9Mf1Hs6Gj"
 >>> text = RedactedDocument.of(f'first\napi_key = "{key}"\nlast'.encode())
 >>> text.lines(2, 2), text.part(20, 30)
 ('api_key = "[masked secret]"\n', '[masked secret]')
 
-A line alone does not tell that it is the middle of a key, and a mark in front of a token hides where it begins. So what reads
-a file for somebody to see asks for a `RedactedDocument`, and puts numbers, quotes and marks on what that gives out.
+A line alone does not tell that it is the middle of a key, and a mark in front of a token hides where it begins. So what
+reads a file for somebody to see asks for a `RedactedDocument`, and puts numbers, quotes and marks on what that gives
+out.
 
 `noting` collects what is masked while a reply is made: `mask_reply` then masks every other copy of it.
 """
@@ -27,7 +30,8 @@ from context_engine.secrets import RedactedText, Tier, find_secrets
 from context_engine.text.lines import slice_lines
 
 OF_FILES: Tier = "reply"
-"""By which rules the text of a file is masked. A whole reply is searched by strict ones: it holds ids and hashes of ours."""
+"""By which rules the text of a file is masked. A whole reply is searched by strict ones: it holds ids and hashes of
+ours."""
 WHOLE_BYTES_MAX = 1_000_000
 """A larger text is searched around what is cut out of it: so much takes 10 to 30 ms."""
 AROUND_BYTES = 16_384
@@ -257,7 +261,8 @@ def mark_searched(text: str) -> None:
 def redact_reply(text: str) -> RedactedText:
     """A whole reply without its secrets, and without further copies of those found in it or noted while it was made.
 
-    This is the second net. Long parts that were noted as searched are not searched again where the reply holds them as they are.
+    This is the second net. Long parts that were noted as searched are not searched again where the reply holds them as
+    they are.
     """
     noted = _REDACTIONS.get() or ReplyRedactions()
     values = dict(noted.values)

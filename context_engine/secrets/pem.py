@@ -50,7 +50,8 @@ BODY = re.compile(rb"[A-Za-z0-9+/]{64,}={0,2}")
 BODY_WIDTHS = frozenset((64, 70, 76))
 """How wide PEM, OpenSSH and the older encodings (MIME, PGP) write a line."""
 BODY_TURNS_MIN = 0.3
-"""Of neighbors that change between small letters, capitals and digits: base64 changes at half of its places, paths at a tenth."""
+"""Of neighbors that change between small letters, capitals and digits: base64 changes at half of its places, paths at a
+tenth."""
 LINE_START = rb"""(?:(?:[^\s:]{1,200}[:-])?[0-9]{1,7}[-:|\t ])?[ \t]{0,80}(?:[-+>#*|][ \t]{0,8})?["'`(]{0,3}"""
 """The possible start of a line of a body: a file and a number, indentation, a diff or comment sign, a quote."""
 LINE_START_BYTES = 300
@@ -73,7 +74,8 @@ CERTIFICATE = re.compile(rb"Certificate>\s{0,100}\Z")
 def body_lines(data: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Parts]:
     """Yield the lines of each key whose first line is not in the text, together where they follow each other.
 
-    `runs` are where letters of base64 follow each other. A line counts when it is nothing but base64 and as wide as tools write it. What a BEGIN or an END calls public is left out.
+    `runs` are where letters of base64 follow each other. A line counts when it is nothing but base64 and as wide as
+    tools write it. What a BEGIN or an END calls public is left out.
     """
     run: list[tuple[int, int]] = []
     for match in (match for start, stop in runs for match in BODY.finditer(data, start, stop)):

@@ -1,4 +1,7 @@
-"""PURE. A text without its secrets: one pass over the places that were found, labels in their stead, lines where they were."""
+"""PURE.
+
+A text without its secrets: one pass over the places that were found, labels in their stead, lines where they were.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,8 @@ class RedactionOptions:
 def redact(text: str, mode: Tier = "reply", *, path: str = "") -> RedactedText:
     """The text with every secret replaced by what it was, `[masked github token]`, and every further copy of it.
 
-    `path` says what kind of file the text is of. The same text is masked in the same way on every machine: no key goes into it.
+    `path` says what kind of file the text is of. The same text is masked in the same way on every machine: no key goes
+    into it.
     """
     count = 0
     for _ in range(ROUNDS_MAX):

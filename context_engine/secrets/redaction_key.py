@@ -1,7 +1,7 @@
 """The key of one workspace that the labels of redacted secrets are made with: random, made once, readable by its owner alone.
 
-With it the same secret has the same label in every text of a workspace; without it a label tells nothing, for nobody can try
-out passwords against it.
+With it the same secret has the same label in every text of a workspace; without it a label tells nothing, for nobody
+can try out passwords against it.
 """
 
 from __future__ import annotations

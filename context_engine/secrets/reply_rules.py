@@ -1,7 +1,10 @@
-"""PURE. Findings that replies show all the same, by the kind of file: examples in docs and tests, checksums in lock files.
+"""PURE.
 
-Nothing that a provider's prefix gives away is shown, nor a private key, nor a value that looks drawn by chance. Measured by
-evals/secrets: without this, replies mask twice as often where there is nothing to hide, and hide no more of what there is.
+Findings that replies show all the same, by the kind of file: examples in docs and tests, checksums in lock files.
+
+Nothing that a provider's prefix gives away is shown, nor a private key, nor a value that looks drawn by chance.
+Measured by evals/secrets: without this, replies mask twice as often where there is nothing to hide, and hide no more of
+what there is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""PURE. Where the secrets of a text stand: words point to places, patterns and second looks decide, overlaps become one.
+"""PURE.
+
+Where the secrets of a text stand: words point to places, patterns and second looks decide, overlaps become one.
 
     find('key = "ghp_..."')   ->   (Secret(rule="github-token", start=7, stop=47, tier="strict", confidence=0.95, ...),)
 
-A text is searched once for all words. Only where one stands is a pattern tried, on a bounded number of characters, so the
-time grows with the text and with nothing else.
+A text is searched once for all words. Only where one stands is a pattern tried, on a bounded number of characters, so
+the time grows with the text and with nothing else.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ JOINTS = frozenset(b"-_")
 BEFORE = re.compile(
     rb"""(?:\\[nrtbf"'/]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,8}m|(?<![A-Za-z0-9])0[xX]|(?<![^\n])[0-9]{0,7}-)\Z"""
 )
-"""Ends in a letter or joint and is no part of a word: an escape of a string, an address or a terminal; a number before a line."""
+"""Ends in a letter or joint and is no part of a word: an escape of a string, an address or a terminal; a number before
+a line."""
 BEFORE_BYTES = 10
 LINE_BYTES = 1_000
 """So far on both sides of a secret a comment is looked for that allows it: longer lines nobody writes by hand."""
@@ -149,7 +152,8 @@ def _find_at_words(data: bytes, words: WordIndex[SecretRule], search: SearchCont
 
 
 JOINED_TRIES_MAX, BLOCK_BITS = 32, 12
-"""So often in 4 KB the beginning of a token is looked at behind `-` or `_`: a text made of nothing else has no token in it."""
+"""So often in 4 KB the beginning of a token is looked at behind `-` or `_`: a text made of nothing else has no token in
+it."""
 
 
 def _is_repeated(tries: dict[tuple[str, int], int], rule: SecretRule, start: int) -> bool:

@@ -1,8 +1,9 @@
 """The rules for secrets, and their files: the builtin rules, and a user's `gitleaks.toml` with the same schema.
 
-A rule of ours also says where its words stand: at the `start` of the secret, in the `name` that it is given to, `near` it, or
-nowhere in particular (`anywhere`, as in gitleaks). Patterns are run by RE2, whose time grows with the text and with nothing
-else; where that is not installed, ours by `re` and a user's not at all. Patterns that cannot be read are skipped and named.
+A rule of ours also says where its words stand: at the `start` of the secret, in the `name` that it is given to, `near`
+it, or nowhere in particular (`anywhere`, as in gitleaks). Patterns are run by RE2, whose time grows with the text and
+with nothing else; where that is not installed, ours by `re` and a user's not at all. Patterns that cannot be read are
+skipped and named.
 """
 
 from __future__ import annotations
@@ -198,7 +199,10 @@ def _builtin_rule(row: Mapping[str, Any], rank: int) -> SecretRule:
 
 
 def read_rules(text: str, name: str) -> SecretRules:
-    """The rules of a `gitleaks.toml`. Raises: InvalidArgument when it is no TOML; a rule that cannot be read is skipped."""
+    """The rules of a `gitleaks.toml`.
+
+    Raises: InvalidArgument when it is no TOML; a rule that cannot be read is skipped.
+    """
     try:
         told = read_toml(text)
     except ParseError as error:
@@ -283,7 +287,9 @@ def _compiles(pattern: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def compile_own(pattern: str) -> re.Pattern[bytes]:
-    """A pattern of ours. It is tried only at places where a word stands, and reads a bounded number of characters from there.
+    """A pattern of ours.
+
+    It is tried only at places where a word stands, and reads a bounded number of characters from there.
 
     So `re` is as safe as RE2, and ten times as fast to compile and to call.
     """
@@ -292,7 +298,10 @@ def compile_own(pattern: str) -> re.Pattern[bytes]:
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> CompiledPattern:
-    """A pattern that runs over a whole text, by RE2; where that is missing, by `re`, which runs ours alone. Raises: ValueError."""
+    """A pattern that runs over a whole text, by RE2; where that is missing, by `re`, which runs ours alone.
+
+    Raises: ValueError.
+    """
     return compile_linear(pattern.encode()) if load_re2() else re.compile(pattern.encode())
 
 

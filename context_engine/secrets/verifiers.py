@@ -1,4 +1,7 @@
-"""PURE. The second look of a rule: what it found stands where a secret stands, and is one as far as can be determined."""
+"""PURE.
+
+The second look of a rule: what it found stands where a secret stands, and is one as far as can be determined.
+"""
 
 from __future__ import annotations
 

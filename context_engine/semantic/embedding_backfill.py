@@ -1,9 +1,9 @@
 """Fills a space in the background: whatever a snapshot lacks gets its vector, cards of files first, then chunks.
 
-What a team has embedded already is taken from there (`index.vector_sync`), only the rest is embedded: by one thread of low
-priority, which stands back while answers are under way, and one process of the machine for a space. Texts are made from the
-files as they are now and compared with the keys of the index: what has been edited since is passed over, so no vector ever
-stands under the key of another text. A killed process loses one group of texts.
+What a team has embedded already is taken from there (`index.vector_sync`), only the rest is embedded: by one thread of
+low priority, which stands back while answers are under way, and one process of the machine for a space. Texts are made
+from the files as they are now and compared with the keys of the index: what has been edited since is passed over, so no
+vector ever stands under the key of another text. A killed process loses one group of texts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ request to an endpoint."""
 HOT_MAX = 50
 """Files of the last answers and edits that go before all others."""
 NICENESS = 10
-"""On Linux: a tenth of a core that others want. With less it would wait for one with the interpreter's lock in its hand."""
+"""On Linux: a tenth of a core that others want. With less it would wait for one with the interpreter's lock in its
+hand."""
 HELD_LOOK_S = 1.0
 """How often it is looked whether what held the filling up is over."""
 OPEN_WAIT_S = 0.5
@@ -72,8 +73,8 @@ def vector_space(embedder: DeadlineEmbedder) -> VectorSpace | None:
 class EmbeddingBackfill:
     """The one that fills the vectors of one workspace. Thread-safe; nothing happens before the first `wake`.
 
-    `vectors` gives the store of the embedder's space, None while that is not known; `snapshot` the newest one; nothing is
-    filled while `hold` says so; `vector_sync` is with the team, if there is one.
+    `vectors` gives the store of the embedder's space, None while that is not known; `snapshot` the newest one; nothing
+    is filled while `hold` says so; `vector_sync` is with the team, if there is one.
     """
 
     def __init__(
@@ -296,7 +297,10 @@ def _that_still_are(texts: Sequence[str], wanted: Keys) -> tuple[list[str], Keys
 
 
 def lower_thread_priority() -> None:
-    """Give this thread, and no other, a low priority. Only Linux has one for each thread: elsewhere all would be slower."""
+    """Give this thread, and no other, a low priority.
+
+    Only Linux has one for each thread: elsewhere all would be slower.
+    """
     if sys.platform == "linux":
         with suppress(OSError):  # it is lower already
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,4 +1,7 @@
-"""PURE. What lacks a vector, and in which order it gets one: files that are being worked on first, then what much leans on."""
+"""PURE.
+
+What lacks a vector, and in which order it gets one: files that are being worked on first, then what much leans on.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,8 @@ class EmbeddingProgress(NamedTuple):
 class EmbeddingQueue:
     """Things that lack a vector, cards or chunks, standing in line for it.
 
-    File f has the things `starts[f]:starts[f + 1]`; `missing` says which of all things lack theirs, `files` in which order
-    their files come.
+    File f has the things `starts[f]:starts[f + 1]`; `missing` says which of all things lack theirs, `files` in which
+    order their files come.
     """
 
     def __init__(self, missing: Mask, starts: Ints, files: Ints) -> None:

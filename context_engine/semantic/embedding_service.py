@@ -156,8 +156,8 @@ class EmbeddingService(AnswerModel):
     ) -> EmbeddingProgress | None:
         """Start, and wait until all that can has a vector of the model; None when there is no model.
 
-        Raises: EmbedderUnusable when it cannot be used, with the next step; StoreUnavailable, StoreUnusable and DiskFull when
-        what is to be shared cannot be; Cancelled.
+        Raises: EmbedderUnusable when it cannot be used, with the next step; StoreUnavailable, StoreUnusable and
+        DiskFull when what is to be shared cannot be; Cancelled.
         """
         self.start()
         thinker, snapshot = self._new, self._parts.live.snapshot()
@@ -192,8 +192,8 @@ class EmbeddingService(AnswerModel):
     ) -> tuple[int, int]:
         """Embed with the chosen model all that it has not seen; return how many files and chunks have their vectors.
 
-        Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Cancelled (what was made is kept);
-        StoreUnavailable, StoreUnusable and DiskFull when a team is to have them and cannot.
+        Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Cancelled (what was made is
+        kept); StoreUnavailable, StoreUnusable and DiskFull when a team is to have them and cannot.
         """
         if self._parts.live.snapshot() is None:
             raise no_index()

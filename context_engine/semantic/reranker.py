@@ -1,9 +1,9 @@
 """A model's say in an answer: its vectors of everything where they are there, else of the places that promise most.
 
-Vectors are kept by the text they were made from, so an answer finds what was embedded for any other. Until nearly all chunks
-of a snapshot have theirs, the best chunks of the best files alone are compared; those that lack one are embedded now, as far
-as the time of one answer allows, and kept. Vectors of a few chunks here and there are worse than none: a file that happens
-to have some would outrank a better one that has none (docs/decisions/0017).
+Vectors are kept by the text they were made from, so an answer finds what was embedded for any other. Until nearly all
+chunks of a snapshot have theirs, the best chunks of the best files alone are compared; those that lack one are embedded
+now, as far as the time of one answer allows, and kept. Vectors of a few chunks here and there are worse than none: a
+file that happens to have some would outrank a better one that has none (docs/decisions/0017).
 """
 
 from __future__ import annotations

@@ -21,6 +21,9 @@ def read_served_model(folder: Path) -> Mapping[str, Any]:
 
 
 def write_served_model(folder: Path, stated: Mapping[str, Any]) -> None:
-    """Note it. A folder that cannot be written keeps the old note: the next change of models then has nobody to fall back on."""
+    """Note it.
+
+    A folder that cannot be written keeps the old note: the next change of models then has nobody to fall back on.
+    """
     with suppress(OSError):
         (folder / SERVED_FILE).write_text(json.dumps(dict(stated)), "utf-8")

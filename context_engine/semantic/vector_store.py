@@ -4,10 +4,11 @@
     <cache>/vectors/<space>/filler.lock     one process that embeds what is missing; it holds this for as long as it takes
     <cache>/vectors/<space>/000001.vec      64 bytes of header, then records of one size; only ever appended to
 
-A space is one model with one size of vector, and has a folder of its own. In it a vector is found by its key: the hash of
-the text it was made from. A record carries its own checksum, and the header the number of records that count, written
-after them: a kill at any moment leaves what was there before the append or after it, a scribbled record is as good as not
-there, and what lies beyond the count is written over. All of it is a cache: deleting it costs nothing but time.
+A space is one model with one size of vector, and has a folder of its own. In it a vector is found by its key: the hash
+of the text it was made from. A record carries its own checksum, and the header the number of records that count,
+written after them: a kill at any moment leaves what was there before the append or after it, a scribbled record is as
+good as not there, and what lies beyond the count is written over. All of it is a cache: deleting it costs nothing but
+time.
 
 Numbers are kept as one byte with a scale a row. That is a quarter of float32 and loses no ranking worth the name
 (docs/decisions/0014); float16 is half and was ten times slower to compare.
@@ -249,7 +250,10 @@ class VectorStore:
         return sorted(troubled | small if len(small) > 1 else troubled)
 
     def _write_whole(self, records: npt.NDArray[Any], number: int) -> None:
-        """Full files of records from this number on. Each is complete on the disk before it has a name readers look for."""
+        """Full files of records from this number on.
+
+        Each is complete on the disk before it has a name readers look for.
+        """
         for left in self.folder.glob("*.part"):
             _remove(left)
         per_file = max(1, self._segment_bytes_max // records.itemsize)
@@ -324,7 +328,10 @@ class _KeyIndex:
 
 
 class _VectorFile:
-    """One file: its records that count, mapped. `first` is the place of the first, `is_ours` whether the header fits."""
+    """One file: its records that count, mapped.
+
+    `first` is the place of the first, `is_ours` whether the header fits.
+    """
 
     def __init__(self, path: Path, space: VectorSpace) -> None:
         """Raises FileNotFoundError."""

@@ -1,7 +1,7 @@
 """Synchronizes vectors with the remote store of a team: fetches what others embedded, publishes what is made here.
 
-Every machine fetches; only publishers send, because a wrong vector would mislead all. While the remote store does not answer nothing is exchanged. It is
-asked again later, and embedding goes on without it.
+Every machine fetches; only publishers send, because a wrong vector would mislead all. While the remote store does not
+answer nothing is exchanged. It is asked again later, and embedding goes on without it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from context_engine.semantic.vector_store import VectorStore
 from context_engine.sharing.remote_vectors import RemoteVectorStore
 
 AT_ONCE = 4_096
-"""Vectors between two looks whether to stop: 1.7 MB of 384 numbers, a tenth of a second with a database in the same building."""
+"""Vectors between two looks whether to stop: 1.7 MB of 384 numbers, a tenth of a second with a database in the same
+building."""
 GIVE_REST_S = 5.0
 """While much is embedded others get it so often; a machine that fills beside us makes little of it again."""
 RETRY_S = 60.0
 """So long a remote store that failed is left alone: its user is told meanwhile, and texts are embedded here."""
 RELOOK_S = 3_600.0
-"""How often it is looked again whether the remote store still has what it was given: a second's work of a database for 100,000 keys."""
+"""How often it is looked again whether the remote store still has what it was given: a second's work of a database for
+100,000 keys."""
 STAMP_DAYS = 7
 """How old a vector's day may grow before it is written anew: a seventh of the rows a day, and not all of them."""
 KEPT_DAYS = 60
@@ -39,7 +41,9 @@ Told = TypeVar("Told")
 
 
 class VectorSync:
-    """The vector_sync of one workspace and one model. One thread takes and gives; anybody may read `taken` and `trouble`.
+    """The vector_sync of one workspace and one model.
+
+    One thread takes and gives; anybody may read `taken` and `trouble`.
 
     `opened` gives the remote store, None where there is no team; `today` the day since 1970.
     """

@@ -2,8 +2,8 @@
 
     {"at":"2026-11-21T19:00:00.000Z","token":"ci","role":"read","event":"call","tool":"trace","project":"web","ok":true,"ms":1.2}
 
-Neither arguments nor replies are in it, so it holds no secret and no code. A line is one write to a file that is opened for
-it: servers side by side may share the file, and it can be moved away at any time.
+Neither arguments nor replies are in it, so it holds no secret and no code. A line is one write to a file that is opened
+for it: servers side by side may share the file, and it can be moved away at any time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ def format_audit_line(line: Mapping[str, Any], at_s: float) -> str:
 
 
 class AuditLog:
-    """An audit log in a file, or on stderr. Thread-safe. Errors of writing are reported on stderr; the calls continue."""
+    """An audit log in a file, or on stderr.
+
+    Thread-safe. Errors of writing are reported on stderr; the calls continue.
+    """
 
     def __init__(self, place: str, *, now: Now) -> None:
         """Raises: HostError when the file cannot be written."""

@@ -4,8 +4,9 @@
     429  more requests than the token's rate has room for; `Retry-After` says when
     503  the file with the tokens cannot be read: nobody is let in, and the log says why
 
-A tool that is called too often is told so in its reply, where an agent reads it (RATE_LIMITED). The limit here stands far
-above: a call does not come alone, but with lists, notifications and pings, and a client reads no reason out of a 429.
+A tool that is called too often is told so in its reply, where an agent reads it (RATE_LIMITED). The limit here stands
+far above: a call does not come alone, but with lists, notifications and pings, and a client reads no reason out of a
+429.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.token_file import TokenFile
 
 REQUESTS_A_CALL = 6
-"""A client of an older protocol version sends three requests to connect and one to leave; a call is one request, or two with a ping."""
+"""A client of an older protocol version sends three requests to connect and one to leave; a call is one request, or two
+with a ping."""
 HOW = (
     "Send the header `Authorization: Bearer <token>`; the operator of this server creates one with `ctx token create`."
 )

@@ -23,7 +23,10 @@ SCOPE_KEY = "ctx.grant"
 
 
 class ClientSessions:
-    """The dispatchers of all grants that came by. Thread-safe. `audit` keeps a line of each call; without one the log does."""
+    """The dispatchers of all grants that came by.
+
+    Thread-safe. `audit` keeps a line of each call; without one the log does.
+    """
 
     def __init__(self, dispatcher: ToolDispatcher, projects: Projects, *, audit: Log | None = None) -> None:
         self._dispatcher = dispatcher

@@ -53,7 +53,10 @@ def _find_names(engine: Engine, kind: Completes, typed: str) -> tuple[Sequence[s
 
 
 def _completion_kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Completes:
-    """Return the kind of completion of an argument. Raises: InvalidArgument for an unknown prompt, template or argument."""
+    """Return the kind of completion of an argument.
+
+    Raises: InvalidArgument for an unknown prompt, template or argument.
+    """
     kinds = _completion_kinds(params.ref, projects)
     name = params.argument.name
     if name not in kinds:

@@ -1,8 +1,8 @@
 """The connections of an HTTP server: how many there may be, how long each may take, and which heads are taken at all.
 
-A connection waits for its client until a request has come whole, and again when that is answered. One that waits too long
-is closed; where there are as many as there may be, the one that has waited longest makes room for a new one. So clients
-that connect and say nothing, or one byte a second, cannot keep others out.
+A connection waits for its client until a request has come whole, and again when that is answered. One that waits too
+long is closed; where there are as many as there may be, the one that has waited longest makes room for a new one. So
+clients that connect and say nothing, or one byte a second, cannot keep others out.
 
 What a head may look like is checked before h11 reads it, which would take more than one server and its proxy agree on:
 lines that end without CR, values folded over lines, a header twice of which only one counts.
@@ -83,7 +83,10 @@ def _descriptors() -> int:
 
 
 class Connections:
-    """All connections of one server, and which of them wait for their clients, the longest wait first. For one event loop."""
+    """All connections of one server, and which of them wait for their clients, the longest wait first.
+
+    For one event loop.
+    """
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = connection_limit() if limit is None else limit
@@ -137,7 +140,10 @@ class Connections:
 
 
 class HeadParser(h11.Connection):
-    """h11, which sees only heads of the plain form. `refusal` says why the last one was not taken, and with which status."""
+    """h11, which sees only heads of the plain form.
+
+    `refusal` says why the last one was not taken, and with which status.
+    """
 
     def __init__(self) -> None:
         super().__init__(h11.SERVER, HEAD_BYTES_MAX)

@@ -1,7 +1,8 @@
 """Every tool call, over MCP or from the terminal: admit, run, report errors, redact, measure, write one log line.
 
 A call is admitted when its tool is not switched off, was not called too often, and nobody has cancelled it. `call_tool`
-is opened here, so that what it reaches passes the same checks under its own name. The dispatcher knows nothing of the protocol.
+is opened here, so that what it reaches passes the same checks under its own name. The dispatcher knows nothing of the
+protocol.
 """
 
 from __future__ import annotations
@@ -128,9 +129,9 @@ def single_engine(engine: Engine) -> Callable[[str], Engine]:
 class ToolDispatcher:
     """The door to the tools. Thread-safe. `engine` gives the Engine of a project ("": the only one), or raises why not.
 
-    `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text; `chunks` gives the folder
-    of chunk files that the search for chunks answers from, where one is served. `grant` says what its callers may do;
-    `names` are the projects that exist for them, so that what can be asked of several at once is.
+    `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text; `chunks` gives the
+    folder of chunk files that the search for chunks answers from, where one is served. `grant` says what its callers
+    may do; `names` are the projects that exist for them, so that what can be asked of several at once is.
     """
 
     def __init__(
@@ -234,7 +235,10 @@ class ToolDispatcher:
         return self._open_together(names)
 
     def _open_together(self, names: Sequence[str]) -> MultiRepo:
-        """Open the projects as one engine, whose answers name those that failed. Raises: ContextEngineError when all failed."""
+        """Open the projects as one engine, whose answers name those that failed.
+
+        Raises: ContextEngineError when all failed.
+        """
         from context_engine.multi_repo import MultiRepo
 
         engines: dict[str, Engine] = {}
@@ -343,7 +347,10 @@ class ToolDispatcher:
         return CallResult(Reply(self.redact(tools.failure(error).text, sender), is_error=True), error)
 
     def _shorten_error(self, error: ContextEngineError, sender: str) -> ContextEngineError:
-        """The same error with less to say: of many failures what failed and why, as far as they fit. Masked, then cut."""
+        """The same error with less to say: of many failures what failed and why, as far as they fit.
+
+        Masked, then cut.
+        """
 
         def cut(text: str) -> str:
             return self.redact(text, sender)[:MESSAGE_CHARS_MAX]

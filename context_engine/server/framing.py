@@ -1,4 +1,6 @@
-r"""PURE. Bytes in, JSON-RPC messages out: cut at newlines, read as JSON, refused with an error reply where they are neither.
+r"""PURE.
+
+Bytes in, JSON-RPC messages out: cut at newlines, read as JSON, refused with an error reply where they are neither.
 
 >>> framer = LineFramer(bytes_max=100)
 >>> [parse_line(line).message for line in framer.feed(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n\n{"jso')]

@@ -1,7 +1,8 @@
 """PURE. The permissions of a token of a shared server: a role, projects, an expiry time, a call rate.
 
-A role may do what the ones before it may: `read` changes nothing, `write` changes files, records and the index, `admin` also
-empties the index and reads everybody's metrics. A project that a grant does not see does not exist for who holds it.
+A role may do what the ones before it may: `read` changes nothing, `write` changes files, records and the index, `admin`
+also empties the index and reads everybody's metrics. A project that a grant does not see does not exist for who holds
+it.
 
 >>> grant = Grant("1f", "ci", "read", ("web", "/src/api"))
 >>> grant.sees("web", "/src/web"), grant.sees("api", "/src/api"), grant.sees("till", "/src/till")
@@ -39,7 +40,10 @@ class Grant:
         return EVERY_PROJECT in self.projects
 
     def sees(self, name: str, path: str) -> bool:
-        """Whether a project of that name, at that path, exists for it. Letter by letter: no pattern, no folder above."""
+        """Whether a project of that name, at that path, exists for it.
+
+        Letter by letter: no pattern, no folder above.
+        """
         return self.sees_all or name in self.projects or path in self.projects
 
     def is_expired(self, now_s: float) -> bool:

@@ -1,8 +1,8 @@
 """`ctx serve --http`: streamable HTTP for any number of clients, with /health, /ready and /metrics.
 
-The server listens on this machine only, unless it is configured otherwise; then it requires a token. The guard checks every
-request, and the authenticator of a shared server checks it next. /mcp serves all protocol versions: those from 2026-07-28
-without sessions, the older ones with sessions that end when idle. With --stateless no version has sessions.
+The server listens on this machine only, unless it is configured otherwise; then it requires a token. The guard checks
+every request, and the authenticator of a shared server checks it next. /mcp serves all protocol versions: those from
+2026-07-28 without sessions, the older ones with sessions that end when idle. With --stateless no version has sessions.
 """
 
 from __future__ import annotations

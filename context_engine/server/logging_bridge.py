@@ -1,7 +1,7 @@
 """Python's logging as lines of the server log: one line per record, without the traceback.
 
-A client can make some of these lines appear as often as it sends something. Of each kind a minute takes a few; the rest is
-counted, and the count is told with the next line of that kind.
+A client can make some of these lines appear as often as it sends something. Of each kind a minute takes a few; the rest
+is counted, and the count is told with the next line of that kind.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class LoggingBridge(logging.Handler):
         self._repeats = RepeatFilter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; a crash is reported by its name. Repeated lines of one place in the code are counted instead."""
+        """Write one line; a crash is reported by its name.
+
+        Repeated lines of one place in the code are counted instead.
+        """
         left_out = self._repeats.admit((record.pathname, record.lineno), self._clock())
         if left_out is None:
             return

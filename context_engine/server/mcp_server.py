@@ -63,7 +63,9 @@ def build_server(
     shutdown: ShutdownCoordinator | None = None,
     shared: SharedServer | None = None,
 ) -> Server[Any]:
-    """A protocol server over the dispatcher, with no stream yet. `shown` says which tools are listed; the dispatcher's own by default.
+    """A protocol server over the dispatcher, with no stream yet.
+
+    `shown` says which tools are listed; the dispatcher's own by default.
 
     With a `shared` each request is answered as its token sees the server, and one that came without a grant not at all.
     """
@@ -152,7 +154,10 @@ def wire_tool(tool: Tool) -> types.Tool:
 
 
 def tool_result(outcome: CallResult) -> types.CallToolResult:
-    """One text block. Unknown tools and what a seed calls malformed are errors of the protocol, all others are replies."""
+    """One text block.
+
+    Unknown tools and what a seed calls malformed are errors of the protocol, all others are replies.
+    """
     error = outcome.error
     if error and tools.is_malformed(error):
         raise MCPError(types.INVALID_PARAMS, _sentence(error), error.as_dict())
@@ -167,7 +172,10 @@ async def call_tool(
     params: types.CallToolRequestParams,
     name: str = "",
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """Return the reply to a call, or the question that the client must ask first. `name` is the real name of the tool."""
+    """Return the reply to a call, or the question that the client must ask first.
+
+    `name` is the real name of the tool.
+    """
     work = partial(dispatcher.call, name or params.name, params.arguments)
     try:
         return tool_result(await threads.run(context, work, ask=create_asker(context, params, dispatcher.redact)))

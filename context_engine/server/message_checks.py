@@ -1,7 +1,7 @@
 """Checks before the protocol library receives a POST: it is one message, and its id is not in use.
 
-The library takes what two readers would read differently - a name twice, NaN - and answers a second request with the id of
-one under way by a stream that never ends. Here both are refused, with the id of what they refuse where it has one.
+The library takes what two readers would read differently - a name twice, NaN - and answers a second request with the id
+of one under way by a stream that never ends. Here both are refused, with the id of what they refuse where it has one.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SESSION_HEADER = "mcp-session-id"
 class SessionLimiter:
     """The sessions of a server: where a token has as many as it may have, its longest unused one ends for a new one.
 
-    Its client is told that it is over (404), and opens another, as the protocol wants. Where the server is full, the token
-    with the most sessions gives one up, so that nobody can keep others out.
+    Its client is told that it is over (404), and opens another, as the protocol wants. Where the server is full, the
+    token with the most sessions gives one up, so that nobody can keep others out.
     """
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:

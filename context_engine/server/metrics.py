@@ -40,7 +40,10 @@ class _ToolCounts:
 
 
 class Metrics:
-    """Thread-safe. One per server, per token of a shared one, or per `ctx call`. What is counted is counted in `within`, too."""
+    """Thread-safe.
+
+    One per server, per token of a shared one, or per `ctx call`. What is counted is counted in `within`, too.
+    """
 
     def __init__(self, within: Metrics | None = None) -> None:
         self._lock = threading.Lock()

@@ -1,7 +1,10 @@
-"""`ctx serve --otel`: spans of the calls for OpenTelemetry, sent to where its own variables (`OTEL_...`) say. Off by default.
+"""`ctx serve --otel`: spans of the calls for OpenTelemetry, sent to where its own variables (`OTEL_...`) say.
 
-The protocol library makes a span of each message, under the trace that the client names. Here they get an exporter, and what
-only the dispatcher knows: the tool that ran, its project, its error, whose token it was. Neither arguments nor texts are in them.
+Off by default.
+
+The protocol library makes a span of each message, under the trace that the client names. Here they get an exporter, and
+what only the dispatcher knows: the tool that ran, its project, its error, whose token it was. Neither arguments nor
+texts are in them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Watch the client process that started this server: its input does not always end when the client is killed.
 
-Watched is the nearest ancestor that is no wrapper: `sh -c`, `env`, `uv run`, `npx` and their like may outlive the client
-or leave before it. A process is known by its number and its start time, since numbers are given out again.
+Watched is the nearest ancestor that is no wrapper: `sh -c`, `env`, `uv run`, `npx` and their like may outlive the
+client or leave before it. A process is known by its number and its start time, since numbers are given out again.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     seen = Seen(projects, grant.sees)
     seen.names, seen.engine("web")
 
-A project that is hidden is not refused, it is not there: the sentence about it is the one about any name that nobody has.
+A project that is hidden is not refused, it is not there: the sentence about it is the one about any name that nobody
+has.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ class ScopedProjects:
         return tuple(self.paths_by_name)
 
     def engine(self, project: str = "") -> Engine:
-        """The Engine of a project, as `Projects.engine` gives it. Raises: as that, over the projects that exist here."""
+        """The Engine of a project, as `Projects.engine` gives it.
+
+        Raises: as that, over the projects that exist here.
+        """
         return self._projects.engine(self._path(project))
 
     def name_of(self, project: str) -> str:

@@ -1,7 +1,7 @@
 """PURE. How often a tool may be called, and how long a call may take before it is reported as slow.
 
-Each limited tool has a bucket. It holds some minutes' worth of calls, each call takes one out, and it fills again at the
-tool's rate: an agent may read 150 files in a minute of honest work, a loop that never ends is stopped.
+Each limited tool has a bucket. It holds some minutes' worth of calls, each call takes one out, and it fills again at
+the tool's rate: an agent may read 150 files in a minute of honest work, a loop that never ends is stopped.
 
 >>> limits = RateLimiter({"read_file": 60}, burst_minutes=1)
 >>> [limits.wait_s("read_file", now_s=0.0) for _ in range(61)][-2:]

@@ -1,7 +1,7 @@
 """`ctx serve`: serve projects over stdio until the client leaves, or over HTTP.
 
-The order of imports matters here. Clients wait for the first reply, some for at most a second. So only a small part of the
-standard library is loaded before it. A thread imports the protocol library, the tools and the Engine afterwards.
+The order of imports matters here. Clients wait for the first reply, some for at most a second. So only a small part of
+the standard library is loaded before it. A thread imports the protocol library, the tools and the Engine afterwards.
 """
 
 from __future__ import annotations

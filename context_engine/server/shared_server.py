@@ -24,8 +24,8 @@ from context_engine.server.token_file import TokenFile, default_token_file
 class SharedServer:
     """The authentication and sessions of a server that several users share.
 
-    Under `sealing_key` its processes seal what a client carries for them from one request to the next; `place` says in words
-    where the tokens are.
+    Under `sealing_key` its processes seal what a client carries for them from one request to the next; `place` says in
+    words where the tokens are.
     """
 
     sessions: ClientSessions
@@ -51,7 +51,10 @@ def is_shared(options: ServeOptions) -> bool:
 
 
 def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, projects: Projects) -> SharedServer:
-    """The team of a server. Raises: HostError, StorageCorrupt, AccessFailed, InvalidArgument, each with the next step."""
+    """The team of a server.
+
+    Raises: HostError, StorageCorrupt, AccessFailed, InvalidArgument, each with the next step.
+    """
     path = Path(options.tokens).expanduser().absolute() if options.tokens else default_token_file()
     tokens = TokenFile(path, now=time.time)
     key = tokens.sealing_key()

@@ -1,7 +1,10 @@
-"""The standard streams of a stdio server, taken away from everybody else before anything heavy is imported. Stdlib only.
+"""The standard streams of a stdio server, taken away from everybody else before anything heavy is imported.
 
-From here on descriptor 0 reads nothing and descriptor 1 writes to stderr, so neither a print of some library nor a child
-process can reach the client. What is written goes through an `Outlet`: nobody waits for a client that does not read.
+Stdlib only.
+
+From here on descriptor 0 reads nothing and descriptor 1 writes to stderr, so neither a print of some library nor a
+child process can reach the client. What is written goes through an `Outlet`: nobody waits for a client that does not
+read.
 """
 
 from __future__ import annotations
@@ -69,7 +72,10 @@ class StreamWriter:
     """
 
     def __init__(self, descriptor: int, *, bytes_max: int, gone: Callable[[], None] = lambda: None) -> None:
-        """The caller keeps `descriptor` and may close it. `gone` is called when the other side does not exist any more."""
+        """The caller keeps `descriptor` and may close it.
+
+        `gone` is called when the other side does not exist any more.
+        """
         self._bytes_max = bytes_max
         self._gone = gone
         self._queue: deque[bytes] = deque()
@@ -159,8 +165,8 @@ def _write_whole(descriptor: int, message: bytes) -> None:
 class LogStream(io.TextIOBase):
     """The replacement of stderr: lines go to a stream writer, which drops them when the reader does not keep up.
 
-    ``print`` writes a line and its end apart. Each thread's text is held until its line ends, or until it is flushed, so
-    that lines are handed over, or dropped, whole.
+    ``print`` writes a line and its end apart. Each thread's text is held until its line ends, or until it is flushed,
+    so that lines are handed over, or dropped, whole.
     """
 
     def __init__(self, outlet: StreamWriter) -> None:

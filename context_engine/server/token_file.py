@@ -2,9 +2,9 @@
 
     ctx_1f0c9a52e7b4_Zk3...        what a client shows; the part in the middle says which one it is, and is no secret
 
-Of a token only a keyed hash is kept, so who reads the file cannot use what it names. A token is 256 random bits: there is
-nothing to guess, so the hash is a quick one (docs/decisions/0039-tokens.md). The file is looked at with each request and
-read again when it has changed: what is revoked is refused at once, by every server that shares the file.
+Of a token only a keyed hash is kept, so who reads the file cannot use what it names. A token is 256 random bits: there
+is nothing to guess, so the hash is a quick one (docs/decisions/0039-tokens.md). The file is looked at with each request
+and read again when it has changed: what is revoked is refused at once, by every server that shares the file.
 """
 
 from __future__ import annotations

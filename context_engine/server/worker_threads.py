@@ -71,10 +71,12 @@ class WorkerThreads:
         return result
 
     def _session(self, context: ServerRequestContext[Any]) -> str:
-        """Return the session of the caller. A pipe has one client; over HTTP only older protocol versions send a session id.
+        """Return the session of the caller.
 
-        A token of a shared server is somebody as well: with one, calls of the newer era belong together, too.
-        What a client shows to be let in is not kept as it is: the name of a session is written into the journal of edits.
+        A pipe has one client; over HTTP only older protocol versions send a session id.
+
+        A token of a shared server is somebody as well: with one, calls of the newer era belong together, too. What a
+        client shows to be let in is not kept as it is: the name of a session is written into the journal of edits.
         """
         if context.request is None:
             return self._pipe

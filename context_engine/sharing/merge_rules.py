@@ -1,7 +1,7 @@
 """PURE. What becomes of a record that is not the same here and among the team: the table of it, and nothing else.
 
-Nothing that somebody wrote is lost. What is older gives way to what is newer; where both were changed, the team's stays under its
-name, and what stood here is kept beside it.
+Nothing that somebody wrote is lost. What is older gives way to what is newer; where both were changed, the team's stays
+under its name, and what stood here is kept beside it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 MergePolicy = Literal["edited", "grows", "fixed", "derived"]
-"""How a record changes: by anybody's lease, by lines behind the others, never once it is made, or it is made from others."""
+"""How a record changes: by anybody's lease, by lines behind the others, never once it is made, or it is made from
+others."""
 MergeAction = Literal["same", "take", "give", "part"]
 """Nothing to do; the team's takes the place of ours; ours becomes the team's; theirs counts, ours is kept beside it."""
 
@@ -17,9 +18,9 @@ MergeAction = Literal["same", "take", "give", "part"]
 class MergeInput(NamedTuple):
     """One record as both see it. Hashes are empty where there is none.
 
-    `theirs` of one that `is_gone` is what stood there last; `seen` is what both had when they last agreed; `was_theirs`: what
-    stands here stood there at some time; `goes_on`: what stands here begins with all that stands there; `came_back`: somebody took it
-    out of the trash.
+    `theirs` of one that `is_gone` is what stood there last; `seen` is what both had when they last agreed;
+    `was_theirs`: what stands here stood there at some time; `goes_on`: what stands here begins with all that stands
+    there; `came_back`: somebody took it out of the trash.
     """
 
     ours: str

@@ -1,7 +1,8 @@
 """The records of a team on PostgreSQL: a row each, with the revision in which it changed last.
 
-A put is one statement, on the connection that holds the right to write: when that connection is lost the right is, and nothing
-is written on another one. The counter of a kind is a row that the statement keeps locked, so revisions appear in their order.
+A put is one statement, on the connection that holds the right to write: when that connection is lost the right is, and
+nothing is written on another one. The counter of a kind is a row that the statement keeps locked, so revisions appear
+in their order.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ revision = EXCLUDED.revision, sha = EXCLUDED.sha, content = EXCLUDED.content, ch
 
 
 class PostgresRecords:
-    """The records in the schema `context_engine` of one database. Thread-safe. Nothing is connected until it is asked."""
+    """The records in the schema `context_engine` of one database.
+
+    Thread-safe. Nothing is connected until it is asked.
+    """
 
     def __init__(self, address: str) -> None:
         """`address`: `postgresql://user@host/database`; a password may stand in it, or where libpq looks for it."""
@@ -120,7 +124,10 @@ class _Hand:
         self._of = {"repository": repository, "kind": kind}
 
     def put(self, changes: Mapping[str, bytes | None]) -> None:
-        """Put these contents down, all of them or none; None deletes. Raises: StoreUnavailable, StoreUnusable, DiskFull."""
+        """Put these contents down, all of them or none; None deletes.
+
+        Raises: StoreUnavailable, StoreUnusable, DiskFull.
+        """
         written = {path: content for path, content in changes.items() if content is not None}
         with translate_errors(self._name):
             self._connection.execute(

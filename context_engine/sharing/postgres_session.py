@@ -5,9 +5,9 @@
     with database.transaction(PART) as connection: ...           all of it, or nothing
     with database.holding(PART, name, wait_s, busy(name)) as connection: ...     one holder of a name at a time, anywhere
 
-Each part of the schema `context_engine` (what an index needs, or vectors, or plans) has a version of its own in the table `layout`.
-Who only asks lays out nothing: before somebody wrote, a question finds nothing. No thread is started, nothing is connected before
-it is needed, and the child of a fork never touches its parent's connections.
+Each part of the schema `context_engine` (what an index needs, or vectors, or plans) has a version of its own in the
+table `layout`. Who only asks lays out nothing: before somebody wrote, a question finds nothing. No thread is started,
+nothing is connected before it is needed, and the child of a fork never touches its parent's connections.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from context_engine.sharing.remote_store import unavailable_error
 Statement = LiteralString | sql.SQL | sql.Composed
 Rows = list[tuple[Any, ...]]
 CONNECTIONS_MAX = 4
-"""Of a process to one address, beside those that hold a name. A question takes less than a millisecond there and back, so they
-are seldom under way at once; fifty repositories that are fetched together wait for the network, not for each other."""
+"""Of a process to one address, beside those that hold a name. A question takes less than a millisecond there and back,
+so they are seldom under way at once; fifty repositories that are fetched together wait for the network, not for each
+other."""
 CONNECT_S = 5
-"""Longer than the longest way round the world; a store that did not answer rests before it is asked again (DOWN_REST_S)."""
+"""Longer than the longest way round the world; a store that did not answer rests before it is asked again
+(DOWN_REST_S)."""
 QUEUE_S = 10.0
 """Four pieces of 8 MB at 30 Mbit/s; who has waited longer for a connection is told that it does not answer."""
 LOCK_POLL_S = 0.05
@@ -45,7 +47,8 @@ _LAYING_OUT = 7_289_001
 class SchemaPart(NamedTuple):
     """Tables that one file keeps. `steps[n]` makes version n + 1 of version n; one that was released never changes.
 
-    A reader looks at the version once a connection: a step that gives a table another meaning gives it another name as well.
+    A reader looks at the version once a connection: a step that gives a table another meaning gives it another name as
+    well.
     """
 
     name: str
@@ -58,7 +61,9 @@ class SchemaPart(NamedTuple):
 
 
 class PostgresSession:
-    """The schema `context_engine` of one database. Thread-safe; all of a process with one address share its connections.
+    """The schema `context_engine` of one database.
+
+    Thread-safe; all of a process with one address share its connections.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is, DiskFull.
     """
@@ -107,8 +112,8 @@ class PostgresSession:
     ) -> Generator[psycopg.Connection]:
         """A connection of its own that holds a name of a part, as no other session on any machine does at that time.
 
-        It is in no transaction. When its process dies the server frees the name; when it is lost, what is done on it afterwards
-        fails. Raises: `refusal` when the name is not free in time.
+        It is in no transaction. When its process dies the server frees the name; when it is lost, what is done on it
+        afterwards fails. Raises: `refusal` when the name is not free in time.
         """
         with translate_errors(self.name):
             line = _connected(self._address)

@@ -1,9 +1,10 @@
 """The remote store on PostgreSQL: one row a repository says what counts, segments lie beside it in pieces.
 
-A commit is one transaction, so a kill on either side leaves the state before or after it. What is much to send goes ahead of it,
-piece by piece, so that who was broken off need not send it again; the next commit drops what it does not name. Tables are
-partitioned by repository, and every statement names one. One writer a repository: an advisory lock of the session, which
-the server frees when the writer's connection ends. Behind a pooler that connection must be the session's own ("session mode").
+A commit is one transaction, so a kill on either side leaves the state before or after it. What is much to send goes
+ahead of it, piece by piece, so that who was broken off need not send it again; the next commit drops what it does not
+name. Tables are partitioned by repository, and every statement names one. One writer a repository: an advisory lock of
+the session, which the server frees when the writer's connection ends. Behind a pooler that connection must be the
+session's own ("session mode").
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ INDEX = SchemaPart("index", ((_TABLES, *partition_statements("piece", PARTITIONS
 
 
 class PostgresStore:
-    """The remote store in the schema `context_engine` of one database. Thread-safe. Nothing is connected until it is asked."""
+    """The remote store in the schema `context_engine` of one database.
+
+    Thread-safe. Nothing is connected until it is asked.
+    """
 
     def __init__(self, address: str) -> None:
         """`address`: `postgresql://user@host/database`; a password may stand in it, or where libpq looks for it."""

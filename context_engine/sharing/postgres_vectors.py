@@ -82,7 +82,10 @@ WHERE space = id AND repository = %s AND NOT (
 
 
 class PostgresVectors:
-    """The remote vector store in the schema `context_engine` of one database. Thread-safe. Nothing is connected until it is asked."""
+    """The remote vector store in the schema `context_engine` of one database.
+
+    Thread-safe. Nothing is connected until it is asked.
+    """
 
     def __init__(self, address: str) -> None:
         """`address`: `postgresql://user@host/database`. Raises: InvalidArgument."""

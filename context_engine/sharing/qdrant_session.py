@@ -57,7 +57,9 @@ class QdrantSession:
         self._client: QdrantClient | None = None
 
     def call(self, call: Callable[[QdrantClient], Answer]) -> Answer:
-        """What a call answers. It is sent again when the connection had died, or what it is about had gone: calls must bear that.
+        """What a call answers.
+
+        It is sent again when the connection had died, or what it is about had gone: calls must bear that.
 
         Raises: StoreUnavailable, StoreUnusable, DiskFull.
         """

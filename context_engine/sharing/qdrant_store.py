@@ -5,10 +5,10 @@
     piece                         a part of a segment; its id follows from repository, name and number
     writer                        one point a repository: who writes, and until when if nothing more is heard
 
-Qdrant knows no transaction over several points, so the order is what keeps a state whole: pieces first, then the manifest, in
-place of the revision it was made from or not at all (a conditional upsert), then what it does not name is deleted. A kill in
-between leaves pieces that nobody names: who tries again finds them there, and the next commit deletes what it does not name. What
-is found, and how it ranks, is no business of Qdrant's (docs/decisions/0038).
+Qdrant knows no transaction over several points, so the order is what keeps a state whole: pieces first, then the
+manifest, in place of the revision it was made from or not at all (a conditional upsert), then what it does not name is
+deleted. A kill in between leaves pieces that nobody names: who tries again finds them there, and the next commit
+deletes what it does not name. What is found, and how it ranks, is no business of Qdrant's (docs/decisions/0038).
 """
 
 from __future__ import annotations

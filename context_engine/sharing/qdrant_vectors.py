@@ -6,7 +6,8 @@
         dense                                         the same for Qdrant's own search: on disk, one byte a number in memory
         day                                           when it was last of use
 
-The row lies beside the vector because it comes back as it was put, byte for byte, in an eighth of what the numbers take as text.
+The row lies beside the vector because it comes back as it was put, byte for byte, in an eighth of what the numbers take
+as text.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     <home>/<name>/<folder>/<file>.md        one record; nothing deeper, no links, nothing hidden
     <home>/locks/                           one writer at a time among all processes of this machine
 
-Where a team has them in common (`common_folder`), every look and every write sees to it.
-A record appears whole or not at all, and one that somebody else has just made is never written over. This module knows nothing
-of what stands in a record.
+Where a team has them in common (`common_folder`), every look and every write sees to it. A record appears whole or not
+at all, and one that somebody else has just made is never written over. This module knows nothing of what stands in a
+record.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ BYTES_MAX = 262_144
 
 
 class RecordFolder:
-    """The records of one kind, below `<home>/<name>`. Thread-safe; any number of processes may hold one on the same folder.
+    """The records of one kind, below `<home>/<name>`.
 
-    `flush=False` gives up on surviving a power cut, for records that can be had again; `shared_records`: the team's, None on a laptop.
+    Thread-safe; any number of processes may hold one on the same folder.
+
+    `flush=False` gives up on surviving a power cut, for records that can be had again; `shared_records`: the team's,
+    None on a laptop.
     """
 
     def __init__(

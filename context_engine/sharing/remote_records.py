@@ -1,8 +1,8 @@
 """What a database must do to keep the records of a team: plans, memories, reviews. It does not interpret their bytes.
 
-The records of one kind have one revision, which rises with every change. Who writes is the only writer of that kind, among all
-machines, so what was looked at under that right is still so when the change is put down. Every call names the repository, and no
-call reaches another one's.
+The records of one kind have one revision, which rises with every change. Who writes is the only writer of that kind,
+among all machines, so what was looked at under that right is still so when the change is put down. Every call names the
+repository, and no call reaches another one's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from typing import NamedTuple, Protocol
 
 
 class RecordMeta(NamedTuple):
-    """What is known of a record without its content. `sha`: the SHA-256 of what stands in it, of what stood last if it is gone."""
+    """What is known of a record without its content.
+
+    `sha`: the SHA-256 of what stands in it, of what stood last if it is gone.
+    """
 
     path: str
     revision: int
@@ -25,7 +28,10 @@ class WriteLease(Protocol):
     """The right to write the records of one kind."""
 
     def put(self, changes: Mapping[str, bytes | None]) -> None:
-        """Put these contents down, all of them or none; None deletes. Raises: StoreUnavailable, StoreUnusable, DiskFull."""
+        """Put these contents down, all of them or none; None deletes.
+
+        Raises: StoreUnavailable, StoreUnusable, DiskFull.
+        """
         ...
 
 

@@ -1,8 +1,10 @@
-"""The remote store: what a database must be able to do to hold the indexes of a team. Values in, values out; it understands none.
+"""The remote store: what a database must be able to do to hold the indexes of a team.
 
-For each repository it keeps one manifest with a revision, and the segments that the manifest names. A commit puts both in
-place at once or not at all; what a reader sees is a revision and all that belongs to it, or `FileNotFoundError` when a newer
-one took its place meanwhile. Every call names the repository, and no call reaches another one's.
+Values in, values out; it understands none.
+
+For each repository it keeps one manifest with a revision, and the segments that the manifest names. A commit puts both
+in place at once or not at all; what a reader sees is a revision and all that belongs to it, or `FileNotFoundError` when
+a newer one took its place meanwhile. Every call names the repository, and no call reaches another one's.
 """
 
 from __future__ import annotations
@@ -57,7 +59,10 @@ class RemoteStore(Protocol):
         ...
 
     def acquire_lease(self, repository: str, wait_s: float) -> AbstractContextManager[object]:
-        """Acquire the right to write, for one process of all machines; it ends when that process dies. Raises: StorageBusy."""
+        """Acquire the right to write, for one process of all machines; it ends when that process dies.
+
+        Raises: StorageBusy.
+        """
         ...
 
     def stage(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:

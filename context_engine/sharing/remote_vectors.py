@@ -1,8 +1,9 @@
 """The remote vector store: what a database must be able to do to hold the vectors of a team, and which one an address means.
 
-For each repository and space it keeps rows under the keys of the texts they were made from, as `store.vectors` does on one
-machine. A row comes back as it was put, bit for bit, so that all who fetch it rank alike. Every call names the repository, and
-no call reaches another one's: whether somebody else has embedded a text is nobody's business (docs/decisions/0041).
+For each repository and space it keeps rows under the keys of the texts they were made from, as `store.vectors` does on
+one machine. A row comes back as it was put, bit for bit, so that all who fetch it rank alike. Every call names the
+repository, and no call reaches another one's: whether somebody else has embedded a text is nobody's business
+(docs/decisions/0041).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from context_engine.embedding.vector_rows import KEY_BYTES, LEVELS, Keys, Vector
 from context_engine.errors import InvalidVectors
 
 MESSAGE_BYTES = 4_000_000
-"""What is sent or fetched at once: 8,000 vectors of 384 numbers by PostgreSQL. Servers refuse messages of 32 MB and more."""
+"""What is sent or fetched at once: 8,000 vectors of 384 numbers by PostgreSQL. Servers refuse messages of 32 MB and
+more."""
 SCALE_MAX = float(np.finfo(np.float32).max) / (LEVELS + 1)
 KINDS: dict[str, tuple[str, str]] = {
     "postgresql": ("context_engine.sharing.postgres_vectors", "PostgresVectors"),
@@ -35,8 +37,8 @@ Mask = npt.NDArray[np.bool_]
 class RemoteVectorStore(Protocol):
     """A database that several machines share. Thread-safe.
 
-    All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is. Thousands of keys
-    travel in one message. Days are counted since 1970-01-01.
+    All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is. Thousands of
+    keys travel in one message. Days are counted since 1970-01-01.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """What a review that lasts consists of, and the tables that hold it.
 
-A session is cut into units; what was found in each stands beside them. What the bodies hold is somebody else's business.
+A session is cut into units; what was found in each stands beside them. What the bodies hold is somebody else's
+business.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any, NamedTuple
 import apsw
 
 SCHEMA_VERSION = 2
-"""2: findings are numbered within their session, the same on all machines; what a team knows of them. 1 had one count for all."""
+"""2: findings are numbered within their session, the same on all machines; what a team knows of them. 1 had one count
+for all."""
 FIRST = ("session", "unit", "log", "body", "cache", "kept")
 """Tables that every version has."""
 SESSIONS_MAX = 100
@@ -179,7 +181,10 @@ def drop_old_sessions(db: apsw.Connection) -> None:
 
 
 def create_tables(db: apsw.Connection) -> int:
-    """Make the tables, or those of this release out of older ones; the version that was found. One of a newer release stays."""
+    """Make the tables, or those of this release out of older ones; the version that was found.
+
+    One of a newer release stays.
+    """
     db.execute("BEGIN IMMEDIATE")
     found = int(str(db.pragma("user_version")))
     for script in [_STEPS[version] for version in range(found, SCHEMA_VERSION)] if found else [_SCHEMA]:

@@ -3,8 +3,8 @@
     shared_records = open_shared_records("postgresql://user@host/team", "github.com/team/app", cache)
     records = VersionedRecords(home, "plans", shared_records=shared_records)
 
-Only PostgreSQL holds records; what needs its library is imported here, when somebody asks for it. Without a shared_records the same
-files are this machine's alone.
+Only PostgreSQL holds records; what needs its library is imported here, when somebody asks for it. Without a
+shared_records the same files are this machine's alone.
 """
 
 from __future__ import annotations

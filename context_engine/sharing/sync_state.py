@@ -2,8 +2,8 @@
 
     commons-<kind>.db    in the cache of the workspace; deleting it costs a look at every file
 
-Who holds the file's one write transaction is alone among all processes of this machine; a killed holder is forgotten with what it
-had not finished.
+Who holds the file's one write transaction is alone among all processes of this machine; a killed holder is forgotten
+with what it had not finished.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ class SyncState:
 
     @contextmanager
     def lock(self, wait_s: float) -> Generator[None]:
-        """Be alone with it until the block ends; what is noted inside is kept as a whole, or not. Raises: StorageBusy."""
+        """Be alone with it until the block ends; what is noted inside is kept as a whole, or not.
+
+        Raises: StorageBusy.
+        """
         if not self._here.acquire(timeout=wait_s):
             raise _busy()
         try:

@@ -3,10 +3,10 @@
     <home>/<kind>/...                      the files; a conflict is kept beside them, here alone
     <cache>/commons-<kind>-<mark>.db       what both sides agreed on, see `seen`
 
-Before something is read the folder is brought to what the team has, at most once a second; while the database does not answer, the
-files serve as they are. Whoever writes holds the right to write among all machines, looks first, and puts each change into the
-database before it becomes a file: nobody ever reads what the team might not get, and a death in between is mended by the next
-look. A file that vanished comes back: only what is deleted through us is deleted for all.
+Before something is read the folder is brought to what the team has, at most once a second; while the database does not
+answer, the files serve as they are. Whoever writes holds the right to write among all machines, looks first, and puts
+each change into the database before it becomes a file: nobody ever reads what the team might not get, and a death in
+between is mended by the next look. A file that vanished comes back: only what is deleted through us is deleted for all.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ FOLDERS = 2
 FETCHED_AT_ONCE = 100
 """Plans are some thousand bytes each, logs seldom a million."""
 CONFLICT = "_conflict-"
-"""In the name of what stood here when the team had something else. It is never shared: whoever wrote it looks what to make of it."""
+"""In the name of what stood here when the team had something else. It is never shared: whoever wrote it looks what to
+make of it."""
 
 NO_STAMP = (0, 0, 0)
 """That of no file: it is read again."""
@@ -66,7 +67,8 @@ class SyncedFolder:
         self.folder = folder
         self._files = StateFolder(folder.parent).folder(folder.name)
         self.problem = ""
-        """Why the team's records were not seen the last time, or what lies here in conflict with them; empty when all is well."""
+        """Why the team's records were not seen the last time, or what lies here in conflict with them; empty when all
+        is well."""
         self._remote = remote
         self._of = repository, folder.name
         self._seen = seen

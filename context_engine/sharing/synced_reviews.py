@@ -4,9 +4,10 @@
     <session>/0007       what its seventh unit left behind: a body for each path, and what was found
     kept/<review>        what a second call will go on from
 
-Each of these is a record of the team. Whoever changes a session holds the right to write among all machines, takes in what the
-others did, and puts its change into the database before the file's own transaction ends: one without the other cannot be. What
-need not be looked at twice stays on its machine. Sessions that were there before stay there until they change.
+Each of these is a record of the team. Whoever changes a session holds the right to write among all machines, takes in
+what the others did, and puts its change into the database before the file's own transaction ends: one without the other
+cannot be. What need not be looked at twice stays on its machine. Sessions that were there before stay there until they
+change.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ class SyncedReviews:
     """The reviews of one repository, for the store of one machine; which calls it under its own lock."""
 
     def __init__(self, remote: RemoteRecordStore, repository: str, mark: str, *, rest_s: float) -> None:
-        """`mark` tells this team from another one that the same file was shared with. Nothing is asked until it is needed."""
+        """`mark` tells this team from another one that the same file was shared with.
+
+        Nothing is asked until it is needed.
+        """
         self.problem = ""
         """Why the team's reviews were not seen the last time; empty when all is well."""
         self._remote = remote
@@ -67,7 +71,10 @@ class SyncedReviews:
     # -- reading --
 
     def pull(self, opened: Callable[[], apsw.Connection]) -> None:
-        """Take in what the others did, unless that was done a moment ago. What keeps it from that is told by `problem`."""
+        """Take in what the others did, unless that was done a moment ago.
+
+        What keeps it from that is told by `problem`.
+        """
         if time.monotonic() < self._look_at:
             return
         try:

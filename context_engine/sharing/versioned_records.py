@@ -6,8 +6,8 @@
     <home>/<name>/.trash/                 what was deleted and may be moved back
     <home>/locks/                         one writer at a time a dossier, among all processes of this machine
 
-Where a team has them in common (`common_folder`), every look and every write sees to it; the index is each machine's own. This
-module knows nothing of what stands in a version or an event.
+Where a team has them in common (`common_folder`), every look and every write sees to it; the index is each machine's
+own. This module knows nothing of what stands in a version or an event.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ Stamp = tuple[int, ...]
 class VersionedRecords:
     """All records of one kind. Thread-safe; any number of processes may hold one on the same folder.
 
-    `flush=False` gives up on surviving a power cut, for what can be had again; `shared_records`: the team's, None on a laptop.
+    `flush=False` gives up on surviving a power cut, for what can be had again; `shared_records`: the team's, None on a
+    laptop.
     """
 
     def __init__(
@@ -145,7 +146,9 @@ class VersionedRecords:
 
 
 def merge_policy(path: str) -> MergePolicy | None:
-    """How a file changes: a log grows, a version never changes, a rendering is made of both. None for what is none of these.
+    """How a file changes: a log grows, a version never changes, a rendering is made of both.
+
+    None for what is none of these.
 
     >>> [merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
     ['grows', 'fixed', 'derived', None]

@@ -5,10 +5,11 @@ A `ConfinedFolder` trusts the folder that it was given and nothing beneath it. I
 - state of this package (`.context-engine/`): no symbolic link at all, regular files only, no second name (hard link);
 - files of the user (`follow_links=True`): a symbolic link is followed as long as it stays beneath the folder.
 
-Paths are relative, with `/` between their parts. Linux resolves one in a single call of `openat2`, which is safe even when
-a folder is replaced by a link meanwhile. Where that call is missing (old kernels, some sandboxes, macOS) each part is opened
-with `O_NOFOLLOW` relative to the one before: as safe, and slower. Where a system cannot open relative to a folder (Windows)
-each part is checked before the whole path is opened: weaker, because another process may replace a part in between.
+Paths are relative, with `/` between their parts. Linux resolves one in a single call of `openat2`, which is safe even
+when a folder is replaced by a link meanwhile. Where that call is missing (old kernels, some sandboxes, macOS) each part
+is opened with `O_NOFOLLOW` relative to the one before: as safe, and slower. Where a system cannot open relative to a
+folder (Windows) each part is checked before the whole path is opened: weaker, because another process may replace a
+part in between.
 
 Every failure is an `OSError`. A path that must not be opened raises an `UnsafePathError`, whose `strerror` says why.
 
@@ -21,7 +22,6 @@ Every failure is an `OSError`. A path that must not be opened raises an `UnsafeP
 Traceback (most recent call last):
     ...
 context_engine.storage.confined_folder.UnsafePathError: [Errno 40] is a symbolic link: 'out'
-
 """
 
 from __future__ import annotations
@@ -160,7 +160,10 @@ class ConfinedFolder:
             yield found
 
     def open_folder(self, relative: str = "") -> OpenFolder:
-        """Open a folder, to do several things in this very one; the caller closes it. Raises: OSError, UnsafePathError."""
+        """Open a folder, to do several things in this very one; the caller closes it.
+
+        Raises: OSError, UnsafePathError.
+        """
         way = self._full_path(relative)
         if self._opener is open_by_names:
             path = _check_names(self._top, way, self.follow_links)
@@ -325,8 +328,8 @@ class ConfinedFolder:
 class OpenFolder:
     """An open folder: all operations happen in this very folder, even if another one has its name by now.
 
-    `descriptor` is None where nothing can be opened relative to a folder. Calls that take a `dir_fd` get it and `name_of(name)`.
-
+    `descriptor` is None where nothing can be opened relative to a folder. Calls that take a `dir_fd` get it and
+    `name_of(name)`.
     """
 
     __slots__ = ("descriptor", "path")
@@ -361,7 +364,10 @@ class OpenFolder:
         return os.stat(self.name_of(name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def open(self, way: str, flags: int, mode: int = 0o666) -> int:
-        """Open a file or folder beneath it, of any kind, and return its descriptor; no link is followed. Raises: OSError."""
+        """Open a file or folder beneath it, of any kind, and return its descriptor; no link is followed.
+
+        Raises: OSError.
+        """
         if self.descriptor is None:
             return os.open(_check_names(self.path, way, follow_links=False), flags, mode)
         if "/" not in way and way != "..":
@@ -541,7 +547,10 @@ def open_by_names(top: str, way: str, flags: int, mode: int, follow_links: bool)
 
 
 def _check_names(top: str, way: str, follow_links: bool) -> str:
-    """Return the absolute path of something beneath a folder, without a link in it. Raises: OSError, UnsafePathError."""
+    """Return the absolute path of something beneath a folder, without a link in it.
+
+    Raises: OSError, UnsafePathError.
+    """
     if follow_links:
         real, path = os.path.realpath(top), os.path.realpath(os.path.join(top, way))
         if path != real and not path.startswith(os.path.join(real, "")):

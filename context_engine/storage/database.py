@@ -1,8 +1,7 @@
 """What all SQLite files have in common: transactions, a check that a file is still the opened one, and a safe start.
 
-A database in the state folder may have been written by a stranger, and SQLite trusts the files next to a database: a rollback
-journal can name any file of the machine, which is then deleted, and a view or a trigger can run for ever.
-
+A database in the state folder may have been written by a stranger, and SQLite trusts the files next to a database: a
+rollback journal can name any file of the machine, which is then deleted, and a view or a trigger can run for ever.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from context_engine.storage.state_folder import ABANDONED_AFTER_S, StateFolder
 COMPANION_SUFFIXES = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite keeps next to a database."""
 _SUPER_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-"""The end of a rollback journal that names a file of several databases (https://sqlite.org/fileformat.html); ours never do."""
+"""The end of a rollback journal that names a file of several databases (https://sqlite.org/fileformat.html); ours never
+do."""
 _UNTRUSTED = (
     (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
     (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
@@ -33,7 +33,8 @@ _UNTRUSTED = (
 )
 """As https://sqlite.org/security.html recommends; our databases have neither views nor triggers."""
 _COMPUTES = re.compile(rb"\b(?:AS|CHECK|DEFAULT|VIRTUAL|WHERE)\b", re.IGNORECASE)
-"""Words of a table that computes: SQLite would run its expressions with each row. No table in a state folder of ours does."""
+"""Words of a table that computes: SQLite would run its expressions with each row. No table in a state folder of ours
+does."""
 _PLAIN_INDEX = re.compile(rb'CREATE (?:UNIQUE )?INDEX "?\w+"? ON "?\w+"?\s*\([\w, "]+\)')
 
 
@@ -54,7 +55,6 @@ def open_frozen(path: Path) -> apsw.Connection | None:
     """Open a database for reading when nobody can write it: a full or read-only disk has no room for the files next to it.
 
     Return None when its log contains changes that need such files to be read. Open it again for the next look.
-
     """
     real = Path(os.path.realpath(path.parent), path.name)
     with suppress(FileNotFoundError):
@@ -99,9 +99,8 @@ def open_in_state(
 ) -> apsw.Connection:
     """Open a database in the state folder of a workspace, readable by its owner alone; create it if it is missing.
 
-    `tables`: the tables that one of ours has at least. Raises: WriteFailed, DiskFull, StorageCorrupt for a foreign database, and
-    the errors of SQLite.
-
+    `tables`: the tables that one of ours has at least. Raises: WriteFailed, DiskFull, StorageCorrupt for a foreign
+    database, and the errors of SQLite.
     """
     folder.make()
     folder.sweep(min_age_s=ABANDONED_AFTER_S)
@@ -126,7 +125,10 @@ def open_in_state(
 
 
 def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection:
-    """Open a database in the user's cache, readable by its owner alone; create it if missing. Raises: OSError, apsw.Error."""
+    """Open a database in the user's cache, readable by its owner alone; create it if missing.
+
+    Raises: OSError, apsw.Error.
+    """
     if not read_inode(path):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
     db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)

@@ -1,4 +1,7 @@
-"""Folders of this machine for indexes, data and configuration; one cache folder a workspace. Nothing is created here."""
+"""Folders of this machine for indexes, data and configuration; one cache folder a workspace.
+
+Nothing is created here.
+"""
 
 from __future__ import annotations
 

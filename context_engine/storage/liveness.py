@@ -2,10 +2,9 @@
 
     <home>/locks/alive-<name>.lock      locked as long as its process lives
 
-Other processes see at once that a killed process is gone, where a time limit alone would make them wait. Cases that a lock
-cannot detect need a lease: a stopped process, or one on another machine. Where a team shares reviews, the part of a name after
-`@` identifies the machine and the folder of its process.
-
+Other processes see at once that a killed process is gone, where a time limit alone would make them wait. Cases that a
+lock cannot detect need a lease: a stopped process, or one on another machine. Where a team shares reviews, the part of
+a name after `@` identifies the machine and the folder of its process.
 """
 
 from __future__ import annotations

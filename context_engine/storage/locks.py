@@ -43,7 +43,10 @@ class LockFile:
         return self._descriptor >= 0
 
     def acquire(self, wait_s: float, *, create: bool = True) -> bool:
-        """Acquire the lock; return False when another process has it for longer than `wait_s`. Raises: OSError, UnsafePathError."""
+        """Acquire the lock; return False when another process has it for longer than `wait_s`.
+
+        Raises: OSError, UnsafePathError.
+        """
         until = time.monotonic() + wait_s
         while not self._try_lock(os.O_RDWR | (os.O_CREAT if create else 0)):
             if time.monotonic() >= until:
@@ -85,7 +88,9 @@ class PathLocks:
 
     @contextmanager
     def hold(self, paths: Iterable[str], *, wait_s: float | None = None) -> Generator[None]:
-        """Lock these paths. They are always locked in the same order, so that no callers wait for each other in a circle.
+        """Lock these paths.
+
+        They are always locked in the same order, so that no callers wait for each other in a circle.
 
         Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt.
         """

@@ -1,8 +1,7 @@
 """The versions of a record, each an immutable file: `v0001.json`, `v0002.json`, ...
 
-A version is written once: the second writer of a number gets False, and nothing is overwritten. Old versions may be packed
-(`v0001.json.gz`), which changes nothing for a reader. This module knows nothing of the content of a version.
-
+A version is written once: the second writer of a number gets False, and nothing is overwritten. Old versions may be
+packed (`v0001.json.gz`), which changes nothing for a reader. This module knows nothing of the content of a version.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ _NAME = re.compile(r"v(\d{4,9})\.json(\.gz)?")
 class NumberedVersions:
     """The versions in one folder. Any number of processes may use the same folder.
 
-    `flush=False` gives up surviving a power cut, for data that can be made again; `share` is set where a team shares them.
-
+    `flush=False` gives up surviving a power cut, for data that can be made again; `share` is set where a team shares
+    them.
     """
 
     def __init__(self, files: StateFolder, *, flush: bool = True, share: PublishFiles | None = None) -> None:

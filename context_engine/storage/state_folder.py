@@ -1,9 +1,8 @@
 """The state folder `.context-engine/` at the top of a workspace, and files in it that are written as a whole or not at all.
 
-The author of a repository may have put files into that folder. So everything in it is opened beneath the workspace without
-following a link, as a regular file with one name (`context_engine.storage.confined_folder`). Anything else is refused: it is
-never read, never written, never deleted.
-
+The author of a repository may have put files into that folder. So everything in it is opened beneath the workspace
+without following a link, as a regular file with one name (`context_engine.storage.confined_folder`). Anything else is
+refused: it is never read, never written, never deleted.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _GIT_IGNORE_BYTES_MAX = 10_000
 Stamp = tuple[int, int, int]
 """What changes when a file does: inode, bytes, mtime_ns."""
 PublishFiles = Callable[[Mapping[Path, bytes | None]], None]
-"""Sends changes of files to all machines of a team before they are made here; None means a deletion. If it fails, nothing is
-written.
+"""Sends changes of files to all machines of a team before they are made here; None means a deletion. If it fails,
+nothing is written.
 """
 UNSETTLED_NS = 20_000_000
 """A file system clock ticks every 4 to 10 ms: a file read so soon after a change may change again without a new time."""
@@ -59,9 +58,9 @@ def is_state_path(path: str) -> bool:
 class StateFolder:
     """The state folder of a workspace, or a folder in it. The folder around it is trusted, nothing inside. Thread-safe.
 
-    Paths are relative to it, with `/`. Reading never fails: a problem is returned as a value, or as a missing file. Writing and
-    deleting raise WriteFailed, DiskFull, and StorageCorrupt for anything that is not a plain file or folder.
-
+    Paths are relative to it, with `/`. Reading never fails: a problem is returned as a value, or as a missing file.
+    Writing and deleting raise WriteFailed, DiskFull, and StorageCorrupt for anything that is not a plain file or
+    folder.
     """
 
     __slots__ = ("_files", "_home", "path")

@@ -30,7 +30,10 @@ def move_to_trash(files: StateFolder, name: str, stamp: str, share: PublishFiles
 
 
 def purge(files: StateFolder, name: str, share: PublishFiles | None = None) -> None:
-    """Delete a folder and its content for good; links are deleted, not followed. Raises: WriteFailed, StorageCorrupt."""
+    """Delete a folder and its content for good; links are deleted, not followed.
+
+    Raises: WriteFailed, StorageCorrupt.
+    """
     if share:
         folder = files.folder(name)
         share(dict.fromkeys(folder.path / file for file in _read_files(folder)))

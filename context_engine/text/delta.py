@@ -1,4 +1,6 @@
-r"""PURE. How two versions of a file differ, in bytes with some lines around them: forth, back, and in a file changed since.
+r"""PURE.
+
+How two versions of a file differ, in bytes with some lines around them: forth, back, and in a file changed since.
 
 >>> delta = make_delta(b"a = 1\nb = 2\nc = 3\n", b"a = 1\nb = 5\nc = 3\n")
 >>> apply_delta(delta, b"a = 1\nb = 2\nc = 3\n"), apply_delta(reverse_delta(delta), b"a = 1\nb = 5\nc = 3\n")

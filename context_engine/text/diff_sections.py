@@ -1,7 +1,7 @@
 """PURE. Split the text of a diff into one `Section` per file: its header and the lines of its hunks, without prose.
 
-It tells the lines of a header from lines of a hunk that look like one, counts the lines of each hunk, and refuses what would
-otherwise silently be read as no change.
+It tells the lines of a header from lines of a hunk that look like one, counts the lines of each hunk, and refuses what
+would otherwise silently be read as no change.
 """
 
 from __future__ import annotations

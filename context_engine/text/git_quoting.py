@@ -1,4 +1,6 @@
-r"""PURE. The names of files as git writes them: quoted as in C where they hold a quote, a backslash or a control character.
+r"""PURE.
+
+The names of files as git writes them: quoted as in C where they hold a quote, a backslash or a control character.
 
 >>> unquote_path(r'"t\303\244b\there"'), unquote_path("plain name")
 ('täb\there', 'plain name')

@@ -1,4 +1,7 @@
-"""PURE. Ids: ones that sort by the time they were made, and ones that follow from facts. Time and chance are handed in."""
+"""PURE.
+
+Ids: ones that sort by the time they were made, and ones that follow from facts. Time and chance are handed in.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 r"""PURE. Patterns that a stranger may have written, run by RE2: time grows with the text and with nothing else.
 
-Python's `re` may take years for thirty characters, so it runs our own patterns only (tests/security/test_security_patterns.py).
-RE2 knows no look-around and no back-references; a pattern that needs them is refused with RE2's reason.
+Python's `re` may take years for thirty characters, so it runs our own patterns only
+(tests/security/test_security_patterns.py). RE2 knows no look-around and no back-references; a pattern that needs them
+is refused with RE2's reason.
 
 >>> compile_linear("(a+)+$").search("a" * 40 + "!") is None
 True
@@ -25,7 +26,10 @@ def load_re2() -> Any:
 
 
 def compile_linear(pattern: str | bytes, flags: str = "") -> Any:
-    """Return a compiled pattern with the methods of one of `re`; `flags` are letters out of `ims`. Raises: ValueError."""
+    """Return a compiled pattern with the methods of one of `re`; `flags` are letters out of `ims`.
+
+    Raises: ValueError.
+    """
     engine = load_re2()
     if engine is None:
         raise ValueError("google-re2 is not installed")

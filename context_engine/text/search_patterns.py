@@ -1,8 +1,10 @@
-r"""PURE. Patterns of a text search: plain text as a pattern, and the same pattern for an engine that speaks another syntax.
+r"""PURE.
 
-The contract is the syntax of Rust's `regex`, one line at a time, as ripgrep has it. `as_python` writes such a pattern for
-Python's `re` so that it finds the same lines, or says why it cannot: what one engine would answer and the other not is
-refused, never guessed.
+Patterns of a text search: plain text as a pattern, and the same pattern for an engine that speaks another syntax.
+
+The contract is the syntax of Rust's `regex`, one line at a time, as ripgrep has it. `as_python` writes such a pattern
+for Python's `re` so that it finds the same lines, or says why it cannot: what one engine would answer and the other not
+is refused, never guessed.
 
 >>> escape_literal("a.b*")
 'a\\.b\\*'
@@ -84,7 +86,10 @@ def fold_case(text: str) -> str:
 
 
 def to_python_pattern(pattern: str, *, ignore_case: bool = False) -> str:
-    """The pattern for Python's `re`, to be searched in one line without its end. Raises: InvalidArgument, with the reason."""
+    """The pattern for Python's `re`, to be searched in one line without its end.
+
+    Raises: InvalidArgument, with the reason.
+    """
     reader = _PatternTranslator(pattern, ignore_case)
     written = reader.alternatives(depth=0)
     try:

@@ -1,8 +1,8 @@
 r"""PURE. YAML, TOML and JSON that a stranger may have written: read within bounds, or refused with the line.
 
-Everything else that parses such text calls one of the three functions here. They never recurse into the text: depth, aliases,
-digits and size are bounded before a value is built, so no input costs more than a small multiple of its bytes. A key that is
-given twice is refused, because two readers would take two different values.
+Everything else that parses such text calls one of the three functions here. They never recurse into the text: depth,
+aliases, digits and size are bounded before a value is built, so no input costs more than a small multiple of its bytes.
+A key that is given twice is refused, because two readers would take two different values.
 
 >>> read_yaml("workers: 2\npaths: [a, b]\n")
 {'workers': 2, 'paths': ['a', 'b']}
@@ -84,7 +84,10 @@ def read_yaml(
 
 
 def read_toml(source: str | bytes, *, bytes_max: int = TOML_BYTES_MAX, is_ours: bool = False) -> dict[str, Any]:
-    """Return the table of a TOML text; one of this package (`is_ours`) need not be held to bounds. Raises: ParseError."""
+    """Return the table of a TOML text; one of this package (`is_ours`) need not be held to bounds.
+
+    Raises: ParseError.
+    """
     _check_size(source, bytes_max)
     text = _decode_text(source, "TOML").replace("\r\n", "\n")
     if not is_ours:

@@ -1,6 +1,9 @@
-r"""PURE. Control characters made visible: a text or a name that strangers wrote must not steer a terminal or forge a line.
+r"""PURE.
 
-Each one becomes the escape that JSON has for it: in a JSON text it is the same value as before, elsewhere it can be read.
+Control characters made visible: a text or a name that strangers wrote must not steer a terminal or forge a line.
+
+Each one becomes the escape that JSON has for it: in a JSON text it is the same value as before, elsewhere it can be
+read.
 
 >>> escape_controls("a\x1b[31m b\tc\r\n"), escape_controls("x \u202e y"), escape_line("a\nb\tc")
 ('a\\u001b[31m b\tc\n', 'x \\u202e y', 'a\\u000ab\tc')

@@ -1,7 +1,7 @@
 """Types of tool arguments. Each type writes its JSON schema and reads what clients really send.
 
-Clients send "5" for 5, "true" for true, a JSON array or a comma list as one string, camelCase for snake_case and null for
-"not given". All of these are accepted. An error about any other value names the argument and its limits.
+Clients send "5" for 5, "true" for true, a JSON array or a comma list as one string, camelCase for snake_case and null
+for "not given". All of these are accepted. An error about any other value names the argument and its limits.
 """
 
 import difflib
@@ -257,7 +257,10 @@ class Parameter:
         return self.default is REQUIRED
 
     def schema(self) -> dict[str, Any]:
-        """Return its JSON schema. Only the description has the default: one client strips the keyword, and all pay for it."""
+        """Return its JSON schema.
+
+        Only the description has the default: one client strips the keyword, and all pay for it.
+        """
         description = self.kind.description
         if not (self.default is REQUIRED or self.default is None or self.default in ("", (), {})):
             default = json.dumps(self.default).strip('"')

@@ -1,4 +1,7 @@
-"""PURE. What a served folder of chunk files answered, as replies: the shape of seed 004, and what `index_status` tells of it."""
+"""PURE.
+
+What a served folder of chunk files answered, as replies: the shape of seed 004, and what `index_status` tells of it.
+"""
 
 from __future__ import annotations
 

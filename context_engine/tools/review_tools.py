@@ -1,4 +1,6 @@
-"""Tools that review a change: a diff as text, or what git says has changed. What checks find; then, perhaps, a second look.
+"""Tools that review a change: a diff as text, or what git says has changed.
+
+What checks find; then, perhaps, a second look.
 
 They change nothing: what is kept for a second look is a copy of the reply, of which the newest two hundred stay.
 """

@@ -1,4 +1,7 @@
-"""Tools that search the text of the files as it is now: one for agents to read, two in the JSON of their seeds. No index needed."""
+"""Tools that search the text of the files as it is now: one for agents to read, two in the JSON of their seeds.
+
+No index needed.
+"""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,7 +4,8 @@
     def find_symbol(engine, call, name: Annotated[str, Text("Name, qualified name or glob.")], ...) -> Reply:
         '''Find where a function, class or variable is defined...'''
 
-This module knows neither the catalog nor the protocol. Files with tools must not defer their annotations: they are read here.
+This module knows neither the catalog nor the protocol. Files with tools must not defer their annotations: they are read
+here.
 """
 
 import inspect
@@ -42,13 +43,13 @@ class Reply:
 class Call:
     """The context of one call: progress, cancellation, metrics and the client.
 
-    `chunks` returns the folder of chunk files that is served with the workspace, None if there is none. `listed` are the
-    tool names that the client sees, None if unknown. `disabled` maps a tool to the option that disables it. `session`
-    identifies the client, whose reads and edits are tracked; empty if unknown.
+    `chunks` returns the folder of chunk files that is served with the workspace, None if there is none. `listed` are
+    the tool names that the client sees, None if unknown. `disabled` maps a tool to the option that disables it.
+    `session` identifies the client, whose reads and edits are tracked; empty if unknown.
 
     `ask` asks the user of the client and returns None without an answer. Some clients answer by repeating the call. The
-    tool then runs again from the start, so the code before a question must be idempotent, and the question must have the
-    same words.
+    tool then runs again from the start, so the code before a question must be idempotent, and the question must have
+    the same words.
     """
 
     progress: Callable[[Any], None] | None = None

@@ -20,7 +20,8 @@ NOTE_CHARS = 600
 """Reserved for the notes that say what was left out and how to get it."""
 
 CHARS_OF_BYTES = (36_000, 47_000)
-"""The limit in characters, and the bytes they may take: two clients cut replies over about 48,000 bytes (docs/clients-report.md)."""
+"""The limit in characters, and the bytes they may take: two clients cut replies over about 48,000 bytes
+(docs/clients-report.md)."""
 
 
 def compact_json(value: Any) -> str:

@@ -3,9 +3,9 @@
     python evals/bundle/laws.py REPOSITORY...          200 questions over all of them, drawn anew with --seed
     python evals/bundle/laws.py REPOSITORY --count 20
 
-Of each bundle: no more tokens than its budget, as we count and - where node and the tokenizer of `scripts/tokens.py` are
-there - as o200k does; each file once, and no two snippets of it that overlap; asked twice, the same answer. What breaks a law is printed,
-and the exit code is 1.
+Of each bundle: no more tokens than its budget, as we count and - where node and the tokenizer of `scripts/tokens.py`
+are there - as o200k does; each file once, and no two snippets of it that overlap; asked twice, the same answer. What
+breaks a law is printed, and the exit code is 1.
 """
 
 from __future__ import annotations

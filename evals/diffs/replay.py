@@ -2,8 +2,9 @@
 
     python evals/diffs/replay.py REPOSITORY ... [--commits 40]
 
-Each commit is asked for as `git show` writes it, as a mail, without context, with mnemonic prefixes, without prefixes, and with all names
-quoted. `git diff --numstat` and `git apply --numstat` are the judges of the counts, the blobs of the commit those of the lines.
+Each commit is asked for as `git show` writes it, as a mail, without context, with mnemonic prefixes, without prefixes,
+and with all names quoted. `git diff --numstat` and `git apply --numstat` are the judges of the counts, the blobs of the
+commit those of the lines.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     {"id", "path", "edits": [{"oldContent", "newContent", "anchor"?}], "options": {"fuzzyMatch"?, "expectedMatches"?}}
         -> {"ok": true} or {"ok": false, "code": "...", "message": "..."}
 
-The file at `path` is edited in place, through the same writer and the same journal as by `edit_file`. The folder it lies in
-is taken for the workspace; what the writer keeps of it lies elsewhere, since a bench counts what is left beside the file.
-Nothing but answers is ever written to stdout.
+The file at `path` is edited in place, through the same writer and the same journal as by `edit_file`. The folder it
+lies in is taken for the workspace; what the writer keeps of it lies elsewhere, since a bench counts what is left beside
+the file. Nothing but answers is ever written to stdout.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     python evals/edit/side_by_side.py BENCH --files       what becomes of the file around the edit (as root: owner, full disk)
     python evals/edit/side_by_side.py BENCH --big         100,000 lines, and inputs made to be slow
 
-BENCH is a folder that holds bench.py, fs_checks.py, perf.py and its tasks in data/. The peers are installed into build/peers,
-pinned, from their registries; nothing of theirs lies here. Needs node and npm.
+BENCH is a folder that holds bench.py, fs_checks.py, perf.py and its tasks in data/. The peers are installed into
+build/peers, pinned, from their registries; nothing of theirs lies here. Needs node and npm.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def main() -> None:
 
 
 def install() -> None:
-    """Fetch the peers unless they are there. No script of a package is run, and of aider nothing but its wheel is fetched."""
+    """Fetch the peers unless they are there.
+
+    No script of a package is run, and of aider nothing but its wheel is fetched.
+    """
     PEERS.mkdir(parents=True, exist_ok=True)
     name, version = FILESYSTEM
     manifest = PEERS / "node_modules" / name / "package.json"

@@ -1,7 +1,7 @@
 """From source files to questions: every function as what is embedded of it, and the sentence that somebody wrote about it.
 
-Pure. The document of a function is its capsule, as the index makes it; for a question made of a doc comment the comment is
-taken out of the function and of those around it, or the question would find itself.
+Pure. The document of a function is its capsule, as the index makes it; for a question made of a doc comment the comment
+is taken out of the function and of those around it, or the question would find itself.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@
     python evals/functions/score.py --lock                         pin the archives of new packages
     python evals/functions/score.py --tasks dev.json --corpus DIR --mirrors DIR      commit subjects instead
 
-Packages are fetched by the registries' own clients and checked against their pinned hash; nothing of them is run. Without
-onnxruntime or the weights (`ctx model pull minilm`) the columns of MiniLM are left out, and that is said. Vectors are kept
-in `--cache`. `--pairs FILE` leaves out what the static table was trained on (`training/mine.py` writes that file).
+Packages are fetched by the registries' own clients and checked against their pinned hash; nothing of them is run.
+Without onnxruntime or the weights (`ctx model pull minilm`) the columns of MiniLM are left out, and that is said.
+Vectors are kept in `--cache`. `--pairs FILE` leaves out what the static table was trained on (`training/mine.py` writes
+that file).
 """
 
 from __future__ import annotations

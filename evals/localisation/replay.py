@@ -1,7 +1,7 @@
 """A repository as it stood before a commit, indexed, with the history it had then: what its subject is asked of.
 
-Each question gets the tree and the commits of the commit's own parent, so nothing of the future is there to be found. The trees
-are taken oldest first and the index follows them as it follows edits, which costs little.
+Each question gets the tree and the commits of the commit's own parent, so nothing of the future is there to be found.
+The trees are taken oldest first and the index follows them as it follows edits, which costs little.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     python evals/localisation/score.py --mirrors DIR --only caddy,flask --count 20
     python evals/localisation/score.py --mirrors DIR --answers answers.jsonl     and keep what each system answered
 
-DIR holds git directories with their whole history: `owner+name`, `owner+name/repo` or `owner+name.git`. Prints recall@10, the
-share of changed files among the ten first, as Markdown: the mean over a repository's questions, and over repositories.
+DIR holds git directories with their whole history: `owner+name`, `owner+name/repo` or `owner+name.git`. Prints
+recall@10, the share of changed files among the ten first, as Markdown: the mean over a repository's questions, and over
+repositories.
 """
 
 from __future__ import annotations

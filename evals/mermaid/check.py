@@ -4,8 +4,8 @@
     make mermaid ARGS="--plans 50 --seed 7"
     make mermaid ARGS=--plain             what becomes of labels as most write them
 
-A diagram passes when the parser accepts it and finds exactly what was drawn: every step with the title it was given, every
-arrow, every bar with a beginning before its end. The titles are made of what broke diagrams elsewhere.
+A diagram passes when the parser accepts it and finds exactly what was drawn: every step with the title it was given,
+every arrow, every bar with a beginning before its end. The titles are made of what broke diagrams elsewhere.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def difference(each: Drawn, said: Mapping[str, Any]) -> str:
     return ""
 
 
-# -- plans ------------------------------------------------------------------------------------------------------------------
+# -- plans -------------------------------------------------------------------------------------------------------------
 
 
 def drawn(chance: random.Random) -> Iterator[Drawn]:

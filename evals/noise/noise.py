@@ -2,9 +2,9 @@
 
     python evals/noise/noise.py REPOSITORY [REPOSITORY ...] [--commits 100] [--newest 2000] [--show]
 
-Commits are taken evenly from the newest two thousand that are no merges and touch at most fifty files. Each is reviewed as
-`review_git_diff` with its hash as the target: against its own parent, with the tree as it was then. What is told is what a user
-would have read; somebody has to read it and say whether it was right, which is what --show is for.
+Commits are taken evenly from the newest two thousand that are no merges and touch at most fifty files. Each is reviewed
+as `review_git_diff` with its hash as the target: against its own parent, with the tree as it was then. What is told is
+what a user would have read; somebody has to read it and say whether it was right, which is what --show is for.
 """
 
 from __future__ import annotations

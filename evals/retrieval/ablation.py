@@ -4,10 +4,10 @@
     python evals/retrieval/ablation.py --tasks dev.json --corpus DIR --whole        whole trees
     python evals/retrieval/ablation.py --tasks dev.json --corpus DIR --models DIR   where `ctx model pull` put MiniLM
 
-It asks the product itself, at every tier, and prints Markdown: tiers, categories, repositories, each signal left out, the
-scalars cross-validated by repository, and the rules that must hold; a broken rule exits with 1. Without MiniLM its tiers
-are left out, and that is said. Indexes and vectors are kept in `--cache`, so that only the first run embeds (tens of chunks
-a second and core).
+It asks the product itself, at every tier, and prints Markdown: tiers, categories, repositories, each signal left out,
+the scalars cross-validated by repository, and the rules that must hold; a broken rule exits with 1. Without MiniLM its
+tiers are left out, and that is said. Indexes and vectors are kept in `--cache`, so that only the first run embeds (tens
+of chunks a second and core).
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ LOSS_MAX = 0.03
 NOISE = 0.001
 """What the mean over weights around the chosen ones still moves by chance."""
 WAY_MIN = 0.75
-"""Of the way from static vectors to the full model, in the mean of both sets, so much must be gone by the two-stage search."""
+"""Of the way from static vectors to the full model, in the mean of both sets, so much must be gone by the two-stage
+search."""
 BUDGET = 500
 ROWS = 10
 """Rows of an answer as an agent reads it: more than fit into that budget."""

@@ -2,9 +2,10 @@
 
     python evals/retrieval/across.py --tasks dev.json --corpus DIR [--repositories 8] [--questions 10]
 
-*alone* asks only the repository that a question is about, which nobody knows beforehand. *by score* and *in turns* put the
-lists of all repositories together afterwards; *together* ranks all files by one set of statistics (docs/decisions/0040).
-NDCG@10 by file, the mean over repositories; *first* is the share of questions whose first hit is from the right repository.
+*alone* asks only the repository that a question is about, which nobody knows beforehand. *by score* and *in turns* put
+the lists of all repositories together afterwards; *together* ranks all files by one set of statistics
+(docs/decisions/0040). NDCG@10 by file, the mean over repositories; *first* is the share of questions whose first hit is
+from the right repository.
 """
 
 from __future__ import annotations

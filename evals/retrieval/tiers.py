@@ -1,7 +1,7 @@
 """The product at each of its tiers, asked without a clock: words alone, static vectors, a model in each state of its filling.
 
-A tier is a `Searcher` of the product over the same snapshot; what differs is the `Meaning` it is given. The background is not
-waited for: everything is embedded before the first question, and the tiers hide what would not be there yet.
+A tier is a `Searcher` of the product over the same snapshot; what differs is the `Meaning` it is given. The background
+is not waited for: everything is embedded before the first question, and the tiers hide what would not be there yet.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ from evals.retrieval.weighing import Sheet
 FILE_BYTES_MAX = 50_000_000
 LOAD_S = 60.0
 ROWS_MIN = 50
-"""Places that a sheet holds, or as many as there are files: by other weights one of these may become one of the first ten."""
+"""Places that a sheet holds, or as many as there are files: by other weights one of these may become one of the first
+ten."""
 NAMES = tuple(WEIGHTS)
 STATES = {
     "cards": EmbeddingProgress(1, 1, 0, 1),

@@ -1,7 +1,9 @@
-"""PURE. What other weights would have done: a score is a sum of named addends, so it can be summed anew without asking again.
+"""PURE.
 
-A `Sheet` holds the addends of one answered question, one row for each place that was shown. Which places were compared and
-shown is taken as it was; how they rank is what the weights decide.
+What other weights would have done: a score is a sum of named addends, so it can be summed anew without asking again.
+
+A `Sheet` holds the addends of one answered question, one row for each place that was shown. Which places were compared
+and shown is taken as it was; how they rank is what the weights decide.
 
 >>> sheet = Sheet("shop", "questions", ("chunk", "name"), np.float32([[3, 0], [2, 2]]), (np.array([1]),))
 >>> sheet.ndcg(np.float32([[1, 1], [0, 1]])).round(2).tolist()  # by two choices of weights, one a column
@@ -27,7 +29,8 @@ FOUND_BY_NOTHING = "importance"
 FOLDS = 7
 DRAWS = 16
 SPREAD = 0.2
-"""One question that flips moves a mean by .001 to .003. The mean over weights some 20 % around moves by a tenth of that."""
+"""One question that flips moves a mean by .001 to .003. The mean over weights some 20 % around moves by a tenth of
+that."""
 
 
 @dataclass(frozen=True, slots=True)

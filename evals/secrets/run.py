@@ -4,9 +4,10 @@
     python evals/secrets/run.py --mirrors DIR --packages DIR       three packages that lie there unpacked, instead of fetching them
     python evals/secrets/run.py --without-peer --show              our alarms alone, each with its line
 
-Secrets are drawn anew from the notation of our rules, from `writings.py` and from `tests/support/secret_formats.py`. Everything in CPython's
-library, the packages and the lock files is taken for an alarm that is false, and so is everything in the repositories but private
-keys, which are counted apart: their tests hold real ones. Times are those of the processor, on one core.
+Secrets are drawn anew from the notation of our rules, from `writings.py` and from `tests/support/secret_formats.py`.
+Everything in CPython's library, the packages and the lock files is taken for an alarm that is false, and so is
+everything in the repositories but private keys, which are counted apart: their tests hold real ones. Times are those of
+the processor, on one core.
 """
 
 from __future__ import annotations

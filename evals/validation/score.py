@@ -2,9 +2,9 @@
 
     python evals/validation/score.py SOURCE ... [--files 200] [--damaged 20]
 
-A SOURCE is a git repository (its HEAD is read), a folder, or a zip of sources. Of each language so many files are drawn, always the same
-ones; files that a project keeps because they are broken (fixtures, testdata) are left out. `caught` fails the content, `told` at least
-warns where the sound file had no warning.
+A SOURCE is a git repository (its HEAD is read), a folder, or a zip of sources. Of each language so many files are
+drawn, always the same ones; files that a project keeps because they are broken (fixtures, testdata) are left out.
+`caught` fails the content, `told` at least warns where the sound file had no warning.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def damaged(drawn: dict[str, list[tuple[str, str]]], service: ValidationService,
             print(f"| {key} | {counts['all']} | {' | '.join(shares)} |")
 
 
-# -- damages -------------------------------------------------------------------------------------------------------------
+# -- damages -----------------------------------------------------------------------------------------------------------
 
 
 def bracket_lost(text: str, code: str, chance: random.Random) -> str:
@@ -203,7 +203,7 @@ def starts(code: str) -> list[int]:
     return [found.start() for found in re.finditer(r"^(?=\S)", code, re.MULTILINE)]
 
 
-# -- files ---------------------------------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
 def make_service() -> ValidationService:

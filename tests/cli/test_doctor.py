@@ -188,7 +188,7 @@ def test_little_room_on_the_disk_is_told(
     assert only(host_checks.cache(case())).verdict == verdict
 
 
-# -- the workspace ------------------------------------------------------------------------------------------------------
+# -- the workspace -----------------------------------------------------------------------------------------------------
 
 
 def test_it_is_said_which_folder_is_meant_and_why(home: Path) -> None:
@@ -260,7 +260,7 @@ def test_edits_that_are_not_heard_are_told(case: Callable[..., DoctorContext], t
     assert "not followed" in finding.found
 
 
-# -- the server ---------------------------------------------------------------------------------------------------------
+# -- the server --------------------------------------------------------------------------------------------------------
 
 STAND_IN = """
 import json, sys, time
@@ -319,7 +319,7 @@ def test_a_server_that_is_not_there_is_a_problem(case: Callable[..., DoctorConte
     assert "does not start" in only(server_checks.round_trip(case(launch=LaunchCommand("/no/such/ctx")))).found
 
 
-# -- the clients --------------------------------------------------------------------------------------------------------
+# -- the clients -------------------------------------------------------------------------------------------------------
 
 
 def settle(name: str, *words: str) -> Path:

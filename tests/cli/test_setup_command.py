@@ -161,7 +161,7 @@ def test_a_client_without_settings_in_projects_says_so() -> None:
     assert "no settings inside a project" in setup("claude-desktop", "--project", code=1).output
 
 
-# -- which file ---------------------------------------------------------------------------------------------------------
+# -- which file --------------------------------------------------------------------------------------------------------
 
 
 def test_the_file_that_exists_is_preferred(home: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_byte_order_mark_and_line_ends_of_windows_stay() -> None:
     assert raw.count(b"\n") == raw.count(b"\r\n")
 
 
-# -- looking first ------------------------------------------------------------------------------------------------------
+# -- looking first -----------------------------------------------------------------------------------------------------
 
 
 def test_printing_shows_the_change_and_writes_nothing() -> None:
@@ -271,7 +271,7 @@ def test_printing_shows_the_change_and_writes_nothing() -> None:
     assert not path_of("codex").exists()
 
 
-# -- refusals ---------------------------------------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_one_that_fails_does_not_stop_the_others() -> None:
     assert path_of("codex").exists()
 
 
-# -- the list ---------------------------------------------------------------------------------------------------------------
+# -- the list ----------------------------------------------------------------------------------------------------------
 
 
 def test_alone_it_lists_the_clients_and_how_they_stand(home: Path) -> None:

@@ -43,7 +43,8 @@ class Agent:
     env: Callable[[str], Mapping[str, str]]
     prompt: Sequence[str]
     shows: Literal["all", "names", "purpose"] = "all"
-    """What its model sees of our tools at first: everything, names alone (schemas on request), or only what they are for."""
+    """What its model sees of our tools at first: everything, names alone (schemas on request), or only what they are
+    for."""
     checks_arguments: bool = False
     """Whether it refuses what our schema does not allow before we hear of it, in words of its own."""
     afterwards: Callable[[Place], None] = lambda _: None

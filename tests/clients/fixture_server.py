@@ -2,8 +2,8 @@
 
     python -m tests.clients.fixture_server FOLDER
 
-prints its address and serves until it is told to end. What the suite asks for by name is answered by the fixtures, all else
-by our server; and all of it goes through our middleware, our guard and our way over HTTP.
+prints its address and serves until it is told to end. What the suite asks for by name is answered by the fixtures, all
+else by our server; and all of it goes through our middleware, our guard and our way over HTTP.
 """
 
 from __future__ import annotations

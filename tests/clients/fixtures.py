@@ -1,7 +1,7 @@
 """What the conformance suite asks of a server under test: its tools, resources and prompts, word for word as it wants them.
 
-Ours have other names and other answers; fixture_server.py puts these beside them. The functions speak to the client only
-through what our server hands to a handler, so what is tested is our way to the wire.
+Ours have other names and other answers; fixture_server.py puts these beside them. The functions speak to the client
+only through what our server hands to a handler, so what is tested is our way to the wire.
 """
 
 from __future__ import annotations

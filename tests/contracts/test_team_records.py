@@ -113,7 +113,7 @@ def machine(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
         each.shared_records.close()
 
 
-# -- what one machine does, another one has -------------------------------------------------------------------------------
+# -- what one machine does, another one has ----------------------------------------------------------------------------
 
 
 def test_a_plan_is_made_here_approved_there_and_carried_out_here(machine: Callable[[str], Machine]) -> None:
@@ -201,7 +201,7 @@ def test_names_are_unique_among_all_machines(machine: Callable[[str], Machine]) 
     assert there.desk.save(plan(), name="cents").version.name == "cents (2)"
 
 
-# -- people and git -------------------------------------------------------------------------------------------------------
+# -- people and git ----------------------------------------------------------------------------------------------------
 
 
 def a_memory(here: Machine, content: str = "Money is counted in cents.") -> str:
@@ -396,7 +396,7 @@ def tool(here: RecordFolder, act: str, path: str, text: bytes) -> None:
             here.remove(path)
 
 
-# -- trouble --------------------------------------------------------------------------------------------------------------
+# -- trouble -----------------------------------------------------------------------------------------------------------
 
 
 def test_while_the_database_is_away_everything_can_be_read_and_nothing_is_written(
@@ -544,7 +544,7 @@ def test_only_a_postgresql_holds_records(address: str, tmp_path: Path) -> None:
         open_shared_records(address, "app", tmp_path)
 
 
-# -- several at once, and killed ------------------------------------------------------------------------------------------
+# -- several at once, and killed ---------------------------------------------------------------------------------------
 
 
 def writing(folder: Path, address: str, repository: str, writer: int) -> None:

@@ -42,7 +42,7 @@ def sha(content: str | bytes) -> str:
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
-# -- one file -----------------------------------------------------------------------------------------------------------------
+# -- one file ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_edit_is_written_and_its_receipt_tells_what_came_of_it(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_file_with_two_names_keeps_both_and_its_edit_can_be_undone(tmp_path: P
     assert (tmp_path / "a.py").stat().st_nlink == 2
 
 
-# -- several files ---------------------------------------------------------------------------------------------------------------
+# -- several files -----------------------------------------------------------------------------------------------------
 
 
 def test_all_files_of_a_call_are_written_or_none(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_file_that_is_named_twice_or_none_at_all_is_refused(tmp_path: Path, na
         one.apply([swap(name, ("one", "two")) for name in names])
 
 
-# -- what the caller has in mind ------------------------------------------------------------------------------------------------
+# -- what the caller has in mind ---------------------------------------------------------------------------------------
 
 
 def test_a_hash_that_was_read_lets_the_edit_through_as_long_as_it_holds(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_what_a_session_wrote_itself_it_knows(tmp_path: Path) -> None:
         assert not ledger.is_outdated("a.py", sha("one\n"))
 
 
-# -- back, and again --------------------------------------------------------------------------------------------------------------
+# -- back, and again ---------------------------------------------------------------------------------------------------
 
 
 def test_what_was_done_is_undone_and_done_again_after_a_restart_too(tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ def test_the_history_tells_what_happened_newest_first(tmp_path: Path) -> None:
         assert len(one.history(limit=1)) == 1
 
 
-# -- the law: a long day of edits, and a model that keeps every version it ever saw ----------------------------------------------------
+# -- the law: a long day of edits, and a model that keeps every version it ever saw ------------------------------------
 
 PATHS = ("a.py", "b.py", "sub/c.py")
 ACTIONS = st.lists(

@@ -1,6 +1,7 @@
 """Killed inside a transaction, or many writing at once: no file is torn, no call half done, no edit lost.
 
-`CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 pytest tests/edit/test_durability.py` is the full length (`make durability`).
+`CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 pytest tests/edit/test_durability.py` is the full length (`make
+durability`).
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_a_plan_that_does_not_lead_back_is_a_bug_and_not_a_change() -> None:
         delta_of(b"a b", FileReplacement(b"a c", (ByteChange(0, b"a b", b"a d"),)))
 
 
-# -- turning back -----------------------------------------------------------------------------------------------------------
+# -- turning back ------------------------------------------------------------------------------------------------------
 
 
 def op(old: bytes | None, new: bytes | None) -> Op:

@@ -1,7 +1,7 @@
 """A rename changes what surely means the definition, tells what may, and leaves every other byte alone.
 
-`specs/renaming.md` is run here: files, what to `rename`, which files it `becomes` (all others stay), and the places it is
-`unsure` of with the reason; or `refused CODE` with words of the refusal.
+`specs/renaming.md` is run here: files, what to `rename`, which files it `becomes` (all others stay), and the places it
+is `unsure` of with the reason; or `refused CODE` with words of the refusal.
 """
 
 from __future__ import annotations

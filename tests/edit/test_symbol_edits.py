@@ -1,7 +1,8 @@
 """Edits that name a definition land on it and nowhere else, and their text stands there as the file's own does.
 
-`specs/symbols.md` is run here: a `file`, edits that `replace` a symbol or put a text `before` or `after` it, or that quote a
-`target` which becomes what stands under `with`; then what the file `becomes`, or `refused CODE` with words of the refusal.
+`specs/symbols.md` is run here: a `file`, edits that `replace` a symbol or put a text `before` or `after` it, or that
+quote a `target` which becomes what stands under `with`; then what the file `becomes`, or `refused CODE` with words of
+the refusal.
 """
 
 from __future__ import annotations

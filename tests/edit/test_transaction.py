@@ -39,7 +39,8 @@ POINTS: list[Point] = [
     (file_writer, "flush_folders", 1, True),
     (Journal, "finish", 1, False),
 ]
-"""Where it may end between the beginning of a transaction and its end: at the nth call of a function, before or after it.
+"""Where it may end between the beginning of a transaction and its end: at the nth call of a function, before or after
+it.
 
 In their order: what comes before `check_unchanged` has touched no file, after the fourth `put` all of them are written.
 """

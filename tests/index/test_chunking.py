@@ -23,7 +23,8 @@ class Symbol:
     parent: int = -1
 
 
-# A small world: a file is a list of lines and blocks; a block is a definition with a header and more of the same inside.
+# A small world: a file is a list of lines and blocks; a block is a definition with a header and more of the same
+# inside.
 plain_lines = st.sampled_from(["", "", "x", "x" * 300, "# " + "c" * 200, "x" * 800, "x" * (2 * CHUNK_CHARS_MAX + 7)])
 kinds = st.sampled_from(["function", "class", "constant", "enum", "variable"])
 bodies = st.recursive(

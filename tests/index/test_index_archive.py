@@ -218,7 +218,7 @@ def test_without_an_index_there_is_nothing_to_export(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-# -- an index that a team shares ----------------------------------------------------------------------------------------
+# -- an index that a team shares ---------------------------------------------------------------------------------------
 
 
 @cache
@@ -304,7 +304,7 @@ def test_an_import_that_did_not_get_into_the_database_goes_on_with_what_was_unpa
         assert engine.index.update().changed == 1
 
 
-# -- mending ------------------------------------------------------------------------------------------------------------
+# -- mending -----------------------------------------------------------------------------------------------------------
 
 
 def segments(engine: Engine) -> list[Path]:

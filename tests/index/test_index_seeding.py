@@ -164,7 +164,7 @@ def test_a_copy_is_consistent_while_somebody_writes(first: Path, tmp_path: Path)
             writer.join()
 
 
-# -- which work trees there are -----------------------------------------------------------------------------------------
+# -- which work trees there are ----------------------------------------------------------------------------------------
 
 
 def test_siblings_are_the_same_folder_in_the_other_work_trees(first: Path, second: Path) -> None:

@@ -244,7 +244,7 @@ def test_what_is_used_counts_a_little_more(tmp_path: Path) -> None:
     assert second.score < first.score <= second.score * 1.15
 
 
-# -- the numbers ----------------------------------------------------------------------------------------------------------------
+# -- the numbers -------------------------------------------------------------------------------------------------------
 
 SCORES = st.dictionaries(st.integers(1, 9), st.floats(0.01, 10), max_size=5)
 

@@ -51,7 +51,7 @@ def names(here: Remembering, **wanted: object) -> list[str]:
     return [row.entry.memory.title if row.entry.memory else row.entry.name for row in rows]
 
 
-# -- adding ---------------------------------------------------------------------------------------------------------------
+# -- adding ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_memory_becomes_a_markdown_file_that_a_person_can_read(here: Remembering) -> None:
@@ -132,7 +132,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(here: Remembering)
     assert not (here.folder / ".context-engine").exists()
 
 
-# -- what is there already --------------------------------------------------------------------------------------------------
+# -- what is there already ---------------------------------------------------------------------------------------------
 
 NEARLY = replace(CENTS, content="Money is counted in cents, never in any floats.", title="Again", tags=("billing",))
 
@@ -221,7 +221,7 @@ def test_a_person_and_a_project_remember_apart(here: Remembering) -> None:
     assert names(here) == ["Cents", "Cents"]
 
 
-# -- standing ---------------------------------------------------------------------------------------------------------------
+# -- standing ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_changed_linked_file_makes_a_memory_stale_and_is_named(here: Remembering) -> None:
@@ -253,7 +253,7 @@ def test_a_path_that_a_person_wrote_into_a_file_reads_nothing_outside(here: Reme
     assert statuses(here)["a.md"] == ("stale", "../../../etc/passwd is gone")
 
 
-# -- hands --------------------------------------------------------------------------------------------------------------------
+# -- hands -------------------------------------------------------------------------------------------------------------
 
 
 def test_what_a_person_edits_adds_and_deletes_is_there_with_the_next_call(here: Remembering) -> None:
@@ -380,7 +380,7 @@ def test_an_unknown_id_is_an_error_that_names_the_next_call(here: Remembering) -
         assert "list_memories" in refused.value.suggestion
 
 
-# -- listing ------------------------------------------------------------------------------------------------------------------
+# -- listing -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -439,7 +439,7 @@ def test_a_failing_embedder_fails_nothing(tmp_path: Path) -> None:
     assert "rate limit exceeded" in here.memories.listed(Wanted(query="money")).warnings[0]
 
 
-# -- many processes, and a cache that goes ------------------------------------------------------------------------------------
+# -- many processes, and a cache that goes -----------------------------------------------------------------------------
 
 
 def test_who_says_the_same_at_the_same_moment_is_told_so(here: Remembering) -> None:

@@ -45,7 +45,7 @@ def changed(here: Desks, goal: str = "Other") -> None:
     here.plans.repository.save(msgspec.structs.replace(loaded.plan, goal=goal), overwrite=True)
 
 
-# -- what it is for -------------------------------------------------------------------------------------------------------
+# -- what it is for ----------------------------------------------------------------------------------------------------
 
 
 def test_where_approval_is_required_a_step_starts_after_it_and_not_before(here: Desks) -> None:
@@ -106,7 +106,7 @@ def test_what_was_decided_last_counts(here: Desks) -> None:
     here.plans.steps.start("Cents", 2)
 
 
-# -- what it is bound to --------------------------------------------------------------------------------------------------
+# -- what it is bound to -----------------------------------------------------------------------------------------------
 
 
 def test_a_request_survives_a_restart_with_its_comment(here: Desks) -> None:
@@ -163,7 +163,7 @@ def test_the_same_request_is_not_made_twice(here: Desks) -> None:
     assert len(here.plans.repository.load("Cents").approvals) == 2
 
 
-# -- deciding -------------------------------------------------------------------------------------------------------------
+# -- deciding ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_second_decision_is_refused_with_the_first(here: Desks) -> None:
@@ -219,7 +219,7 @@ def test_the_files_and_steps_that_a_request_is_about_are_told(tmp_path: Path) ->
     assert here.plans.approvals.request("Cents").affected_files == ("a.py", "b.py", "c.py")
 
 
-# -- the fold alone -------------------------------------------------------------------------------------------------------
+# -- the fold alone ----------------------------------------------------------------------------------------------------
 
 
 def _asked(name: str, *steps: str, version: int = 1) -> PlanEvent:

@@ -1,6 +1,7 @@
 """Plans outlive their writers: several at once, killed at any moment, with a log that was cut off anywhere.
 
-`CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_KILLS=100 pytest tests/plans/test_durability.py` is the full length (`make durability`).
+`CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_KILLS=100 pytest tests/plans/test_durability.py` is the full length (`make
+durability`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SAVES = int(os.environ.get("CTX_TEST_PLAN_SAVES", "10"))
 """Made by writers that are killed one after the other."""
 ROOT = Path(__file__).resolve().parents[2]
 
-# -- several at once ------------------------------------------------------------------------------------------------------
+# -- several at once ---------------------------------------------------------------------------------------------------
 
 
 def _writing(folder: Path, writer: int) -> None:
@@ -137,7 +138,7 @@ def _raced(target: Callable[..., None], tmp_path: Path) -> list[str]:
     return sorted((work / f"{number}.outcome").read_text() for number in range(2))
 
 
-# -- killed ---------------------------------------------------------------------------------------------------------------
+# -- killed ------------------------------------------------------------------------------------------------------------
 
 CHILD = """
 import sys
@@ -205,7 +206,7 @@ def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_l
     assert [row.version for row in here.plans.repository.list_page(PlanQuery()).rows] == [saves]
 
 
-# -- progress is a fold -----------------------------------------------------------------------------------------------------
+# -- progress is a fold ------------------------------------------------------------------------------------------------
 
 STEPS = {"s1": (), "s2": ("s1",), "s3": ("s1",), "s4": ("s2", "s3")}
 ACTS = ("start", "force", "complete", "fail", "retry", "skip", "release")

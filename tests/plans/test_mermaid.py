@@ -1,4 +1,7 @@
-"""Pictures of plans: whatever a title holds, Mermaid sees only what we draw. The real parser is asked in `evals/mermaid`."""
+"""Pictures of plans: whatever a title holds, Mermaid sees only what we draw.
+
+The real parser is asked in `evals/mermaid`.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,7 @@ def test_the_real_parser_accepts_hostile_titles() -> None:
     assert check.main(["--plans", "10"]) == 0
 
 
-# -- what is drawn ------------------------------------------------------------------------------------------------------
+# -- what is drawn -----------------------------------------------------------------------------------------------------
 
 
 def test_an_arrow_leads_to_what_waits_and_the_critical_path_stands_out() -> None:
@@ -182,7 +185,7 @@ def test_the_architecture_shows_touched_modules_and_those_beside_them() -> None:
     assert "  class m1,m2 touchedStyle" in lines
 
 
-# -- large plans --------------------------------------------------------------------------------------------------------
+# -- large plans -------------------------------------------------------------------------------------------------------
 
 
 def test_a_plan_that_fits_is_shown_whole() -> None:

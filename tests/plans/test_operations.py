@@ -232,7 +232,7 @@ def test_the_rest_of_a_plan_is_changed() -> None:
     assert done(plan, {"op": "settle_feedback"}).open_feedback == ()
 
 
-# -- what is refused ----------------------------------------------------------------------------------------------------
+# -- what is refused ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_every_operation_of_the_contract_is_there() -> None:
     assert set(OPERATIONS) >= {"add_step", "remove_step", "update_step", "split_step", "merge_steps", "move_step", "set_dependencies", "set_files", "answer_question", "set_scope", "set_estimate", "add_risk"}  # fmt: skip
 
 
-# -- what is done ---------------------------------------------------------------------------------------------------------
+# -- what is done ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_only_what_has_to_be_done_is_in_a_plan_of_the_least(zoo: Engine) -> None
     assert any("docs/keepers.md" in each for each in least.plan.nice_to_have_features)
 
 
-# -- what is said about it ----------------------------------------------------------------------------------------------
+# -- what is said about it ---------------------------------------------------------------------------------------------
 
 
 def test_the_commands_of_the_repository_say_when_a_step_is_done(zoo: Engine) -> None:

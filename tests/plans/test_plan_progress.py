@@ -47,7 +47,7 @@ def statuses(execution: Execution) -> list[str]:
     return [state.status for state in execution.steps.values()]
 
 
-# -- laws ---------------------------------------------------------------------------------------------------------------
+# -- laws --------------------------------------------------------------------------------------------------------------
 
 
 @given(plans().flatmap(lambda plan: st.tuples(st.just(plan), events([step.uid for step in plan.steps]))))
@@ -115,7 +115,7 @@ def test_the_order_in_which_a_log_is_handed_over_does_not_count(
     assert fold_progress(plan, shuffled, now=NOON) == fold_progress(plan, happened, now=NOON)
 
 
-# -- the acceptance of the specification ----------------------------------------------------------------------------------
+# -- the acceptance of the specification -------------------------------------------------------------------------------
 
 
 def test_nothing_has_to_begin_for_progress_to_be_told() -> None:
@@ -231,7 +231,7 @@ def test_of_equals_it_is_the_more_important_and_then_the_first() -> None:
     assert after(plan).next == "s1"
 
 
-# -- as it is told ----------------------------------------------------------------------------------------------------------
+# -- as it is told -----------------------------------------------------------------------------------------------------
 
 
 def test_execution_state_has_every_field_of_the_seed() -> None:

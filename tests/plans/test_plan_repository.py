@@ -45,7 +45,7 @@ def names(here: Desks, **wanted: Any) -> list[str]:
     return [row.name for row in here.plans.repository.list_page(PlanQuery(**wanted)).rows]
 
 
-# -- saving ---------------------------------------------------------------------------------------------------------------
+# -- saving ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_plan_is_kept_with_an_id_a_version_and_a_name(here: Desks) -> None:
@@ -218,7 +218,7 @@ def test_a_link_out_of_the_workspace_is_not_followed(here: Desks, tmp_path: Path
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-# -- damage ---------------------------------------------------------------------------------------------------------------
+# -- damage ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_damaged_version_is_named_while_the_others_are_read(here: Desks) -> None:
@@ -293,7 +293,7 @@ def test_a_version_whose_writer_died_before_its_event_is_known_all_the_same(here
     assert kinds[-2:] == ["plan_changed", "step_started"]
 
 
-# -- listing --------------------------------------------------------------------------------------------------------------
+# -- listing -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_plan_just_saved_is_in_the_list_at_once_of_every_process(here: Desks) -> None:
@@ -388,7 +388,7 @@ def test_an_unknown_plan_is_refused_with_the_nearest_names(here: Desks) -> None:
         here.plans.repository.load(saved.plan.id, 9)
 
 
-# -- going back, throwing away ----------------------------------------------------------------------------------------------
+# -- going back, throwing away -----------------------------------------------------------------------------------------
 
 
 def test_going_back_twice_returns_to_the_former_content_and_survives_a_restart(here: Desks) -> None:

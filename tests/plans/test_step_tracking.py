@@ -44,7 +44,7 @@ def statuses(here: Desks, plan_id: str = "Cents") -> list[str]:
     return [state.status for state in execution.steps.values()]
 
 
-# -- moves ----------------------------------------------------------------------------------------------------------------
+# -- moves -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_step_goes_from_ready_over_in_progress_to_completed_and_unlocks_what_waited(here: Desks) -> None:
@@ -193,7 +193,7 @@ def test_an_event_that_would_be_too_long_for_its_line_changes_nothing(here: Desk
     assert log.read_bytes() == before
 
 
-# -- who calls ------------------------------------------------------------------------------------------------------------
+# -- who calls ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_call_that_rests_on_an_older_state_is_refused_with_the_current_one(here: Desks) -> None:
@@ -219,7 +219,7 @@ def test_a_call_with_a_key_counts_once(here: Desks) -> None:
     assert (repeated.repeated, repeated.state.retries_left) == (True, 2)
 
 
-# -- files ----------------------------------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
 def test_what_changed_since_a_step_began_is_compared_with_its_files(repo: Desks) -> None:

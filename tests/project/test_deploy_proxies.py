@@ -1,7 +1,7 @@
 """The proxies of deploy/ as real programs, with TLS, before two servers on one PostgreSQL: a client notices neither.
 
-nginx and Caddy are taken from the PATH; a machine that lacks one skips its part and says so (`make proxies`). What differs
-from deploy/ is where things lie: names of servers, ports, certificates.
+nginx and Caddy are taken from the PATH; a machine that lacks one skips its part and says so (`make proxies`). What
+differs from deploy/ is where things lie: names of servers, ports, certificates.
 """
 
 from __future__ import annotations

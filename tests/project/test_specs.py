@@ -1,10 +1,10 @@
 """The specifications in `specs/` are run as they are read: each heading is a case, its fenced blocks are what it is made of.
 
-`edit*.md`: a `file`, one or more edits (`target`, `replace`, perhaps `before` and `after` of the anchor), and either what the
-file `becomes` or `refused CODE` with words that the refusal must have, as it is sent in JSON. Behind `target` may stand `lines=2-3`, `expected=2`,
-`whitespace=exact` or `characters=5`; behind `file`, `changed` says that it changed since it was read. What cannot be seen is
-written so: → a tab, · a blank at the end of a line, ␍ a carriage return, ⏎ a line break at the end of a target or a
-replacement, ∎ the end of a file without one.
+`edit*.md`: a `file`, one or more edits (`target`, `replace`, perhaps `before` and `after` of the anchor), and either
+what the file `becomes` or `refused CODE` with words that the refusal must have, as it is sent in JSON. Behind `target`
+may stand `lines=2-3`, `expected=2`, `whitespace=exact` or `characters=5`; behind `file`, `changed` says that it changed
+since it was read. What cannot be seen is written so: → a tab, · a blank at the end of a line, ␍ a carriage return, ⏎ a
+line break at the end of a target or a replacement, ∎ the end of a file without one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ PLANNING_CODES = {
     ),
     *("INVALID_LINE_RANGE",),
 }
-"""Those of files that are no text (BINARY_FILE, ENCODING, TOO_LARGE) cannot be written in Markdown: test_edit_content.py."""
+"""Those of files that are no text (BINARY_FILE, ENCODING, TOO_LARGE) cannot be written in Markdown:
+test_edit_content.py."""
 
 SEEN = {"→": "\t", "·": " ", "␍": "\r"}
 

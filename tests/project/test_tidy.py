@@ -64,13 +64,15 @@ TOUCHES_FILES = {
     "languages/grammars.py": "the parsers of an installed package, unpacked into the user's cache",
 }
 
-# Functions that close a descriptor which they did not open, each with the reason why nothing else can use its number later.
+# Functions that close a descriptor which they did not open, each with the reason why nothing else can use its number
+# later.
 CLOSES_FOR_OTHERS = {
     "server/stdio_streams.py:_run": "a thread that owns the duplicate made for it; nothing else knows its number",
 }
 
-# What a module that knows the folder `.context-engine/` may ask the system for by a path of its own. Whatever is in that
-# folder is opened by `confined.ConfinedFolder`, mostly through `store.state.StateFolder`: a repository may have brought it.
+# What a module that knows the folder `.context-engine/` may ask the system for by a path of its own. Whatever is in
+# that folder is opened by `confined.ConfinedFolder`, mostly through `store.state.StateFolder`: a repository may have
+# brought it.
 OPENS_BESIDE_STATE = {
     "languages/language.py": {
         "folder.read_bytes": "of a ConfinedFolder",

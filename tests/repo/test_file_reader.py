@@ -193,7 +193,7 @@ def test_one_line_of_a_hundred_thousand_characters_does_not_hide_the_rest(tmp_pa
     assert len(found.text) == path.stat().st_size
 
 
-# -- trouble ------------------------------------------------------------------------------------------------------------
+# -- trouble -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_file_that_is_gone_is_data_for_the_index_and_an_error_for_a_caller(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def no_room_beyond(size: int) -> Generator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-# -- looking ------------------------------------------------------------------------------------------------------------
+# -- looking -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_file_is_looked_at_with_its_bytes_and_one_that_is_not_there_is_no_error(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_file_of_another_user_is_refused_when_he_alone_may_write_it() -> None:
             file_writer.check_may_write(look(path))
 
 
-# -- replacing ------------------------------------------------------------------------------------------------------------
+# -- replacing ---------------------------------------------------------------------------------------------------------
 
 
 @POSIX
@@ -233,7 +233,7 @@ def test_without_room_the_file_stays_and_it_is_said(tmp_path: Path) -> None:
     assert caught.value.details["reason"] == "disk_full"
 
 
-# -- writing over in place --------------------------------------------------------------------------------------------------
+# -- writing over in place ---------------------------------------------------------------------------------------------
 
 
 @POSIX
@@ -293,7 +293,7 @@ def test_a_byte_that_is_neither_old_nor_new_is_of_somebody_else(old: bytes, new:
     assert is_torn(state, old, new) == (byte in {old[at], new[at]})
 
 
-# -- one file of any place ----------------------------------------------------------------------------------------------------
+# -- one file of any place ---------------------------------------------------------------------------------------------
 
 
 def test_a_file_is_written_and_nothing_is_left_beside_it(tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ def test_in_the_middle_of_a_merge_the_conflict_is_seen_from_our_side(repo: Path)
     assert {each.kind for each in read(taken(repo, "staged")).files} == {"unmerged"}
 
 
-# -- a repository with programs of its own ------------------------------------------------------------------------------
+# -- a repository with programs of its own -----------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the traps are shell scripts")

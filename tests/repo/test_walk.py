@@ -289,7 +289,7 @@ def test_without_a_repository_ignore_files_hold_too(tmp_path: Path) -> None:
     assert paths(tree(tmp_path, {".gitignore": "*.log\n", "a.log": "1", "a.py": "1"})) == [".gitignore", "a.py"]
 
 
-# -- other ignore files -------------------------------------------------------------------------------------------------
+# -- other ignore files ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [".ignore", ".contextignore", ".augmentignore"])
@@ -394,7 +394,7 @@ def test_an_ignore_file_that_is_a_pipe_or_a_link_does_not_hold(tmp_path: Path) -
     assert paths(root) == ["a.log", "sub/b.log"]
 
 
-# -- repositories in repositories ---------------------------------------------------------------------------------------
+# -- repositories in repositories --------------------------------------------------------------------------------------
 
 
 def test_a_repository_inside_is_walked_by_its_own_rules(tmp_path: Path) -> None:
@@ -453,7 +453,7 @@ def test_a_linked_work_tree_is_walked_when_it_is_the_root(tmp_path: Path) -> Non
     assert paths(tmp_path / "linked") == [".gitignore", "a.py"]
 
 
-# -- links --------------------------------------------------------------------------------------------------------------
+# -- links -------------------------------------------------------------------------------------------------------------
 
 
 @POSIX
@@ -480,7 +480,7 @@ def test_a_link_is_not_followed_and_says_where_it_leads(tmp_path: Path, target: 
     assert paths(root) == ["a.py", "other/b.py", "sub/c.py"]
 
 
-# -- special files, closed places, and what changes meanwhile -------------------------------------------------------------
+# -- special files, closed places, and what changes meanwhile ----------------------------------------------------------
 
 
 @POSIX
@@ -572,7 +572,7 @@ def test_folders_nested_without_end_are_cut(tmp_path: Path) -> None:
     assert walk(tmp_path).counts == {"loop": 1}
 
 
-# -- what a name tells ----------------------------------------------------------------------------------------------------
+# -- what a name tells -------------------------------------------------------------------------------------------------
 
 READABLE = (
     ".env.example",
@@ -629,7 +629,7 @@ def test_a_name_that_is_no_text_is_skipped(tmp_path: Path) -> None:
     assert [each.reason for each in found.skipped] == ["unreadable"]
 
 
-# -- sizes and kinds of folders -------------------------------------------------------------------------------------------
+# -- sizes and kinds of folders ----------------------------------------------------------------------------------------
 
 
 def test_a_huge_file_is_skipped_without_being_opened(tmp_path: Path) -> None:

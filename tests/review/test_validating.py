@@ -75,7 +75,7 @@ def rules(found: ValidationResult) -> set[str]:
     return {finding.rule for finding in found.findings}
 
 
-# -- broken content fails ----------------------------------------------------------------------------------------------------
+# -- broken content fails ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_what_an_answer_was_wrapped_in_is_no_code(path: str, content: str) -> No
     assert not look(content, path).has_passed
 
 
-# -- sound content never fails ---------------------------------------------------------------------------------------------------
+# -- sound content never fails -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_parser_that_stumbles_in_healthy_files_only_warns() -> None:
     assert rules(found) == {"syntax-doubt"}
 
 
-# -- characters and marks ---------------------------------------------------------------------------------------------------------
+# -- characters and marks ----------------------------------------------------------------------------------------------
 
 
 def test_a_character_that_turns_code_around_is_flagged() -> None:
@@ -233,7 +233,7 @@ def test_a_conflict_needs_all_its_marks_in_order() -> None:
     assert look(whole, "a.md").has_passed
 
 
-# -- tier 0 --------------------------------------------------------------------------------------------------------------------------
+# -- tier 0 ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_secret_fails_content_and_is_taken_out() -> None:
@@ -257,7 +257,7 @@ def test_what_is_said_of_a_content_holds_none_of_its_secrets() -> None:
     assert KEY not in repr(found.findings)
 
 
-# -- tier 2 --------------------------------------------------------------------------------------------------------------------------
+# -- tier 2 ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_the_length_of_lines_is_what_the_projects_settings_say() -> None:
     assert line_length("a.py", {}.get) == 120
 
 
-# -- shapes ----------------------------------------------------------------------------------------------------------------------------
+# -- shapes ------------------------------------------------------------------------------------------------------------
 
 
 def finding(**changed: Any) -> str:
@@ -395,7 +395,7 @@ def test_no_pattern_of_a_schema_takes_forever() -> None:
     assert rules(around) == {"schema-pattern"}
 
 
-# -- how it is told ----------------------------------------------------------------------------------------------------------------------
+# -- how it is told ----------------------------------------------------------------------------------------------------
 
 
 def test_of_a_new_version_only_what_is_new_is_told() -> None:
@@ -453,7 +453,7 @@ def test_each_remark_has_an_id_of_its_own_that_moves_with_its_line(findings: lis
     assert make_ids(moved, ["new", *lines]) == found
 
 
-# -- brackets, code and diagrams ------------------------------------------------------------------------------------------------------------
+# -- brackets, code and diagrams ---------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.sampled_from("()[]{}"), max_size=12))

@@ -1,6 +1,7 @@
 """A session that uses every tool of the catalogue once, in an order in which each finds what it needs.
 
-It works on any git work tree with two commits and the two files below; what else lies in the tree is the test's business.
+It works on any git work tree with two commits and the two files below; what else lies in the tree is the test's
+business.
 """
 
 from __future__ import annotations

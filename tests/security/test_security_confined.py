@@ -1,6 +1,7 @@
 """A confined folder opens what is beneath it and nothing else, in each of the three ways to resolve a path.
 
-The contract is the same for all three. The race at the end is only won by the two that resolve relative to an open folder.
+The contract is the same for all three. The race at the end is only won by the two that resolve relative to an open
+folder.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def copy_of(original: Workspace, folder: Path) -> Workspace:
     return Workspace(folder / original.root.name, original.plan, original.review)
 
 
-# -- the journal of edits --------------------------------------------------------------------------------------------------
+# -- the journal of edits ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments", [{"list": True}, {}, {"redo": True}])
@@ -153,7 +153,7 @@ def test_a_workspace_without_a_journal_has_no_edits_and_none_is_made_by_asking(s
     assert not (space.state / "journal.db").exists()
 
 
-# -- the log of a plan -----------------------------------------------------------------------------------------------------
+# -- the log of a plan -------------------------------------------------------------------------------------------------
 
 
 def test_a_log_that_was_cut_off_is_said_in_every_reply_of_its_plan_until_somebody_acts(space: Workspace) -> None:
@@ -197,7 +197,7 @@ def test_what_a_crash_leaves_of_a_log_is_no_damage(tmp_path: Path) -> None:
     assert log.read().doubt == ""
 
 
-# -- memories --------------------------------------------------------------------------------------------------------------
+# -- memories ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("left", [b"---\n{{{: [\n---\n", b"---" + bytes(500), b"", b"\xff\xfe"])
@@ -209,7 +209,7 @@ def test_a_memory_that_cannot_be_read_is_named_by_a_search(left: bytes, space: W
     assert "cannot be read" in warning
 
 
-# -- bytes that changed ----------------------------------------------------------------------------------------------------
+# -- bytes that changed ------------------------------------------------------------------------------------------------
 
 
 def _files(space: Workspace) -> dict[str, list[Path]]:
@@ -247,7 +247,8 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("get_review_status", {}),
     ("scrub_secrets", {"content": f"key = '{'ghp_' + 'a1B2' * 9}'"}),
 )
-"""What can be asked of the state; what each answers on a sound one is the only right answer without a word about damage."""
+"""What can be asked of the state; what each answers on a sound one is the only right answer without a word about
+damage."""
 
 
 def asked(space: Workspace) -> dict[str, str]:

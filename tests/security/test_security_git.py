@@ -109,7 +109,7 @@ def test_the_program_starts_nothing_that_lies_in_the_repository(tmp_path: Path) 
         assert "Traceback" not in done.stderr
 
 
-# -- programs on the PATH -----------------------------------------------------------------------------------------------
+# -- programs on the PATH ----------------------------------------------------------------------------------------------
 
 
 def test_no_program_of_the_workspace_or_of_the_current_folder_is_found(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_doctor_starts_nothing_that_a_settings_file_of_the_project_names(
     assert traps.sprung() == []
 
 
-# -- whose repository it is -----------------------------------------------------------------------------------------------
+# -- whose repository it is --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -265,7 +265,7 @@ def test_a_repository_of_another_user_is_refused_until_git_is_told_to_trust_it(
     assert Git(theirs).run("ls-files").split() == [b"a.txt"]
 
 
-# -- what would hold or mislead git -----------------------------------------------------------------------------------------
+# -- what would hold or mislead git ------------------------------------------------------------------------------------
 
 HANGS_S = 60.0
 """Opening a pipe waits for ever, so that any limit will do."""
@@ -353,7 +353,7 @@ def test_a_filter_that_appears_later_is_off_too(tmp_path: Path) -> None:
     assert springs(traps, "diff") == ["later"]
 
 
-# -- clones -----------------------------------------------------------------------------------------------------------------
+# -- clones ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_clone_starts_no_filter_of_the_users_and_no_program_that_it_brings(

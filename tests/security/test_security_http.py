@@ -1,4 +1,7 @@
-"""The HTTP server under clients that say nothing, too much, or what two readers would read differently. Real sockets."""
+"""The HTTP server under clients that say nothing, too much, or what two readers would read differently.
+
+Real sockets.
+"""
 
 from __future__ import annotations
 

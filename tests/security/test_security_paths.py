@@ -65,7 +65,7 @@ def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object])
     monkeypatch.setattr(file_writer, name, wrapped)
 
 
-# -- reading --------------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_checked_path_is_not_read_through_a_folder_that_became_a_link(root: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_walk_to_one_folder_does_not_go_through_a_link_that_was_just_made(
     assert (found.entries, dict(found.folders)) == ((), {})
 
 
-# -- writing --------------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("moment", ["make_folders", "stage", "check_unchanged"])
@@ -198,7 +198,7 @@ def test_of_very_many_folders_the_first_are_kept_open_and_the_rest_is_compared(
     assert left(root) == []
 
 
-# -- the folder itself ----------------------------------------------------------------------------------------------------
+# -- the folder itself -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", ["../out/a.py", "..", "pkg/../../out/a.py", "link/a.py", "pkg/link", "{out}/a.py"])

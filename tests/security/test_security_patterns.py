@@ -1,7 +1,8 @@
 """Patterns: a stranger's run in RE2; ours run in `re`, and their time grows with the text, not with its square.
 
-The growth test derives hostile texts from each pattern: whatever it may repeat is repeated over 2,000 and 8,000 characters, with what
-makes it fail at the end. A linear pattern takes 4 times as long for the second text, a quadratic one 16 times.
+The growth test derives hostile texts from each pattern: whatever it may repeat is repeated over 2,000 and 8,000
+characters, with what makes it fail at the end. A linear pattern takes 4 times as long for the second text, a quadratic
+one 16 times.
 """
 
 from __future__ import annotations

@@ -117,7 +117,10 @@ def calls(path: str, folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def race(engine: Engine, asked: Iterator[tuple[str, dict[str, Any]]]) -> tuple[Counter[str], list[str]]:
-    """Make the calls. Returns how many were answered and refused by tool, and replies that show the outside, or a crash."""
+    """Make the calls.
+
+    Returns how many were answered and refused by tool, and replies that show the outside, or a crash.
+    """
     gate, racer = (
         ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",))),
         Call(session="racer"),

@@ -124,7 +124,8 @@ ESCAPED = {
     "base64 for addresses": lambda text: base64.urlsafe_b64encode(f"v={text}".encode()).decode(),
 }
 BASE64_BYTES_MIN = 30
-"""What is shorter has less than forty letters in base64, as many as a checksum or a long name: nothing so short is decoded."""
+"""What is shorter has less than forty letters in base64, as many as a checksum or a long name: nothing so short is
+decoded."""
 
 
 def is_left(secret: str, text: str) -> bool:

@@ -1,7 +1,8 @@
 """State that a stranger brought along: whatever is in the place of a file or folder of ours, nothing outside is touched.
 
-Each trap is put in the place of each name below `.context-engine/`; then every kind of tool that uses state is called. Nothing
-outside the workspace may change or be shown, nothing may hang, each error is one line with a next step, and reading goes on.
+Each trap is put in the place of each name below `.context-engine/`; then every kind of tool that uses state is called.
+Nothing outside the workspace may change or be shown, nothing may hang, each error is one line with a next step, and
+reading goes on.
 """
 
 from __future__ import annotations
@@ -248,7 +249,10 @@ def test_a_database_of_somebody_else_is_not_written_to(tmp_path: Path, name: str
 
 
 def hot_journal(path: Path, victim: Path) -> None:
-    """A rollback journal that says: this transaction also belongs to another file. SQLite looks for it, and deletes it."""
+    """A rollback journal that says: this transaction also belongs to another file.
+
+    SQLite looks for it, and deletes it.
+    """
     named, magic = os.fsencode(victim), bytes.fromhex("d9d505f920a163d7")
     pages = path.stat().st_size // 4096
     head = (magic + struct.pack(">IIIII", 0, 0, pages, 512, 4096)).ljust(512, b"\0")

@@ -5,8 +5,8 @@
         ... run any tool on traps.root ...
     assert traps.sprung() == []             # the names of the programs that were started
 
-A trap is a shell script with a name of its own in `marks/`; starting it writes a file of that name. `springs` runs the git of
-the user without any protection, to prove that the traps work.
+A trap is a shell script with a name of its own in `marks/`; starting it writes a file of that name. `springs` runs the
+git of the user without any protection, to prove that the traps work.
 """
 
 from __future__ import annotations

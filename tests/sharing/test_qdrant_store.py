@@ -126,7 +126,8 @@ def test_while_it_is_away_what_was_seen_answers(
 
 
 REQUESTS = 8
-"""Of one commit: the lease and its proof, what was sent before, what is there, the piece, the manifest and its proof, what goes."""
+"""Of one commit: the lease and its proof, what was sent before, what is there, the piece, the manifest and its proof,
+what goes."""
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

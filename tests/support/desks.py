@@ -48,7 +48,10 @@ class Nobody:
 
 
 class Desks:
-    """One process that has a workspace open: `plans`, and the time, which `at` sets. Another one on the same folder is another process."""
+    """One process that has a workspace open: `plans`, and the time, which `at` sets.
+
+    Another one on the same folder is another process.
+    """
 
     def __init__(self, root: Path, **wishes: Any) -> None:
         self.folder = root

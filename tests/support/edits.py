@@ -17,7 +17,10 @@ from context_engine.storage.state_folder import FOLDER
 
 
 def swap(path: str, *pairs: tuple[str, str], **more: Any) -> FileEdit:
-    """A change of one file: of each pair the first text becomes the second. NoMatch where it does not stand exactly once."""
+    """A change of one file: of each pair the first text becomes the second.
+
+    NoMatch where it does not stand exactly once.
+    """
 
     def plan(data: bytes) -> EditPlan:
         new, inverse, shift = data, [], 0

@@ -54,7 +54,10 @@ class Asked:
 
 
 class EmbeddingServer(ThreadingHTTPServer):
-    """Listens on a loopback port. `script` holds replies to give before it answers properly; `asked` what it was asked."""
+    """Listens on a loopback port.
+
+    `script` holds replies to give before it answers properly; `asked` what it was asked.
+    """
 
     daemon_threads = True
 

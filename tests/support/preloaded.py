@@ -1,9 +1,9 @@
 """`ctx` as a process of its own that need not import anything: forked from one that has imported it all.
 
-A fresh `ctx` spends about a second of processor time on imports, and the tests start hundreds of them. `Popen` and `run`
-here are those of `subprocess`; on Linux, `python -m context_engine ...` and `python -c ...` are forked from a preloaded
-process instead. The fork is a child of this process like any other: it has its own pipes, environment and folder, and it
-is waited for and killed the same way. Tests of imports and of starting take `subprocess` itself.
+A fresh `ctx` spends about a second of processor time on imports, and the tests start hundreds of them. `Popen` and
+`run` here are those of `subprocess`; on Linux, `python -m context_engine ...` and `python -c ...` are forked from a
+preloaded process instead. The fork is a child of this process like any other: it has its own pipes, environment and
+folder, and it is waited for and killed the same way. Tests of imports and of starting take `subprocess` itself.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m tests.support.qdrant_shim FOLDER [--port N]      in a process of its own; says where it listens
 
-The wire format is real, and so are filters, conditional upserts, payload indexes, dense and sparse search. Written here is what
-the engine has not: collections by name, aliases, keys, the longest request, strict mode (a filter may name indexed fields only,
-as on Qdrant's cloud). Not here, so that no test shows it: sharding, replication, consensus, roles beyond a key that only reads,
-and an optimiser that begins by itself.
+The wire format is real, and so are filters, conditional upserts, payload indexes, dense and sparse search. Written here
+is what the engine has not: collections by name, aliases, keys, the longest request, strict mode (a filter may name
+indexed fields only, as on Qdrant's cloud). Not here, so that no test shows it: sharding, replication, consensus, roles
+beyond a key that only reads, and an optimiser that begins by itself.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Cut(Exception):  # noqa: N818 - the same
 class Shim:
     """The server: its data stay in `folder`, its port stays the same, however often it is stopped and started.
 
-    A test may put functions of (method, path) into `before` and `after` a request is carried out; they may raise Refused or Cut.
+    A test may put functions of (method, path) into `before` and `after` a request is carried out; they may raise
+    Refused or Cut.
     """
 
     def __init__(self, folder: Path, *, port: int = 0, key: str = "", reading_key: str = "", version: str = "1.16.0"):

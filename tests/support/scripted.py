@@ -27,7 +27,10 @@ def vectors(texts: Sequence[str]) -> np.ndarray:
 
 
 class Scripted:
-    """Keeps the embedder promise. While `gate` is closed it hangs, unless cancelled; while there is `trouble` it raises it."""
+    """Keeps the embedder promise.
+
+    While `gate` is closed it hangs, unless cancelled; while there is `trouble` it raises it.
+    """
 
     name = "scripted"
     dimensions = DIMENSIONS

@@ -1,6 +1,7 @@
 """How secrets are written down in files of many kinds: a path, a text with marks of `secret_examples`, and which mark must go.
 
-The last mark of a text is the secret unless its row says another. Nothing here is a key: marks are filled in by each run.
+The last mark of a text is the secret unless its row says another. Nothing here is a key: marks are filled in by each
+run.
 """
 
 from __future__ import annotations

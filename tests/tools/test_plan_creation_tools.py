@@ -354,7 +354,7 @@ def test_a_draft_must_leave_what_is_done_as_it_is(shop: Engine) -> None:
         plan(shop, task="Sell in cents", draft=steps({"files_to_modify": ["shop/bills.py"]}), plan_id=plan_id)
 
 
-# -- execute_plan: packets -----------------------------------------------------------------------------------------------
+# -- execute_plan: packets ---------------------------------------------------------------------------------------------
 
 THREE = (
     {
@@ -453,7 +453,7 @@ def test_files_that_hold_secrets_are_not_read_out_in_packets(shop: Engine) -> No
     assert token not in reply
 
 
-# -- execute_plan: changes -----------------------------------------------------------------------------------------------
+# -- execute_plan: changes ---------------------------------------------------------------------------------------------
 
 
 def test_a_preview_shows_the_difference_and_writes_nothing(shop: Engine) -> None:

@@ -250,7 +250,7 @@ def test_nothing_to_do_and_no_plan_are_refused_with_the_next_call(shop: Engine) 
     refused(PlanNotFound, refine_plan, shop, plan_id="nowhere", feedback="x")
 
 
-# -- visualize_plan -----------------------------------------------------------------------------------------------------
+# -- visualize_plan ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_what_cannot_be_drawn_is_refused(shop: Engine) -> None:
     refused(InvalidArgument, visualize_plan, shop, plan={"steps": []})
 
 
-# -- compare_plan_versions ------------------------------------------------------------------------------------------------
+# -- compare_plan_versions ---------------------------------------------------------------------------------------------
 
 
 def test_two_versions_are_compared_field_by_field(shop: Engine) -> None:
@@ -328,7 +328,7 @@ def test_a_version_that_is_not_there_is_refused(shop: Engine) -> None:
     assert caught.value.suggestion
 
 
-# -- large plans ------------------------------------------------------------------------------------------------------------
+# -- large plans -------------------------------------------------------------------------------------------------------
 
 
 def test_replies_about_a_thousand_steps_fit(shop: Engine) -> None:

@@ -213,7 +213,7 @@ def test_a_deleted_plan_says_where_it_lies(here: Desks) -> None:
     assert call(here, delete_plan, plan_id="Cents", purge=True)["purged"] is True
 
 
-# -- approvals ------------------------------------------------------------------------------------------------------------
+# -- approvals ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_request_holds_what_a_person_wants_to_know(here: Desks) -> None:
@@ -276,7 +276,7 @@ def test_where_a_person_must_decide_the_agents_call_asks_one(tmp_path: Path) -> 
     assert (done["request"]["status"], done["request"]["decided_by"]) == ("rejected", "user")
 
 
-# -- limits ---------------------------------------------------------------------------------------------------------------
+# -- limits ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_long_plan_is_shown_in_parts_that_fit(here: Desks) -> None:

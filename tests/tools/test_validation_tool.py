@@ -157,7 +157,7 @@ def test_arguments_are_understood_as_clients_send_them(engine: Engine) -> None:
     assert (said["passed"], said["tiers_run"]) == (False, [1])
 
 
-# -- tier 3 ------------------------------------------------------------------------------------------------------------------
+# -- tier 3 ------------------------------------------------------------------------------------------------------------
 
 CONTENT = "def total(prices):\n    return sum(prices) / len(prices)\n"
 DRAFT = {

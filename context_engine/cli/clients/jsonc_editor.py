@@ -50,7 +50,8 @@ def get_value(text: str, path: Sequence[str]) -> Any:
 def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     """Set the members of `entry` in the object at `path`; its other members stay.
 
-    Raises: InvalidArgument if the text is not JSON (`details` has the line), or if a value on the path is not an object.
+    Raises: InvalidArgument if the text is not JSON (`details` has the line), or if a value on the path is not an
+    object.
     """
     if not isinstance(get_value(text, path), dict):
         return _set_value(text, path, entry)

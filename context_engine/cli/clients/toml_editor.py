@@ -1,7 +1,7 @@
 """PURE. Change one table of a TOML text and keep every other character, comments too.
 
-A new table is added at the end; an existing one is changed in its place. Python's own parser checks each result. A layout
-that neither way can handle is an error.
+A new table is added at the end; an existing one is changed in its place. Python's own parser checks each result. A
+layout that neither way can handle is an error.
 
 >>> print(set_entry("model = 'x' # fast", ("servers", "ctx"), {"command": "ctx", "args": ["serve"]}))
 model = 'x' # fast

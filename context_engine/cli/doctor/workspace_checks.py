@@ -127,7 +127,10 @@ def _index_state(state: Status) -> CheckResult:
 
 
 def _writer(folder: Path) -> Iterator[CheckResult]:
-    """Check whether another process has the writer's lock. The file alone is no sign of it: the system frees the lock."""
+    """Check whether another process has the writer's lock.
+
+    The file alone is no sign of it: the system frees the lock.
+    """
     file = folder / "writer.lock"
     if not file.exists():
         return

@@ -1,7 +1,7 @@
 """What an analyser is: a program, the files it reads, and how its words become findings.
 
-runs nothing of the project   ruff, typos, ast-grep: always asked where they are installed
-runs code of the project      eslint (its configuration), tsc, go vet, cargo (build scripts): asked only when the user said so
+runs nothing of the project   ruff, typos, ast-grep: always asked where they are installed runs code of the project
+eslint (its configuration), tsc, go vet, cargo (build scripts): asked only when the user said so
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ Read = Callable[[bytes, str, Path], Sequence[AnalyzerMessage]]
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """One program. `suffixes` are its files; `wants_all` that it must see the whole tree; `needs` a file that says it is used here.
+    """One program.
+
+    `suffixes` are its files; `wants_all` that it must see the whole tree; `needs` a file that says it is used here.
 
     `runs_project_code`: starting it runs what the repository wrote. `offline` keeps it from reaching another machine.
     """

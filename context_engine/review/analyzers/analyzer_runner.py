@@ -54,9 +54,8 @@ TreeReader = Callable[[], Mapping[str, bytes]]
 class AnalyzerRunner:
     """The analysers there are, and which of them the user allowed to run code of the project.
 
-    Only these are looked for in `tools`, folders of the workspace, which is `outside`: a repository must not bring the ruff
-    that is always asked.
-    `linked` are folders that they find beside the files (`node_modules`), by their names.
+    Only these are looked for in `tools`, folders of the workspace, which is `outside`: a repository must not bring the
+    ruff that is always asked. `linked` are folders that they find beside the files (`node_modules`), by their names.
     """
 
     analyzers: tuple[Analyzer, ...]

@@ -37,7 +37,10 @@ def missing_program_warnings(book: InvariantSet, outside: str = "") -> tuple[str
 
 
 def find_shape(shape: str, source: FileVersion, *, outside: str = "") -> Sequence[int] | str:
-    """The lines on which the shape begins, or why nobody knows. `outside` is the workspace, whose programs do not count."""
+    """The lines on which the shape begins, or why nobody knows.
+
+    `outside` is the workspace, whose programs do not count.
+    """
     if is_query(shape):
         return sorted({min(each.first for each in match.values()) for match in source.matches(shape) if match})
     program = find_program(PROGRAM, outside=outside)

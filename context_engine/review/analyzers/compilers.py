@@ -1,4 +1,6 @@
-"""go vet and cargo check: compilers that know every type. They run what the project's build runs, so the user has to allow them.
+"""go vet and cargo check: compilers that know every type.
+
+They run what the project's build runs, so the user has to allow them.
 
 Neither reaches another machine: what their caches lack is an error of theirs, and a row of the coverage.
 """

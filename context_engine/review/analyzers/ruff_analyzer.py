@@ -1,4 +1,6 @@
-"""ruff: the rules of it that find mistakes, none of those that have opinions. The project's own configuration is not asked.
+"""ruff: the rules of it that find mistakes, none of those that have opinions.
+
+The project's own configuration is not asked.
 
 What a project wants of its style its own CI says; here counts only what is wrong wherever it stands.
 """
@@ -53,7 +55,10 @@ KINDS: tuple[tuple[str, Kind], ...] = (
 
 
 def ruff_command(program: str, paths: Sequence[str]) -> Sequence[str]:
-    """`ruff check` without the project's settings. As Python 3.13: to 3.14 `except ValueError, e` of old code is no mistake."""
+    """`ruff check` without the project's settings.
+
+    As Python 3.13: to 3.14 `except ValueError, e` of old code is no mistake.
+    """
     chosen = f"--select={','.join(SELECTED)}", f"--ignore={','.join(LEFT_OUT)}"
     return ruff_program.over(program, paths, ["--isolated", "--target-version=py313", *chosen])
 

@@ -1,8 +1,8 @@
 """What a check is: one function with its verdict constants and, beside it, the examples that are its tests.
 
-A *text check* says what is wrong with one version of a file; that a finding is new, and on a changed line, is found out by
-running it on the old version as well. A *file check* compares the two versions itself. A *change check* looks at all files
-of the change and at the tree around them.
+A *text check* says what is wrong with one version of a file; that a finding is new, and on a changed line, is found out
+by running it on the old version as well. A *file check* compares the two versions itself. A *change check* looks at all
+files of the change and at the tree around them.
 
 In an example a line that ends with the mark is one that must be found; all others must not.
 """
@@ -61,9 +61,9 @@ Run = TypeVar("Run", TextRun, FileRun, ChangeRun)
 class CheckRule:
     """The constants of a check, written above its function: `@Rule(...).text`, `.file` or `.change`.
 
-    `languages` are those it understands, none: every file; `in_tests`: also in tests. `needs_whole`: it must see the file, hunks
-    alone say nothing. `mentions`: a file in which none of these stands is fine. `confidence` is how often it was right where it
-    was tried.
+    `languages` are those it understands, none: every file; `in_tests`: also in tests. `needs_whole`: it must see the
+    file, hunks alone say nothing. `mentions`: a file in which none of these stands is fine. `confidence` is how often
+    it was right where it was tried.
     """
 
     rule: str

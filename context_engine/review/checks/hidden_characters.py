@@ -1,4 +1,7 @@
-"""PURE. Characters that hide in a text, and the marks of an unfinished merge: found for reviews and for validation alike."""
+"""PURE.
+
+Characters that hide in a text, and the marks of an unfinished merge: found for reviews and for validation alike.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ _MARKER = re.compile(r"(?:<{7} \S|\|{7} |={7}\r?$|>{7} \S)")
 
 
 class HiddenCharacter(NamedTuple):
-    """A character that a reader does not see. `is_bidi`: it turns the direction of text; `is_open`: nothing on its line ends it."""
+    """A character that a reader does not see.
+
+    `is_bidi`: it turns the direction of text; `is_open`: nothing on its line ends it.
+    """
 
     character: str
     line: int

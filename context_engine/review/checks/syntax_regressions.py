@@ -68,8 +68,8 @@ _PREPROCESSED = frozenset(
 )
 """Macros, dialects and half of a grammar: their parsers see errors in healthy files."""
 _TRUSTED = frozenset({"python", "typescript", "go", "java"})
-"""Parsers that find no error in the healthy files of large projects, so a new file may be judged as well. JavaScript has
-too many dialects for that: Flow, and languages of test frameworks."""
+"""Parsers that find no error in the healthy files of large projects, so a new file may be judged as well. JavaScript
+has too many dialects for that: Flow, and languages of test frameworks."""
 
 
 @CheckRule(

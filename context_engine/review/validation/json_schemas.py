@@ -73,7 +73,10 @@ def _schema_error(problem: str, suggestion: str) -> InvalidArgument:
 
 
 def _make_search(skipped: dict[str, None]) -> Search:
-    """Return a search in linear time that skips other patterns. Python's own engine may take years for thirty letters."""
+    """Return a search in linear time that skips other patterns.
+
+    Python's own engine may take years for thirty letters.
+    """
     compiled: dict[str, Any] = {}
 
     def search(pattern: str, text: str) -> bool:

@@ -23,7 +23,10 @@ Read = Callable[[str], str | None]
 
 
 def line_length(path: str, read: Read) -> int:
-    """Return the longest line that the settings nearest to a file allow; 0 for any. `read` returns a workspace file, or None."""
+    """Return the longest line that the settings nearest to a file allow; 0 for any.
+
+    `read` returns a workspace file, or None.
+    """
     for folder in _folders(path):
         for name, ask in _SETTINGS:
             text = read(f"{folder}{name}")
@@ -87,7 +90,10 @@ def _editorconfig(text: str, path: str) -> int | None:
 
 
 def _names(glob: str, path: str) -> bool:
-    """Whether a section of an .editorconfig names a file. `{a,b}` are alternatives; without a slash any folder matches."""
+    """Whether a section of an .editorconfig names a file.
+
+    `{a,b}` are alternatives; without a slash any folder matches.
+    """
     braces = re.search(r"\{([^{}]*,[^{}]*)\}", glob)
     if braces:
         before, after = glob[: braces.start()], glob[braces.end() :]

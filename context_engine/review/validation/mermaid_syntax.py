@@ -1,6 +1,9 @@
-r"""PURE. Check Mermaid diagrams: whether the kind exists, blocks end and brackets close. The text of labels is not checked.
+r"""PURE.
 
-This is not a parser of Mermaid: new kinds and arrows come with every release, so what is unknown is doubted, never called wrong.
+Check Mermaid diagrams: whether the kind exists, blocks end and brackets close. The text of labels is not checked.
+
+This is not a parser of Mermaid: new kinds and arrows come with every release, so what is unknown is doubted, never
+called wrong.
 
 >>> [(error.line, error.column, error.title) for error in find_mermaid_errors("graph TD\n  A[Start --> B")]
 [(2, 4, "'[' is never closed")]
@@ -104,7 +107,10 @@ def _check_statements(lines: Sequence[str], first: int) -> Iterator[Finding]:
 
 
 def _check_braces(lines: Sequence[str], first: int) -> tuple[Finding, ...]:
-    """Check bodies in braces, over lines. After `:` comes a label, and an arrow of an ER diagram contains braces itself."""
+    """Check bodies in braces, over lines.
+
+    After `:` comes a label, and an arrow of an ER diagram contains braces itself.
+    """
     inside = (
         bracket
         for number, line in enumerate(lines[first - 1 :], first)

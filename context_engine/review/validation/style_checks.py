@@ -73,13 +73,16 @@ DEBUG_OUTPUT: dict[str, tuple[DebugPattern, ...]] = {
 }
 """What shows the state of a running program, by language; searched for in code without its strings and comments.
 
-The checks of a change (`checks.leftover_checks`) look at syntax trees and at the role of the file, for two languages."""
+The checks of a change (`checks.leftover_checks`) look at syntax trees and at the role of the file, for two languages.
+"""
 
 
 def check_style(
     lines: Sequence[str], code: Sequence[str] | None, language: str, width: int, *, is_prose: bool = False
 ) -> Iterator[Finding]:
-    """Report all style findings. `code` are the lines without strings and comments, None if unknown; `width` 0 is any length.
+    """Report all style findings.
+
+    `code` are the lines without strings and comments, None if unknown; `width` 0 is any length.
 
     Prose may say what is left to do, and where.
     """

@@ -56,7 +56,10 @@ def stand_in(name: str, **holds: object) -> ModuleType:
 
 
 def edit(path: Path, pairs: Sequence[Pair]) -> None:
-    """One reply of a model with a block for each edit, while this file is the only one in the chat. Blocks are whole lines."""
+    """One reply of a model with a block for each edit, while this file is the only one in the chat.
+
+    Blocks are whole lines.
+    """
     coder = blocks()()
     coder.io, coder.fence, coder.abs_fnames = TextFiles(), FENCE, {str(path)}
     coder.abs_root_path = coder.get_rel_fname = str

@@ -1,4 +1,7 @@
-"""The least that an editor can do: replace a text that stands in the file exactly once. Line ends are left as they are."""
+"""The least that an editor can do: replace a text that stands in the file exactly once.
+
+Line ends are left as they are.
+"""
 
 from __future__ import annotations
 

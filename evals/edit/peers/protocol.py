@@ -13,7 +13,10 @@ PEERS = Path(__file__).resolve().parents[3] / "build" / "peers"
 
 
 class Pair(NamedTuple):
-    """An edit, as every editor has it. Anchors and options are ours alone; the bench folds them in or leaves the task out."""
+    """An edit, as every editor has it.
+
+    Anchors and options are ours alone; the bench folds them in or leaves the task out.
+    """
 
     old: str
     new: str
