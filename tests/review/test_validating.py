@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import FileNotFound, InvalidArgument
+from context_engine.errors import FileNotFound, InvalidArgument, NotIndexed
 from context_engine.languages import PathIndex
 from context_engine.languages.brackets import bracket_problem, c_brackets, first_problem
 from context_engine.languages.strip_comments import code_only
@@ -48,7 +48,7 @@ KEY = "ghp_" + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vW2xY4"
 
 
 class Files:
-    """A workspace of some files."""
+    """A workspace of some files that has no index."""
 
     def read(self, path: str) -> Any:
         if path not in FILES:
@@ -60,6 +60,15 @@ class Files:
 
     def paths(self) -> PathIndex:
         return PathIndex(FILES)
+
+    def files_named(self, name: str) -> tuple[str, ...]:
+        return tuple(path for path in FILES if f"/{path}".endswith(f"/{name}"))
+
+    def find(self, name: str, *, limit: int) -> Any:
+        raise NotIndexed("there is no index", suggestion="index it")
+
+    def outline(self, path: str) -> Any:
+        raise NotIndexed("there is no index", suggestion="index it")
 
 
 REDACTOR: Any = SimpleNamespace(find=lambda text, path: find_secrets(text, path=path), redact=redact)
