@@ -27,12 +27,12 @@ from context_engine import tools
 from context_engine.context.widen import widened
 from context_engine.embedding.embedder import normalize_rows
 from context_engine.embedding.vector_rows import quantize
-from context_engine.index.chunk_files import ChunkRow, format_chunk_file
-from context_engine.index.chunk_folder import ChunkFolder, write_folder
 from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.repo.ripgrep import PythonGrep
 from context_engine.repo.staleness_scan import scan
 from context_engine.repo.walk import walk
+from context_engine.search.chunk_files import ChunkRow, format_chunk_file
+from context_engine.search.chunk_folder import ChunkFolder, write_folder
 from context_engine.search.filters import Masks
 from context_engine.search.vector_search import cosines
 from context_engine.text.spans import LineSpan, merge_spans

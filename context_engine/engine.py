@@ -19,11 +19,9 @@ from context_engine.context.workspace import Workspace
 from context_engine.edit.edit_service import EditService
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
 from context_engine.engine_status import read_status
-from context_engine.index.encoder import StaticEncoder
-from context_engine.index.index_service import IndexOptions
+from context_engine.index import IndexOptions, StaticEncoder, SymbolService
 from context_engine.index.store_factory import AnyStore, open_store
 from context_engine.index.symbol_graph import ParsedFileCache
-from context_engine.index.symbol_service import SymbolService
 from context_engine.index.workspace_languages import load_languages
 from context_engine.languages import Grammars
 from context_engine.memory.knowledge_service import KnowledgeDependencies, KnowledgeService

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from context_engine.index.index_service import IndexService
+from context_engine.index import IndexService
 from context_engine.search.search_service import SearchService
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from context_engine.edit.edit_request import Want
     from context_engine.edit.edit_service import EditService
     from context_engine.edit.file_edit import FileEdit
-    from context_engine.index.symbol_service import SymbolService
+    from context_engine.index import SymbolService
     from context_engine.model import Answer, Found, IndexReport, Query
 
 

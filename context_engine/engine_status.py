@@ -13,7 +13,7 @@ from context_engine.model import Status
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from context_engine.index.index_service import IndexService
+    from context_engine.index import IndexService
     from context_engine.repo.git import Git
     from context_engine.search.search_service import SearchService
     from context_engine.semantic.embedding_service import EmbeddingService

@@ -20,9 +20,8 @@ from context_engine.context.project_knowledge import Ranked, Remembered, Team
 from context_engine.context.workspace import Workspace
 from context_engine.engine import Engine
 from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NextStep, NotIndexed
+from context_engine.index import IndexService, SymbolService
 from context_engine.index.file_roles import ROLES
-from context_engine.index.index_service import IndexService
-from context_engine.index.symbol_service import SymbolService
 from context_engine.index.union_snapshot import REPOSITORY_SEPARATOR, UnionSnapshot
 from context_engine.memory.knowledge import Findings
 from context_engine.memory.memory_requests import Sought

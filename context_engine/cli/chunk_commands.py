@@ -1,4 +1,4 @@
-"""`ctx chunk`: the index as chunk files, with progress and one line at the end; and what a folder of such files holds."""
+"""`ctx chunk`: write the index as chunk files, with progress and one line at the end; print the content of a folder of such files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from context_engine.cli.console import print_note, print_rows, run_index, run_with_progress
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
-from context_engine.index.chunk_files import FILES
-from context_engine.index.chunk_folder import read_folder
 from context_engine.model import ChunkKind
 from context_engine.search.chunk_export import ExportReport
+from context_engine.search.chunk_files import FILES
+from context_engine.search.chunk_folder import read_folder
 from context_engine.tools.file_tools import format_size
 from context_engine.tools.truncate import format_count
 
@@ -54,13 +54,13 @@ def check(folder: Path) -> int:
 
 
 def _describe_export(report: ExportReport, folder: Path) -> str:
-    """What was written, as a sentence."""
+    """Return what was written, as a sentence."""
     made = f"vectors of {report.dimensions} numbers by {report.model}" if report.model else "no vectors"
     return f"wrote {_count_by_kind(report.kinds)}, {made}, {format_size(report.size_bytes)}: {folder}"
 
 
 def _count_by_kind(kinds: Mapping[ChunkKind, int]) -> str:
-    """The chunks, and how many of each kind.
+    """Return the number of chunks, and how many of each kind.
 
     >>> _count_by_kind({"documentation": 2, "data": 1})
     '3 chunks (2 documentation, 1 data)'

@@ -1,4 +1,4 @@
-"""`ctx index`: run it, then say in a table what was done and what was left out."""
+"""`ctx index`: run it, then print a table of what was done and what was skipped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def index(
 
 
 def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
-    """The settings with the store that was named. Raises: InvalidArgument where nobody could read what is shared."""
+    """Return the settings with the given store.
+
+    Raises: InvalidArgument where no other machine could read what is shared.
+    """
     address = store.strip() or settings.store_url
     if share and address in ("", "embedded"):
         raise InvalidArgument(
@@ -60,7 +63,7 @@ def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
 
 
 def _embed(engine: Engine) -> int:
-    """Have the model read what it has not seen; the exit code."""
+    """Embed what the model has not seen; return the exit code."""
     try:
         files, chunks = run_with_progress(
             lambda tell, cancel: engine.embeddings.embed_all(progress=tell, cancel=cancel), "embedding", unit="texts"
@@ -89,10 +92,10 @@ def show_report(workspace: Path, report: IndexReport) -> None:
             ("took", f"{report.seconds:.2f} s"),
         ]
     )
-    remarkable = [each for each in report.skipped if each.reason not in UNREMARKABLE]
-    for each in remarkable[:NAMED_MAX]:
+    remarkable = [skipped for skipped in report.skipped if skipped.reason not in UNREMARKABLE]
+    for skipped in remarkable[:NAMED_MAX]:
         out.print(
-            f"  {each.reason.replace('_', ' ')}: {escape_line(each.path)} {escape_line(each.detail)}".rstrip(),
+            f"  {skipped.reason.replace('_', ' ')}: {escape_line(skipped.path)} {escape_line(skipped.detail)}".rstrip(),
             markup=False,
         )
     if not report.files:
@@ -100,7 +103,7 @@ def show_report(workspace: Path, report: IndexReport) -> None:
 
 
 def _resolve_target(path: Path | None, root: Path | None) -> tuple[Path, str | None]:
-    """(workspace, folder of it): a path alone is a workspace, unless it lies inside one that is being named or found."""
+    """Return (workspace, folder of it): a path alone is a workspace, unless it is inside one that is named or found."""
     if path is None:
         return resolve_root(root), None
     target = path.expanduser().absolute()

@@ -17,7 +17,7 @@ import typer
 from context_engine.cli.common_options import AsJson, Root
 
 if TYPE_CHECKING:
-    from context_engine.index.index_repair import RepairReport
+    from context_engine.index import RepairReport
     from context_engine.index.tenants import Tenant
 
 PROBLEMS_SHOWN_MAX = 20
@@ -174,7 +174,7 @@ def store_check(
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.errors import Cancelled
-    from context_engine.index.index_repair import RepairReport
+    from context_engine.index import RepairReport
 
     with Engine.open(resolve_root(root)) as engine:
         try:

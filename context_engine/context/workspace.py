@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from context_engine.index.symbol_service import SymbolService
+    from context_engine.index import SymbolService
     from context_engine.repo.workspace_files import WorkspaceFiles
     from context_engine.search.search_service import SearchService
     from context_engine.search.text_scanner import Scanner

@@ -24,8 +24,7 @@ from context_engine.edit.read_tracker import ReadTracker
 from context_engine.edit.rename import Renamer, Renaming, bare_name
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import AccessDenied, TooLarge
-from context_engine.index.live_index import LiveIndex
-from context_engine.index.symbol_service import SymbolService
+from context_engine.index import LiveIndex, SymbolService
 from context_engine.languages import Grammars, Languages
 from context_engine.model import TextQuery
 from context_engine.repo.paths import Root

@@ -130,7 +130,6 @@ class IndexBuilder:
         """Index only these files again (edited, created or deleted), as one commit; return whether anything changed.
 
         Raises: StorageBusy, DiskFull.
-
         """
         with self._store.writer(wait_s=2.0) as writer:
             seen = _sizes_and_times(
@@ -331,7 +330,7 @@ def _split_rounds(paths: Sequence[str], facts: Mapping[str, tuple[int, int]]) ->
             room = ROUND_BYTES
         rounds[-1].append(path)
         room -= facts[path][0]
-    return [each for each in rounds if each]
+    return [round_paths for round_paths in rounds if round_paths]
 
 
 def _walk_metadata(seen: Walk) -> dict[str, str | float]:

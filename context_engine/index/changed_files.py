@@ -3,7 +3,6 @@
 >>> old = {"a.py": FileState(1, 10, b"x"), "gone.py": FileState(1, 10, b"y")}
 >>> compare_files(old, {"a.py": (1, 10), "new.py": (5, 11)}, {})
 IndexChanges(added=('new.py',), suspect=(), removed=('gone.py',), unchanged=1)
-
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 A chunk never ends inside a definition that would fit into one, unless that definition is longer than a chunk may be.
 Runs of constants and enums are chunks of their own (`data`); prose is split at every heading (`documentation`).
-
 """
 
 from __future__ import annotations
@@ -65,7 +64,6 @@ def split_chunks(text: str, symbols: Sequence[OutlineSymbol], content: str) -> l
     """Split a file; return its chunks in order, covering every line that is not blank.
 
     `content` is the content of the language: `code`, `documentation` or `data`.
-
     """
     lines = text.split("\n")
     offsets = [0, *accumulate(len(line) + 1 for line in lines)]
@@ -163,7 +161,6 @@ def _spans(
     """Return half-open line ranges: as long as allowed, ended at the shallowest, then latest, break.
 
     A forced break closer than `least_chars` to the start is skipped.
-
     """
     places = sorted(breaks)
     must = sorted(forced)

@@ -1,7 +1,6 @@
 """Turn the bytes of one file into everything the index stores of it: outline, chunks, names, tags, texts to embed.
 
 PURE but for the parser. Never fails on content: a file that cannot be parsed is chunked by lines and still found.
-
 """
 
 from __future__ import annotations

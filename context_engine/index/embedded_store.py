@@ -39,7 +39,6 @@ SCHEMA_VERSION = 5
 
 1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never split,
 5 keys of embedded texts, static vectors
-
 """
 SEGMENTS_MAX = 8
 PATIENT_SEGMENTS_MAX = 24
@@ -355,7 +354,6 @@ class EmbeddedWriter:
         """Return an unused number and file name, for a segment that is then given to `put`.
 
         The name is used only once: a process that outlives its writer may still write to it and must not hit a segment.
-
         """
         used = [int(path.stem) for path in self.path.glob("*.seg")]
         number = max([*used, *self._parts], default=0) + 1
@@ -492,10 +490,10 @@ class EmbeddedWriter:
         moved = [(path,) for path in merged.heaps["path"].texts()]
         with self._db:
             self._db.executemany("DELETE FROM file WHERE path=?", moved)
-            for each in chosen:
-                self._db.execute("DELETE FROM dead WHERE segment=?", (each,))
-                self._db.execute("DELETE FROM touched WHERE segment=?", (each,))
-                self._db.execute("DELETE FROM segment WHERE id=?", (each,))
+            for merged_number in chosen:
+                self._db.execute("DELETE FROM dead WHERE segment=?", (merged_number,))
+                self._db.execute("DELETE FROM touched WHERE segment=?", (merged_number,))
+                self._db.execute("DELETE FROM segment WHERE id=?", (merged_number,))
             self._register(number, merged, importance)
             self._end_commit(None)
 
@@ -680,12 +678,12 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
     try:
         reader = _GenerationReader(path)
         try:
-            there = {number: each for number, each in known.items() if (path / f"{number:06d}.seg").exists()}
+            there = {number: segment for number, segment in known.items() if (path / f"{number:06d}.seg").exists()}
             return reader.schema() == SCHEMA_VERSION and reader.snapshot(there) is not None
         finally:
             reader.close()
     except (*storage_errors.REFUSED, apsw.BusyError):
-        raise  # the disk is full or closed to us: that is no reason to throw an index away
+        raise  # the disk is full or read-only: no reason to drop an index
     except (apsw.Error, FileNotFoundError, NotADirectoryError, StorageCorrupt, LookupError, TypeError, ValueError):
         return False
 
@@ -717,13 +715,13 @@ def find_problems(path: Path, looked: Callable[[int], None] = lambda _: None) ->
     """Return the problems of a generation, in words; empty when it is intact. Read every byte of every segment.
 
     `looked` is called with the bytes of each segment.
-
     """
     try:
         damaged = []
-        for each in sorted(path.glob("*.seg")):
-            damaged += [why] if (why := segments.find_damage(each)) else []
-            looked(each.stat().st_size)
+        for segment in sorted(path.glob("*.seg")):
+            if damage := segments.find_damage(segment):
+                damaged.append(damage)
+            looked(segment.stat().st_size)
         if damaged:
             return damaged
         reader = _GenerationReader(path)

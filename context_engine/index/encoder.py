@@ -46,7 +46,6 @@ class StaticEncoder:
         """What decides its rows - table, texts, width - in hex digits; empty when the table cannot be used.
 
         Known from the first bytes of the table, and verified for the whole by `open`.
-
         """
         with self._lock:
             if self._identity is None:

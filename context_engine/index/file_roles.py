@@ -6,7 +6,6 @@ Ranking gives each role a prior; nothing is ever left out for its role.
 ('source', 'test', 'docs')
 >>> role_of("contest/latest.py", "code"), role_of("types/index.d.ts", "code"), role_of("pkg/__init__.py", "code")
 ('source', 'declaration', 'init')
-
 """
 
 from __future__ import annotations

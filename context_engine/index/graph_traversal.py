@@ -26,15 +26,15 @@ class GraphTraversal:
     def symbols(self, start: Sequence[SymbolDefinition], direction: str) -> tuple[list[Edge], tuple[str, ...]]:
         """Return callers, callees or impact (callers of callers, and importers of the defining files) of definitions."""
         if len(start) > 1:
-            places = ", ".join(f"{each.path}:{each.span.first}" for each in start[:4])
+            places = ", ".join(f"{definition.path}:{definition.span.first}" for definition in start[:4])
             self._notes.append(f"{len(start)} definitions share this name ({places}...): uses are matched by name")
         if direction == "callees":
             self._callees(start[:DEFINITIONS_FOLLOWED_MAX])
         else:
-            self._callers({each.name for each in start})
+            self._callers({definition.name for definition in start})
             self._notes.append("uses through variables, reflection or generated code cannot be seen")
         if direction == "impact":
-            for path in sorted({each.path for each in start}):
+            for path in sorted({definition.path for definition in start}):
                 self._file_edges(path, "importers")
         return self._result()
 
@@ -50,7 +50,7 @@ class GraphTraversal:
             for name in wave:
                 uses, truncated = self._graph.callers(name)
                 if truncated:
-                    self._notes.append(f"{name!r} stands in too many files; only the first were looked into")
+                    self._notes.append(f"{name!r} occurs in too many files; only the first were searched")
                 for use in uses:
                     self._add(use, use.source or use.path, name, depth)
                     if use.source:
@@ -61,7 +61,7 @@ class GraphTraversal:
                 return
 
     def _callees(self, start: Sequence[SymbolDefinition]) -> None:
-        seen = {(each.path, each.qualified) for each in start}
+        seen = {(definition.path, definition.qualified) for definition in start}
         wave = list(start)
         for depth in range(1, self._depth + 1):
             following = []
@@ -80,14 +80,14 @@ class GraphTraversal:
 
     def _resolve_use(self, use: SymbolUse) -> SymbolDefinition | None:
         """Return the definition of this project that a use most likely means: of the same file, of an imported one, the only one."""
-        known = [each for each in self._graph.definitions(use.target) if each.name == use.target]
+        known = [definition for definition in self._graph.definitions(use.target) if definition.name == use.target]
         if not known:
             return None
-        here = [each for each in known if each.path == use.path]
+        here = [definition for definition in known if definition.path == use.path]
         if here:
             return here[0]
         imported = {file for _, _, files in self._graph.imports(use.path) for file in files}
-        near = [each for each in known if each.path in imported]
+        near = [definition for definition in known if definition.path in imported]
         if near:
             return near[0]
         return known[0] if len(known) == 1 else None

@@ -1,7 +1,6 @@
 """The importance of a file to other files: PageRank over the uses of names that only one file defines.
 
 The graph comes from the postings; nothing is parsed for it. PageRank: Brin & Page 1998, damping 0.85.
-
 """
 
 from __future__ import annotations

@@ -54,7 +54,6 @@ def run_job(
     """Index every file of a job and write its segment, in whatever process.
 
     `encoder` makes the static vectors, if the job wants any; `on_file` is called before each file.
-
     """
     outcome = JobResult()
     builder = SegmentBuilder(encoder if job.static else None)

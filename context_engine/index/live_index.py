@@ -109,7 +109,7 @@ class LiveIndex:
             self._await_first()
         stale = self.stale_files()
         if not stale or self.is_building or self.snapshot() is None:
-            return  # an index is built because somebody asks for it, never because somebody searches
+            return  # only an explicit run builds an index, never a search
         self._request("paths" if len(stale) <= FULL_RUN_FILES else "run")
         if len(stale) <= INLINE_FILES_MAX:
             known = self.last_error
@@ -264,7 +264,7 @@ class LiveIndex:
                 self.last_error = error.message
                 with self._lock:
                     self._stale.clear()
-            except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `last_error` tells it
+            except Exception as error:  # noqa: BLE001 - a thread has no caller; `last_error` reports it
                 self.last_error = f"{type(error).__name__}: {error}"
                 with self._lock:
                     self._stale.clear()

@@ -1,6 +1,4 @@
-"""PURE.
-
-The manifest: the segments of an index, and what no longer counts in them. A value; every change makes a new one.
+"""PURE. The manifest: the segments of an index and their dead files. A value; every change makes a new one.
 
 It names segments by the SHA-256 of their bytes, so a machine that has a manifest can fetch missing segments from
 anywhere and verify them. The content of the files is in the segments; a manifest of ten thousand files is some

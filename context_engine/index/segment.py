@@ -417,8 +417,8 @@ def _merge_static(
     kept = [(chunks[n], files[n]) for n, segment in enumerate(segments) if segment.files]
     return StaticVectors(
         parts[0].identity,
-        _merge_rows([part.chunk for part in parts], [each for each, _ in kept]),
-        _merge_rows([part.summary for part in parts], [each for _, each in kept]),
+        _merge_rows([part.chunk for part in parts], [places for places, _ in kept]),
+        _merge_rows([part.summary for part in parts], [places for _, places in kept]),
     )
 
 
@@ -444,12 +444,12 @@ def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.int
     """
     hashes, first_at = np.unique(np.concatenate([part.hashes for part in parts]), return_index=True)
     bases = np.cumsum([0, *(len(keep) for keep in kept)]).tolist()
-    living = [_PostingsMerge(*each, hashes) for each in zip(parts, kept, sizes, bases[:-1], strict=True)]
-    totals = sum((each.frequency() for each in living), np.zeros(len(hashes), np.int64))
+    living = [_PostingsMerge(*merge_part, hashes) for merge_part in zip(parts, kept, sizes, bases[:-1], strict=True)]
+    totals = sum((merge_part.frequency() for merge_part in living), np.zeros(len(hashes), np.int64))
     free = np.cumsum(totals) - totals
     ids, counts = np.empty(int(totals.sum()), np.uint32), np.empty(int(totals.sum()), np.uint8)
-    for each in living:
-        free = each.put(ids, counts, free)
+    for merge_part in living:
+        free = merge_part.put(ids, counts, free)
     present = np.flatnonzero(totals)
     names = [name for part in parts for name in part.names] if any(len(part.names) for part in parts) else None
     return Postings(

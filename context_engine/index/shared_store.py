@@ -63,8 +63,6 @@ NOTHING = ManifestRevision(0, None)
 class SharedStore:
     """One repository on a remote store, as this machine sees it.
 
-    Thread-safe; any number of processes may use the folder.
-
     `rest_s`: how old the last poll may be for an answer; `wait_s`: how long an answer waits for a newer state, without
     limit when None.
     """
@@ -170,7 +168,7 @@ class SharedStore:
         sizes = self.remote.list_segment_sizes(self.repository)
         wrong = [part for part in base.segments if sizes.get(part.name) != part.size]
         return [
-            f"segment {part.number} is stored remotely with {sizes.get(part.name, 0):,} of {part.size:,} bytes"
+            f"segment {part.number} is on the remote store with {sizes.get(part.name, 0):,} of {part.size:,} bytes"
             for part in wrong
         ]
 
@@ -309,7 +307,7 @@ class SharedStore:
                 raise _corrupt(
                     f"the list of segments on the shared store {self.remote.name} cannot be read: {error}"
                 ) from error
-            self._manifests = {each: known for each, known in self._manifests.items() if each[0] != which}
+            self._manifests = {key: known for key, known in self._manifests.items() if key[0] != which}
             self._manifests[mark] = manifest
         return self._manifests[mark]
 
@@ -526,7 +524,6 @@ class SharedStore:
         """Drop lost segments from the list; return how many files were in them, which `index` then reads again.
 
         Raises: StorageBusy, StoreUnavailable, StorageCorrupt.
-
         """
         with self._lock_writer(CLEAR_WAIT_S), translate_disk_errors(self.folder), self._lock:
             base, manifest = self._look_now(), self._manifest()

@@ -2,7 +2,6 @@
 
 Files and chunks are numbered through all segments in order. Columns are joined when a snapshot is opened (one segment:
 no copy); postings stay mapped and are joined for the terms of a query.
-
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ class Matches:
 
     `terms` indexes the query's terms, `docs` counts chunks or files of the snapshot, `counts` is how often.
     `frequency[t]` is the number of living documents with term t.
-
     """
 
     docs: Ints
@@ -67,7 +65,6 @@ class Snapshot:
         """`dead[i]`: file numbers of segment i that no longer count; `importance[i]`: its files' PageRank signal.
 
         `touched[i]`: (file number, size, mtime_ns) of files that were rewritten with the same content.
-
         """
         self._touched = touched
         self.generation = generation

@@ -34,7 +34,6 @@ def open_store(
 
     `repository`: its name there; `publishes`: what is indexed here is published. Nothing is connected.
     Raises: InvalidArgument, UnsupportedHost when a library is missing.
-
     """
     if address in ("", "embedded"):
         return EmbeddedStore(folder)
@@ -51,7 +50,7 @@ def open_remote_store(address: str) -> RemoteStore:
     if kind not in KINDS:
         raise InvalidArgument(
             f"no store is known by the address {kind or address[:40]!r}",
-            suggestion=f"write embedded, or an address that begins with {', '.join(f'{each}://' for each in KINDS)}",
+            suggestion=f"write embedded, or an address that begins with {', '.join(f'{scheme}://' for scheme in KINDS)}",
         )
     module, name, extra = KINDS[kind]
     try:

@@ -113,9 +113,9 @@ class ParsedFileCache:
         if parsed is None or language is None:
             return []
         rows = []
-        for each in parsed.outline.imports:
-            files = resolve_import(language, path, each.target, paths, each.names)
-            rows.append((each.target, each.line, [one for one in files if one != path]))
+        for imported in parsed.outline.imports:
+            files = resolve_import(language, path, imported.target, paths, imported.names)
+            rows.append((imported.target, imported.line, [one for one in files if one != path]))
         return rows
 
 
@@ -134,7 +134,6 @@ class SymbolGraph:
         """Return the definitions of a name: exact, qualified (`Class.method`, `mod::f`), or a glob (`get_*`).
 
         Ordered: exact case first, then shallower, then by path and line.
-
         """
         owner, _, name = pattern.replace("::", ".").replace("#", ".").strip(".").rpartition(".")
         name = name.removesuffix("()")
@@ -252,7 +251,6 @@ class SymbolGraph:
 
         Nothing is parsed, so this takes milliseconds where `importers` takes seconds, but it does not resolve
         `from package import`.
-
         """
         return [other for other in self._may_import(path) if other != path and path in self._imported_files(other)]
 

@@ -44,19 +44,18 @@ def remove_tenant(
     """Remove the index of a repository, for all its users; return the bytes freed. With the last index go its vectors.
 
     Raises: NotIndexed when there is none, StorageBusy, StoreUnavailable, StoreUnusable.
-
     """
     full = f"{schema}/{repository}"
     known = remote.list_repositories()
     if full not in known:
-        near = ", ".join(sorted({_split_name(each)[1] for each in known})) or "none at all"
+        near = ", ".join(sorted({_split_name(name)[1] for name in known})) or "none at all"
         raise NotIndexed(
             f"{remote.name} has no index of {repository!r} in schema {schema}", suggestion=f"it has those of: {near}"
         )
     with remote.acquire_lease(full, REMOVE_WAIT_S):
         freed = remote.clear(full)
-    is_last = not any(_split_name(each)[1] == repository for each in known if each != full)
-    if is_last and vectors.count_by_space(repository):  # who never shared any has no place for them
+    is_last = not any(_split_name(name)[1] == repository for name in known if name != full)
+    if is_last and vectors.count_by_space(repository):  # a repository without vectors has no place for them
         vectors.delete_unused(repository, _FOR_EVER)
     return freed
 

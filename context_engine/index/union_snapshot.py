@@ -27,17 +27,17 @@ class UnionSnapshot(Snapshot):
     def __init__(self, parts: Mapping[str, Snapshot]) -> None:
         snapshots = list(parts.values())
         super().__init__(
-            [segment for each in snapshots for segment in each.segments],
-            [gone for each in snapshots for gone in _dead(each)],
-            [each.importance for each in snapshots],
-            generation="+".join(each.generation for each in snapshots),
-            epoch=sum(each.epoch for each in snapshots),
-            numbers=range(sum(len(each.segments) for each in snapshots)),
-            touched=[looks for each in snapshots for looks in each.touched],
+            [segment for snapshot in snapshots for segment in snapshot.segments],
+            [gone for snapshot in snapshots for gone in _dead(snapshot)],
+            [snapshot.importance for snapshot in snapshots],
+            generation="+".join(snapshot.generation for snapshot in snapshots),
+            epoch=sum(snapshot.epoch for snapshot in snapshots),
+            numbers=range(sum(len(snapshot.segments) for snapshot in snapshots)),
+            touched=[looks for snapshot in snapshots for looks in snapshot.touched],
         )
         self.parts = dict(parts)
         self._names = list(parts)
-        self._starts = np.cumsum([0, *(each.files for each in snapshots)])
+        self._starts = np.cumsum([0, *(snapshot.files for snapshot in snapshots)])
 
     def key(self, file: int) -> str:
         """Return the name of a file as `web:src/app.py`."""

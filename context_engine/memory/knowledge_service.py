@@ -16,8 +16,7 @@ from context_engine.context.project_knowledge import Ranked, Team
 from context_engine.context.tokenizer import tokenizer
 from context_engine.history.change_prediction import predict_changes
 from context_engine.history.file_history import FileHistory
-from context_engine.index.encoder import StaticEncoder
-from context_engine.index.index_service import IndexService
+from context_engine.index import IndexService, StaticEncoder
 from context_engine.memory.background_refresh import Learning, Sources
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles

@@ -47,7 +47,7 @@ from context_engine.text.diff import GIT_DIFF_BYTES_MAX, parse_diff
 
 if TYPE_CHECKING:
     from context_engine.history.file_history import FileHistory
-    from context_engine.index.symbol_service import SymbolService
+    from context_engine.index import SymbolService
     from context_engine.languages import Grammars, Languages
     from context_engine.memory.knowledge_service import KnowledgeService
     from context_engine.repo.git import Git

@@ -1,7 +1,7 @@
-"""An index as chunk files: every chunk of a snapshot in the words of seed 004, with its vector where somebody makes one.
+"""Write an index as chunk files: every chunk of a snapshot in the fields of spec 004, with its vector if there is an embedder.
 
-What changed on the disk since it was indexed is left out, because its lines would be cut wrongly: bring the index up to
-date first. Secrets are masked in the texts that are written; what embeds gets the texts as they are.
+Files that changed on disk since they were indexed are left out, because their lines would be wrong: update the index
+first. Secrets are redacted in the texts that are written; the embedder gets the texts as they are.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding.embedder import Embedder
-from context_engine.index.chunk_files import FILES, ChunkRow, format_chunk_file
-from context_engine.index.chunk_folder import write_folder
 from context_engine.index.embedding_text import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
 from context_engine.repo.workspace_files import ReadFile
+from context_engine.search.chunk_files import FILES, ChunkRow, format_chunk_file
+from context_engine.search.chunk_folder import write_folder
 from context_engine.search.hit_reading import Reader
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Place
@@ -31,14 +31,14 @@ ChunksByKind = Mapping[ChunkKind, list[tuple[Chunk, ChunkEmbeddingText]]]
 VectorsByKind = Mapping[ChunkKind, npt.NDArray[np.float32]]
 
 STATIC_HEADS = 2
-"""A bag of words weighs the head of a capsule by how often it stands there."""
+"""A bag of words weighs the head of a text by its repetitions."""
 BATCH = 256
-"""Chunks between two looks at the clock: a second of the slowest model."""
+"""Chunks between two progress reports: a second of the slowest model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written: how many chunks of each kind, what made their vectors (empty: none have one), and bytes."""
+    """What was written: how many chunks of each kind, what made their vectors (empty: they have none), and bytes."""
 
     kinds: Mapping[ChunkKind, int]
     model: str
@@ -47,9 +47,9 @@ class ExportReport:
 
 
 def collect_chunks(view: View, read: ReadFile) -> ChunksByKind:
-    """Every chunk that counts, by kind, in the order of paths and lines, each with the capsule that stands for it.
+    """Return every chunk that counts, by kind, in the order of paths and lines, each with its text to embed.
 
-    `read` gives a file as it is now.
+    `read` returns a file as it is now.
     """
     chunks: dict[ChunkKind, list[tuple[Chunk, ChunkEmbeddingText]]] = {kind: [] for kind in CHUNK_KINDS}
     snapshot = view.snapshot
@@ -60,14 +60,14 @@ def collect_chunks(view: View, read: ReadFile) -> ChunksByKind:
 
 
 def embed_chunks(chunks: ChunksByKind, embed: Embed, *, heads: int = 1) -> VectorsByKind:
-    """The vector of each chunk. `heads`: how often an embedder of this kind wants the head of a capsule."""
+    """Return the vector of each chunk. `heads`: how often such an embedder wants the head of a text."""
     return {kind: embed([capsule.text(heads) for _, capsule in chunks[kind]]) for kind in FILES}
 
 
 def format_files(
     chunks: ChunksByKind, *, stamp: str, vectors: VectorsByKind | None = None, model: str = "", fingerprint: str = ""
 ) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of each of the four files, with vectors or without them.
+    """Yield (name, content) of each of the four files, with vectors or without them.
 
     `model`, `fingerprint`: what made the vectors; `stamp`: when the index was made, UTC ISO-8601.
     """
@@ -86,7 +86,7 @@ def write_chunk_files(
     progress: Callable[[Progress], None] | None = None,
     cancel: threading.Event | None = None,
 ) -> ExportReport:
-    """Write the four files, one after the other as soon as all vectors are there: who follows the folder sees them change once.
+    """Write the four files one after the other as soon as all vectors are made: a watcher of the folder sees them change once.
 
     Raises: Cancelled (nothing is written), InvalidPath, DiskFull, AccessFailed.
     """
@@ -103,7 +103,7 @@ def write_chunk_files(
 def _in_batches(
     embedder: Embedder, total: int, progress: Callable[[Progress], None] | None, cancel: threading.Event | None
 ) -> Embed:
-    """The embedder for passages, telling how far it is of `total`. It raises Cancelled."""
+    """Return a function that embeds passages in batches and reports progress towards `total`. It raises Cancelled."""
     done = 0
 
     def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -121,7 +121,7 @@ def _in_batches(
 
 
 def _collect_file(view: View, read: ReadFile, path: str, file: int) -> Iterator[tuple[Chunk, ChunkEmbeddingText]]:
-    """The chunks of one file: its outline, then its pieces in order."""
+    """Yield the chunks of one file: its outline, then its chunks in order."""
     source, outline = read(path), view.outline(file)
     if source is None:
         return
@@ -131,7 +131,7 @@ def _collect_file(view: View, read: ReadFile, path: str, file: int) -> Iterator[
         path,
         source.data,
         outline,
-        [ChunkLocation(*each) for each in zip(*map(np.ndarray.tolist, columns), strict=True)],
+        [ChunkLocation(*row) for row in zip(*map(np.ndarray.tolist, columns), strict=True)],
     )
     reader = Reader(view, lambda _: source)
     places = [Place(number, file, 0.0, {}) for number in numbers]

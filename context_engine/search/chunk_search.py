@@ -1,8 +1,9 @@
-"""PURE. Chunk files, searched: a set made ready once, then asked by words and, with a query's vector, by meaning.
+"""PURE. Search chunk files: a set is prepared once, then searched by words and, with a query vector, by meaning.
 
-Filters apply before anything is ranked. There are no files here to rank first, and nothing is known of a chunk but what
-its indexer wrote: so it is BM25 over title and text, over title and path, and the cosine, each divided by its greatest
-value, weighed and summed as in `search.fuse`.
+Filters apply before ranking. There are no files to rank first, and only what the indexer wrote is known of a chunk. So
+the score is BM25 over title and text, over title and path, and the cosine, each divided by its greatest value, weighted
+and summed as in `search.fuse`. That is why these chunks are not an ordinary segment: the searcher of the workspace
+ranks files and reads them.
 """
 
 from __future__ import annotations
@@ -16,22 +17,23 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index.chunk_files import ChunkRow, ChunkSet
 from context_engine.index.postings import FieldBuilder, Lexicon
 from context_engine.index.segment import Postings, term_hashes
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
+from context_engine.search.chunk_files import ChunkRow, ChunkSet
 from context_engine.search.rankers import IDF_POWER, K1, B
 from context_engine.search.vector_search import cosines, greatest
 from context_engine.text.words import query_terms, words
 
 WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
-"""Words 1 to meaning .75 is what held up for functions by their docstrings; a title weighs what path and names weigh in
-`fuse` beside the words of a chunk."""
+"""Words 1 to meaning 0.75 is what worked for functions by their docstrings; a title has the weight of path and names in
+`fuse`, next to the words of a chunk.
+"""
 STATIC_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "meaning": 0.5}
 """The same where vectors come from our table of words."""
 SCORE_DIGITS = 6
-"""As in `searcher`: rounded before they are compared, so that the order of sums cannot break a tie."""
+"""As in `searcher`: rounded before comparison, so that the order of sums cannot break a tie."""
 NEAR_TAGS_MAX = 3
 
 Floats = npt.NDArray[np.float32]
@@ -41,7 +43,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ChunkHit:
-    """A chunk and why it was found: `why` maps addends by name, and `score` is their sum."""
+    """A chunk and why it was found: `why` maps score components by name, and `score` is their sum."""
 
     row: ChunkRow
     score: float
@@ -50,9 +52,9 @@ class ChunkHit:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRanking:
-    """Hits best first.
+    """Hits, best first.
 
-    `matching` counts the chunks that passed the filter and answer at all, `passing` those that passed it.
+    `passing` counts the chunks that passed the filter, `matching` those of them that match the query.
     """
 
     hits: tuple[ChunkHit, ...]
@@ -61,10 +63,10 @@ class ChunkRanking:
 
 
 class ChunkSearcher:
-    """One set of chunks, ready to be searched. Thread-safe: nothing of it changes."""
+    """One set of chunks, prepared for search. Thread-safe: it never changes."""
 
     def __init__(self, chunks: ChunkSet, before: ChunkSearcher | None = None) -> None:
-        """`before`: what it takes the place of; the words of a file that both hold are not counted again."""
+        """`before`: the set it replaces; the words of a file that both contain are not counted again."""
         self.chunks = chunks
         rows = chunks.rows
         known = {id(part.rows): part for part in before._parts} if before else {}
@@ -76,11 +78,11 @@ class ChunkSearcher:
     def rank(
         self, query: Query, vector: Floats | None = None, *, weights: Mapping[str, float] = WEIGHTS
     ) -> ChunkRanking:
-        """The best chunks for a query; of its filter kinds and tags are known here. `vector`: of the query, length 1.
+        """Return the best chunks for a query; of its filter kinds and tags are used. `vector`: of the query, length 1.
 
-        With a vector every chunk that has one answers; without, those that hold a word of the query.
+        With a vector every chunk that has one matches; without, those with a word of the query.
 
-        Raises: InvalidVectors when the vector is of another space.
+        Raises: InvalidVectors when the vector is of another model.
         """
         allowed = self._allowed(query.filter)
         hashes = term_hashes(query_terms(query.text))
@@ -98,14 +100,14 @@ class ChunkSearcher:
         return ChunkRanking(hits, int(np.count_nonzero(answering)), int(np.count_nonzero(allowed)))
 
     def similar_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
-        """Known tags that look like those of `tags` that no chunk carries."""
+        """Return known tags that resemble those of `tags` that no chunk has."""
         unknown = [tag for tag in tags if tag not in self._tagged]
         known = sorted(self._tagged)
         found = (difflib.get_close_matches(tag, known, NEAR_TAGS_MAX, 0.5) for tag in unknown)
-        return tuple(dict.fromkeys(near for each in found for near in each))
+        return tuple(dict.fromkeys(near for matches in found for near in matches))
 
     def _allowed(self, wanted: Filter) -> Mask:
-        """The chunks that may be found."""
+        """Return the chunks that may be found."""
         mask = np.ones(len(self.chunks.rows), bool)
         if wanted.kinds:
             mask &= np.isin(self._kinds, wanted.kinds)
@@ -142,7 +144,7 @@ class _Bm25Field:
         self._norms = (K1 * (1 - B + B * lengths / mean)).astype(np.float32)
 
     def scores(self, hashes: npt.NDArray[np.uint64]) -> Floats:
-        """The BM25 of each chunk."""
+        """Return the BM25 of each chunk."""
         scores = np.zeros(len(self._norms), np.float32)
         for places in zip(*(postings.find(hashes).tolist() for postings, _ in self._parts), strict=True):
             standing = [
@@ -151,20 +153,20 @@ class _Bm25Field:
                 if place >= 0
             ]
             if standing:
-                chunks, counts = (np.concatenate(each) for each in zip(*standing, strict=True))
+                chunks, counts = (np.concatenate(arrays) for arrays in zip(*standing, strict=True))
                 impacts = counts * (K1 + 1) / (counts + self._norms[chunks])
                 scores[chunks] += _idf(len(chunks), len(scores)) * impacts
         return scores
 
 
 def _find_occurrences(postings: Postings, place: int, first: int) -> tuple[Ints, Floats]:
-    """The chunks that a term stands in, and how often, where the first chunk of the postings has the number `first`."""
+    """Return the chunks of a term, and how often it occurs, where the first chunk of the postings has the number `first`."""
     own = slice(int(postings.indptr[place]), int(postings.indptr[place + 1]))
     return postings.ids[own].astype(np.int64) + first, postings.counts[own].astype(np.float32)
 
 
 def _idf(frequency: int, size: int) -> np.float32:
-    """As in `rankers`, for one term."""
+    """Return the inverse document frequency of a term, as in `rankers`."""
     return np.float32(np.log1p((size - frequency + 0.5) / (frequency + 0.5)) ** IDF_POWER)
 
 
@@ -178,7 +180,7 @@ def _count_words(texts: Iterable[str]) -> tuple[Postings, Ints]:
 
 
 def _group_by_tag(rows: Sequence[ChunkRow]) -> dict[str, list[int]]:
-    """The chunks that carry each tag."""
+    """Return the chunks of each tag."""
     found: defaultdict[str, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
         for tag in row.tags:

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from context_engine.index import Snapshot
 from context_engine.index.segment import term_hashes
-from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol, decode_outline
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.text.words import compound_term

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from context_engine.index.snapshot import Snapshot
+from context_engine.index import Snapshot
 from context_engine.model import Landmarks
 
 FOLDERS_MAX = 8

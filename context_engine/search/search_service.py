@@ -17,9 +17,8 @@ from typing import NamedTuple
 from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.errors import InvalidArgument, NotIndexed
-from context_engine.index.encoder import StaticEncoder
+from context_engine.index import IndexService, StaticEncoder
 from context_engine.index.file_roles import ROLES
-from context_engine.index.index_service import IndexService
 from context_engine.index.symbol_service import no_index
 from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
 from context_engine.repo.workspace_files import ReadFile, WorkspaceFiles

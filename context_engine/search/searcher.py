@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index.snapshot import Snapshot
+from context_engine.index import Snapshot
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost

@@ -1,7 +1,7 @@
-"""A folder of chunk files that answers questions while its indexer writes: each answer rests on one whole state of it.
+"""A folder of chunk files that answers queries while its indexer writes: each answer comes from one consistent state of it.
 
-By words always; by meaning too where the files name a model that is at hand here. What keeps meaning out is told with
-every answer, because the question could be asked again once it is mended.
+Queries always use words; they use meaning too where the files name a model that is available here. Every answer says
+why meaning was not used, because the query could be repeated once that is fixed.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import numpy.typing as npt
 
 from context_engine.embedding.deadline_embedder import DeadlineEmbedder
 from context_engine.errors import InvalidArgument, InvalidVectors
-from context_engine.index.chunk_files import ChunkSet
-from context_engine.index.chunk_folder import ChunkFolder
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
 from context_engine.repo.watch import QUIET_MS
+from context_engine.search.chunk_files import ChunkSet
+from context_engine.search.chunk_folder import ChunkFolder
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
 
 LOAD_S = 10.0
-"""A local model is ready within a second; what takes longer must not keep words from answering."""
+"""A local model is ready within a second; a slower one must not delay answers by words."""
 QUERY_S = 2.0
-"""A local model takes milliseconds for a question, an endpoint far away half a second."""
+"""A local model takes milliseconds for a question, a distant endpoint half a second."""
 
 Opener = Callable[[str], DeadlineEmbedder | None]
-"""The name of a model, as a chunk file gives it, in; what makes vectors of questions for it out, if anything here does."""
+"""Maps the name of a model in a chunk file to what makes vectors of questions for it, if anything here does."""
 OnStateChange = Callable[[bool, str], None]
-"""Hears of each change of the state: whether it is good news, and the news."""
+"""Called at each change of the state: whether it is good news, and the news."""
 Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkAnswer:
-    """Hits best first, and the truth about them."""
+    """Hits, best first, and how they were found."""
 
     hits: tuple[ChunkHit, ...]
     engine: str  # "hybrid" | "lexical"
@@ -66,7 +66,7 @@ class ChunkStatus:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedState:
-    """One state of the folder, ready to be asked."""
+    """One state of the folder, ready for queries."""
 
     searcher: ChunkSearcher
     embedder: DeadlineEmbedder | None
@@ -74,12 +74,12 @@ class _PreparedState:
 
 
 class ServedChunks:
-    """The folder, followed from the start. Thread-safe; a question never waits for a reload."""
+    """The folder, watched from the start. Thread-safe; a query never waits for a reload."""
 
     def __init__(
         self, folder: Path, opener: Opener, *, quiet_ms: int = QUIET_MS, on_change: OnStateChange = lambda *_: None
     ) -> None:
-        """Reads the folder and makes it ready. Raises: FileNotFound, InvalidVectors."""
+        """Read the folder and prepare it. Raises: FileNotFound, InvalidVectors."""
         self._path = folder
         self._opener = opener
         self._on_change = on_change
@@ -90,7 +90,7 @@ class ServedChunks:
         self._folder.follow()
 
     def search(self, query: Query) -> ChunkAnswer:
-        """The chunks worth reading for a question. Raises: InvalidArgument when it is empty."""
+        """Return the chunks for a question. Raises: InvalidArgument when it is empty."""
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
         ready = self._state
@@ -108,7 +108,7 @@ class ServedChunks:
         )
 
     def status(self) -> ChunkStatus:
-        """What is served now."""
+        """Return what is served now."""
         ready = self._state
         chunks = ready.searcher.chunks
         counts = Counter(row.kind for row in chunks.rows)
@@ -127,11 +127,11 @@ class ServedChunks:
         )
 
     def close(self) -> None:
-        """Stop to follow, and let go of models."""
+        """Stop watching, and close models."""
         self._folder.close()
-        for each in self._opened.values():
-            if each is not None:
-                each.close()
+        for embedder in self._opened.values():
+            if embedder is not None:
+                embedder.close()
 
     def __enter__(self) -> Self:
         return self
@@ -146,13 +146,13 @@ class ServedChunks:
         return ready
 
     def _prepare(self, chunks: ChunkSet) -> None:
-        """Make a state ready, in whatever thread noticed it. Raises: InvalidVectors."""
+        """Prepare a state, in whatever thread noticed it. Raises: InvalidVectors."""
         asked, missing = self._model_of(chunks)
         before = self._ready.searcher if self._ready else None
         self._ready = _PreparedState(ChunkSearcher(chunks, before), asked, missing)
 
     def _model_of(self, chunks: ChunkSet) -> tuple[DeadlineEmbedder | None, str]:
-        """What makes vectors of questions for these chunks, or why nothing does.
+        """Return what makes vectors of questions for these chunks, or why nothing does.
 
         Raises: InvalidVectors when a model of that name is here and makes vectors of another size.
         """
@@ -173,16 +173,16 @@ class ServedChunks:
             return None, f"the vectors were made by another version of {chunks.model} than the one here"
         if made_by.dimensions not in (0, chunks.dimensions):
             raise InvalidVectors(
-                f"the files hold vectors of {chunks.dimensions} numbers, but {chunks.model} makes such of {made_by.dimensions}",
-                suggestion="write all four files anew, or name the model that made the vectors in their _metadata",
+                f"the files have vectors of {chunks.dimensions} numbers, but {chunks.model} makes vectors of {made_by.dimensions}",
+                suggestion="write all four files again, or name the model that made the vectors in their _metadata",
             )
         return asked, ""
 
     def _report_start(self) -> None:
         chunks = self._state.searcher.chunks
         self._on_change(True, f"{len(chunks.rows)} chunks of {len(chunks.files)} files are served from {self._path}")
-        for each in chunks.skipped:
-            self._on_change(False, f"{each.path} is left out: {each.detail}")
+        for skipped in chunks.skipped:
+            self._on_change(False, f"{skipped.path} is left out: {skipped.detail}")
         if missing := self._state.missing:
             self._on_change(True, f"chunks are found by words alone: {missing}")
 
@@ -191,7 +191,7 @@ class ServedChunks:
 
 
 def _embed_query(ready: _PreparedState, text: str) -> tuple[Floats | None, str]:
-    """The vector of a question, or why there is none."""
+    """Return the vector of a question, or why there is none."""
     if ready.embedder is None:
         return None, ready.missing
     chunks, until = ready.searcher.chunks, time.monotonic() + QUERY_S
@@ -208,17 +208,17 @@ def _embed_query(ready: _PreparedState, text: str) -> tuple[Floats | None, str]:
 
 
 def _describe_unready(ready: _PreparedState) -> str:
-    """Why the model cannot be asked now; empty when it can, if need be after it woke."""
+    """Return why the model cannot be used now; empty when it can, perhaps after loading."""
     state = ready.embedder.state if ready.embedder else ""
     return "" if state in ("ready", "asleep") else f"{ready.searcher.chunks.model} is {state}"
 
 
 def _explain_no_hits(searcher: ChunkSearcher, query: Query, passing: int) -> str:
-    """Why nothing was found."""
+    """Return why nothing was found."""
     if not searcher.chunks.rows:
         return "the chunk files are empty"
     if not passing:
         return "no chunk passes the filter"
     if not query.filter.is_empty and searcher.rank(replace(query, filter=Filter(), min_score=0.0)).hits:
-        return f"none of the {passing} chunks that pass the filter holds a word of the query"
-    return "no chunk holds any word of the query"
+        return f"none of the {passing} chunks that pass the filter contains a word of the query"
+    return "no chunk contains a word of the query"

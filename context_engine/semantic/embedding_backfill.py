@@ -23,10 +23,9 @@ from context_engine.embedding.deadline_embedder import DeadlineEmbedder
 from context_engine.embedding.embedder import compute_fingerprint
 from context_engine.embedding.vector_rows import Keys, VectorSpace, hash_texts
 from context_engine.errors import ContextEngineError
-from context_engine.index import embedding_text
+from context_engine.index import Snapshot, embedding_text
 from context_engine.index.describe import PLAIN
 from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
-from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import decode_outline
 from context_engine.languages import Languages, doc_head
 from context_engine.semantic.embedding_queue import EmbeddingProgress, EmbeddingQueue, order_files

@@ -18,9 +18,7 @@ from context_engine.embedding.deadline_embedder import DeadlineEmbedder
 from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.errors import Cancelled, EmbedderUnusable
-from context_engine.index.encoder import StaticEncoder
-from context_engine.index.live_index import LiveIndex
-from context_engine.index.snapshot import Snapshot
+from context_engine.index import LiveIndex, Snapshot, StaticEncoder
 from context_engine.index.symbol_service import no_index
 from context_engine.languages import Languages
 from context_engine.model import EmbeddingStatus, Progress

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding.vector_rows import Keys, VectorSpace
-from context_engine.index.snapshot import Snapshot
+from context_engine.index import Snapshot
 from context_engine.semantic.embedding_queue import EmbeddingProgress
 
 Ints = npt.NDArray[np.intp]

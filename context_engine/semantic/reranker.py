@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from context_engine.embedding.deadline_embedder import DeadlineEmbedder
 from context_engine.embedding.vector_rows import Keys, VectorRows, hash_texts, quantize
+from context_engine.index import Snapshot
 from context_engine.index.index_store import Vectors
-from context_engine.index.snapshot import Snapshot
 from context_engine.search import vector_search
 from context_engine.search.rankers import View
 from context_engine.search.semantic_scores import Near, Ranked

@@ -16,7 +16,7 @@ import numpy as np
 
 from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace
 from context_engine.errors import ContextEngineError
-from context_engine.index.snapshot import Snapshot
+from context_engine.index import Snapshot
 from context_engine.semantic.missing_vectors import CARDS, KINDS, Mask, MissingVectors
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.sharing.remote_vectors import RemoteVectorStore

@@ -1,6 +1,6 @@
-"""`ctx serve --chunks-dir`: a folder of chunk files, read behind the first replies and followed until the server ends.
+"""`ctx serve --chunks-dir`: a folder of chunk files, read during the first replies and watched until the server ends.
 
-Where the folder is missing or its vectors do not fit, the server does not start; whatever is mended later, it follows.
+If the folder is missing or its vectors do not fit, the server does not start; later repairs are noticed.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from context_engine.settings import Settings
 
 MINILM_NAMES = ("minilm", "all-minilm-l6-v2")
-"""What our own export calls it, and what everybody else does, with or without its maker before a slash."""
+"""The name in our own export, and the usual one, with or without its maker before a slash."""
 
 
 def choose_folder(named: str) -> Path:
-    """The folder that was named. Raises: FileNotFound, InvalidPath, AccessFailed, each with the next step."""
+    """Return the given folder. Raises: FileNotFound, InvalidPath, AccessFailed, each with the next step."""
     return workspace_roots.choose(named, allow_any=True)
 
 
 class ChunkFolderLoader:
-    """A served folder that is, or will be, open. `start` returns at once; `wait` waits for the outcome."""
+    """Loads a served folder in a thread. `start` returns at once; `wait` waits for the result."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class ChunkFolderLoader:
         self._thread.start()
 
     def wait(self) -> ServedChunks:
-        """The open folder. Raises: what kept it from being open."""
+        """Return the loaded folder. Raises: the error that prevented loading."""
         self._thread.join()
         if self._served is None:
             raise self._error or BugError("the chunk files did not open")
         return self._served
 
     def close(self) -> None:
-        """Stop to follow the folder."""
+        """Stop watching the folder."""
         if self._served is not None:
             self._served.close()
 
@@ -75,7 +75,7 @@ class ChunkFolderLoader:
         except ContextEngineError as error:
             self._error = error
             self._failed(error)
-        except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call reports it
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call raises it
             self._error = BugError(f"the chunk files did not open: {type(error).__name__}: {error}")
             self._failed(self._error)
 
@@ -84,7 +84,7 @@ class ChunkFolderLoader:
 
 
 def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> DeadlineEmbedder | None:
-    """What makes vectors of questions as the model of that name does; None when nothing here would."""
+    """Return the embedder for questions to vectors of a model; None when there is none here."""
     from context_engine.embedding.deadline_embedder import DeadlineEmbedder
     from context_engine.embedding.embedder_registry import open_embedder
 
@@ -93,7 +93,7 @@ def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) 
 
 
 def choose_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> EmbedderConfig | None:
-    """The embedder that a name in a chunk file means: ours by its name, else the one that the person configured."""
+    """Return the embedder for a model name in a chunk file: ours by its name, else the configured one."""
     from context_engine.embedding.embedder import EmbedderConfig
     from context_engine.storage.index_folders import user_cache_folder
 

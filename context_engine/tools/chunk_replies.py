@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def format_chunk_answer(answer: ChunkAnswer, chars_max: int) -> Reply:
-    """The answer of `cortex_search`: chunks as their indexer wrote them, never a vector, and which engine found them."""
+    """Return the reply of `cortex_search`: chunks as their indexer wrote them, never a vector, and the engine that found them."""
     best = answer.hits[0].score if answer.hits else 0.0
     rows = [
         {"chunk": hit.row.to_dict(), "combined_score": round(hit.score / best, 3) if best else 0.0}
@@ -38,7 +38,7 @@ def format_chunk_answer(answer: ChunkAnswer, chars_max: int) -> Reply:
 
 
 def format_chunk_status(status: ChunkStatus) -> dict[str, Any]:
-    """What is served, as the status tells it."""
+    """Return what the status reports of a served folder."""
     return drop_empty(
         {
             "folder": status.folder,
@@ -48,16 +48,18 @@ def format_chunk_status(status: ChunkStatus) -> dict[str, Any]:
             "model": status.model,
             "dimensions": status.dimensions,
             "missing": status.missing,
-            "skipped": [{"path": each.path, "reason": each.reason, "detail": each.detail} for each in status.skipped],
+            "skipped": [
+                {"path": skipped.path, "reason": skipped.reason, "detail": skipped.detail} for skipped in status.skipped
+            ],
             "problem": status.problem,
             "watcher": status.watcher,
-            "next": "Write the files anew: they are read again by themselves." if status.problem else "",
+            "next": "Write the files again: they are read automatically." if status.problem else "",
         }
     )
 
 
 def _next(answer: ChunkAnswer) -> dict[str, str]:
-    """What to do about an answer without hits."""
+    """Return what to do about an answer without hits."""
     if answer.hits:
         return {}
     if answer.near_tags:

@@ -13,12 +13,12 @@ import pytest
 
 from context_engine.cli import app
 from context_engine.errors import Cancelled, DiskFull
-from context_engine.index import chunk_folder
-from context_engine.index.chunk_files import FILES
-from context_engine.index.chunk_folder import read_folder
 from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.model import CHUNK_KINDS, Chunk, Progress, RelPath
+from context_engine.search import chunk_folder
 from context_engine.search.chunk_export import BATCH, ExportReport, write_chunk_files
+from context_engine.search.chunk_files import FILES
+from context_engine.search.chunk_folder import read_folder
 from context_engine.text.spans import LineSpan
 from tests.support.engines import cache_for
 from tests.support.trees import tree
@@ -127,7 +127,7 @@ def test_a_folder_is_checked_file_by_file(
     assert ctx(monkeypatch, "chunks", "check", folder) == 1
     told = capsys.readouterr().out
     assert "doc-chunks.json        not there" in told
-    assert "code-data.json         it is no JSON of chunks" in told
+    assert "code-data.json         it is not JSON of chunks" in told
     assert ctx(monkeypatch, "chunks", "check", tmp_path / "none") == 1
     assert "ctx chunk export" in capsys.readouterr().err
 

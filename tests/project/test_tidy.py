@@ -53,7 +53,7 @@ TOUCHES_FILES = {
     "semantic/served_model.py": "a note beside the index, in the user's cache",
     "semantic/vector_store.py": "the vectors of this machine, in the user's cache",
     "sharing/": "copies of what a team shares, in the user's cache and in `.context-engine/`",
-    "index/chunk_folder.py": "asks whether a folder of chunk files is there, makes the one to export to; reads and writes through `workspace`",
+    "search/chunk_folder.py": "asks whether a folder of chunk files is there, makes the one to export to; reads and writes through `workspace`",
     "embedding/model_folder.py": "asks whether the folder of a model is there, which the user named",
     "embedding/model_files.py": "the models of this machine, in the user's cache: their sizes, their bytes",
     "embedding/model_install.py": "makes those models, out of a package that pip fetched or the user brought",

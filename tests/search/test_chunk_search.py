@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from context_engine.embedding.embedder import normalize_rows
 from context_engine.embedding.vector_rows import quantize
 from context_engine.errors import InvalidVectors
-from context_engine.index.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet
 from context_engine.model import CHUNK_KINDS, Filter, Query
+from context_engine.search.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet
 from context_engine.search.chunk_search import ChunkSearcher
 
 WORDS = ("pool", "session", "hash", "token", "retry", "queue", "the")

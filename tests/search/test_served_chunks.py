@@ -240,7 +240,7 @@ def test_an_answer_rests_on_one_state_while_the_files_are_replaced(tmp_path: Pat
 
 def test_an_answer_without_hits_says_why(tmp_path: Path) -> None:
     with ServedChunks(write(tmp_path, "plain words"), opener()) as served:
-        assert served.search(Query("zebra")).reason == "no chunk holds any word of the query"
+        assert served.search(Query("zebra")).reason == "no chunk contains a word of the query"
         tagged = served.search(Query("words", filter=Filter(tags=("coed",))))
         assert (tagged.reason, tagged.near_tags) == ("no chunk passes the filter", ("code",))
         none = served.search(Query("zebra plain", filter=Filter(kinds=("symbols",))))

@@ -16,7 +16,7 @@ from context_engine.embedding.safetensors_reader import read_tensors
 from context_engine.embedding.static_table import BadTableError, pack_table, unpack_table
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
-from context_engine.index import chunk_files, index_archive
+from context_engine.index import index_archive
 from context_engine.memory import memory_file
 from context_engine.plans import plan_json
 from context_engine.plans.plan_events import fold_progress
@@ -25,6 +25,7 @@ from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.plans.plan_validation import validate_plan
 from context_engine.repo import git_files
+from context_engine.search import chunk_files
 from context_engine.storage import event_log
 from tests.security.fuzzing import as_bytes, fuzz, mutated, mutated_bytes
 from tests.support.engines import indexed, open_engine

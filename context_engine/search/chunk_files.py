@@ -1,9 +1,7 @@
-"""PURE.
+"""PURE. Chunk files (upstream spec 004): four JSON files through which indexers exchange chunks; bytes in, rows out.
 
-The chunk files of seed 004: four JSON files through which indexers hand their chunks to each other; bytes in, rows out.
-
-A file holds `{"_metadata": {...}, "chunks": [...]}`, or just the list. It is taken whole or not at all, and what is not
-known in it is passed over. Where the files lie and how they are followed is the business of `index.chunk_folder`.
+A file contains `{"_metadata": {...}, "chunks": [...]}`, or just the list. It is used as a whole or not at all, and
+unknown fields are ignored. `search.chunk_folder` reads and watches the files.
 """
 
 from __future__ import annotations
@@ -29,20 +27,20 @@ FILES: Mapping[ChunkKind, str] = {
     "definitions": "code-definitions.json",
     "data": "code-data.json",
 }
-"""The four files, each with the kind its chunks are of where they do not say so themselves."""
+"""The four files, each with the kind of its chunks where they do not name one themselves."""
 LAYOUT = "2.0.0"
-"""What the other indexer that is known to write such files calls this layout."""
+"""The name of this layout in the other indexer that is known to write such files."""
 DIGITS = 7
-"""Of a number in an embedding: one more than int8 and a scale can tell apart, and half as long as all of them."""
+"""Of a number in an embedding: one more than int8 and a scale can distinguish, and half as long as all of them."""
 
 Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """One chunk in the words of seed 004, without its vector.
+    """One chunk in the fields of spec 004, without its vector.
 
-    `metadata` is as its indexer wrote it; nothing in it is sure.
+    `metadata` is as its indexer wrote it; nothing in it is guaranteed.
     """
 
     id: str
@@ -55,7 +53,7 @@ class ChunkRow:
     updated_at: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as seed 004 writes it, in files and in answers."""
+        """Return the row as spec 004 writes it, in files and in answers."""
         return {
             "id": self.id,
             "chunk_type": self.kind,
@@ -70,12 +68,12 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkFile:
-    """What one file holds.
+    """The content of one file.
 
-    `vectors` has a row for each chunk, zeros where there is none, and no column when none has one.
+    `vectors` has a row for each chunk, zeros where there is none, and no column when no chunk has one.
 
-    `model` is what made the vectors, in the words of whoever wrote the file, and `fingerprint` that of our embedder;
-    empty when it does not say.
+    `model` is the name in the file of what made the vectors, and `fingerprint` that of our embedder; empty when it has
+    none.
     """
 
     name: str
@@ -92,10 +90,10 @@ class ChunkFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkSet:
-    """All chunks of one folder, as one value: what a reader holds while the files change.
+    """All chunks of one folder, as one value: what a reader uses while the files change.
 
-    `embedded` says which rows have a vector; `skipped` names the files that could not be taken, and why; `parts` are
-    the rows file by file.
+    `embedded` says which rows have a vector; `skipped` names the files that could not be used, and why; `parts` are the
+    rows file by file.
     """
 
     files: tuple[str, ...]
@@ -116,7 +114,7 @@ class ChunkSet:
     def of(
         cls, files: Sequence[ChunkFile], skipped: Sequence[Skipped] = (), *, dimensions: int | None = None
     ) -> ChunkSet:
-        """Files put together. `dimensions`: what every vector must have (None: what the first one has).
+        """Combine files. `dimensions`: what every vector must have (None: what the first one has).
 
         Raises: InvalidVectors when a file was embedded in another size, or by another model, than the rest.
         """
@@ -124,7 +122,7 @@ class ChunkSet:
         size = dimensions or (vectored[0].dimensions if vectored else 0)
         for file in vectored:
             if file.dimensions != size:
-                raise _invalid_vectors(f"{file.name} holds vectors of {file.dimensions} numbers where {size} belong")
+                raise _invalid_vectors(f"{file.name} has vectors of {file.dimensions} numbers where {size} belong")
         parts = [file.vectors if file.dimensions else _no_vectors(len(file.rows), size) for file in files]
         values, scales = zip(*((part.values, part.scales) for part in (_no_vectors(0, size), *parts)), strict=True)
         together = VectorRows(np.concatenate(values), np.concatenate(scales))
@@ -141,7 +139,7 @@ class ChunkSet:
 
 
 class _ChunkShape(msgspec.Struct):
-    """A chunk as it stands in a file; what an indexer leaves empty, some write as null."""
+    """A chunk as it is in a file; some indexers write empty fields as null."""
 
     id: str
     text: str
@@ -165,7 +163,7 @@ class _FileShape(msgspec.Struct):
 
 
 def parse_chunk_file(kind: ChunkKind, data: bytes) -> ChunkFile | Skipped:
-    """The chunks of one file, or why it cannot be taken.
+    """Return the chunks of one file, or why it cannot be used.
 
     Raises: InvalidVectors when its own vectors differ in size.
     """
@@ -194,7 +192,7 @@ def format_chunk_file(
     fingerprint: str = "",
     generated: str = "",
 ) -> bytes:
-    """The bytes of one file. `vectors` has a row for each chunk, or is left out; rows of zeros are left out."""
+    """Return the bytes of one file. `vectors` has a row for each chunk, or is left out; rows of zeros are left out."""
     chunks = [row.to_dict() for row in rows]
     if vectors is not None:
         for chunk, vector in zip(chunks, vectors, strict=True):
@@ -225,21 +223,21 @@ def _row(kind: ChunkKind, chunk: _ChunkShape) -> ChunkRow:
 
 
 def _vectors(name: str, raw: Sequence[msgspec.Raw]) -> Floats:
-    """One row for each embedding. Decoded one at a time: a list of Python floats is eight times as large as its row."""
+    """Return one row for each embedding, decoded one at a time: a list of Python floats is eight times as large as its row."""
     decode = msgspec.json.Decoder(list[float] | None).decode
     rows, shape = np.zeros((len(raw), 0), np.float32), Struct("0f")
-    for number, each in enumerate(raw):
-        figures = decode(each) if each else None
+    for number, embedding in enumerate(raw):
+        figures = decode(embedding) if embedding else None
         if not figures:
             continue
         if not rows.shape[1]:
             rows, shape = np.zeros((len(raw), len(figures)), np.float32), Struct(f"{len(figures)}f")
         if len(figures) != rows.shape[1]:
             raise _invalid_vectors(
-                f"{name} holds vectors of {rows.shape[1]} and, in chunk {number + 1}, of {len(figures)} numbers"
+                f"{name} has vectors of {rows.shape[1]} and, in chunk {number + 1}, of {len(figures)} numbers"
             )
         try:
-            shape.pack_into(rows[number], 0, *figures)  # a fifth of the time that numpy takes to look at each of them
+            shape.pack_into(rows[number], 0, *figures)  # a fifth of the time that numpy needs for them
         except OverflowError:  # what float32 cannot hold is refused as what is not finite
             rows[number] = np.inf
     return rows
@@ -250,8 +248,8 @@ def _no_vectors(count: int, dimensions: int) -> VectorRows:
 
 
 def _common_value(what: str, stated: Iterable[str]) -> str:
-    """What all say that say anything. Raises: InvalidVectors when they disagree."""
-    different = sorted({each for each in stated if each})
+    """Return the value that all files with a value share. Raises: InvalidVectors when they differ."""
+    different = sorted({value for value in stated if value})
     if len(different) > 1:
         raise _invalid_vectors(f"the vectors of these files were made by different {what}: {', '.join(different)}")
     return different[0] if different else ""
@@ -263,8 +261,8 @@ def _first_not_finite(vectors: Floats) -> int:
 
 def _describe(error: Exception) -> str:
     text = str(error) or "it is nested too deeply"
-    return f"it is no JSON of chunks: {text}"
+    return f"it is not JSON of chunks: {text}"
 
 
 def _invalid_vectors(what: str) -> InvalidVectors:
-    return InvalidVectors(what, suggestion="write all four files anew with one model, or leave the embeddings out")
+    return InvalidVectors(what, suggestion="write all four files again with one model, or leave the embeddings out")

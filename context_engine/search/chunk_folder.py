@@ -1,7 +1,7 @@
-"""A folder of chunk files, served: read at the start, followed while its indexer writes, replaced in one step.
+"""A folder of chunk files: read at the start, watched while its indexer writes, replaced in one step.
 
-At the start a broken file is left out and named. Later it is not: as long as a file that serves is broken or missing,
-all stays as it was, because the next write is likely to mend it.
+At the start a broken file is skipped and named. Later, as long as a file in use is broken or missing, everything stays
+as it was, because the next write is likely to repair it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Self
 from xxhash import xxh3_128_hexdigest
 
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath
-from context_engine.index.chunk_files import FILES, ChunkFile, ChunkSet, parse_chunk_file
 from context_engine.model import ChunkKind, Skipped
 from context_engine.repo import file_reader, file_writer
 from context_engine.repo.paths import Root
 from context_engine.repo.watch import QUIET_MS, Watcher
+from context_engine.search.chunk_files import FILES, ChunkFile, ChunkSet, parse_chunk_file
 
 FILE_BYTES_MAX = 500_000_000
-"""100,000 chunks with vectors of 384 numbers take 400 MB of JSON; what is larger belongs into a database."""
+"""100,000 chunks with vectors of 384 numbers take 400 MB of JSON; larger data belongs into a database."""
 
 OnNews = Callable[[str], None]
 Prepare = Callable[[ChunkSet], None]
 
 
 def read_folder(folder: Path, *, dimensions: int | None = None, bytes_max: int = FILE_BYTES_MAX) -> ChunkSet:
-    """All chunk files of a folder; those that cannot be taken are named in `skipped`, those that are not there are not.
+    """Read all chunk files of a folder; unusable ones are named in `skipped`, missing ones are not.
 
     `dimensions`: what every vector must have; None: what the first one has.
 
@@ -39,7 +39,7 @@ def read_folder(folder: Path, *, dimensions: int | None = None, bytes_max: int =
 
 
 def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
-    """Write chunk files, each whole or not at all, and make the folder if need be; how many bytes.
+    """Write chunk files, each as a whole or not at all, and make the folder if it is missing; return the bytes.
 
     Raises: InvalidPath when it is a file, WriteFailed.
     """
@@ -57,10 +57,10 @@ def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
 
 
 class ChunkFolder:
-    """The chunks of one folder as they are now. Thread-safe; `current` never waits for a reload.
+    """The current chunks of one folder. Thread-safe; `current` never waits for a reload.
 
-    `prepare` makes ready what is about to serve; what it raises keeps the old state, or at the start refuses the
-    folder. `on_news` hears a sentence about every reload. Both are called in the thread that noticed the change.
+    `prepare` is called with a set before it is used; what it raises keeps the old state, or at the start refuses the
+    folder. `on_news` gets a sentence about every reload. Both are called in the thread that noticed the change.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ChunkFolder:
         prepare: Prepare = lambda _: None,
         on_news: OnNews = lambda _: None,
     ) -> None:
-        """Reads the folder. Raises: FileNotFound, InvalidVectors, and what `prepare` raises."""
+        """Read the folder. Raises: FileNotFound, InvalidVectors, and what `prepare` raises."""
         self._reading = _FolderReader(folder, dimensions, bytes_max)
         self._prepare = prepare
         self._on_news = on_news
@@ -86,7 +86,7 @@ class ChunkFolder:
 
     @property
     def current(self) -> ChunkSet:
-        """What serves. Hold it for as long as one answer takes."""
+        """The chunks in use. Keep the value for as long as one answer takes."""
         return self._current
 
     @property
@@ -95,12 +95,12 @@ class ChunkFolder:
         return self._watcher.problem
 
     def follow(self) -> None:
-        """Notice changes from now on, and what has changed since the folder was read."""
+        """Watch the folder from now on, and load what changed since it was read."""
         self._watcher.start()
         self.reload()
 
     def reload(self) -> bool:
-        """Read the folder anew and serve that, if nothing of what serves is broken or missing in it; whether it serves."""
+        """Read the folder again and use it, if nothing in use is broken or missing in it; return whether it is used."""
         with self._lock:
             before = self.problem
             try:
@@ -120,7 +120,7 @@ class ChunkFolder:
             return True
 
     def close(self) -> None:
-        """Stop to follow; what serves goes on serving."""
+        """Stop watching; the chunks stay usable."""
         self._watcher.stop()
 
     def __enter__(self) -> Self:
@@ -135,10 +135,7 @@ class ChunkFolder:
 
 
 class _FolderReader:
-    """Reads one folder again and again.
-
-    Of four files seldom more than one was written anew: only that is taken apart.
-    """
+    """Reads one folder repeatedly. Usually only one of the four files changed: only that is parsed again."""
 
     def __init__(self, folder: Path, dimensions: int | None, bytes_max: int) -> None:
         self._folder = folder
@@ -148,13 +145,13 @@ class _FolderReader:
         self._last: tuple[list[str], ChunkSet] | None = None
 
     def read(self) -> ChunkSet:
-        """The chunks as the files are now; the very set of last time when they are as they were.
+        """Return the current chunks; the same object as last time when the files are unchanged.
 
         Raises: FileNotFound, InvalidVectors.
         """
         if not self._folder.is_dir():
             raise FileNotFound(
-                f"there is no folder {self._folder} to take chunks from",
+                f"there is no folder {self._folder} to read chunks from",
                 suggestion="write one with `ctx chunk export`, or name the folder that your indexer writes",
                 details={"path": str(self._folder)},
             )
@@ -163,14 +160,14 @@ class _FolderReader:
         marks = [f"{kind} {mark}" for kind, (mark, _) in self._taken.items()]
         if self._last and self._last[0] == marks:
             return self._last[1]
-        found = [each for _, each in self._taken.values()]
-        skipped = [each for each in found if isinstance(each, Skipped)]
-        files_taken = [each for each in found if isinstance(each, ChunkFile)]
+        found = [content for _, content in self._taken.values()]
+        skipped = [content for content in found if isinstance(content, Skipped)]
+        files_taken = [content for content in found if isinstance(content, ChunkFile)]
         self._last = marks, ChunkSet.of(files_taken, skipped, dimensions=self._dimensions)
         return self._last[1]
 
     def _take(self, root: Root, kind: ChunkKind) -> tuple[str, ChunkFile | Skipped] | None:
-        """One file with a mark of its content; None when it is not there. Raises: InvalidVectors."""
+        """Return a file with a hash of its content; None when it is missing. Raises: InvalidVectors."""
         name = FILES[kind]
         try:
             data = file_reader.read(root, root.rel(name), bytes_max=self._bytes_max).data
@@ -184,12 +181,12 @@ class _FolderReader:
 
 
 def _describe_losses(old: ChunkSet, new: ChunkSet) -> str:
-    """What a new state would take away from the old one, in words; empty when nothing."""
+    """Return what a new state would lose of the old one, in words; empty when nothing."""
     why = {skipped.path: skipped.detail for skipped in new.skipped}
     lost = [f"{name}: {why.get(name, 'it is gone')}" for name in old.files if name not in new.files]
     return "; ".join(lost)
 
 
 def _describe_reload(chunks: ChunkSet) -> str:
-    left_out = "".join(f"; {each.path} is left out: {each.detail}" for each in chunks.skipped)
-    return f"chunks are loaded anew: {len(chunks.rows)} in {len(chunks.files)} files{left_out}"
+    left_out = "".join(f"; {skipped.path} is left out: {skipped.detail}" for skipped in chunks.skipped)
+    return f"chunks are loaded again: {len(chunks.rows)} in {len(chunks.files)} files{left_out}"

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from context_engine.engine import Engine
 from context_engine.errors import FileNotFound, InvalidVectors
-from context_engine.index.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
-from context_engine.index.chunk_folder import ChunkFolder, read_folder, write_folder
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.model import CHUNK_KINDS, ChunkKind, Skipped
 from context_engine.repo.workspace_files import LoadedFile
 from context_engine.search.chunk_export import collect_chunks, embed_chunks, format_files
+from context_engine.search.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
+from context_engine.search.chunk_folder import ChunkFolder, read_folder, write_folder
 from context_engine.search.rankers import View
 from context_engine.search.vector_search import cosines
 from tests.support.engines import indexed
@@ -241,13 +241,13 @@ def test_vectors_of_another_size_than_asked_for_or_than_the_rest_are_refused(
     folder_of(tmp_path)
     if dimensions is None:
         write(tmp_path, "code-data.json", [chunk(1, 1, 0, 0)])
-    with pytest.raises(InvalidVectors, match=r"\.json holds vectors of"):
+    with pytest.raises(InvalidVectors, match=r"\.json has vectors of"):
         read_folder(tmp_path, dimensions=dimensions)
 
 
 def test_a_file_with_vectors_of_two_sizes_is_refused_not_skipped(tmp_path: Path) -> None:
     write(folder_of(tmp_path), "code-data.json", [chunk(1, 1, 0), chunk(2, 1, 0, 0)])
-    with pytest.raises(InvalidVectors, match=r"code-data\.json holds vectors of 2 and, in chunk 2, of 3"):
+    with pytest.raises(InvalidVectors, match=r"code-data\.json has vectors of 2 and, in chunk 2, of 3"):
         read_folder(tmp_path)
 
 
@@ -330,7 +330,7 @@ def test_what_did_not_change_is_neither_taken_apart_again_nor_told_of(tmp_path: 
     write(tmp_path, "code-data.json", [chunk(9, 0.0, 1.0)])
     assert served.reload()
     assert [row is before for row, before in zip(served.current.rows, old.rows, strict=True)] == [True] * 3 + [False]
-    assert told == ["chunks are loaded anew: 4 in 4 files"]
+    assert told == ["chunks are loaded again: 4 in 4 files"]
 
 
 def test_what_is_about_to_serve_is_made_ready_first_and_is_not_served_if_it_cannot_be(tmp_path: Path) -> None:
