@@ -15,7 +15,7 @@ from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.settings import Settings
 from context_engine.text.visible_text import escape_line
 from context_engine.tools.index_tools import count_reasons
-from context_engine.tools.truncate import format_count
+from context_engine.tools.reply import format_count
 
 if TYPE_CHECKING:
     from context_engine.model import IndexReport

@@ -107,7 +107,7 @@ def memory_search(
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.memory.memory_requests import Sought
-    from context_engine.tools.truncate import format_count
+    from context_engine.tools.reply import format_count
 
     with Engine.open(resolve_root(root)) as engine:
         if not _collect_knowledge(engine):
@@ -216,7 +216,7 @@ def memory_add(
     from context_engine.engine import Engine
     from context_engine.memory.memory_requests import Draft
     from context_engine.text.readable_names import short_id
-    from context_engine.tools.truncate import compact_json
+    from context_engine.tools.reply import compact_json
 
     draft = Draft(
         category=category.strip().lower(), content=_read_content(content), title=title, tags=tuple(tag or ()),
@@ -318,7 +318,7 @@ def memory_rules(root: Root = None) -> None:
     from context_engine.cli.console import print_markdown
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.tools.rules_page import render_rules_page
+    from context_engine.tools.memory_tools import render_rules_page
 
     with Engine.open(resolve_root(root)) as engine:
         if not _collect_knowledge(engine):
@@ -404,7 +404,7 @@ def _print_result(result: Result) -> None:
 def _print_json(entry: Entry, status: str, why: str) -> None:
     import dataclasses
 
-    from context_engine.tools.truncate import compact_json, drop_empty
+    from context_engine.tools.reply import compact_json, drop_empty
 
     assert entry.memory
     row = dataclasses.asdict(entry.memory) | {"status": status, "stale_reason": why}
@@ -414,7 +414,7 @@ def _print_json(entry: Entry, status: str, why: str) -> None:
 def _print_warnings(added: Added) -> None:
     """Print which memories are similar to a new one, and what was redacted in it."""
     from context_engine.cli.console import err, escape_text, print_note
-    from context_engine.tools.truncate import format_count
+    from context_engine.tools.reply import format_count
 
     for label, others in (("similar", added.similar), ("may contradict", added.conflicts)):
         for other in others:

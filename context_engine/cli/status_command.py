@@ -9,7 +9,7 @@ from context_engine.cli.console import print_rows
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.tools.file_tools import format_size
-from context_engine.tools.truncate import format_count
+from context_engine.tools.reply import format_count
 
 if TYPE_CHECKING:
     from context_engine.model import EmbeddingStatus, Status

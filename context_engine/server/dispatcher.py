@@ -44,8 +44,8 @@ from context_engine.server.rate_limits import RateLimiter, parse_rates, slow_aft
 from context_engine.text.visible_text import escape_controls
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import parse_json_text, to_snake_case
-from context_engine.tools.tool_catalogue import ASK_MANIFEST, call_tool, resolve_call
-from context_engine.tools.truncate import compact_json, count_fitting, format_count, reply_size
+from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call
+from context_engine.tools.reply import compact_json, count_fitting, format_count, reply_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

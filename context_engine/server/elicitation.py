@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from context_engine.errors import Cancelled
 from context_engine.server.client_roots import FIRST_MODERN_VERSION
-from context_engine.tools.tool_questions import UserAnswer, UserQuestion, no_answer
+from context_engine.tools.tool import UserAnswer, UserQuestion, no_answer
 
 PATIENCE_S = 120.0
 """Time to read and decide; clients give up on a call that takes much longer."""

@@ -18,7 +18,7 @@ from context_engine.model import Query
 from context_engine.secrets.masked_text import collect_redactions
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools.arguments import suggest_nearest
-from context_engine.tools.rules_page import render_rules_page
+from context_engine.tools.memory_tools import render_rules_page
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

@@ -20,7 +20,7 @@ from context_engine.server.elicitation import Ask, ClientInputRequired
 from context_engine.server.grants import OWNER
 from context_engine.server.shutdown import ShutdownCoordinator
 from context_engine.tools import Call
-from context_engine.tools.tool_questions import no_answer
+from context_engine.tools.tool import no_answer
 
 AT_ONCE = 8
 """Calls that run at once; further ones wait. Answers are short; only indexing is long, and it has its own lock."""

@@ -12,39 +12,47 @@ from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, UnknownTool
 from context_engine.tools.arguments import is_malformed, suggest_nearest
+from context_engine.tools.catalog_tools import call_tool, tool_manifest
+from context_engine.tools.content_tools import scrub_secrets, validate_content
 from context_engine.tools.context_tools import enhance_prompt, get_context_for_prompt
-from context_engine.tools.edit_tools import edit_file, safe_replace, undo_edit, write_file
+from context_engine.tools.edit_tools import edit_file, rename_symbol, safe_replace, undo_edit, write_file
 from context_engine.tools.file_tools import list_directory, read_file
 from context_engine.tools.fragment_tools import read_fragment, read_regions
 from context_engine.tools.index_tools import clear_index, index_status, index_workspace, reindex_workspace
 from context_engine.tools.memory_tools import add_memory, context_search, delete_memory, list_memories, update_memory
-from context_engine.tools.plan_creation_tools import create_plan, execute_plan
-from context_engine.tools.plan_refinement_tools import compare_plan_versions, refine_plan, visualize_plan
+from context_engine.tools.plan_creation_tools import create_plan, refine_plan
 from context_engine.tools.plan_step_tools import (
     complete_step,
+    execute_plan,
     fail_step,
     request_approval,
     respond_approval,
     start_step,
     view_progress,
 )
-from context_engine.tools.plan_tools import delete_plan, list_plans, load_plan, rollback_plan, save_plan, view_history
-from context_engine.tools.redaction_tool import scrub_secrets
-from context_engine.tools.rename_tool import rename_symbol
-from context_engine.tools.review_session_tools import (
+from context_engine.tools.plan_tools import (
+    compare_plan_versions,
+    delete_plan,
+    list_plans,
+    load_plan,
+    rollback_plan,
+    save_plan,
+    view_history,
+    visualize_plan,
+)
+from context_engine.tools.reply import compact_json
+from context_engine.tools.review_tools import (
     get_review_status,
     get_review_telemetry,
     pause_review,
     reactive_review_pr,
     resume_review,
+    review_changes,
+    review_git_diff,
 )
-from context_engine.tools.review_tools import review_changes, review_git_diff
 from context_engine.tools.search_tools import codebase_retrieval, cortex_search, find_symbol, semantic_search, trace
 from context_engine.tools.text_search_tools import grep_codebase, scout, search_files
 from context_engine.tools.tool import Call, Reply, Tool
-from context_engine.tools.tool_catalogue import call_tool, tool_manifest
-from context_engine.tools.truncate import compact_json
-from context_engine.tools.validation_tool import validate_content
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

@@ -1,18 +1,20 @@
 """Tools that prepare a task: a bundle of the code to read first, and a prompt with its references resolved."""
 
 import time
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine.context.bundle import Bundle, Wish, bundle
 from context_engine.context.commands import Command
 from context_engine.context.enhance import Enhanced, Likely, Mode, enhanced
-from context_engine.context.project_knowledge import Remembered
+from context_engine.context.project_knowledge import REPOSITORY_WORDS, Remembered
 from context_engine.context.refinement import ASSISTS, Climbed
 from context_engine.context.resolve_references import Reference
 from context_engine.context.rewrite_validation import Reworded, reworded, wanted
 from context_engine.model import Filter
 from context_engine.secrets import redact
 from context_engine.text.lines import shorten_line
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,
@@ -22,11 +24,12 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.bundle_replies import ReplyMeta, render_bundle_json, render_bundle_markdown
+from context_engine.tools.reply import compact_json, drop_empty, fence_for, format_count, reply_size
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact_json, drop_empty, reply_size
 
 if TYPE_CHECKING:
+    from context_engine.context.bundle import Bundle, BundledFile, LeftOut, Snippet
+    from context_engine.context.project_knowledge import Remembered
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3
@@ -52,7 +55,6 @@ Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 )
 def get_context_for_prompt(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     query: Annotated[str, TextArg("The task or question.", 3, 4_000)],
     max_files: Annotated[int, IntegerArg("Most files.", 1, 20)] = 5,
     token_budget: Annotated[int, IntegerArg("Most tokens of the reply.", 500, 100_000)] = 8_000,
@@ -79,7 +81,7 @@ def get_context_for_prompt(
     shown_query = shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN))
     meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
 
-    def excess(candidate: Bundle) -> int:
+    def excess(candidate: "Bundle") -> int:
         """Return by how many tokens the reply would be too long."""
         text = redact(write(candidate, meta)).text
         return max(count(text) - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
@@ -143,7 +145,7 @@ class _PlanStep(NamedTuple):
     fact: str
 
 
-def _step(engine: "Engine", plan_id: str) -> _PlanStep | None:
+def _step(engine: "Engine", plan_id: str) -> "_PlanStep | None":
     """Return the step in progress, else the next one; None when none is left. Raises: PlanNotFound."""
     loaded = engine.plans.repository.load(plan_id)
     now = loaded.execution
@@ -173,7 +175,7 @@ def _sections(made: Enhanced) -> dict[str, Any]:
     }
 
 
-def _constraint(one: Remembered) -> dict[str, Any]:
+def _constraint(one: "Remembered") -> dict[str, Any]:
     return drop_empty({"id": one.id, "type": one.type, "title": one.title, "where": one.place})
 
 
@@ -218,3 +220,161 @@ def _of_second_pass(made: Enhanced, mode: Mode, assist: str, engine: "Engine", c
 def count_model_tokens(climbed: Climbed) -> dict[str, int]:
     """Return the token counts of a model call; empty if they are unknown."""
     return climbed.tokens._asdict() if climbed.tokens else {}
+
+
+class ReplyMeta(NamedTuple):
+    """Facts about the reply itself: the question, the token budget, the tokens used, the time taken."""
+
+    query: str
+    budget: int
+    tokens: int
+    ms: int
+
+
+def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
+    """Render the bundle as one JSON object."""
+    return compact_json(
+        {
+            "summary": _summary(bundle),
+            "query": meta.query,
+            "files": [_file_row(file) for file in bundle.files],
+            "memories": [_memory_row(memory) for memory in bundle.remembered if memory.source == "memory"],
+            "discoveries": [_memory_row(memory) for memory in bundle.remembered if memory.source == "discovery"],
+            "external_hints": [
+                {"url": source.address, "mentioned_in": list(source.mentioned), "fetched": False}
+                for source in bundle.external
+            ],
+            "hints": list(bundle.hints),
+            "metadata": _metadata(bundle, meta),
+        }
+        | drop_empty({"warnings": list(bundle.warnings), "reason": bundle.reason, "note": _memory_note(bundle)})
+    )
+
+
+def _memory_note(bundle: "Bundle") -> str:
+    """Return the note on where memories and discoveries come from; empty if there are none."""
+    return f"Memories and discoveries are {REPOSITORY_WORDS}." if bundle.remembered else ""
+
+
+def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
+    """Render the bundle as Markdown."""
+    parts = [f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}"]
+    parts += [f"warning: {warning}" for warning in bundle.warnings]
+    parts += [f"reason: {bundle.reason}"] if bundle.reason else []
+    parts += [_file_section(file) for file in bundle.files]
+    parts += _bullet_section(f"Remembered, {REPOSITORY_WORDS}", (_memory_line(memory) for memory in bundle.remembered))
+    parts += _bullet_section("Named sources, not fetched", (_source_line(*source) for source in bundle.external))
+    parts += _bullet_section("Facts", map(escape_line, bundle.hints))
+    footer = f"{meta.tokens:,} of {meta.budget:,} tokens"
+    left_out = [
+        f"{key.replace('_', ' ')}: {value if isinstance(value, int) else ', '.join(value)}"
+        for key, value in _left_out(bundle.left_out).items()
+    ]
+    if left_out:
+        footer += f" · left out: {' · '.join(left_out)}"
+    return "\n\n".join([*parts, footer])
+
+
+# -- as JSON ----------------------------------------------------------------------------------------------------------
+
+
+def _summary(bundle: "Bundle") -> str:
+    """Summarize the bundle and name the place to begin."""
+    if not bundle.files:
+        return "nothing was found"
+    first = bundle.files[0]
+    symbol = first.snippets[0].symbol if len(first.snippets) == 1 else ""
+    places = sum(len(file.snippets) for file in bundle.files)
+    where = f"{escape_line(first.path)}{f' ({symbol})' if symbol else ''}"
+    return f"{format_count(places, 'place')} in {format_count(len(bundle.files), 'file')}; begin with {where}"
+
+
+def _file_row(file: "BundledFile") -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "language": file.language,
+        "relevance": file.relevance,
+        **drop_empty({"summary": file.summary}),
+        "snippets": [_snippet_row(snippet) for snippet in file.snippets],
+        "related": [{"path": related.path, "why": related.why} for related in file.related],
+    }
+
+
+def _snippet_row(snippet: "Snippet") -> dict[str, Any]:
+    return {"text": snippet.text, "lines": f"{snippet.span.first}-{snippet.span.last}"} | drop_empty(
+        {
+            "relevance": snippet.relevance,
+            "tokens": snippet.tokens,
+            "symbol": snippet.symbol,
+            "goes_on_at_line": snippet.goes_on or None,
+        }
+    )
+
+
+def _memory_row(one: "Remembered") -> dict[str, Any]:
+    return drop_empty(
+        {
+            "id": one.id,
+            "type": one.type,
+            "title": one.title,
+            "content": one.content,
+            "where": one.place,
+            "score": one.score,
+        }
+    )
+
+
+def _metadata(bundle: "Bundle", meta: "ReplyMeta") -> dict[str, Any]:
+    left_out = _left_out(bundle.left_out)
+    return {
+        "total_files": len(bundle.files),
+        "total_snippets": sum(len(file.snippets) for file in bundle.files),
+        "total_tokens": meta.tokens,
+        "token_budget": meta.budget,
+        "truncated": bool(left_out),
+        "search_ms": meta.ms,
+        "engine": bundle.engine,
+        "freshness": bundle.freshness,
+        "sources": dict(bundle.sources),
+    } | drop_empty({"left_out": left_out, "absent": list(bundle.absent)})
+
+
+def _left_out(left_out: "LeftOut") -> Mapping[str, Any]:
+    counts = {name: count for name, count in (("places", left_out.places), ("rows", left_out.rows)) if count}
+    return counts | drop_empty({"next_files": list(left_out.files), "unreadable": list(left_out.unreadable)})
+
+
+# -- as Markdown ------------------------------------------------------------------------------------------------------
+
+
+def _file_section(file: "BundledFile") -> str:
+    head = f"## {escape_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
+    related = [f"- {escape_line(item.path)}: {escape_line(item.why)}" for item in file.related]
+    return "\n\n".join(
+        [head, *(_snippet_block(snippet, file.language) for snippet in file.snippets), *_join_rows(related)]
+    )
+
+
+def _snippet_block(snippet: "Snippet", language: str) -> str:
+    more = f" · goes on at line {snippet.goes_on}" if snippet.goes_on else ""
+    head = f"lines {snippet.span}{f' · {snippet.symbol}' if snippet.symbol else ''}{more}"
+    fence = fence_for(snippet.text)
+    return f"{head}\n{fence}{language}\n{snippet.text}\n{fence}"
+
+
+def _bullet_section(title: str, lines: Iterable[str]) -> list[str]:
+    rows = [f"- {line}" for line in lines]
+    return [f"## {title}\n\n" + "\n".join(rows)] if rows else []
+
+
+def _join_rows(rows: list[str]) -> list[str]:
+    return ["\n".join(rows)] if rows else []
+
+
+def _memory_line(one: "Remembered") -> str:
+    title = f"{escape_line(one.title)}: " if one.title and one.title not in one.content else ""
+    return f"{one.type} {one.id} ({escape_line(one.place)}): {title}{one.content}"
+
+
+def _source_line(address: str, files: tuple[str, ...]) -> str:
+    return f"{address}: " + (f"mentioned in {', '.join(files)}" if files else "no file mentions it")

@@ -27,11 +27,10 @@ from context_engine.text.spans import LineSpan, SpanGroup, group_spans
 from context_engine.text.token_estimate import CHARS_PER_TOKEN, estimate_tokens
 from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import IntegerArg, LineRangesArg, TextArg, TextListArg
-from context_engine.tools.excerpt import clip_line
 from context_engine.tools.file_tools import AROUND, SHA_CHARS
+from context_engine.tools.reply import NOTE_CHARS, clip_line, compact_json, count_fitting, format_count, reply_size
 from context_engine.tools.search_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact_json, count_fitting, format_count, reply_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

@@ -6,14 +6,25 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import Cancelled, NotConfirmed, StorageBusy
-from context_engine.tools.arguments import BooleanArg, TextArg
-from context_engine.tools.chunk_replies import format_chunk_status
+from context_engine.tools.arguments import (
+    BooleanArg,
+    TextArg,
+)
+from context_engine.tools.reply import (
+    compact_json,
+    drop_empty,
+)
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact_json, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import EmbeddingStatus, IndexReport, Skipped, Status
+    from context_engine.model import (
+        EmbeddingStatus,
+        IndexReport,
+        Skipped,
+        Status,
+    )
+    from context_engine.search.served_chunks import ChunkStatus
 
 EXAMPLES_MAX = 20
 """Skipped or stale files that a reply lists as examples; the counts are always complete."""
@@ -58,7 +69,6 @@ def reindex_workspace(
 @tool(touches="index", destructive=True)
 def clear_index(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     confirm: Annotated[bool, BooleanArg("Must be true.")] = False,
 ) -> Reply:
     """Delete the search index of this workspace to free its disk space.
@@ -197,3 +207,22 @@ def _examples(skipped: Sequence["Skipped"]) -> list[dict[str, str]]:
     return [
         drop_empty({"path": file.path, "reason": file.reason, "detail": file.detail}) for file in files[:EXAMPLES_MAX]
     ]
+
+
+def format_chunk_status(status: "ChunkStatus") -> dict[str, Any]:
+    """Return what the status reports of a served folder."""
+    return drop_empty(
+        {
+            "folder": status.folder,
+            "files": list(status.files),
+            "chunks": dict(status.kinds),
+            "engine": status.engine,
+            "model": status.model,
+            "dimensions": status.dimensions,
+            "missing": status.missing,
+            "skipped": _examples(status.skipped),
+            "problem": status.problem,
+            "watcher": status.watcher,
+            "next": "Write the files again: they are read automatically." if status.problem else "",
+        }
+    )

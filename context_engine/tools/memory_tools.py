@@ -1,7 +1,7 @@
 """Tools for the knowledge of a team: add, list, update and delete memories, and search all that is known."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
@@ -25,15 +25,14 @@ from context_engine.memory.memory_requests import (
 )
 from context_engine.secrets.masked_text import redact_file
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact_json, cut_to_size, drop_empty, take_fitting_rows
+from context_engine.tools.reply import compact_json, count_fitting, cut_to_size, drop_empty, take_fitting_rows
+from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.memory.knowledge import Known, Result
     from context_engine.memory.memories import Similar
     from context_engine.memory.memory_listing import Row
-
 
 EXCERPT_CHARS = 240
 """Two or three lines: enough to recognize a memory."""
@@ -57,7 +56,6 @@ LinkedFiles = TextListArg("Files it is about: when they change, it is stale.")
 )
 def add_memory(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     content: Annotated[str, Content],
     category: Annotated[str, TextArg("preferences, decisions or facts.", 1, 60)],
     title: Annotated[str, Title] = "",
@@ -111,7 +109,6 @@ def add_memory(
 @tool(touches="nothing", rare=("linked_file", "sort", "full"))
 def list_memories(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     category: Annotated[str, TextArg("Only this category.")] = "",
     query: Annotated[str, TextArg("Only what matches these words.")] = "",
     tags: Annotated[tuple[str, ...], TextListArg("Must have all of these.")] = (),
@@ -144,7 +141,6 @@ def list_memories(
 )
 def update_memory(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     id: Annotated[str, TextArg("Id of the memory.", 1, 100)],  # noqa: A002 - the name in the replies
     content: Annotated[str | None, Content] = None,
     title: Annotated[str | None, Title] = None,
@@ -181,7 +177,6 @@ def update_memory(
 @tool(touches="records", destructive=True, rare=("expected_version",))
 def delete_memory(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     id: Annotated[str, TextArg("Id of the memory.", 1, 100)],  # noqa: A002 - the name in the replies
     expected_version: Annotated[str, TextArg("The listed version; an error if it changed.", 0, 40)] = "",
 ) -> Reply:
@@ -196,7 +191,6 @@ def delete_memory(
 @tool(touches="nothing", instead="grep_codebase", rare=("include_stale", "min_score"))
 def context_search(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     query: Annotated[str, TextArg("What to find out, 3 to 500 characters.", 1, QUERY_CHARS[1])],
     type: Annotated[str, ChoiceArg("Only this type.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
     module: Annotated[str, TextArg("Only about this folder, file or name.")] = "",
@@ -290,3 +284,38 @@ def _where_else(by_status: Mapping[str, int], status: str) -> str:
     if others and status != "all":
         return f"There are {', '.join(others)}: status all shows them."
     return "Use other words." if by_status else "There are no memories yet: add_memory writes the first one."
+
+
+ROW_CHARS_MAX = 400
+"""A rule is a sentence or two; its source has the full text."""
+TITLES = {"rule": "Rules", "decision": "Decisions"}
+
+
+def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
+    """Render as many rules and decisions as fit, and the number of the others."""
+    known = engine.memory.informed().binding()
+    rows = [_rule_row(item) for item in known]
+    count = count_fitting(rows, chars_max=max(chars_max - 200, 0))
+    lines = [f"These are {REPOSITORY_WORDS}.", ""] if known else []
+    for kind, title in TITLES.items():
+        lines += _rules_section(title, kind, known[:count])
+    if count < len(known):
+        lines += ["", f"… {len(known) - count:,} more: context_search finds them by words."]
+    return "\n".join(lines).strip() or (
+        "No rules or decisions are known yet. They come from AGENTS.md, CONTRIBUTING.md and the like, decision records and "
+        "breaking commits; add_memory adds one."
+    )
+
+
+def _rules_section(title: str, kind: str, known: Sequence["Known"]) -> Iterator[str]:
+    rows = [_rule_row(item) for item in known if item.type == kind]
+    if rows:
+        yield from (f"## {title}", "", *rows, "")
+
+
+def _rule_row(known: "Known") -> str:
+    content = " ".join(known.content.split())
+    title = "" if known.title in content else f"**{known.title}**: "
+    if len(content) > ROW_CHARS_MAX:
+        content = cut_to_size(content, ROW_CHARS_MAX - 1) + "…"
+    return f"- {title}{content} ({known.place})"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from context_engine.tools.file_tools import SHA_CHARS
-from context_engine.tools.truncate import compact_json, cut_to_size, drop_empty
+from context_engine.tools.reply import compact_json, cut_to_size, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from context_engine.plans.model import Plan, PlanStep
     from context_engine.plans.plan_events import Execution
     from context_engine.plans.work_packets import PacketFile, WorkPacket
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, cast
 
-from context_engine.errors import CallError, ContextEngineError, NeedsApproval
+from context_engine.context.refinement import ASSISTS, Climbed
+from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
 from context_engine.plans.model import step_numbers
 from context_engine.plans.plan_diff import compute_diffstat
 from context_engine.plans.plan_events import (
@@ -28,7 +31,17 @@ from context_engine.plans.plan_events import (
     serialize_execution,
 )
 from context_engine.plans.plan_markdown import render_plan, render_progress
-from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg, TextListArg
+from context_engine.tools.arguments import (
+    ArgumentType,
+    BooleanArg,
+    ChoiceArg,
+    IntegerArg,
+    TextArg,
+    TextListArg,
+    argument_error,
+)
+from context_engine.tools.context_tools import count_model_tokens
+from context_engine.tools.edit_arguments import ContentArg, EditListArg, read_fields, read_objects
 from context_engine.tools.plan_tools import (
     FORMATS,
     PLAN_ID,
@@ -43,15 +56,16 @@ from context_engine.tools.plan_tools import (
     parse_step_numbers,
     which_step,
 )
-from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.tool_questions import UserQuestion
-from context_engine.tools.truncate import NOTE_CHARS, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, reply_size, take_fitting_rows
+from context_engine.tools.tool import Call, Reply, UserQuestion, tool
 
 if TYPE_CHECKING:
+    from context_engine.engine import Engine
     from context_engine.plans.approval_service import ApprovalOutcome, ApprovalRequest
-    from context_engine.plans.model import Plan
+    from context_engine.plans.model import Plan, PlanStep
     from context_engine.plans.plan_diff import Diffstat
     from context_engine.plans.plan_events import Execution
+    from context_engine.plans.plan_execution import ExecutionResult, FileChange
     from context_engine.plans.step_tracking import StepUpdate
 
 
@@ -198,7 +212,6 @@ def respond_approval(
 @tool(touches="records", rare=(*RARE, "force", "include_packet"))
 def start_step(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
@@ -223,7 +236,6 @@ def start_step(
 @tool(touches="records", rare=(*RARE, "files_modified", "evidence", "criteria_met", "auto_detect_files", "force"))
 def complete_step(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
@@ -255,7 +267,6 @@ def complete_step(
 @tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
 def fail_step(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
@@ -291,7 +302,6 @@ def fail_step(
 @tool(touches="nothing", rare=("include_steps", "format"))
 def view_progress(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     include_steps: Annotated[bool, BooleanArg("Every step.")] = True,
     format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
@@ -409,3 +419,339 @@ def _progress_rows(plan: "Plan", execution: "Execution") -> list[dict[str, Any]]
 def _numbers(plan: "Plan", uids: Iterable[str]) -> list[int]:
     number = step_numbers(plan)
     return sorted(number[uid] for uid in uids if uid in number)
+
+
+PACKETS_MAX = 20
+"""Packets of a reply, at most: what the contract allows."""
+MODES = ("single_step", "all_ready", "full_plan")
+
+
+LEVELS = ("none", "syntax", "lint", "tests")
+
+
+CHANGE_EXAMPLE = 'Write {"path": "src/a.py", "change_type": "modify", "edits": [{"old": "x", "new": "y"}]}.'
+
+
+CHANGE_TYPES = ("create", "modify", "delete", "rename")
+
+
+CHANGES_MAX = 100
+"""Of one call, as many as edit_file takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document(ArgumentType):
+    """A plan or a draft: an object, or JSON in a text. The parser reports what is wrong in it."""
+
+    json_type: ClassVar[str] = "object"
+    description: str
+
+    def read(self, name: str, value: Any) -> Any:
+        """Return the value unchanged; a text must contain JSON."""
+        if isinstance(value, str) and not value.strip():
+            return None
+        if not isinstance(value, str | Mapping):
+            raise argument_error(
+                name, "must be an object, or JSON in a text", f'Write {name}: {{"goal": "...", "steps": [...]}}.'
+            )
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges(ArgumentType):
+    """Changes of files, each with one field for its new text."""
+
+    json_type: ClassVar[str] = "array"
+    description: str
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema without fields, which the description names: clients pay for every word in each request."""
+        return {"type": "array", "items": {"type": "object"}}
+
+    def fields(self) -> dict[str, Any]:
+        """Return the schema with fields, for a model that writes changes."""
+        text = {"type": "string"}
+        known: dict[str, Any] = dict.fromkeys(("path", "content", "diff", "new_path", "base_sha"), text)
+        known["change_type"] = {"type": "string", "enum": list(CHANGE_TYPES)}
+        edit = {"type": "object", "properties": {"old": text, "new": text}}
+        known["edits"] = {"type": "array", "items": edit}
+        return {"type": "array", "items": {"type": "object", "properties": known, "required": ["path", "change_type"]}}
+
+    def read(self, name: str, value: Any) -> "tuple[FileChange, ...]":
+        """Return a list; accept JSON in a text, or a single change."""
+        if value in ([], (), ""):
+            return ()
+        rows = read_objects(name, value, CHANGES_MAX, CHANGE_EXAMPLE)
+        return tuple(self._change(f"{name}[{number}]", row) for number, row in enumerate(rows, 1))
+
+    def _change(self, name: str, value: Mapping[str, Any]) -> "FileChange":
+        from context_engine.plans.plan_execution import (
+            FileChange,  # it brings the editing engine, which lists do not need
+        )
+
+        given = read_fields(name, value, ("path", "change_type", "content", "diff", "edits", "new_path", "base_sha"))
+        kinds: Mapping[str, ArgumentType] = {
+            "path": TextArg("", 1),
+            "change_type": ChoiceArg("", CHANGE_TYPES),
+            "content": ContentArg(""),
+            "diff": ContentArg(""),
+            "edits": EditListArg(""),
+            "new_path": TextArg(""),
+            "base_sha": TextArg(""),
+        }
+        if "path" not in given:
+            raise argument_error(f"{name}.path", "is missing", CHANGE_EXAMPLE)
+        read: dict[str, Any] = {key: kinds[key].read(f"{name}.{key}", part) for key, part in given.items()}
+        return FileChange(
+            read["path"],
+            read.get("change_type", "modify"),
+            read.get("content"),
+            read.get("diff", ""),
+            read.get("edits", ()),
+            read.get("new_path", ""),
+            read.get("base_sha", ""),
+        )
+
+
+class _PlanStanding(NamedTuple):
+    """A plan and its progress; `is_kept` says whether its steps can be moved."""
+
+    plan: "Plan"
+    execution: "Execution"
+    is_kept: bool
+    warnings: tuple[str, ...] = ()
+
+
+@tool(
+    touches="files",
+    rare=("mode", "plan", "max_steps", "verify", "stop_on_failure", "additional_context", "assist", "strict"),
+)
+def execute_plan(
+    engine: "Engine",
+    call: Call,
+    plan_id: Annotated[str, TextArg("Id or name.")] = "",
+    mode: Annotated[str, ChoiceArg("Which steps.", MODES)] = "single_step",
+    step_number: Annotated[int, IntegerArg("This one.", 0, 100_000)] = 0,
+    changes: Annotated[Any, FileChanges("{path, change_type, content|diff|edits, new_path}")] = (),
+    apply_changes: Annotated[bool, BooleanArg("Write them.")] = False,
+    plan: Annotated[Any, Document("Instead of plan_id.")] = None,
+    max_steps: Annotated[int, IntegerArg("Most packets.", 1, PACKETS_MAX)] = 5,
+    verify: Annotated[str, ChoiceArg("How far to look.", LEVELS)] = "syntax",
+    stop_on_failure: Annotated[bool, BooleanArg("No further packets when a check fails.")] = True,
+    additional_context: Annotated[str, TextArg("For a model, if one is asked.", 0, 10_000)] = "",
+    assist: Annotated[str, ChoiceArg("Who may write the changes: a model, you (host), nobody.", ASSISTS)] = "auto",
+    strict: Annotated[bool, BooleanArg("Refuse files that the step does not name.")] = False,
+) -> Reply:
+    """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
+    began = time.perf_counter()
+    stand = _load_standing(engine, plan, plan_id)
+    if apply_changes and not stand.is_kept:
+        raise InvalidArgument(
+            "changes are applied to steps of a plan that is kept",
+            next_steps=(NextStep("save_plan", "first"), NextStep("execute_plan", "with its plan_id")),
+        )
+    reply: dict[str, Any] = {"ok": True, "plan_id": stand.plan.id}
+    climbed = Climbed()
+    if not changes:
+        changes, climbed = _changes_by_model(engine, call, stand, step_number, assist, additional_context)
+    done = (
+        _execute_changes(engine, call, stand, step_number, changes, apply_changes, verify, strict) if changes else None
+    )
+    if done is not None:
+        reply |= {
+            "results": [_result_row(stand.plan, done, apply_changes)],
+            **drop_empty({"backup_id": done.backup_id}),
+        }
+        reply["ok"] = done.verified.passed
+        stand = _load_standing(engine, plan, plan_id)
+    goes_on = done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure))
+    steps = _choose_steps(stand, mode, 0 if done else step_number)[:max_steps] if goes_on else []
+    packets = packet_rows(engine, stand.plan, stand.execution, steps)
+    warnings = [*stand.warnings, *(done.warnings if done else ()), *climbed.warnings]
+    reply |= {"packets": packets, **_progress_row(stand)}
+    reply |= drop_empty({"next": climbed.next, "warnings": warnings})
+    ms = round((time.perf_counter() - began) * 1_000)
+    meta = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}
+    reply["meta"] = meta | drop_empty({"model": count_model_tokens(climbed)})
+    return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
+
+
+def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
+    """Load the plan and its progress, saved or passed along. Raises: InvalidArgument, PlanNotFound."""
+    from context_engine.plans.plan_events import fold_progress
+    from context_engine.plans.plan_json import parse_plan
+
+    if bool(plan_id.strip()) == (plan is not None):
+        raise InvalidArgument(
+            "plan_id or plan: one of the two is needed", next_steps=NextStep("list_plans", "to see the saved plans")
+        )
+    if plan_id.strip():
+        loaded = engine.plans.repository.load(plan_id)
+        execution = loaded.execution or fold_progress(loaded.plan, (), now=0.0)
+        return _PlanStanding(loaded.plan, execution, True, loaded.warnings)
+    sent = parse_plan(plan).plan
+    try:
+        return _load_standing(engine, None, sent.id) if sent.id else _unsaved_standing(sent, engine)
+    except PlanNotFound:
+        return _unsaved_standing(sent, engine)
+
+
+def _unsaved_standing(plan: "Plan", engine: "Engine") -> _PlanStanding:
+    """Return a plan that only the caller has, without progress. Raises: Cycle, DanglingDependency."""
+    from context_engine.plans.plan_events import fold_progress
+    from context_engine.plans.plan_validation import raise_fatal_errors, validate_plan
+
+    checked = validate_plan(plan, engine.plans.paths)
+    raise_fatal_errors(checked)
+    return _PlanStanding(checked.plan, fold_progress(checked.plan, (), now=0.0), False)
+
+
+def _target_step(stand: _PlanStanding, number: int) -> "PlanStep":
+    """Return the step for the changes: the named one, else the only one in progress, else the next.
+
+    Raises: InvalidArgument.
+    """
+    from context_engine.plans.model import find_step
+
+    if number:
+        return find_step(stand.plan, number)
+    current = stand.execution.current or (stand.execution.next,)
+    if len(current) != 1 or not current[0]:
+        raise InvalidArgument(
+            "it is not clear which step the changes are for",
+            suggestion="Pass step_number.",
+            next_steps=NextStep("view_progress", "to see the steps"),
+        )
+    return find_step(stand.plan, current[0])
+
+
+def _execute_changes(
+    engine: "Engine",
+    call: Call,
+    stand: _PlanStanding,
+    number: int,
+    changes: "Sequence[FileChange]",
+    is_applied: bool,
+    verify: str,
+    strict: bool,
+) -> "ExecutionResult":
+    """Preview or write the changes."""
+    step, executing = _target_step(stand, number), engine.plans.executor
+    if not is_applied:
+        return executing.preview(step, changes, strict=strict)
+    return executing.apply(
+        stand.plan,
+        stand.execution,
+        step,
+        changes,
+        level=cast("Any", verify),
+        strict=strict,
+        session=call.session,
+        cancel=call.cancel,
+    )
+
+
+def _changes_by_model(
+    engine: "Engine", call: Call, stand: _PlanStanding, number: int, assist: str, context: str
+) -> "tuple[Sequence[FileChange], Climbed]":
+    """Return the changes that a model makes for a named step; or how the caller passes its own."""
+    from context_engine.context.refinement import SecondPass
+    from context_engine.context.refinement_prompt import brief
+    from context_engine.plans.work_packets import build_packet
+
+    if not number or assist == "off":
+        return (), Climbed()
+    from context_engine.plans.work_packets import STEP_TASK, step_prompt_parts
+
+    made = build_packet(
+        stand.plan, _target_step(stand, number), engine.plans.sources().code, engine.memory.team().count
+    )
+    arguments: dict[str, Any] = {"plan_id": stand.plan.id, "step_number": number}
+    kinds = FileChanges("").fields()
+    schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}
+    second = SecondPass(
+        "execute_plan",
+        brief(STEP_TASK, step_prompt_parts(made, context)),
+        schema,
+        arguments,
+        "changes",
+        is_stored=False,
+    )
+    climbed = engine.ladder.climb(second, assist, cancel=call.cancel)
+    if climbed.draft is None:
+        return (), climbed
+    return FileChanges("").read("changes", climbed.draft["changes"]), climbed
+
+
+def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanStep]":
+    """Return the steps for packets: the named one, the next one, all ready ones, or all that are left, in their order."""
+    from context_engine.plans.dependency_graph import build_graph
+    from context_engine.plans.model import find_step
+    from context_engine.plans.plan_events import DONE
+
+    if number:
+        return [find_step(stand.plan, number)]
+    if mode == "single_step":
+        uids: Sequence[str] = [stand.execution.next or next(iter(stand.execution.current), "")]
+    elif mode == "all_ready":
+        uids = stand.execution.ready
+    else:
+        uids = [uid for uid in build_graph(stand.plan).order if stand.execution.steps[uid].status not in DONE]
+    return [find_step(stand.plan, uid) for uid in uids if uid]
+
+
+def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict[str, Any]:
+    """Return the result of the changes of one step."""
+    from context_engine.plans.model import step_numbers
+
+    checks = [drop_empty(check._asdict()) | {"passed": check.passed} for check in done.verified.checks]
+    failed = [
+        f"{f'{check.kind} {check.name}'.strip()}: {check.says}"
+        for check in done.verified.checks
+        if check.passed is False
+    ]
+    row: dict[str, Any] = {"step_number": step_numbers(plan)[done.step.uid], "success": done.verified.passed}
+    row |= {"is_preview": not is_applied, "completed": done.completed}
+    row["applied" if is_applied else "would_apply"] = [
+        drop_empty(
+            {
+                "path": applied_change.path,
+                "before_sha": applied_change.before_sha,
+                "after_sha": applied_change.after_sha,
+                "added": applied_change.added,
+                "removed": applied_change.removed,
+                "diff": applied_change.diff if not is_applied else "",
+            }
+        )
+        for applied_change in done.applied
+    ]
+    error = "; ".join(failed)
+    if error:
+        error += f" - the changes are written; undo_edit with undo_id {done.backup_id} takes them back"
+    return row | drop_empty({"verification": checks, "remaining_files": list(done.remaining), "error": error})
+
+
+def _progress_row(stand: _PlanStanding) -> dict[str, Any]:
+    """Return the progress of the plan."""
+    from context_engine.plans.model import step_numbers
+    from context_engine.plans.plan_execution import ready_numbers
+
+    number, execution = step_numbers(stand.plan), stand.execution
+    row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
+    row["current_steps"] = sorted(number[uid] for uid in execution.current)
+    return {"next_ready_steps": list(ready_numbers(stand.plan, execution)), "progress": row}
+
+
+def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:
+    """Return the reply; of a long one the last packets are left out and named, then the longest diffs."""
+    left_out: list[int] = []
+    while reply_size(compact_json(reply)) > chars_max - NOTE_CHARS and reply["packets"]:
+        left_out.insert(0, reply["packets"].pop()["step"])
+    if left_out:
+        warning = f"no room for the packets of steps {', '.join(map(str, left_out))}: ask for each by step_number"
+        reply["warnings"] = [*reply.get("warnings", []), warning]
+    for result in reply.get("results", ()):
+        for row in sorted(result.get("would_apply", ()), key=lambda row: -len(row.get("diff", ""))):
+            if reply_size(compact_json(reply)) > chars_max - NOTE_CHARS:
+                row["diff"] = "left out: it has no room here"
+    return compact_json(reply)

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
+from context_engine.errors import NotIndexed
+from context_engine.plans import mermaid
+from context_engine.plans.changeset import folder_of
 from context_engine.plans.model import Plan
+from context_engine.plans.plan_diff import compare_plans, serialize_difference
 from context_engine.plans.plan_events import serialize_execution
 from context_engine.plans.plan_json import serialize_plan
 from context_engine.plans.plan_listing import ORDERS, PROGRESS_MODES, SORTS, STATUSES, PlanQuery
-from context_engine.plans.plan_markdown import render_history, render_plan
+from context_engine.plans.plan_markdown import render_difference, render_history, render_plan
 from context_engine.storage import timestamps
 from context_engine.tools.arguments import (
     ENDLESS,
@@ -23,8 +27,7 @@ from context_engine.tools.arguments import (
     argument_error,
     parse_json_text,
 )
-from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import (
+from context_engine.tools.reply import (
     NOTE_CHARS,
     compact_json,
     count_fitting,
@@ -33,11 +36,12 @@ from context_engine.tools.truncate import (
     reply_size,
     take_fitting_rows,
 )
+from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans.model import Plan
-    from context_engine.plans.plan_events import Approval
+    from context_engine.plans.plan_events import Approval, Execution
     from context_engine.plans.plan_json import PlanVersion
     from context_engine.plans.plan_repository import LoadedPlan
 
@@ -206,7 +210,6 @@ Versions = IntegerArg("Refused unless this is the newest.", 0, VERSIONS_MAX)
 @tool(touches="records", rare=("tags", "expected_version", "allow_invalid", "reason"))
 def save_plan(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     plan: Annotated[Any, PlanArgument("The plan.")],
     name: Annotated[str, TextArg("Its name.")] = "",
     tags: Annotated[tuple[str, ...] | None, TagList] = None,
@@ -247,7 +250,6 @@ def save_plan(
 @tool(touches="nothing", rare=("include_execution", "from_step", "format", "name"))
 def load_plan(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, TextArg("Id or name.")] = "",
     name: Annotated[str, TextArg("Its name.")] = "",
     version: Annotated[int | None, IntegerArg("Else the newest.", 1, ENDLESS)] = None,
@@ -280,7 +282,6 @@ def load_plan(
 @tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "limit", "cursor"))
 def list_plans(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     status: Annotated[str, ChoiceArg("Only these.", ("", *STATUSES))] = "",
     query: Annotated[str, TextArg("Words in it.")] = "",
     tags: Annotated[tuple[str, ...], TagList] = (),
@@ -306,7 +307,6 @@ def list_plans(
 @tool(touches="records", destructive=True, rare=("purge", "confirm"))
 def delete_plan(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     purge: Annotated[bool, BooleanArg("For good, not into the trash.")] = False,
     confirm: Annotated[bool, BooleanArg("Though under way.")] = False,
@@ -322,7 +322,6 @@ def delete_plan(
 @tool(touches="nothing", rare=("limit", "since", "until", "include_plans", "include_events", "format"))
 def view_history(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     limit: Annotated[int, IntegerArg("Versions.", 1, LIST_MAX)] = 20,
     since: Annotated[str, TextArg("From this moment: 2026-11-21.", 0, 40)] = "",
@@ -365,7 +364,6 @@ def view_history(
 @tool(touches="records", rare=("reason", "execution", "expected_version", "force"))
 def rollback_plan(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     target_version: Annotated[int, IntegerArg("Which one.", 1, ENDLESS)],
     reason: Annotated[str, TextArg("Why.")] = "",
@@ -435,3 +433,137 @@ def _empty_list_hint(by_status: Mapping[str, int], status: str) -> str:
     if others and status:
         return f"There are {', '.join(others)}: leave status out to see them."
     return "Use other words, or none." if by_status else "There are no plans yet: create_plan makes one."
+
+
+DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
+
+
+ROWS_SHOWN = 20
+"""Of each list in a reply other than the steps: enough to see what happened."""
+
+
+FILES_DRAWN_MAX = 12
+"""Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
+
+
+YEARS = (0.0, 4_102_444_800.0)
+"""1970 to 2100: when a chart may begin."""
+
+
+VersionNumber = IntegerArg("Its number.", 1, ENDLESS)
+
+
+def fit_difference(difference: dict[str, Any], room: int) -> dict[str, Any]:
+    """Return the difference within a size: the first rows of every list, and their counts."""
+    changes, graph = difference.pop("field_changes"), difference.pop("graph_changes")
+    cut = {key: rows for name, value in difference.items() for key, rows in limit_rows(name, value).items()}
+    cut["graph_changes"] = {key: rows for name, value in graph.items() for key, rows in limit_rows(name, value).items()}
+    shown = take_fitting_rows(changes, chars_max=room - reply_size(compact_json(cut)) + NOTE_CHARS)
+    left = len(changes) - len(shown)
+    return cut | {"field_changes": list(shown)} | ({"field_changes_left_out": left} if left else {})
+
+
+def limit_rows(name: str, value: Any) -> dict[str, Any]:
+    """Return a field of a reply; of a long list the first rows, and the count of the others."""
+    if not isinstance(value, list) or len(value) <= ROWS_SHOWN:
+        return {name: value}
+    return {name: value[:ROWS_SHOWN], f"{name}_left_out": len(value) - ROWS_SHOWN}
+
+
+@tool(touches="nothing", rare=("plan", "version", "direction", "max_label", "start_date"))
+def visualize_plan(
+    engine: "Engine",
+    plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
+    diagram_type: Annotated[str, ChoiceArg("What to draw.", DIAGRAMS)] = "dependencies",
+    plan: Annotated[Any, PlanArgument("A plan instead of an id.")] = None,
+    version: Annotated[int | None, VersionNumber] = None,
+    direction: Annotated[str, ChoiceArg("Down or right.", ("td", "lr"))] = "td",
+    max_label: Annotated[int, IntegerArg("Characters of a title.", 20, 120)] = mermaid.LABEL_CHARS,
+    start_date: Annotated[str, TextArg("Of the Gantt chart: 2026-11-21.", 0, 40)] = "",
+) -> Reply:
+    """Show a plan as a Mermaid diagram of its steps or modules."""
+    drawn, execution = _load_drawable(engine, plan_id, plan, version)
+    way: mermaid.Direction = "LR" if direction == "lr" else "TD"
+    warnings: list[str] = []
+    if diagram_type == "dependencies":
+        picture = mermaid.draw_dependencies(drawn, execution, direction=way, label_chars=max_label)
+    elif diagram_type == "progress":
+        picture = mermaid.draw_progress(drawn, execution, direction=way, label_chars=max_label)
+    elif diagram_type == "gantt":
+        picture = mermaid.draw_gantt(drawn, execution, start=_chart_start(start_date, drawn), label_chars=max_label)
+    else:
+        touched, imports, warnings = _find_modules(engine, drawn)
+        picture = mermaid.draw_architecture(touched, imports, direction=way, label_chars=max_label)
+    if execution and execution.damage:
+        warnings = [*warnings, execution.damage]
+    fields = {
+        "diagram_type": diagram_type,
+        "plan_id": drawn.id,
+        "plan_version": drawn.version or None,
+        "mermaid": picture.mermaid,
+        "legend": picture.legend,
+        "warnings": warnings,
+    }
+    return Reply(format_reply(fields | {"omitted": list(picture.omitted)}, kept=("omitted",)))
+
+
+def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) -> "tuple[Plan, Execution]":
+    """Load the plan and its progress; a plan that is not saved has none."""
+    from context_engine.plans.plan_events import fold_progress
+    from context_engine.plans.plan_json import parse_plan
+
+    if sent is not None:
+        plan = parse_plan(sent).plan
+        return plan, fold_progress(plan, (), now=0.0)
+    if not plan_id.strip():
+        raise argument_error("plan_id", "is missing", "list_plans shows ids and names; or pass the plan itself.")
+    loaded = engine.plans.repository.load(plan_id, version)
+    return loaded.plan, loaded.execution or fold_progress(loaded.plan, loaded.events, now=0.0)
+
+
+def _chart_start(text: str, plan: "Plan") -> float:
+    """Return the start of a chart: the given day, else the day when the plan was created."""
+    at = timestamps.parse_timestamp(text) if text.strip() else timestamps.parse_timestamp(plan.created_at)
+    if text.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
+        raise argument_error("start_date", f"is {text[:40]!r}", "Write 2026-11-21.")
+    return mermaid.START if at is None else at
+
+
+def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]], list[tuple[str, str]], list[str]]:
+    """Return the modules that a plan touches with their steps, the imports around them, and warnings."""
+    by_folder = len(plan.files) > FILES_DRAWN_MAX
+
+    def module(path: str) -> str:
+        return (folder_of(path) or ".") if by_folder else path
+
+    touched: dict[str, list[int]] = {}
+    for number, step in enumerate(plan.steps, 1):
+        for path in step.files:
+            steps = touched.setdefault(module(path), [])
+            steps += [number] if number not in steps else []
+    pairs: list[tuple[str, str]] = []
+    warnings: list[str] = []
+    for path in sorted(path for path in plan.files if engine.plans.paths.has_path(path)):
+        pairs += [(path, str(other)) for other in engine.symbols.dependencies(path)]
+        try:
+            pairs += [(str(other), path) for other in engine.symbols.importers(path)]
+        except NotIndexed:
+            warnings = ["there is no index yet: who imports these files is not shown"]
+    return touched, [(module(one), module(other)) for one, other in pairs], warnings
+
+
+@tool(touches="nothing", rare=("format",))
+def compare_plan_versions(
+    engine: "Engine",
+    plan_id: Annotated[str, PLAN_ID],
+    from_version: Annotated[int, VersionNumber],
+    to_version: Annotated[int, VersionNumber],
+    format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
+) -> Reply:
+    """Show what changed between two versions of a plan."""
+    repository = engine.plans.repository
+    found = compare_plans(repository.load(plan_id, from_version).plan, repository.load(plan_id, to_version).plan)
+    if format == "markdown":
+        return Reply(render_difference(found))
+    fields = fit_difference(serialize_difference(found), engine.settings.result_chars_max - NOTE_CHARS)
+    return Reply(compact_json({"ok": True, "plan_id": found.after.id} | fields))

@@ -5,15 +5,21 @@ What checks find; then, perhaps, a second look.
 They change nothing: what is kept for a second look is a copy of the reply, of which the newest two hundred stay.
 """
 
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine import __version__
 from context_engine.context.refinement import ASSISTS, Climbed
 from context_engine.errors import HostError, InvalidArgument, NextStep, TooLarge
-from context_engine.review.finding import CATEGORIES
+from context_engine.model import Progress
+from context_engine.review import session_lifecycle
+from context_engine.review.finding import CATEGORIES, PRIORITIES
 from context_engine.review.review_options import FAIL_ON, ReviewOptions
+from context_engine.review.review_request import ReviewRequest
+from context_engine.storage.timestamps import format_timestamp
 from context_engine.text.diff import DIFF_BYTES_MAX
 from context_engine.tools.arguments import (
     BooleanArg,
@@ -21,22 +27,26 @@ from context_engine.tools.arguments import (
     FractionArg,
     IntegerArg,
     ObjectArg,
+    Parameter,
     TextArg,
     TextListArg,
+    bind,
 )
 from context_engine.tools.edit_arguments import ContentArg
-from context_engine.tools.review_arguments import INSTRUCTIONS_CHARS, PATTERNS_MAX, options_of
+from context_engine.tools.reply import compact_json, drop_empty, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact_json, drop_empty, reply_size, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.review.review_run import ReviewedChange
+    from context_engine.review.review_sessions import ReviewSessions, SessionView
     from context_engine.review.second_pass import MergedReview
     from context_engine.review.verdict import ReviewResult
 
 FORMATS = ("json", "markdown", "sarif", "rdjson")
 ID_CHARS = 100
+PATTERNS_MAX = 200
+INSTRUCTIONS_CHARS = 4_000
 REJECTED_MAX = 20
 
 Categories = Annotated[tuple[str, ...], TextListArg("Only these.", CATEGORIES)]
@@ -123,7 +133,7 @@ def review_changes(
         "time_budget_s": time_budget_s,
     }
     change = engine.reviews.read_diff(diff, contexts=_texts(file_contexts), base_ref=base_ref)
-    return _reviewed(engine, call, "review_changes", change, options_of(fields), assist, format, began)
+    return _reviewed(engine, call, "review_changes", change, parse_options(fields), assist, format, began)
 
 
 @tool(touches="nothing", rare=("include_patterns", "context_lines", "include_untracked", "options", "format", "assist"))
@@ -143,7 +153,7 @@ def review_git_diff(
     from context_engine.repo.git_diffs import DiffRequest
 
     began = time.perf_counter()
-    wanted = options_of(options)
+    wanted = parse_options(options)
     asked = DiffRequest(target, base, context_lines, include_untracked)
     taken, change = engine.reviews.read_git_change(asked, include_patterns=include_patterns)
     about = {
@@ -275,3 +285,230 @@ def _texts(contexts: Mapping[str, Any]) -> Mapping[str, str]:
             f"file_contexts: the content of {wrong[0]!r} is no text", suggestion='Write {"path": "its new content"}.'
         )
     return contexts
+
+
+ANALYZERS = ("auto", "none")
+
+OPTIONS = (
+    Parameter("categories", TextListArg("Only these kinds.", CATEGORIES), ()),
+    Parameter("confidence_threshold", FractionArg("Least confidence."), 0.7),
+    Parameter("max_findings", IntegerArg("Findings told.", 1, 100), 20),
+    Parameter("changed_lines_only", BooleanArg("P0 is told wherever it is."), True),
+    Parameter("exclude_patterns", TextListArg("Not these files: globs.", most=PATTERNS_MAX), ()),
+    Parameter("custom_instructions", TextArg("For a second pass.", 0, INSTRUCTIONS_CHARS), ""),
+    Parameter("invariants_path", TextArg("Rules; else .review-invariants.yml."), ""),
+    Parameter("analyzers", TextListArg("auto, none, or names such as ruff."), ("auto",)),
+    Parameter(
+        "fail_on", ChoiceArg("From which priority on it fails.", tuple(each.lower() for each in FAIL_ON)), "none"
+    ),
+    Parameter("allow_ids", TextListArg("Findings that are known.", most=1_000), ()),
+    Parameter("time_budget_s", IntegerArg("Seconds.", 1, 600), 30),
+)
+
+
+def parse_options(fields: Mapping[str, Any]) -> ReviewOptions:
+    """The options that an object of arguments means. Raises: InvalidArgument, naming what is wrong with which."""
+    given = bind(OPTIONS, dict(fields))
+    analyzers = given.pop("analyzers")
+    fail_on = given.pop("fail_on")
+    categories = given.pop("categories") or CATEGORIES
+    return ReviewOptions(
+        **given,
+        categories=tuple(categories),
+        analyzers=analyzers[0] if analyzers in (("auto",), ("none",)) else analyzers,
+        fail_on=fail_on if fail_on == "none" else fail_on.upper(),
+    )
+
+
+WAIT_S_MAX = 55
+"""Most clients give a call a minute."""
+FILES_NAMED_MAX = 5_000
+WORKERS_MAX = 4
+"""Python threads share one core for most of a review; more of them wait for each other."""
+
+SessionId = Annotated[str, TextArg("Its id.")]
+WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, WAIT_S_MAX)]
+
+
+@tool(
+    touches="records",
+    rare=(*("changed_files", "title", "author", "additions", "deletions", "max_workers", "options", "resume_if_same"),),
+)
+def reactive_review_pr(
+    engine: "Engine",
+    call: Call,
+    commit_hash: Annotated[str, TextArg("Branch or commit to review.", 1)],
+    base_ref: Annotated[str, TextArg("Compared with this.", 1)],
+    changed_files: Annotated[tuple[str, ...], TextListArg("Only these files.", most=FILES_NAMED_MAX)] = (),
+    title: Annotated[str, TextArg("Of the pull request.")] = "",
+    author: Annotated[str, TextArg("Who wrote it.")] = "",
+    additions: Annotated[int | None, IntegerArg("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - a name of the seed
+    deletions: Annotated[int | None, IntegerArg("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - a name of the seed
+    max_workers: Annotated[int | None, IntegerArg("Units at a time; else the cores, 4 at most.", 1, 16)] = None,
+    options: Annotated[Mapping[str, Any], ObjectArg("As of review_changes.")] = {},
+    wait_s: WaitS = 0,
+    resume_if_same: Annotated[bool, BooleanArg("Go on with an unfinished one.")] = True,
+) -> Reply:
+    """Review a large pull request in the background; get_review_status shows findings as they come."""
+    began = time.monotonic()
+    request = ReviewRequest(commit_hash, base_ref, changed_files, parse_options(options), title, author)
+    sessions = engine.reviews.sessions
+    started = sessions.start(
+        request, workers=max_workers or min(WORKERS_MAX, os.cpu_count() or 1), resume_if_same=resume_if_same
+    )
+    seen = started.view
+    if wait_s:
+        seen = sessions.wait(seen.session.id, wait_s, cancel=call.cancel, tell=_report_progress(call))
+    reply = {
+        "ok": True,
+        "session_id": seen.session.id,
+        "status": seen.status,
+        "total_units": seen.progress.units_total,
+        "reused_from_cache": started.known,
+        "resumed": started.is_same,
+        "elapsed_ms": round((time.monotonic() - began) * 1_000),
+    }
+    units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in seen.units]
+    rest = {"warnings": _session_warnings(sessions, seen), "problem": seen.problem, "next": _next_session_step(seen)}
+    return Reply(compact_json(reply | drop_empty(rest) | {"units": _fit_rows(engine, units)}))
+
+
+@tool(touches="nothing", rare=("include_findings", "limit", "brief"))
+def get_review_status(
+    engine: "Engine",
+    call: Call,
+    session_id: SessionId,
+    include_findings: Annotated[bool, BooleanArg("With findings.")] = True,
+    cursor: Annotated[str, TextArg("Only what came since.")] = "",
+    limit: Annotated[int, IntegerArg("Findings.", 1, 200)] = 50,
+    wait_s: WaitS = 0,
+    brief: Annotated[bool, BooleanArg("When over: a brief for a second look of yours.")] = False,
+) -> Reply:
+    """Progress and findings of a review session; wait_s waits for news."""
+    sessions = engine.reviews.sessions
+    if wait_s:
+        sessions.wait(session_id, wait_s, after=cursor, cancel=call.cancel, tell=_report_progress(call))
+    seen = sessions.status(session_id)
+    found = sessions.findings(session_id)
+    reply: dict[str, Any] = {
+        "ok": True,
+        "session": _session_row(seen, sessions),
+        "progress": _progress_row(seen),
+        "findings_count": _count_priorities(found),
+        "verdict": seen.outcome.get("verdict"),
+        "overall_correctness": seen.outcome.get("overall_correctness"),
+        "coverage": seen.outcome.get("coverage"),
+        "reasons": [f"unit {unit.number}: {unit.error}" for unit in seen.units if unit.state == "failed"],
+        "warnings": _session_warnings(sessions, seen),
+        "next": engine.reviews.second_passes.offer("review_changes", session_id).next()
+        if brief and seen.outcome
+        else _next_session_step(seen),
+    }
+    reply = {name: value for name, value in reply.items() if value not in (None, "", [])}
+    if not include_findings:
+        return Reply(compact_json(reply))
+    page = sessions.page(session_id, cursor, limit)
+    room = engine.settings.result_chars_max - len(compact_json(reply))
+    shown = take_fitting_rows(page.findings, chars_max=room, least=1)
+    if len(shown) < len(page.findings):  # what has no room comes with the next call
+        page = sessions.page(session_id, cursor, len(shown))
+    return Reply(compact_json(reply | {"findings": shown, "next_cursor": page.cursor or None}))
+
+
+@tool(touches="records", rare=("reason",))
+def pause_review(
+    engine: "Engine",
+    session_id: SessionId,
+    reason: Annotated[str, TextArg("Why.")] = "",
+) -> Reply:
+    """Pause a review session until resume_review; units under way end."""
+    return _session_state_reply(engine, engine.reviews.sessions.pause(session_id, engine.reviews.scrub(reason)))
+
+
+@tool(touches="records")
+def resume_review(
+    engine: "Engine",
+    session_id: SessionId,
+) -> Reply:
+    """Resume a paused or interrupted review session; nothing finished is repeated."""
+    return _session_state_reply(engine, engine.reviews.sessions.resume(session_id))
+
+
+@tool(touches="nothing")
+def get_review_telemetry(
+    engine: "Engine",
+    session_id: SessionId,
+) -> Reply:
+    """Measured times, cache hits and findings of a review session."""
+    seen = engine.reviews.sessions.status(session_id)
+    measured = engine.reviews.sessions.telemetry(session_id)
+    return Reply(compact_json({"ok": True, "session_id": session_id, "status": seen.status, **measured}))
+
+
+def _session_state_reply(engine: "Engine", seen: "SessionView") -> Reply:
+    """Where a session stands after it was paused or resumed."""
+    reply = {"ok": True, "session_id": seen.session.id, "status": seen.status, "progress": _progress_row(seen)}
+    in_flight = [{"unit": unit.number, "files": list(unit.paths)} for unit in seen.units if unit.state == "running"]
+    rest = {"problem": seen.problem, "next": _next_session_step(seen)}
+    return Reply(compact_json(reply | {"in_flight": _fit_rows(engine, in_flight)} | drop_empty(rest)))
+
+
+def _session_row(seen: "SessionView", sessions: "ReviewSessions") -> dict[str, Any]:
+    session, request = seen.session, sessions.request(seen.session)
+    ended = [unit.ended_at for unit in seen.units if unit.ended_at]
+    reply = {
+        "id": session.id,
+        "status": seen.status,
+        "commit": request.commit,
+        "base": request.base,
+        "title": request.title,
+        "author": request.author,
+        "created_at": format_timestamp(session.created_at),
+        "updated_at": format_timestamp(max([session.updated_at, *ended])),
+        "error": seen.problem,
+    }
+    return drop_empty(reply)
+
+
+def _progress_row(seen: "SessionView") -> dict[str, int]:
+    far = seen.progress
+    return {
+        "units_done": far.units_done,
+        "units_failed": far.units_failed,
+        "units_total": far.units_total,
+        "files_done": far.files_done,
+        "files_total": far.files_total,
+        "percentage": far.percentage,
+    }
+
+
+def _count_priorities(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    counted = Counter(each["priority"] for each in found)
+    return {name: counted[number] for number, name in enumerate(PRIORITIES)}
+
+
+def _session_warnings(sessions: "ReviewSessions", seen: "SessionView") -> list[str]:
+    return list(seen.outcome.get("warnings") or sessions.request(seen.session).warnings)
+
+
+def _next_session_step(seen: "SessionView") -> str:
+    """What is left to do for whoever asked."""
+    if seen.status == "completed":
+        return ""
+    if seen.status in session_lifecycle.AT_REST or seen.status == "queued":
+        return "resume_review goes on with what is not done."
+    return "get_review_status with wait_s waits for findings."
+
+
+def _report_progress(call: Call) -> Callable[[session_lifecycle.SessionProgress], None]:
+    """Progress of a session as progress of a call."""
+
+    def tell(far: session_lifecycle.SessionProgress) -> None:
+        if call.progress:
+            call.progress(Progress("reviewing", far.files_done, far.files_total))
+
+    return tell
+
+
+def _fit_rows(engine: "Engine", rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)

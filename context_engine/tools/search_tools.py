@@ -1,5 +1,7 @@
 """Tools that find code: by a question (one search in three formats), by name, and along the call graph."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,23 +11,24 @@ from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
 from context_engine.text.spans import LineSpan
 from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg, bind
-from context_engine.tools.chunk_replies import format_chunk_answer
-from context_engine.tools.excerpt import clip_line, cut_excerpt, first_line
-from context_engine.tools.symbol_overview import count_listed_symbols
-from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import (
+from context_engine.tools.reply import (
     NOTE_CHARS,
+    clip_line,
     compact_json,
     count_fitting,
+    cut_excerpt,
     drop_empty,
     fence_for,
+    first_line,
     format_count,
     take_fitting_rows,
 )
+from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.model import Answer, Definition, Edge, FileOutline
+    from context_engine.search.served_chunks import ChunkAnswer
 
 EXCERPT_LINES = 24
 EXCERPT_CHARS = 900
@@ -48,7 +51,6 @@ Tags = Annotated[tuple[str, ...], TextListArg("Must have all: language, path par
 )
 def codebase_retrieval(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     query: Annotated[str, TextArg("A question, words from the code, or a symbol.", 1)],
     top_k: Annotated[int, IntegerArg("Most rows.", 1, 50)] = 10,
     profile: Annotated[
@@ -83,7 +85,6 @@ def codebase_retrieval(
 @tool(touches="nothing", instead="grep_codebase", rare=("exclude_paths",))
 def semantic_search(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     query: Annotated[str, TextArg("What to find, in words or code.", 1, 500)],
     top_k: Annotated[int, IntegerArg("Most places.", 1, 50)] = 10,
     mode: Annotated[str, ChoiceArg("fast: the relevant lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
@@ -155,7 +156,6 @@ def cortex_search(
 @tool(touches="nothing", always_load=True, instead="grep_codebase")
 def find_symbol(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     name: Annotated[str, TextArg("Name, qualified name, or glob such as *Handler.")] = "",
     kind: Annotated[str, TextArg("function, class, method, ...")] = "",
     path: Annotated[str, TextArg("Only in this file or folder.")] = "",
@@ -185,7 +185,6 @@ def find_symbol(
 @tool(touches="nothing", instead="grep_codebase")
 def trace(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
     symbol: Annotated[str, TextArg("Function, class or method, best qualified.")] = "",
     path: Annotated[str, TextArg("A file, for its imports or importers.")] = "",
     direction: Annotated[
@@ -391,3 +390,65 @@ def _lines(first: int, last: int) -> str:
 
 def _chars_max(engine: "Engine") -> int:
     return engine.settings.result_chars_max
+
+
+def format_chunk_answer(answer: "ChunkAnswer", chars_max: int) -> Reply:
+    """Return the reply of `cortex_search` about served chunk files, as their indexer wrote them; never a vector."""
+    best = answer.hits[0].score if answer.hits else 0.0
+    rows = [
+        {"chunk": hit.row.to_dict(), "combined_score": round(hit.score / best, 3) if best else 0.0}
+        for hit in answer.hits
+    ]
+    shown = take_fitting_rows(rows, chars_max=chars_max)
+    reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
+    if len(shown) < len(rows):
+        reply |= {
+            "shown": len(shown),
+            "next": f"{len(rows) - len(shown)} more did not fit: narrow with tags or chunk_types",
+        }
+    told = {
+        "missing": answer.missing,
+        "freshness": answer.freshness if answer.freshness != "fresh" else "",
+        "reason": answer.reason,
+        "near_tags": list(answer.near_tags),
+    }
+    return Reply(compact_json(reply | drop_empty(told) | _next_chunk_step(answer)))
+
+
+def _next_chunk_step(answer: "ChunkAnswer") -> dict[str, str]:
+    """Return what to do about an answer without hits."""
+    if answer.hits:
+        return {}
+    if answer.near_tags:
+        return {"next": "Use one of near_tags, or leave tags out."}
+    return {
+        "next": "Use other words, or loosen tags and chunk_types; codebase_retrieval searches the workspace itself."
+    }
+
+
+TYPES = ("class", "interface", "struct", "enum", "trait", "type")
+FUNCTIONS = ("function", "method", "constructor", "macro")
+
+_SYMBOL = re.compile(r"^ *(\w+) .*\(lines \d+-\d+\)$", re.MULTILINE)
+_IMPORTS = re.compile(r"\Aimports: (\d+)$", re.MULTILINE)
+_MORE = re.compile(r"^\.\.\. (\d+) more\Z", re.MULTILINE)
+
+
+def count_listed_symbols(text: str) -> dict[str, int]:
+    r"""Count imports and symbols; types and functions too, unless the list was cut.
+
+    >>> count_listed_symbols("function drain (lines 1-2)\n... 7 more")
+    {'imports_count': 0, 'symbols_count': 8}
+    """
+    kinds = Counter(_SYMBOL.findall(text))
+    imports, more = _IMPORTS.search(text), _MORE.search(text)
+    counts = {
+        "imports_count": int(imports[1]) if imports else 0,
+        "symbols_count": kinds.total() + (int(more[1]) if more else 0),
+    }
+    if more:
+        return counts
+    return counts | {
+        "types_count": sum(kinds[kind] for kind in TYPES),
+        "functions_count": sum(kinds[kind] for kind in FUNCTIONS),
+    }

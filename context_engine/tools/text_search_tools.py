@@ -12,8 +12,7 @@ from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, Te
 from context_engine.search.text_search import by_keywords, cursor, page, position, ranked, stamp
 from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import (
+from context_engine.tools.reply import (
     NOTE_CHARS,
     compact_json,
     drop_empty,
@@ -21,6 +20,7 @@ from context_engine.tools.truncate import (
     reply_size,
     take_fitting_rows,
 )
+from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

@@ -1,11 +1,11 @@
 """Define a tool: a function whose signature is its schema and whose docstring is its description for agents.
 
     @tool(touches="nothing")
-    def find_symbol(engine, call, name: Annotated[str, Text("Name, qualified name or glob.")], ...) -> Reply:
+    def find_symbol(engine, name: Annotated[str, TextArg("Name, qualified name or glob.")], ...) -> Reply:
         '''Find where a function, class or variable is defined...'''
 
-This module knows neither the catalog nor the protocol. Files with tools must not defer their annotations: they are read
-here.
+A tool that reports progress, can be canceled or asks the user takes a second argument, `call`. This module knows neither
+the catalog nor the protocol. Files with tools must not defer their annotations: they are read here.
 """
 
 import inspect
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
-from context_engine.tools.tool_questions import UserAnswer, UserQuestion, no_answer
 
 if TYPE_CHECKING:
     from context_engine.search.served_chunks import ServedChunks
@@ -29,6 +28,57 @@ RESULT_CHARS = 500_000
 """The maximum of one client, which shows a preview of 2 kB for longer replies; ours have a lower limit."""
 ALWAYS_LOAD_KEY = "anthropic/alwaysLoad"
 """Clients that load tools on demand always load the tools with this mark."""
+CHOICE, COMMENT = "choice", "comment"
+"""The fields of the form in which a client asks its user."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserQuestion:
+    """A question that a tool asks the user of a client; without choices the answer is free text."""
+
+    text: str
+    choices: tuple[str, ...] = ()
+    with_comment: bool = False
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """Return the JSON schema of the form: flat and with texts only, since that is all every client can show."""
+        choice: dict[str, Any] = {"type": "string", "title": "Your decision" if self.choices else "Your answer"}
+        if self.choices:
+            choice["enum"] = list(self.choices)
+        fields = {CHOICE: choice}
+        if self.with_comment:
+            fields[COMMENT] = {"type": "string", "title": "Comment"}
+        return {"type": "object", "properties": fields, "required": [CHOICE]}
+
+    def read_answer(self, action: str, content: Mapping[str, Any] | None) -> "UserAnswer | None":
+        """Read the answer from a completed form; None if it does not answer this question.
+
+        >>> UserQuestion("Go on?", ("yes", "no")).read_answer("accept", {"choice": "yes"})
+        UserAnswer(action='accept', choice='yes', comment='')
+        >>> UserQuestion("Go on?", ("yes", "no")).read_answer("accept", {"choice": "maybe"})
+        """
+        if action == "decline" or action == "cancel":
+            return UserAnswer(action)
+        fields = {name: value for name, value in (content or {}).items() if isinstance(value, str)}
+        choice = fields.get(CHOICE, "").strip()
+        if action != "accept" or not choice or (self.choices and choice not in self.choices):
+            return None
+        return UserAnswer("accept", choice, fields.get(COMMENT, "").strip() if self.with_comment else "")
+
+
+@dataclass(frozen=True, slots=True)
+class UserAnswer:
+    """The user's reaction to a question: an answer, a refusal, or a closed form."""
+
+    action: Literal["accept", "decline", "cancel"]
+    choice: str = ""
+    comment: str = ""
+
+
+def no_answer(question: UserQuestion) -> UserAnswer | None:  # noqa: ARG001 - the caller passes it
+    """Return None, since no user can be asked."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +97,9 @@ class Call:
     the tool names that the client sees, None if unknown. `disabled` maps a tool to the option that disables it.
     `session` identifies the client, whose reads and edits are tracked; empty if unknown.
 
-    `ask` asks the user of the client and returns None without an answer. Some clients answer by repeating the call. The
-    tool then runs again from the start, so the code before a question must be idempotent, and the question must have
-    the same words.
+    `ask` asks the user of the client and returns None without an answer: the tool continues and leaves the decision
+    open. Some clients answer by repeating the call. The tool then runs again from the start, so the code before a
+    question must be idempotent, and the question must have the same words.
     """
 
     progress: Callable[[Any], None] | None = None
@@ -94,6 +144,7 @@ class Tool:
     parameters: tuple[Parameter, ...]
     touches: Touches
     run: Callable[..., Reply]
+    takes_call: bool = True
     aliases: tuple[str, ...] = ()
     destructive: bool = False
     always_load: bool = False
@@ -129,43 +180,35 @@ class Tool:
 
     def call(self, engine: Any, arguments: Any, call: Call) -> Reply:
         """Bind the arguments and run. Raises: the errors of the Engine, and InvalidArgument."""
-        return self.run(engine, call, **bind(self.parameters, arguments))
+        values = bind(self.parameters, arguments)
+        return self.run(engine, call, **values) if self.takes_call else self.run(engine, **values)
 
 
 def tool(
-    *,
-    touches: Touches,
-    aliases: tuple[str, ...] = (),
-    destructive: bool = False,
-    always_load: bool = False,
-    instead: str = "",
-    error_fields: Mapping[str, Any] | None = None,
-    rare: tuple[str, ...] = (),
+    *, touches: Touches, rare: tuple[str, ...] = (), error_fields: Mapping[str, Any] | None = None, **options: Any
 ) -> Callable[[Callable[..., Reply]], Tool]:
-    """Make a tool from a function `(engine, call, ...) -> Reply`."""
+    """Make a tool from a function `(engine, [call,] ...) -> Reply`. `options` are other fields of `Tool`."""
 
     def make_tool(run: Callable[..., Reply]) -> Tool:
+        signature = inspect.signature(run).parameters
         return Tool(
             name=getattr(run, "__name__", ""),
             description=" ".join((run.__doc__ or "").split()),
-            parameters=_parameters(run),
+            parameters=tuple(
+                _parameter(argument) for argument in signature.values() if argument.name not in ("engine", "call")
+            ),
             touches=touches,
             run=run,
-            aliases=aliases,
-            destructive=destructive,
-            always_load=always_load,
-            instead=instead,
-            error_fields=error_fields or {},
+            takes_call="call" in signature,
             rare=frozenset(rare),
+            error_fields=error_fields or {},
+            **options,
         )
 
     return make_tool
 
 
-def _parameters(run: Callable[..., Reply]) -> tuple[Parameter, ...]:
-    """Return a parameter for each argument after `engine` and `call`; its annotation has the type."""
-    parameters = []
-    for argument in list(inspect.signature(run).parameters.values())[2:]:
-        default = REQUIRED if argument.default is argument.empty else argument.default
-        parameters.append(Parameter(argument.name, get_args(argument.annotation)[1], default))
-    return tuple(parameters)
+def _parameter(argument: inspect.Parameter) -> Parameter:
+    """Return the parameter of a tool for an argument, whose annotation has the type."""
+    default = REQUIRED if argument.default is argument.empty else argument.default
+    return Parameter(argument.name, get_args(argument.annotation)[1], default)

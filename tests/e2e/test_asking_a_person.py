@@ -15,8 +15,7 @@ from mcp.client.stdio import stdio_client
 
 from context_engine import tools
 from context_engine.tools import Call, Reply
-from context_engine.tools.tool import tool
-from context_engine.tools.tool_questions import UserQuestion
+from context_engine.tools.tool import UserQuestion, tool
 from tests.e2e.wire import HERE
 from tests.server.test_http_server import connected, serving
 

@@ -13,7 +13,7 @@ from context_engine import tools
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS
-from context_engine.tools.symbol_overview import count_listed_symbols
+from context_engine.tools.search_tools import count_listed_symbols
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 

@@ -20,8 +20,7 @@ from context_engine.errors import Cancelled
 from context_engine.server import elicitation, mcp_server
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call, Reply
-from context_engine.tools.tool import tool
-from context_engine.tools.tool_questions import UserAnswer, UserQuestion, no_answer
+from context_engine.tools.tool import UserAnswer, UserQuestion, no_answer, tool
 from tests.support.tools_stand_in import StandIn
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])

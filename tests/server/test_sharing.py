@@ -27,8 +27,7 @@ from context_engine.server.serve_options import parse_options
 from context_engine.server.shared_server import SharedServer, create_shared_server, is_shared
 from context_engine.server.token_file import TokenFile, TokenRequest
 from context_engine.tools import Call, Reply
-from context_engine.tools.tool import tool
-from context_engine.tools.tool_questions import UserQuestion
+from context_engine.tools.tool import UserQuestion, tool
 from tests.support.serving import in_thread
 from tests.support.sharing import request
 from tests.support.tools_stand_in import StandIn

@@ -17,8 +17,7 @@ from context_engine.context.project_knowledge import Remembered, Team
 from context_engine.context.refinement import ASSISTS, ladder
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
-from context_engine.tools.bundle_replies import fence_for
-from context_engine.tools.context_tools import enhance_prompt, get_context_for_prompt
+from context_engine.tools.context_tools import enhance_prompt, fence_for, get_context_for_prompt
 from context_engine.tools.tool import Call
 from tests.support.chatting import MODEL, model_that_says, refused
 from tests.support.endpoints import only_connecting_to

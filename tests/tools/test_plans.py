@@ -32,8 +32,7 @@ from context_engine.tools.plan_tools import (
     save_plan,
     view_history,
 )
-from context_engine.tools.tool import Call, Tool
-from context_engine.tools.tool_questions import UserAnswer, UserQuestion
+from context_engine.tools.tool import Call, Tool, UserAnswer, UserQuestion
 from tests.support.desks import PLANS, Desks
 
 CENTS = {

@@ -13,8 +13,8 @@ from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument, TooLarge
 from context_engine.secrets.redactor import Redactor
 from context_engine.settings import Settings
+from context_engine.tools.content_tools import scrub_secrets
 from context_engine.tools.memory_tools import add_memory
-from context_engine.tools.redaction_tool import scrub_secrets
 from context_engine.tools.tool import Call
 from tests.support.secret_examples import drawn
 

@@ -15,7 +15,7 @@ from context_engine.errors import Cancelled, FileNotFound, InvalidArgument, NotC
 from context_engine.model import Filter
 from context_engine.settings import Settings
 from context_engine.tools import Call
-from context_engine.tools.excerpt import cut_excerpt
+from context_engine.tools.reply import cut_excerpt
 from tests.support.tools_stand_in import LOGIN, StandIn, hit, status
 
 

@@ -16,10 +16,11 @@ from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.repo.git_diffs import DiffRequest
 from context_engine.review.review_replies import review_to_json
-from context_engine.tools.review_arguments import OPTIONS, options_of
-from context_engine.tools.review_session_tools import (
+from context_engine.tools.review_tools import (
+    OPTIONS,
     get_review_status,
     get_review_telemetry,
+    parse_options,
     pause_review,
     reactive_review_pr,
     resume_review,
@@ -113,7 +114,7 @@ def test_a_session_finds_what_one_review_of_the_whole_change_finds(engine: Engin
     (engine.root / path_of(3)).unlink()
     git(engine.root, "mv", path_of(4), "shop/moved.py")
     commit(engine.root, "and more")
-    options = options_of(NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0})
+    options = parse_options(NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0})
     _, at_once = engine.reviews.review_git(DiffRequest("main...HEAD"), options)
     chosen = NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0}
     session = start(engine, commit_hash="HEAD", options=chosen)["session_id"]
@@ -248,11 +249,11 @@ def test_a_completed_review_can_be_neither_paused_nor_resumed(engine: Engine) ->
 
 def test_options_are_understood_as_clients_send_them() -> None:
     given = {"failOn": "p1", "analyzers": "ruff,typos", "maxFindings": "5", "categories": ["security"], "allowIds": "a"}
-    options = options_of(given)
+    options = parse_options(given)
     assert (options.fail_on, options.analyzers, options.max_findings) == ("P1", ("ruff", "typos"), 5)
     assert (options.categories, options.allow_ids) == (("security",), ("a",))
-    assert options_of({}) == type(options)()
-    assert options_of({"analyzers": ["none"]}).analyzers == "none"
+    assert parse_options({}) == type(options)()
+    assert parse_options({"analyzers": ["none"]}).analyzers == "none"
     with pytest.raises(ContextEngineError):
-        options_of({"fail_onn": "P1"})
+        parse_options({"fail_onn": "P1"})
     assert len(OPTIONS) == len(type(options).__dataclass_fields__)

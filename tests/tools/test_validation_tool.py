@@ -11,8 +11,8 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
+from context_engine.tools.content_tools import validate_content
 from context_engine.tools.tool import Call
-from context_engine.tools.validation_tool import validate_content
 from tests.support.engines import open_engine
 from tests.support.trees import tree
 

@@ -15,8 +15,8 @@ from context_engine.tools.arguments import (
     bind,
     suggest_nearest,
 )
+from context_engine.tools.reply import compact_json, format_count, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, Tool, tool
-from context_engine.tools.truncate import compact_json, format_count, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

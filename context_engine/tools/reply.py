@@ -1,0 +1,189 @@
+r"""PURE. What every reply shares: its limits, whole items only, notes on what was left out, and the best part of a text.
+
+>>> count_fitting(["aaaa", "bbbb", "cccc"], chars_max=10)
+2
+>>> compact_json({"path": "src/ä.py", "lines": "1-2"})
+'{"path":"src/ä.py","lines":"1-2"}'
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from context_engine.text.lines import shorten_line
+from context_engine.text.token_estimate import estimate_tokens
+from context_engine.text.visible_text import escape_controls
+
+NOTE_CHARS = 600
+"""Reserved for the notes that say what was left out and how to get it."""
+
+CHARS_OF_BYTES = (36_000, 47_000)
+"""The limit in characters, and the bytes they may take: two clients cut replies over about 48,000 bytes
+(docs/clients-report.md)."""
+
+
+def compact_json(value: Any) -> str:
+    """Format JSON without spaces, with plain Unicode, since an escape costs six tokens; direction marks are escaped."""
+    return escape_controls(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def drop_empty(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row without its empty fields; zero and False stay."""
+    return {
+        key: value
+        for key, value in row.items()
+        if value is not None and value != "" and value != () and value != [] and value != {}
+    }
+
+
+def reply_size(text: str) -> int:
+    """Return how much of a reply's limit a text uses: its characters, or more if its UTF-8 has many bytes.
+
+    >>> reply_size("code"), reply_size("代码")
+    (4, 5)
+    """
+    if text.isascii():
+        return len(text)
+    return max(len(text), -(-len(text.encode("utf-8", "replace")) * CHARS_OF_BYTES[0] // CHARS_OF_BYTES[1]))
+
+
+def cut_to_size(text: str, room: int) -> str:
+    """Return the longest prefix of a text that fits the room."""
+    room = max(0, room)
+    bytes_max = room * CHARS_OF_BYTES[1] // CHARS_OF_BYTES[0]
+    return text.encode("utf-8", "replace")[:bytes_max].decode("utf-8", "ignore")[:room]
+
+
+def count_fitting(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, between: int = 1) -> int:
+    """Count the items from the front that fit, each with `between` characters after it; `tokens_max` 0 means no limit."""
+    chars = tokens = count = 0
+    for item in items:
+        chars += reply_size(item) + between
+        tokens += estimate_tokens(item) if tokens_max else 0
+        if chars > chars_max or (tokens_max and tokens > tokens_max):
+            break
+        count += 1
+    return count
+
+
+def take_fitting_rows(
+    rows: Sequence[Mapping[str, Any]], *, chars_max: int, tokens_max: int = 0, least: int = 0
+) -> list[Mapping[str, Any]]:
+    """Return the first rows whose JSON fits, at least `least` of them if they fit the characters."""
+    written = [compact_json(row) for row in rows]
+    room = chars_max - NOTE_CHARS
+    count = count_fitting(written, chars_max=room, tokens_max=tokens_max)
+    if count < least:
+        count = min(least, count_fitting(written, chars_max=room))
+    return list(rows[:count])
+
+
+def format_count(number: int, noun: str, plural: str = "") -> str:
+    """Format a number with its noun, in the singular for 1.
+
+    >>> format_count(1, "file"), format_count(1200, "match", "matches")
+    ('1 file', '1,200 matches')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def fence_for(text: str) -> str:
+    """Return a Markdown code fence that the text cannot close.
+
+    >>> fence_for("x = 1"), fence_for("a ```` b")
+    ('```', '`````')
+    """
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(3, longest + 1)
+
+
+COMMENT_MARKS = ("#", "//", "/*", "*", "--", '"""')
+DEFINING_WORTH = 3.0
+"""More than a few words of the query in a comment are worth."""
+_QUERY_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+WORD_CHARS_MIN = 2
+STEM_CHARS_MIN = 4
+"""Two letters off a longer word make most of its forms meet: hashed, hashes, hashing."""
+TOLERANCE = 1.25
+"""A chunk only this much over the limit is shown whole: a cut would save less than its note costs."""
+
+
+def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, defines: str = "") -> tuple[int, str]:
+    """Return the number of lines before the excerpt, and the excerpt: about `lines_max` lines and `chars_max` characters.
+
+    `defines` is the name that the query asks for and the text defines: the line with the definition is preferred. A
+    single line longer than `chars_max` stays whole; the caller cuts inside lines.
+    """
+    if len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE:
+        return 0, text
+    lines = text.split("\n")
+    worth = _score_lines(text, query)
+    if defines and (line := _defining_line(lines, defines)) is not None:
+        worth[line] += DEFINING_WORTH
+    value = [0.0, *accumulate(worth)]  # prefix sums, so that the value of a run is a difference
+    chars = [0, *accumulate(len(line) + 1 for line in lines)]
+
+    def stop(start: int) -> int:
+        fits = bisect_right(chars, chars[start] + chars_max + 1) - 1
+        return max(start + 1, min(fits, start + lines_max))
+
+    def gain(start: int) -> float:
+        # The first line of a chunk is its signature, and a relevant line is a good start.
+        bonus = 0.5 if start == 0 else 0.25 * min(1.0, worth[start])
+        return value[stop(start)] - value[start] + bonus
+
+    # A run that starts with a line of no worth is never better than the one that starts at its first line of worth.
+    starts = [0, *(number for number, score in enumerate(worth) if score and number)]
+    best = max(starts, key=lambda start: (round(gain(start), 6), -start))
+    return best, "\n".join(lines[best : stop(best)])
+
+
+def _defining_line(lines: list[str], name: str) -> int | None:
+    """Return the first line that contains the name and is not a comment."""
+    spelled = re.compile(rf"\b{re.escape(name)}\b")
+    code = (n for n, line in enumerate(lines) if not line.lstrip().startswith(COMMENT_MARKS) and spelled.search(line))
+    return next(code, None)
+
+
+def first_line(text: str) -> str:
+    """Return the line that names the content of a text, with up to two lines of decorators before it."""
+    head: list[str] = []
+    for line in text.split("\n"):
+        if stripped := line.strip():
+            head.append(stripped)
+            if not stripped.startswith(("@", "#[", "[")) or len(head) == 3:
+                break
+    return " ".join(head)
+
+
+def clip_line(line: str, chars_max: int, query: str = "") -> str:
+    """Cut a long line around the first word of the query; dots mark the cuts."""
+    if len(line) <= chars_max:
+        return line
+    lowered = line.lower()
+    at = min((found for stem in _stems(query) if (found := lowered.find(stem)) >= 0), default=0)
+    return shorten_line(line, at, chars_max)
+
+
+def _score_lines(text: str, query: str) -> list[float]:
+    """Score the words of the query in each line; a word that many lines contain counts little."""
+    lowered = text.lower()
+    lines = lowered.split("\n")
+    worth = [0.0] * len(lines)
+    for stem in _stems(query):
+        if stem in lowered:
+            matching = [number for number, line in enumerate(lines) if stem in line]
+            for number in matching:
+                worth[number] += 1 / len(matching)
+    return worth
+
+
+def _stems(query: str) -> list[str]:
+    """Return the beginnings of the query's words in lower case, each once."""
+    parts = (part.lower() for part in _QUERY_WORD.findall(query) if len(part) >= WORD_CHARS_MIN)
+    return list(dict.fromkeys(part[: max(STEM_CHARS_MIN, len(part) - 2)] for part in parts))
