@@ -1,7 +1,4 @@
-r"""PURE.
-
-What a text search decides: which paths a glob names, which keyword stands where, which file comes first, what a page
-holds.
+r"""PURE. Decisions of a text search: paths that match globs, keywords in lines, the order of files, and pages.
 
 >>> Globs(["*.{ts,tsx}"]).name("src/app.tsx"), Globs(["src/**"]).name("lib/app.ts")
 (True, False)

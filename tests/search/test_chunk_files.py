@@ -309,7 +309,7 @@ def test_a_broken_file_keeps_what_serves_and_the_next_good_one_mends_it(tmp_path
     with ChunkFolder(folder_of(tmp_path), dimensions=2, quiet_ms=QUIET_MS, on_news=told.append) as served:
         served.follow()
         old = served.current
-        for broken, named in ((b"{", "no JSON"), (b'[{"id":"a","text":"b","embedding":[1]}]', "vectors of 1 numbers")):
+        for broken, named in ((b"{", "not JSON"), (b'[{"id":"a","text":"b","embedding":[1]}]', "vectors of 1 numbers")):
             count = len(told)
             write(tmp_path, "code-data.json", broken)
             until(lambda count=count: len(told) > count)
