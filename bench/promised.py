@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import table
 from context_engine import tools
-from context_engine.context.widen import widened
+from context_engine.context.widen import widen_to_symbol
 from context_engine.embedding.embedder import normalize_rows
 from context_engine.embedding.vector_rows import quantize
 from context_engine.model import Definition, Filter, Query, RelPath
@@ -222,7 +222,7 @@ def a_hundred_snippets_are_widened_and_joined_in_less_than_a_twentieth_of_a_seco
     ]
 
     def cut() -> list[LineSpan]:
-        return merge_spans(widened(each, symbols, lines_max=200)[0] for each in spans)
+        return merge_spans(widen_to_symbol(each, symbols, lines_max=200)[0] for each in spans)
 
     assert len(cut()) == 100
     return Took(least(cut, tries, clock=time.thread_time), 50)

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from context_engine.context.refinement import Ladder, ladder
+from context_engine.context.refinement import SecondPassRunner, open_runner
 from context_engine.context.workspace import Workspace
 from context_engine.edit.edit_service import EditService
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
@@ -102,7 +102,7 @@ class Engine(Workspace, DeprecatedMethods):
 
         self.index.subscribe(self.embeddings.wake)
         self.index.subscribe(self.memory.wake)
-        self.ladder = _ladder(settings)
+        self.second_pass = _open_runner(settings)
         """Refines what a tool found out: a model that the user named, or the calling agent."""
         self.mended: tuple[str, ...] = ()
         """What edits of killed processes had left half written when this was opened, a sentence for each."""
@@ -240,7 +240,7 @@ class Engine(Workspace, DeprecatedMethods):
         if "_reviews" in self.__dict__:
             self._reviews.close()
         self.embeddings.close()
-        self.ladder.close()
+        self.second_pass.close()
         self.memory.close()
         self.index.close()
         self.edits.close()
@@ -342,7 +342,7 @@ def _chosen(settings: Settings) -> EmbedderSettings:
     )
 
 
-def _ladder(settings: Settings) -> Ladder:
+def _open_runner(settings: Settings) -> SecondPassRunner:
     """The rungs that the user's environment gives."""
     key = os.environ.get(settings.assist_key_variable, "") if settings.assist_key_variable else ""
-    return ladder(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)
+    return open_runner(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)

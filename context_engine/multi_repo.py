@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from context_engine.context.project_knowledge import Ranked, Remembered, Team
+from context_engine.context.project_knowledge import ProjectKnowledge, RankedPaths, RememberedItem
 from context_engine.context.workspace import Workspace
 from context_engine.engine import Engine
 from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NextStep, NotIndexed
@@ -337,11 +337,11 @@ class MultiRepoMemory:
         self._repositories = repositories
         self._search = search
 
-    def team(self) -> Team:
+    def team(self) -> ProjectKnowledge:
         """Return what all teams remember, and how tokens are counted; the history of each stays with its repository."""
         teams = {name: engine.memory.team() for name, engine in self._repositories.engines.items()}
 
-        def recall(text: str, count: int) -> Sequence[Remembered]:
+        def recall(text: str, count: int) -> Sequence[RememberedItem]:
             found = [
                 row._replace(place=_joined(name, row.place))
                 for name, team in teams.items()
@@ -349,10 +349,10 @@ class MultiRepoMemory:
             ]
             return sorted(found, key=lambda row: -row.score)[:count]
 
-        def localise(query: Query) -> Ranked:
+        def localise(query: Query) -> RankedPaths:
             return [(hit.chunk.path, hit.score) for hit in self._search.find(query).hits]
 
-        return Team(teams[next(iter(teams))].count, None, recall, localise)
+        return ProjectKnowledge(teams[next(iter(teams))].count_tokens, None, recall, localise)
 
     def informed(self) -> MultiRepoMemory:
         """Return what can be searched, as `KnowledgeService.informed`."""

@@ -1,12 +1,12 @@
 r"""PURE. A budget of tokens: what a text costs at most, and which lines of which files are worth it.
 
->>> bound("def login(user): ..."), bound("")
+>>> estimate_max_tokens("def login(user): ..."), estimate_max_tokens("")
 (7, 0)
->>> wanted = [Option(0, LineSpan(1, 3), 1.0, True), Option(1, LineSpan(1, 1), 0.5, True), Option(1, LineSpan(2, 9), 0.4)]
->>> packing = Packing([Price(2, lambda line: 5), Price(2, lambda line: 5)], room=75)
->>> packing.begin(wanted), packing.fill(wanted)
+>>> wanted = [SnippetOption(0, LineSpan(1, 3), 1.0, True), SnippetOption(1, LineSpan(1, 1), 0.5, True), SnippetOption(1, LineSpan(2, 9), 0.4)]
+>>> packing = SnippetPacker([FilePrice(2, lambda line: 5), FilePrice(2, lambda line: 5)], room=75)
+>>> packing.select_first_places(wanted), packing.select_best(wanted)
 (None, None)
->>> [(each.file, each.span, each.price) for each in packing.taken]
+>>> [(each.file, each.span, each.price) for each in packing.selected]
 [(0, LineSpan(first=1, last=3), 41), (1, LineSpan(first=1, last=1), 31)]
 """
 
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from context_engine.text.spans import LineSpan, merge_spans
 
-Count = Callable[[str], int]
+TokenCounter = Callable[[str], int]
 """Tokens of a text: of the tokenizer that reads it, or at most."""
 
 FIRST_TOKENS_MIN = 120
@@ -51,7 +51,7 @@ SAFETY = 1.1
 3.6 says too little for most (docs/decisions/0027)."""
 
 
-def bound(text: str) -> int:
+def estimate_max_tokens(text: str) -> int:
     """Tokens that a text costs at most, near enough to promise a budget; it needs no tokenizer and knows no vocabulary."""
     return ceil(SAFETY * sum(_cost(piece) for piece in _PIECES.finditer(text)))
 
@@ -80,7 +80,7 @@ def _foreign(character: str) -> float:
 # -- which lines are worth it -----------------------------------------------------------------------------------------
 
 
-class Option(NamedTuple):
+class SnippetOption(NamedTuple):
     """Lines that could be shown and what they are worth; a file's first one is shown before any file shows a second.
 
     `file` counts the files from the most relevant one. What must be cut begins `at` its most telling line.
@@ -93,7 +93,7 @@ class Option(NamedTuple):
     at: int = 0
 
 
-class Price(NamedTuple):
+class FilePrice(NamedTuple):
     """What a file costs in tokens: `head` for showing any of it, `line` for each of its lines."""
 
     head: int
@@ -104,7 +104,7 @@ class Price(NamedTuple):
         return sum(self.line(number) for number in range(span.first, span.last + 1))
 
 
-class Taken(NamedTuple):
+class SelectedLines(NamedTuple):
     """Lines that are to be shown, and what they added to the price."""
 
     file: int
@@ -113,39 +113,39 @@ class Taken(NamedTuple):
 
 
 @dataclass(slots=True)
-class Packing:
+class SnippetPacker:
     """A room while it is being spent: the first places of all files, whatever else is bought, then what brings most.
 
     `taken` is in the order of importance: any beginning of it is a good choice for a smaller room.
     """
 
-    prices: Sequence[Price]
+    prices: Sequence[FilePrice]
     room: int
-    taken: list[Taken] = field(default_factory=list)
+    selected: list[SelectedLines] = field(default_factory=list)
     shown: dict[int, list[LineSpan]] = field(default_factory=dict)  # joined where they meet
 
-    def begin(self, options: Iterable[Option]) -> None:
+    def select_first_places(self, options: Iterable[SnippetOption]) -> None:
         """The first place of each file, in the order of files, cut where its share of the room ends: the best has most."""
         firsts = sorted((each for each in options if each.is_first), key=lambda each: each.file)
         del firsts[max(1, self.room // FIRST_TOKENS_MIN) :]
         for number, option in enumerate(firsts):
             self._begin(option, 2 * self.room // (len(firsts) - number + 1))
 
-    def fill(self, options: Iterable[Option]) -> None:
+    def select_best(self, options: Iterable[SnippetOption]) -> None:
         """All other places, and what was cut, the greatest worth for a token first; a file that shows nothing by its best."""
         for option in sorted(options, key=self._rank):
             self._take(option)
 
-    def _rank(self, option: Option) -> tuple[float, int, LineSpan]:
+    def _rank(self, option: SnippetOption) -> tuple[float, int, LineSpan]:
         return -option.worth / (SNIPPET_TOKENS + self.prices[option.file].of(option.span)), option.file, option.span
 
-    def _take(self, option: Option) -> None:
+    def _take(self, option: SnippetOption) -> None:
         """All of an option, if it fits and its file has begun or begins with it."""
         price = self._price(option.file, option.span)
         if (option.is_first or option.file in self.shown) and 0 < price <= self.room:
-            self._show(Taken(option.file, option.span, price))
+            self._show(SelectedLines(option.file, option.span, price))
 
-    def _begin(self, option: Option, share: int) -> None:
+    def _begin(self, option: SnippetOption, share: int) -> None:
         """An option as far as its share goes; nothing when that is not even a line."""
         left = share - self._price(option.file, None)
         fits = self.prices[option.file].of(option.span) <= left
@@ -155,10 +155,10 @@ class Packing:
             last += 1
         if last >= first:
             span = LineSpan(first, last)
-            self._show(Taken(option.file, span, self._price(option.file, span)))
+            self._show(SelectedLines(option.file, span, self._price(option.file, span)))
 
-    def _show(self, taken: Taken) -> None:
-        self.taken.append(taken)
+    def _show(self, taken: SelectedLines) -> None:
+        self.selected.append(taken)
         self.room -= taken.price
         self.shown[taken.file] = merge_spans([*self.shown.get(taken.file, []), taken.span])
 

@@ -15,29 +15,29 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.context import hints
-from context_engine.context.budget import Option, Packing, Price, Taken
+from context_engine.context.budget import FilePrice, SelectedLines, SnippetOption, SnippetPacker
 from context_engine.context.gather import (
     NEXT_FILES,
-    Asked,
     FoundFile,
-    Gathered,
-    Spot,
-    gathered,
-    lines_of,
-    stems_of,
+    FoundPlace,
+    GatheredFiles,
+    GatherRequest,
+    extract_stems,
+    gather_files,
+    read_lines,
 )
-from context_engine.context.project_knowledge import Remembered, Team
+from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.context.related_files import (
     IMPORTERS_MAX,
     IMPORTS_MAX,
     RELATED_MAX,
-    Related,
-    merged,
-    nearest_partners,
-    partner_names,
-    used_first,
+    RelatedFile,
+    list_partner_names,
+    merge_related,
+    select_partners,
+    sort_by_use,
 )
-from context_engine.context.widen import symbol_at, widened
+from context_engine.context.widen import find_symbol_at, widen_to_symbol
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
@@ -80,7 +80,7 @@ COCHANGE_SUPPORT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class BundleRequest:
     """What somebody wants to know, and how much of what he may get.
 
     `known` are facts of his own, told before all others.
@@ -95,7 +95,7 @@ class Wish:
     with_memories: bool = True
     with_summaries: bool = True
     addresses: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()
+    known_facts: tuple[str, ...] = ()
 
 
 class Snippet(NamedTuple):
@@ -118,10 +118,10 @@ class BundledFile:
     relevance: float
     summary: str
     snippets: tuple[Snippet, ...]
-    related: tuple[Related, ...]
+    related: tuple[RelatedFile, ...]
 
 
-class External(NamedTuple):
+class ExternalMention(NamedTuple):
     """An address that the caller named, and the files that mention it. It is never fetched."""
 
     address: str
@@ -142,8 +142,8 @@ class Bundle:
     """What somebody gets to read. `absent` names what nobody could be asked about: memories, history."""
 
     files: tuple[BundledFile, ...]
-    remembered: tuple[Remembered, ...]
-    external: tuple[External, ...]
+    remembered: tuple[RememberedItem, ...]
+    external: tuple[ExternalMention, ...]
     hints: tuple[str, ...]
     left_out: LeftOut
     engine: str
@@ -154,19 +154,21 @@ class Bundle:
     reason: str
 
 
-def bundle(wish: Wish, workspace: Workspace, team: Team, excess: Callable[[Bundle], int]) -> Bundle:
+def build_bundle(
+    wish: BundleRequest, workspace: Workspace, team: ProjectKnowledge, excess: Callable[[Bundle], int]
+) -> Bundle:
     """The best bundle that fits. `excess` says how many tokens a bundle, as it will be sent, is over what it may cost.
 
     Raises: as `Engine.search` does, but never for a missing index.
     """
-    asked = Asked(wish.text, wish.files_max, wish.filter, wish.relevance_min)
-    found = gathered(asked, workspace)
+    asked = GatherRequest(wish.text, wish.files_max, wish.filter, wish.relevance_min)
+    found = gather_files(asked, workspace)
     opened, unreadable = _opened(found.files, workspace, wish)
     extras = list(_extras(opened, workspace, team, wish))
     kit = _Kit(found, opened, team, len(extras), unreadable)
     room = -excess(kit.made(()))
     prices = [_price(each, team) for each in opened]
-    options = list(_options(opened, prices, room, stems_of(wish.text)))
+    options = list(_options(opened, prices, room, extract_stems(wish.text)))
     steps: list[_Step] = []
     fitting: Bundle | None = None
     for _ in range(TRIES):
@@ -183,16 +185,20 @@ def bundle(wish: Wish, workspace: Workspace, team: Team, excess: Callable[[Bundl
 
 
 def _steps(
-    options: Sequence[Option], prices: Sequence[Price], extras: Sequence[_Extra], room: int, team: Team
+    options: Sequence[SnippetOption],
+    prices: Sequence[FilePrice],
+    extras: Sequence[_Extra],
+    room: int,
+    team: ProjectKnowledge,
 ) -> list[_Step]:
     """What to show in so much room, the most important first: a place of each file, what is no code, the rest."""
-    packing = Packing(prices, room)
-    packing.begin(options)
-    firsts = len(packing.taken)
+    packing = SnippetPacker(prices, room)
+    packing.select_first_places(options)
+    firsts = len(packing.selected)
     taken = _within(extras, min(packing.room, int(room * EXTRAS_SHARE)), team)
     packing.room -= sum(each.price for each in taken)
-    packing.fill(options)
-    return [*packing.taken[:firsts], *taken, *packing.taken[firsts:]]
+    packing.select_best(options)
+    return [*packing.selected[:firsts], *taken, *packing.selected[firsts:]]
 
 
 # -- files opened -----------------------------------------------------------------------------------------------------
@@ -208,11 +214,13 @@ class _Opened:
     summary: str
     lines: Mapping[int, str]
     symbols: tuple[Definition, ...]
-    spots: tuple[Spot, ...]
+    spots: tuple[FoundPlace, ...]
     is_stale: bool
 
 
-def _opened(files: Sequence[FoundFile], workspace: Workspace, wish: Wish) -> tuple[list[_Opened], tuple[str, ...]]:
+def _opened(
+    files: Sequence[FoundFile], workspace: Workspace, wish: BundleRequest
+) -> tuple[list[_Opened], tuple[str, ...]]:
     """The files that can be read, and why the others cannot."""
     opened, unreadable = [], []
     for file in files:
@@ -223,16 +231,16 @@ def _opened(files: Sequence[FoundFile], workspace: Workspace, wish: Wish) -> tup
     return opened, tuple(unreadable)
 
 
-def _open(file: FoundFile, workspace: Workspace, wish: Wish) -> _Opened:
+def _open(file: FoundFile, workspace: Workspace, wish: BundleRequest) -> _Opened:
     outline = workspace.symbols.outline(file.path)
-    lines = lines_of(file, workspace)
+    lines = read_lines(file, workspace)
     symbols = tuple(each for _, each in outline.symbols)
     spots = tuple(shown for spot in file.spots if (shown := _as_it_is_now(spot, lines)))
     summary = _summary(outline) if wish.with_summaries and wish.tokens_max >= SUMMARIES_TOKENS_MIN else ""
     return _Opened(file.path, outline.language, file.relevance, summary, lines, symbols, spots, file.is_stale)
 
 
-def _as_it_is_now(spot: Spot, lines: Mapping[int, str]) -> Spot | None:
+def _as_it_is_now(spot: FoundPlace, lines: Mapping[int, str]) -> FoundPlace | None:
     """A spot inside the file of today, without blank lines at its ends; a bare line with some around it."""
     span = spot.span if spot.text else spot.span.expand(CONTEXT_LINES)
     written = [number for number in range(span.first, span.last + 1) if lines.get(number, "").strip()]
@@ -252,32 +260,36 @@ def _summary(outline: FileOutline) -> str:
 # -- what could be shown ----------------------------------------------------------------------------------------------
 
 
-def _price(file: _Opened, team: Team) -> Price:
+def _price(file: _Opened, team: ProjectKnowledge) -> FilePrice:
     known: dict[int, int] = {}
 
     def line(number: int) -> int:
         if number not in known:
-            known[number] = team.count(json.dumps(file.lines.get(number, "") + "\n", ensure_ascii=False)[1:-1])
+            known[number] = team.count_tokens(json.dumps(file.lines.get(number, "") + "\n", ensure_ascii=False)[1:-1])
         return known[number]
 
-    return Price(FILE_TOKENS + team.count(f"{file.path} {file.summary}"), line)
+    return FilePrice(FILE_TOKENS + team.count_tokens(f"{file.path} {file.summary}"), line)
 
 
-def _options(opened: Sequence[_Opened], prices: Sequence[Price], room: int, stems: Sequence[str]) -> Iterator[Option]:
+def _options(
+    opened: Sequence[_Opened], prices: Sequence[FilePrice], room: int, stems: Sequence[str]
+) -> Iterator[SnippetOption]:
     """Every spot, and every spot with the symbol around it that a reader can be asked to read."""
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
         for place, spot in enumerate(file.spots):
-            yield Option(number, spot.span, spot.relevance, place == 0, telling_line(spot.span, file.lines, stems))
-            wide, _ = widened(spot.span, file.symbols, lines_max=WIDER_LINES_MAX)
+            yield SnippetOption(
+                number, spot.span, spot.relevance, place == 0, find_best_line(spot.span, file.lines, stems)
+            )
+            wide, _ = widen_to_symbol(spot.span, file.symbols, lines_max=WIDER_LINES_MAX)
             is_there = wide.first in file.lines and wide.last in file.lines
             if wide != spot.span and is_there and price.of(wide) <= room * WIDER_SHARE:
-                yield Option(number, wide, spot.relevance * WIDER_WORTH)
+                yield SnippetOption(number, wide, spot.relevance * WIDER_WORTH)
 
 
-def telling_line(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str]) -> int:
+def find_best_line(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str]) -> int:
     """The first of the lines that hold most words of the question: where what must be cut begins.
 
-    >>> telling_line(LineSpan(1, 3), {1: "# Licence", 2: "def drain(pool):", 3: "    pool.drain()"}, ["drain", "pool"])
+    >>> find_best_line(LineSpan(1, 3), {1: "# Licence", 2: "def drain(pool):", 3: "    pool.drain()"}, ["drain", "pool"])
     2
     """
 
@@ -291,25 +303,29 @@ def telling_line(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str])
 class _Extra(NamedTuple):
     """Something beside the code: of `file` when it belongs to one."""
 
-    what: Remembered | Related | External | str
+    what: RememberedItem | RelatedFile | ExternalMention | str
     file: int
     price: int = 0
 
 
-def _within(extras: Sequence[_Extra], room: int, team: Team) -> list[_Extra]:
+def _within(extras: Sequence[_Extra], room: int, team: ProjectKnowledge) -> list[_Extra]:
     """Those that fit into the room, in their order."""
     taken = []
     for each in extras:
-        price = ROW_TOKENS + team.count(each.what if isinstance(each.what, str) else " ".join(map(str, each.what)))
+        price = ROW_TOKENS + team.count_tokens(
+            each.what if isinstance(each.what, str) else " ".join(map(str, each.what))
+        )
         if price <= room:
             taken.append(each._replace(price=price))
             room -= price
     return taken
 
 
-def _extras(opened: Sequence[_Opened], workspace: Workspace, team: Team, wish: Wish) -> Iterator[_Extra]:
+def _extras(
+    opened: Sequence[_Opened], workspace: Workspace, team: ProjectKnowledge, wish: BundleRequest
+) -> Iterator[_Extra]:
     """What the caller knows, what the team remembers, what belongs to each file, where addresses are mentioned, then facts."""
-    yield from (_Extra(each, -1) for each in wish.known)
+    yield from (_Extra(each, -1) for each in wish.known_facts)
     if wish.with_memories and team.recall:
         for each in team.recall(wish.text, REMEMBERED_MAX):
             yield _Extra(each._replace(content=_beginning(each.content), score=round(each.score, 3)), -1)
@@ -318,20 +334,20 @@ def _extras(opened: Sequence[_Opened], workspace: Workspace, team: Team, wish: W
     if wish.with_related:
         for number, file in enumerate(opened):
             others = importers[number] if number < len(importers) else ()
-            related = merged(file.path, _related(file, others, workspace, team.past))
+            related = merge_related(file.path, _related(file, others, workspace, team.history))
             yield from (_Extra(each, number) for each in related if each.path not in shown)
     yield from (_Extra(_external(each, workspace), -1) for each in wish.addresses)
-    yield from (_Extra(hint, -1) for hint in _hints(opened, importers, team.past))
+    yield from (_Extra(hint, -1) for hint in _hints(opened, importers, team.history))
 
 
 def _beginning(text: str) -> str:
     return text if len(text) <= REMEMBERED_CHARS_MAX else f"{text[:REMEMBERED_CHARS_MAX].rstrip()}…"
 
 
-def _external(address: str, workspace: Workspace) -> External:
+def _external(address: str, workspace: Workspace) -> ExternalMention:
     """Which files mention an address."""
     scan = workspace.text_search.scan(TextQuery((address.rstrip("/"),)))
-    return External(address, tuple(file.path for file in scan.files[:MENTIONS_MAX]))
+    return ExternalMention(address, tuple(file.path for file in scan.files[:MENTIONS_MAX]))
 
 
 # -- what belongs to a file -------------------------------------------------------------------------------------------
@@ -339,17 +355,17 @@ def _external(address: str, workspace: Workspace) -> External:
 
 def _related(
     file: _Opened, importers: Sequence[RelPath], workspace: Workspace, past: FileHistory | None
-) -> Iterator[Related]:
+) -> Iterator[RelatedFile]:
     """Tests, what changes with it, what it imports where it was found, what imports it."""
-    named = [other for name in sorted(partner_names(file.path)) for other in workspace.symbols.files_named(name)]
-    yield from (Related(other, "paired by name") for other in nearest_partners(file.path, named)[:RELATED_MAX])
+    named = [other for name in sorted(list_partner_names(file.path)) for other in workspace.symbols.files_named(name)]
+    yield from (RelatedFile(other, "paired by name") for other in select_partners(file.path, named)[:RELATED_MAX])
     partners = past.list_cochanged(file.path, support=COCHANGE_SUPPORT, confidence=COCHANGE_CONFIDENCE) if past else ()
     for each in partners[:RELATED_MAX]:
-        yield Related(each.path, f"changed with it in {each.confidence:.0%} of its commits")
+        yield RelatedFile(each.path, f"changed with it in {each.confidence:.0%} of its commits")
     text = "\n".join(spot.text for spot in file.spots)
-    imports = used_first(_asked(workspace.symbols.dependencies, file.path), text)
-    yield from (Related(other, "imported by it") for other in imports[:IMPORTS_MAX])
-    yield from (Related(other, "imports it") for other in importers[:IMPORTERS_MAX])
+    imports = sort_by_use(_asked(workspace.symbols.dependencies, file.path), text)
+    yield from (RelatedFile(other, "imported by it") for other in imports[:IMPORTS_MAX])
+    yield from (RelatedFile(other, "imports it") for other in importers[:IMPORTERS_MAX])
 
 
 def _importers(file: _Opened, workspace: Workspace) -> tuple[RelPath, ...]:
@@ -381,7 +397,7 @@ def _hints(opened: Sequence[_Opened], importers: Sequence[Sequence[str]], past: 
 
 # -- as much as fits --------------------------------------------------------------------------------------------------
 
-_Step = Taken | _Extra
+_Step = SelectedLines | _Extra
 
 
 def _longest(
@@ -404,9 +420,9 @@ def _longest(
 class _Kit:
     """All that a bundle is made of, whatever part of it is shown."""
 
-    found: Gathered
+    found: GatheredFiles
     opened: Sequence[_Opened]
-    team: Team
+    team: ProjectKnowledge
     rows: int  # that are no code, shown or not
     unreadable: tuple[str, ...]
 
@@ -417,8 +433,8 @@ class _Kit:
         shown = tuple(file for file in files if file.snippets)
         return Bundle(
             files=shown,
-            remembered=tuple(each.what for each in extras if isinstance(each.what, Remembered)),
-            external=tuple(each.what for each in extras if isinstance(each.what, External)),
+            remembered=tuple(each.what for each in extras if isinstance(each.what, RememberedItem)),
+            external=tuple(each.what for each in extras if isinstance(each.what, ExternalMention)),
             hints=tuple(each.what for each in extras if isinstance(each.what, str)),
             left_out=self._left_out(files, self.rows - len(extras)),
             engine=self.found.engine,
@@ -431,11 +447,11 @@ class _Kit:
 
     def _file(self, number: int, steps: Sequence[_Step]) -> BundledFile:
         file = self.opened[number]
-        spans = merge_spans(each.span for each in steps if isinstance(each, Taken) and each.file == number)
+        spans = merge_spans(each.span for each in steps if isinstance(each, SelectedLines) and each.file == number)
         related = tuple(
             each.what
             for each in steps
-            if isinstance(each, _Extra) and each.file == number and isinstance(each.what, Related)
+            if isinstance(each, _Extra) and each.file == number and isinstance(each.what, RelatedFile)
         )
         snippets = tuple(_snippet(file, span, self.team) for span in spans)
         return BundledFile(file.path, file.language, file.relevance, file.summary, snippets, related)
@@ -450,7 +466,7 @@ class _Kit:
         return LeftOut(places, rows, (*hidden, *self.found.next_files)[:NEXT_FILES], self.unreadable)
 
     def _absent(self) -> tuple[str, ...]:
-        parts = {"memories": self.team.recall, "history": self.team.past}
+        parts = {"memories": self.team.recall, "history": self.team.history}
         return tuple(name for name, part in parts.items() if part is None)
 
     def _from_history(self, files: Sequence[BundledFile]) -> int:
@@ -458,11 +474,11 @@ class _Kit:
         return sum("changed with it" in each.why for file in files for each in file.related)
 
 
-def _snippet(file: _Opened, span: LineSpan, team: Team) -> Snippet:
+def _snippet(file: _Opened, span: LineSpan, team: ProjectKnowledge) -> Snippet:
     inside = [spot for spot in file.spots if spot.span.first <= span.last and span.first <= spot.span.last]
     names = list(dict.fromkeys(spot.symbol for spot in sorted(inside) if spot.symbol))
-    symbol = ", ".join(names[:3]) or symbol_at(span, file.symbols)
+    symbol = ", ".join(names[:3]) or find_symbol_at(span, file.symbols)
     cut = any(spot.span.first <= span.last < spot.span.last for spot in inside)
     text = "\n".join(file.lines.get(number, "") for number in range(span.first, span.last + 1))
     best = max((spot.relevance for spot in inside), default=file.relevance)
-    return Snippet(span, text, best, team.count(text), symbol, span.last + 1 if cut else 0)
+    return Snippet(span, text, best, team.count_tokens(text), symbol, span.last + 1 if cut else 0)

@@ -2,9 +2,9 @@ r"""PURE.
 
 What a prompt asks to be done: its imperative clauses, in its own words. Nothing is added, nothing is rephrased.
 
->>> clauses("Please add retries to the client. It fails often.\n- rename `foo` to `bar`, then update the docs")
+>>> extract_clauses("Please add retries to the client. It fails often.\n- rename `foo` to `bar`, then update the docs")
 ['add retries to the client', 'rename `foo` to `bar`', 'update the docs']
->>> clauses("make it better"), objective("Login is slow. Fix it.")
+>>> extract_clauses("make it better"), extract_objective("Login is slow. Fix it.")
 (['make it better'], 'Login is slow.')
 """
 
@@ -36,7 +36,7 @@ VERBS = frozenset(
 check."""
 
 
-def clauses(prompt: str) -> list[str]:
+def extract_clauses(prompt: str) -> list[str]:
     """The clauses that begin with a verb of asking, without their politeness; code fences hold none."""
     told = []
     for part in _END.split(_FENCE.sub("\n", prompt)):
@@ -47,7 +47,7 @@ def clauses(prompt: str) -> list[str]:
     return list(dict.fromkeys(told))[:CLAUSES_MAX]
 
 
-def objective(prompt: str) -> str:
+def extract_objective(prompt: str) -> str:
     """The first sentence, as it is written."""
     plain = _FENCE.sub("\n", prompt).strip()
     first = re.split(r"(?<=[.!?])\s|\n", plain, maxsplit=1)[0].strip()

@@ -1,6 +1,6 @@
 r"""PURE. How a repository is tested and checked, as its own files say: never a command that they do not back.
 
->>> [str(each) for each in commands({"Makefile": "test:\n\tpytest\n", "go.mod": "module x"})]
+>>> [str(each) for each in detect_commands({"Makefile": "test:\n\tpytest\n", "go.mod": "module x"})]
 ['make test (Makefile)', 'go test ./... (go.mod)', 'go vet ./... (go.mod)']
 """
 
@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple
 
 from context_engine.text.untrusted_data import ParseError, read_json, read_toml
 
-Kind = Literal["test", "lint", "types", "format", "build"]
+CommandKind = Literal["test", "lint", "types", "format", "build"]
 
 
 class Command(NamedTuple):
     """What to type at the top of the workspace, what for, and the file that says so."""
 
-    kind: Kind
+    kind: CommandKind
     text: str
     source: str
 
@@ -27,7 +27,7 @@ class Command(NamedTuple):
         return f"{self.text} ({self.source})"
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, CommandKind] = {
     **dict.fromkeys(("test", "tests", "check", "unit", "test:unit", "test-unit", "spec"), "test"),
     **dict.fromkeys(("lint", "eslint", "lint:check", "cs", "phpcs", "cs-check", "stylecheck", "vet", "clippy"), "lint"),
     **dict.fromkeys(
@@ -42,7 +42,7 @@ Files = Mapping[str, str]
 _NO_TEST = "no test specified"
 
 
-def commands(files: Files) -> list[Command]:
+def detect_commands(files: Files) -> list[Command]:
     """The commands, those that the repository wrapped itself first; `files` are names at its top and their texts.
 
     A file that cannot be understood says nothing.
@@ -125,7 +125,7 @@ def _python(files: Files) -> Iterator[Command]:
             yield Command(kind, text, own or "pyproject.toml")
 
 
-_PYTHON_TOOLS: tuple[tuple[str, Kind, str], ...] = (
+_PYTHON_TOOLS: tuple[tuple[str, CommandKind, str], ...] = (
     ("ruff", "lint", "ruff check"),
     ("flake8", "lint", "flake8"),
     ("mypy", "types", "mypy ."),
@@ -151,7 +151,7 @@ def _by_file(files: Files) -> Iterator[Command]:
             yield Command(kind, text, name)
 
 
-BY_FILE: tuple[tuple[str, Kind, str], ...] = (
+BY_FILE: tuple[tuple[str, CommandKind, str], ...] = (
     (r"Cargo\.toml", "test", "cargo test"),
     (r"Cargo\.toml", "lint", "cargo clippy"),
     (r"go\.mod", "test", "go test ./..."),

@@ -3,8 +3,8 @@ r"""PURE. What comes back from a second pass must be true: what its items say of
 An item that names a file that is not there, lines that are not there or code that stands nowhere is set aside with its
 reason. A name that nobody defines is only told of: a draft may be about to define it.
 
->>> ground = Ground(has_path={"a.py"}.__contains__, text={"a.py": "x = 1\n"}.get)
->>> found = grounded([Claim("one", "[0]", paths=["a.py"]), Claim("two", "[1]", quotes=[Quote("a.py", "x = 2")])], ground)
+>>> facts = RepositoryFacts(has_path={"a.py"}.__contains__, text={"a.py": "x = 1\n"}.get)
+>>> found = check_claims([Claim("one", "[0]", paths=["a.py"]), Claim("two", "[1]", quotes=[ClaimedQuote("a.py", "x = 2")])], facts)
 >>> found.kept, [each.reason for each in found.rejected]
 (('one',), ['the quoted code is not in a.py: x = 2'])
 """
@@ -27,7 +27,7 @@ SHOWN_CHARS_MAX = 80
 Near = Callable[[str], Sequence[str]]
 
 
-class Lines(NamedTuple):
+class ClaimedLines(NamedTuple):
     """Lines `first` to `last` of a file, as an item names them: they may be none."""
 
     path: str
@@ -35,7 +35,7 @@ class Lines(NamedTuple):
     last: int
 
 
-class Quote(NamedTuple):
+class ClaimedQuote(NamedTuple):
     """Code that an item quotes out of a file."""
 
     path: str
@@ -54,8 +54,8 @@ class Claim:
     paths: Sequence[str] = ()
     creates: Sequence[str] = ()
     symbols: Sequence[str] = ()
-    lines: Sequence[Lines] = ()
-    quotes: Sequence[Quote] = ()
+    lines: Sequence[ClaimedLines] = ()
+    quotes: Sequence[ClaimedQuote] = ()
 
 
 def _anything(_: str) -> bool:
@@ -67,7 +67,7 @@ def _nothing(_: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class RepositoryFacts:
     """The facts: which paths there are, a file's text, which names are defined, and what comes near.
 
     `spans` are the lines of a file that may be spoken of, as those of a diff; without it all that the file has.
@@ -81,7 +81,7 @@ class Ground:
     spans: Callable[[str], Sequence[LineSpan]] | None = None
 
 
-class Rejected(NamedTuple):
+class RejectedItem(NamedTuple):
     """An item that does not stand, where it stood in the draft, and why not."""
 
     item: Any
@@ -90,34 +90,34 @@ class Rejected(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Grounded:
+class CheckedClaims:
     """The items that stand, in their order; those that do not; and what is to be said of those that do."""
 
     kept: tuple[Any, ...]
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedItem, ...]
     warnings: tuple[str, ...]
 
 
-def grounded(claims: Sequence[Claim], ground: Ground) -> Grounded:
+def check_claims(claims: Sequence[Claim], ground: RepositoryFacts) -> CheckedClaims:
     """Which items stand. A file that one of them creates may be named by all."""
     known = _Known(ground, frozenset(path for claim in claims for path in claim.creates))
     kept: list[Any] = []
-    rejected: list[Rejected] = []
+    rejected: list[RejectedItem] = []
     warnings: list[str] = []
     for claim in claims:
         reason = next(known.objections(claim), "")
         if reason:
-            rejected.append(Rejected(claim.item, claim.place, reason))
+            rejected.append(RejectedItem(claim.item, claim.place, reason))
         else:
             kept.append(claim.item)
             warnings += (f"{claim.place}: {doubt}" for doubt in known.doubts(claim))
-    return Grounded(tuple(kept), tuple(rejected), tuple(dict.fromkeys(warnings)))
+    return CheckedClaims(tuple(kept), tuple(rejected), tuple(dict.fromkeys(warnings)))
 
 
-def is_inside(path: str) -> bool:
+def is_inside_workspace(path: str) -> bool:
     """Whether a path is written so that it can only lie in the workspace.
 
-    >>> [is_inside(path) for path in ("src/a.py", "../a.py", "/etc/passwd", "C:/a", "", "a/../../b")]
+    >>> [is_inside_workspace(path) for path in ("src/a.py", "../a.py", "/etc/passwd", "C:/a", "", "a/../../b")]
     [True, False, False, False, False, False]
     """
     parts = path.replace("\\", "/").split("/")
@@ -127,7 +127,7 @@ def is_inside(path: str) -> bool:
 class _Known:
     """The facts, and the files that are about to be made."""
 
-    def __init__(self, ground: Ground, created: frozenset[str]) -> None:
+    def __init__(self, ground: RepositoryFacts, created: frozenset[str]) -> None:
         self._ground = ground
         self._created = created
         self._keyed = cache(lambda path: _key(ground.text(path) or ""))
@@ -135,7 +135,7 @@ class _Known:
     def objections(self, claim: Claim) -> Iterator[str]:
         """Why an item does not stand, if it does not."""
         for path in (*claim.creates, *claim.paths, *(each.path for each in (*claim.lines, *claim.quotes))):
-            if not is_inside(path):
+            if not is_inside_workspace(path):
                 yield f"{path!r} is no path inside the workspace"
         for path in (*claim.paths, *(each.path for each in (*claim.lines, *claim.quotes))):
             if path not in self._created and not self._ground.has_path(path):
@@ -154,7 +154,7 @@ class _Known:
             if self._ground.has_path(path):
                 yield f"{path} is to be created and exists"
 
-    def _about_lines(self, lines: Lines) -> Iterator[str]:
+    def _about_lines(self, lines: ClaimedLines) -> Iterator[str]:
         if not 1 <= lines.first <= lines.last:
             yield f"{lines.first}-{lines.last} are no lines"
             return
@@ -167,7 +167,7 @@ class _Known:
         elif (text := self._ground.text(lines.path)) is not None and span.last > count_lines(text):
             yield f"lines {span} are not in {lines.path}, which has {count_lines(text)}"
 
-    def _about_quote(self, quote: Quote) -> Iterator[str]:
+    def _about_quote(self, quote: ClaimedQuote) -> Iterator[str]:
         if _key(quote.text) not in self._keyed(quote.path):
             yield f"the quoted code is not in {quote.path}: {_key(quote.text)[:SHOWN_CHARS_MAX]}"
 

@@ -5,7 +5,7 @@ order of their importance for as long as they fit: lines that were named come fi
 and keywords found, the rarer before the more common. What has no room is named, never just gone.
 
 >>> text = ["def a():", "    pass", "", "", "def b():", "    return salt"]
->>> found = chosen([*keyword_places(0, text, "SALT"), Place("lines", "1", 0, LineSpan(1, 1))], [Body(text)])
+>>> found = select_fragments([*find_keyword_places(0, text, "SALT"), FragmentPlace("lines", "1", 0, LineSpan(1, 1))], [FragmentBody(text)])
 >>> [(fragment.span, [place.label for place in fragment.places]) for fragment in found.fragments]
 [(LineSpan(first=1, last=1), ['lines 1']), (LineSpan(first=6, last=6), ['keyword SALT'])]
 """
@@ -25,8 +25,8 @@ from context_engine.text.lines import shorten_line
 from context_engine.text.spans import LineSpan, group_spans
 from context_engine.text.token_estimate import estimate_tokens
 
-Kind = Literal["lines", "symbol", "pattern", "keyword"]
-IMPORTANCE: tuple[Kind, ...] = ("lines", "symbol", "pattern", "keyword")
+FragmentKind = Literal["lines", "symbol", "pattern", "keyword"]
+IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "pattern", "keyword")
 """What was named exactly comes before what was searched for."""
 FOUND = ("pattern", "keyword")
 LABEL_CHARS_MAX = 60
@@ -34,13 +34,13 @@ LABEL_CHARS_MAX = 60
 NO_LIMIT = 1 << 60
 
 
-class Place(NamedTuple):
+class FragmentPlace(NamedTuple):
     """Where something that was asked for stands.
 
     `file` counts the files of the call; `column` matters on long lines.
     """
 
-    kind: Kind
+    kind: FragmentKind
     word: str
     file: int
     span: LineSpan
@@ -57,24 +57,24 @@ class Fragment(NamedTuple):
 
     file: int
     span: LineSpan
-    places: tuple[Place, ...]
+    places: tuple[FragmentPlace, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class FragmentSelection:
     """The fragments that fit, in the order of files and lines; the places that do not, most important first.
 
     At most one place is `cut`: it is shown from its first line on, and goes on at `next_line`.
     """
 
     fragments: tuple[Fragment, ...]
-    dropped: tuple[Place, ...] = ()
-    cut: Place | None = None
+    dropped: tuple[FragmentPlace, ...] = ()
+    cut: FragmentPlace | None = None
     next_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class FragmentBody:
     """A file's lines as they are shown, without line feeds; `head` is what showing any of them costs, in tokens."""
 
     lines: Sequence[str]
@@ -88,24 +88,26 @@ class Body:
 # -- what fits --------------------------------------------------------------------------------------------------------
 
 
-def chosen(places: Iterable[Place], bodies: Sequence[Body], *, context: int = 0, tokens_max: int = NO_LIMIT) -> Chosen:
+def select_fragments(
+    places: Iterable[FragmentPlace], bodies: Sequence[FragmentBody], *, context: int = 0, tokens_max: int = NO_LIMIT
+) -> FragmentSelection:
     """Take places with `context` lines around each, the most important first, while they fit.
 
     What does not fit with its context is taken without, and cut where the room ends; the very first shows a line
     whatever it costs. After a place that was cut or dropped no other line is taken.
     """
     taking = _Taking(bodies, context, tokens_max)
-    for place in by_importance(places):
+    for place in sort_by_importance(places):
         taking.take(place)
-    return Chosen(tuple(taking.fragments()), tuple(taking.dropped), taking.cut, taking.next_line)
+    return FragmentSelection(tuple(taking.fragments()), tuple(taking.dropped), taking.cut, taking.next_line)
 
 
-def by_importance(places: Iterable[Place]) -> list[Place]:
+def sort_by_importance(places: Iterable[FragmentPlace]) -> list[FragmentPlace]:
     """By kind; of what was searched for, the rarer first; else in the order given."""
     listed = list(places)
     counts = Counter((place.kind, place.word) for place in listed)
 
-    def rank(place: Place) -> tuple[int, int]:
+    def rank(place: FragmentPlace) -> tuple[int, int]:
         rarity = counts[place.kind, place.word] if place.kind in FOUND else 0
         return IMPORTANCE.index(place.kind), rarity
 
@@ -116,16 +118,16 @@ def by_importance(places: Iterable[Place]) -> list[Place]:
 class _Taking:
     """A budget while it is being spent. `shown` holds the lines taken so far, by file."""
 
-    bodies: Sequence[Body]
+    bodies: Sequence[FragmentBody]
     context: int
     room: int
     shown: dict[int, set[int]] = field(default_factory=dict)
-    kept: list[tuple[Place, LineSpan]] = field(default_factory=list)
-    dropped: list[Place] = field(default_factory=list)
-    cut: Place | None = None
+    kept: list[tuple[FragmentPlace, LineSpan]] = field(default_factory=list)
+    dropped: list[FragmentPlace] = field(default_factory=list)
+    cut: FragmentPlace | None = None
     next_line: int = 0
 
-    def take(self, place: Place) -> None:
+    def take(self, place: FragmentPlace) -> None:
         """Keep a place, cut it, or drop it; one behind the end of its file is none."""
         last_line = len(self.bodies[place.file].lines)
         own, wide = place.span.clip(last_line), place.span.expand(self.context).clip(last_line)
@@ -139,7 +141,7 @@ class _Taking:
         elif is_full or not self._begin(place, own):
             self.dropped.append(place)
 
-    def _keep(self, place: Place, span: LineSpan) -> bool:
+    def _keep(self, place: FragmentPlace, span: LineSpan) -> bool:
         """Take all of a span; False when it does not fit."""
         price, stop = self._priced(place, span)
         if stop <= span.last:
@@ -147,7 +149,7 @@ class _Taking:
         self._show(place, span, price)
         return True
 
-    def _begin(self, place: Place, own: LineSpan) -> bool:
+    def _begin(self, place: FragmentPlace, own: LineSpan) -> bool:
         """Take the lines of a place that fit, the very first line in any case; False when there is none."""
         price, stop = self._priced(place, own)
         if stop == own.first and self.kept:
@@ -158,15 +160,15 @@ class _Taking:
             self.cut, self.next_line = place, last + 1
         return True
 
-    def _show(self, place: Place, span: LineSpan, price: int) -> None:
+    def _show(self, place: FragmentPlace, span: LineSpan, price: int) -> None:
         self.kept.append((place, span))
         self.shown.setdefault(place.file, set()).update(range(span.first, span.last + 1))
         self.room -= price
 
-    def _priced(self, place: Place, span: LineSpan) -> tuple[int, int]:
+    def _priced(self, place: FragmentPlace, span: LineSpan) -> tuple[int, int]:
         """(price, stop): what the lines before `stop` cost, the first that does not fit; behind the span, all do."""
         body, shown = self.bodies[place.file], self.shown.get(place.file, set())
-        price = head_cost(place) + (0 if shown else body.head)
+        price = estimate_heading(place) + (0 if shown else body.head)
         for line in range(span.first, span.last + 1):
             more = 0 if line in shown else body.cost(line)
             if price + more > self.room:
@@ -186,7 +188,7 @@ class _Taking:
                 yield Fragment(file, joined.span, tuple(kept[number][0] for number in joined.members))
 
 
-def head_cost(place: Place) -> int:
+def estimate_heading(place: FragmentPlace) -> int:
     """What the head of a fragment costs for a place: two line numbers, its label, where exactly it stands."""
     return estimate_tokens(
         f"@@ {place.span.first}-{place.span.last} · {place.label} {place.span.first}-{place.span.last}\n"
@@ -196,11 +198,13 @@ def head_cost(place: Place) -> int:
 # -- where it stands --------------------------------------------------------------------------------------------------
 
 
-def keyword_places(file: int, lines: Iterable[str], word: str) -> list[Place]:
+def find_keyword_places(file: int, lines: Iterable[str], word: str) -> list[FragmentPlace]:
     """Each line that holds a word as it is spelled; upper and lower case do not count."""
     wanted = word.casefold()
     columns = ((number, line.casefold().find(wanted) + 1) for number, line in enumerate(lines, 1))
-    return [Place("keyword", word, file, LineSpan(number, number), column) for number, column in columns if column]
+    return [
+        FragmentPlace("keyword", word, file, LineSpan(number, number), column) for number, column in columns if column
+    ]
 
 
 _RANGE = re.compile(r"(\d+)|(\d*) *- *(\d*)")
@@ -208,10 +212,10 @@ RANGE_CHARS_MAX = 40
 """Two line numbers and blanks; more digits than that count nothing."""
 
 
-def asked_lines(text: str, last_line: int) -> LineSpan:
+def parse_line_range(text: str, last_line: int) -> LineSpan:
     """A range as people write it; an open end is the end of the file.
 
-    >>> asked_lines("10-20", 90), asked_lines("7", 90), asked_lines("80-", 90), asked_lines("-3", 90)
+    >>> parse_line_range("10-20", 90), parse_line_range("7", 90), parse_line_range("80-", 90), parse_line_range("-3", 90)
     (LineSpan(first=10, last=20), LineSpan(first=7, last=7), LineSpan(first=80, last=90), LineSpan(first=1, last=3))
 
     Raises: InvalidArgument for what is no range, InvalidLineRange for one that is empty.
@@ -229,7 +233,7 @@ def asked_lines(text: str, last_line: int) -> LineSpan:
     return LineSpan(first, last)
 
 
-def symbols_named(symbols: Iterable[Definition], asked: str) -> list[Definition]:
+def match_symbols(symbols: Iterable[Definition], asked: str) -> list[Definition]:
     """The symbols a name means: spelled so, plain or qualified; failing that, in upper or lower case."""
     listed = list(symbols)
     wanted = {f".{asked.strip()}", "." + asked.replace("::", ".").replace("#", ".").strip(". ").removesuffix("()")}
@@ -238,7 +242,7 @@ def symbols_named(symbols: Iterable[Definition], asked: str) -> list[Definition]
     return exact or [each for each in listed if f".{each.qualified}".casefold().endswith(folded)]
 
 
-def near_symbols(symbols: Iterable[Definition], asked: str) -> list[str]:
+def suggest_symbols(symbols: Iterable[Definition], asked: str) -> list[str]:
     """The names that come closest to one that is not there."""
     names = {each.name.casefold(): each.qualified for each in symbols}
     wanted = re.split(r"[.:#]", asked.removesuffix("()"))[-1].casefold()
@@ -249,7 +253,7 @@ NEAR_MAX = 3
 """More guesses than this cost more to read than to ask again."""
 
 
-def shortened(lines: Sequence[str], places: Iterable[Place], chars_max: int) -> list[str]:
+def shorten_lines(lines: Sequence[str], places: Iterable[FragmentPlace], chars_max: int) -> list[str]:
     """The lines with the long ones cut around the most important place on them."""
-    columns = {place.span.first: place.column for place in reversed(by_importance(places))}
+    columns = {place.span.first: place.column for place in reversed(sort_by_importance(places))}
     return [shorten_line(line, columns.get(number, 1) - 1, chars_max) for number, line in enumerate(lines, 1)]

@@ -49,7 +49,7 @@ SIGNALS: Mapping[str, str] = {
 """Which kind of signal an addend of a score is; every other one is lexical."""
 
 
-class Spot(NamedTuple):
+class FoundPlace(NamedTuple):
     """Lines that were found, what they are worth beside the best (0-1), and of which symbol they are."""
 
     span: LineSpan
@@ -64,12 +64,12 @@ class FoundFile:
 
     path: RelPath
     relevance: float
-    spots: tuple[Spot, ...]
+    spots: tuple[FoundPlace, ...]
     is_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GatheredFiles:
     """Files, best first. `sources` counts the spots that each kind of signal helped to find."""
 
     files: tuple[FoundFile, ...]
@@ -82,7 +82,7 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GatherRequest:
     """A question, and the least and most of an answer: `relevance_min` is relative to the best hit (0-1)."""
 
     text: str
@@ -91,7 +91,7 @@ class Asked:
     relevance_min: float = 0.0
 
 
-def gathered(asked: Asked, workspace: Workspace) -> Gathered:
+def gather_files(asked: GatherRequest, workspace: Workspace) -> GatheredFiles:
     """What is found, by the index where there is one. Raises: as `Engine.search` and `Engine.scan`."""
     query = Query(asked.text, asked.files_max + NEXT_FILES, asked.filter, asked.relevance_min, chunks_per_file=1)
     try:
@@ -106,13 +106,13 @@ def gathered(asked: Asked, workspace: Workspace) -> Gathered:
 # -- with an index ----------------------------------------------------------------------------------------------------
 
 
-def _by_search(asked: Asked, answer: Answer, workspace: Workspace) -> Gathered:
+def _by_search(asked: GatherRequest, answer: Answer, workspace: Workspace) -> GatheredFiles:
     """The best files, each with its best chunks: a second look into these files alone, which the first named by one chunk."""
     firsts = {hit.chunk.path: hit for hit in reversed(answer.hits)}  # of a file the best one
     paths = list(dict.fromkeys(hit.chunk.path for hit in answer.hits))
     shown, next_files = paths[: asked.files_max], paths[asked.files_max :]
     hits: dict[RelPath, list[Hit]] = {path: [firsts[path]] for path in shown}
-    only = Filter(include_paths=tuple(map(exactly, shown)))
+    only = Filter(include_paths=tuple(map(glob_for_path, shown)))
     query = Query(asked.text, len(shown) * SPOTS_PER_FILE, only, chunks_per_file=SPOTS_PER_FILE)
     for hit in workspace.search.find(query).hits if shown else ():
         if hit.chunk.path in hits and hit.chunk.id != hits[hit.chunk.path][0].chunk.id:
@@ -120,13 +120,13 @@ def _by_search(asked: Asked, answer: Answer, workspace: Workspace) -> Gathered:
     best = answer.hits[0].score if answer.hits else 1.0
     files = tuple(_found(path, hits[path], best) for path in shown)
     kinds = (kind for path in shown for hit in hits[path] for kind in _kinds(hit))
-    return Gathered(files, answer.engine, answer.freshness, _counted(kinds), (), answer.reason, tuple(next_files))
+    return GatheredFiles(files, answer.engine, answer.freshness, _counted(kinds), (), answer.reason, tuple(next_files))
 
 
-def exactly(path: str) -> str:
+def glob_for_path(path: str) -> str:
     """The glob that means one path, and those that differ from it in signs that globs give a meaning to.
 
-    >>> exactly("src/[id]/a b.ts")
+    >>> glob_for_path("src/[id]/a b.ts")
     '/src/?id?/a b.ts'
     """
     return "/" + re.sub(r"[\[\]*?!#{},\\]| +$", "?", path)
@@ -136,7 +136,7 @@ def _found(path: RelPath, hits: Sequence[Hit], best: float) -> FoundFile:
     """A file with its chunks; none of the further ones is worth more than the first."""
     first = hits[0].score / best
     spots = tuple(
-        Spot(
+        FoundPlace(
             each.chunk.span,
             round(min(first, first * each.score / hits[0].score), 3),
             each.chunk.title if each.chunk.title != path else "",
@@ -161,14 +161,14 @@ def _counted(kinds) -> dict[str, int]:
 # -- without one ------------------------------------------------------------------------------------------------------
 
 
-def _by_text(asked: Asked, workspace: Workspace, warning: str) -> Gathered:
+def _by_text(asked: GatherRequest, workspace: Workspace, warning: str) -> GatheredFiles:
     """The files that hold most of the words, the rarer a word the more it counts, and the lines that do."""
-    stems = stems_of(asked.text)
+    stems = extract_stems(asked.text)
     query = TextQuery(stems, includes=asked.filter.include_paths, excludes=asked.filter.exclude_paths)
     scan = workspace.text_search.scan(query) if stems else None
     if scan is None or not scan.files:
         reason = scan.reason if scan else "the question has no word to look for"
-        return Gathered((), scan.engine if scan else "none", "no index", _counted(()), (warning,), reason)
+        return GatheredFiles((), scan.engine if scan else "none", "no index", _counted(()), (warning,), reason)
     rarity = _rarity(scan)
     worth = {file.path: _worth(file, rarity) for file in scan.files}
     ranked = sorted(scan.files, key=lambda file: (-worth[file.path], file.path))
@@ -184,13 +184,13 @@ def _by_text(asked: Asked, workspace: Workspace, warning: str) -> Gathered:
         for file in shown
     )
     counts = _counted("lexical" for file in files for _ in file.spots)
-    return Gathered(files, scan.engine, "no index", counts, (warning,), "", next_files)
+    return GatheredFiles(files, scan.engine, "no index", counts, (warning,), "", next_files)
 
 
-def stems_of(text: str) -> tuple[str, ...]:
+def extract_stems(text: str) -> tuple[str, ...]:
     """The beginnings of the words that tell something, lower case, each once.
 
-    >>> stems_of("How are passwords hashed, and the hashes checked?")
+    >>> extract_stems("How are passwords hashed, and the hashes checked?")
     ('passwor', 'hash', 'check')
     """
     telling = (word.lower() for word in words(text) if word.lower() not in STOP_WORDS and len(word) >= WORD_CHARS_MIN)
@@ -210,7 +210,7 @@ def _worth(file: TextFile, rarity: Sequence[float]) -> float:
     return held * density * (1.0 if role_of(file.path, "code") == "source" else ASIDE_FACTOR)
 
 
-def _spots(lines: Sequence[TextLine], rarity: Sequence[float], relevance: float) -> tuple[Spot, ...]:
+def _spots(lines: Sequence[TextLine], rarity: Sequence[float], relevance: float) -> tuple[FoundPlace, ...]:
     """The lines that hold most, best first."""
     by_line: dict[int, set[int]] = defaultdict(set)
     for line in lines:
@@ -218,11 +218,12 @@ def _spots(lines: Sequence[TextLine], rarity: Sequence[float], relevance: float)
     worth = {number: sum(rarity[query] for query in held) for number, held in by_line.items()}
     ranked = sorted(worth, key=lambda number: (-worth[number], number))[:LINES_MAX]
     return tuple(
-        Spot(LineSpan(number, number), round(relevance * worth[number] / worth[ranked[0]], 3)) for number in ranked
+        FoundPlace(LineSpan(number, number), round(relevance * worth[number] / worth[ranked[0]], 3))
+        for number in ranked
     )
 
 
-def lines_of(file: FoundFile, workspace: Workspace) -> dict[int, str]:
+def read_lines(file: FoundFile, workspace: Workspace) -> dict[int, str]:
     """The lines of a file by number; of one that is too large to be read whole those that were found.
 
     Raises: FileNotFound, BinaryFile, AccessDenied.

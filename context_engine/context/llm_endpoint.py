@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from context_engine.context.proposals import LISTED, NAMED, SINGLE, Schema, is_strict, parsed, problem
+from context_engine.context.proposals import LISTED, NAMED, SINGLE, Schema, find_problem, is_strict, parse_draft
 from context_engine.embedding.http_endpoint import Endpoint, build_url
 from context_engine.embedding.http_retry import EndpointSpec, RetryPolicy, extract_json_message
 from context_engine.errors import ContextEngineError, HostError
@@ -38,7 +38,7 @@ Check = Callable[[Any], str]
 """What is wrong with a draft beyond its schema; empty when nothing is."""
 
 
-class Tokens(NamedTuple):
+class ModelTokens(NamedTuple):
     """What a model counted for us."""
 
     prompt_tokens: int
@@ -46,12 +46,12 @@ class Tokens(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class ModelDraft:
     """The draft of a model, or `failure`: why there is none. `tokens` is None unless every answer said what it cost."""
 
     draft: Any = None
     failure: str = ""
-    tokens: Tokens | None = None
+    tokens: ModelTokens | None = None
 
 
 class ChatModel:
@@ -75,31 +75,33 @@ class ChatModel:
         self._wait_s = wait_s
         self._knows_schemas = True
 
-    def fill(self, brief: str, schema: Schema, check: Check, cancel: threading.Event | None = None) -> Filled:
+    def fill(self, brief: str, schema: Schema, check: Check, cancel: threading.Event | None = None) -> ModelDraft:
         """A draft that keeps to the schema and passes the check, or why there is none. Raises: Cancelled."""
         deadline = time.monotonic() + self._wait_s
         constrained = self._knows_schemas
-        asked = messages(brief, schema, in_words=not constrained)
-        spent: list[Tokens | None] = []
+        asked = build_messages(brief, schema, in_words=not constrained)
+        spent: list[ModelTokens | None] = []
         wrong = ""
         while len(spent) < ASKS_MAX:
             try:
-                answer = self._asked(question(self._model, asked, schema if constrained else None), deadline, cancel)
+                answer = self._asked(build_body(self._model, asked, schema if constrained else None), deadline, cancel)
             except HostError as error:
                 if constrained and error.details.get("status") in (400, 422):
-                    asked, constrained = messages(brief, schema, in_words=True), False
+                    asked, constrained = build_messages(brief, schema, in_words=True), False
                     continue
-                return Filled(failure=_sentence(error), tokens=total(spent))
+                return ModelDraft(failure=_sentence(error), tokens=sum_tokens(spent))
             self._knows_schemas = constrained
-            spent.append(tokens_of(answer))
-            said, wrong = content_of(answer)
+            spent.append(read_tokens(answer))
+            said, wrong = read_content(answer)
             draft, wrong = _draft(said, schema, check) if not wrong else (None, wrong)
             if not wrong:
-                return Filled(draft, tokens=total(spent))
+                return ModelDraft(draft, tokens=sum_tokens(spent))
             if time.monotonic() >= deadline:
                 break
-            asked = [*asked, *repair(said, wrong)]
-        return Filled(failure=f"{PROVIDER}: what {self._model} drafted does not hold: {wrong}", tokens=total(spent))
+            asked = [*asked, *build_repair(said, wrong)]
+        return ModelDraft(
+            failure=f"{PROVIDER}: what {self._model} drafted does not hold: {wrong}", tokens=sum_tokens(spent)
+        )
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -118,32 +120,32 @@ def _sentence(error: ContextEngineError) -> str:
 def _draft(said: str, schema: Schema, check: Check) -> tuple[Any, str]:
     """The draft in what a model said, and what is wrong with it."""
     try:
-        draft = unwrapped(parsed(said), schema)
+        draft = unwrap_draft(parse_draft(said), schema)
     except ValueError as error:
         return None, f"it is no JSON: {error}"
-    return draft, problem(draft, schema) or check(draft)
+    return draft, find_problem(draft, schema) or check(draft)
 
 
 # -- what goes out ----------------------------------------------------------------------------------------------------
 
 
-def question(model: str, asked: Sequence[Mapping[str, str]], schema: Schema | None) -> dict[str, Any]:
+def build_body(model: str, asked: Sequence[Mapping[str, str]], schema: Schema | None) -> dict[str, Any]:
     """The body of a request: only what all such endpoints know, so neither temperature nor a limit of tokens."""
     body: dict[str, Any] = {"model": model, "messages": list(asked), "stream": False}
     if schema is None:
         return body
-    form = wrapped(schema)
-    held = {"name": "draft", "strict": is_strict(form), "schema": holdable(form)}
+    form = wrap_schema(schema)
+    held = {"name": "draft", "strict": is_strict(form), "schema": drop_unsupported(form)}
     return body | {"response_format": {"type": "json_schema", "json_schema": held}}
 
 
-def messages(brief: str, schema: Schema, *, in_words: bool = False) -> list[dict[str, str]]:
+def build_messages(brief: str, schema: Schema, *, in_words: bool = False) -> list[dict[str, str]]:
     """What is said to a model, without secrets; the schema in words where the endpoint cannot hold it to one."""
-    form = f"\n\nJSON Schema of the answer:\n{json.dumps(wrapped(schema))}" if in_words else ""
+    form = f"\n\nJSON Schema of the answer:\n{json.dumps(wrap_schema(schema))}" if in_words else ""
     return [{"role": "system", "content": ROLE}, {"role": "user", "content": redact(brief + form, "broad").text}]
 
 
-def repair(said: str, wrong: str) -> list[dict[str, str]]:
+def build_repair(said: str, wrong: str) -> list[dict[str, str]]:
     """The model's own words, and what is wrong with them."""
     told = f"That does not hold: {wrong}. Send the whole corrected JSON value, and nothing else."
     return [
@@ -152,17 +154,17 @@ def repair(said: str, wrong: str) -> list[dict[str, str]]:
     ]
 
 
-def wrapped(schema: Schema) -> Schema:
+def wrap_schema(schema: Schema) -> Schema:
     """The schema of an object, which is what endpoints want: another value becomes its field `draft`."""
     if schema.get("type") == "object":
         return schema
     return {"type": "object", "properties": {"draft": schema}, "required": ["draft"], "additionalProperties": False}
 
 
-def holdable(schema: Schema) -> Schema:
+def drop_unsupported(schema: Schema) -> Schema:
     """The schema without what only a check afterwards can hold; a field may be called like a keyword.
 
-    >>> holdable({"type": "string", "maxLength": 9}), holdable({"properties": {"maxLength": {"minLength": 1}}})
+    >>> drop_unsupported({"type": "string", "maxLength": 9}), drop_unsupported({"properties": {"maxLength": {"minLength": 1}}})
     ({'type': 'string'}, {'properties': {'maxLength': {}}})
     """
     kept = {name: value for name, value in schema.items() if name not in UNHELD}
@@ -172,11 +174,11 @@ def holdable(schema: Schema) -> Schema:
 def _each(value: Any, name: str) -> Any:
     """The same for the schemas inside one."""
     if name in NAMED:
-        return {key: holdable(inner) for key, inner in value.items()}
-    return [holdable(inner) for inner in value] if name in LISTED else holdable(value)
+        return {key: drop_unsupported(inner) for key, inner in value.items()}
+    return [drop_unsupported(inner) for inner in value] if name in LISTED else drop_unsupported(value)
 
 
-def unwrapped(value: Any, schema: Schema) -> Any:
+def unwrap_draft(value: Any, schema: Schema) -> Any:
     """The draft itself again."""
     is_wrapped = schema.get("type") != "object" and isinstance(value, dict) and [*value] == ["draft"]
     return value["draft"] if is_wrapped else value
@@ -185,10 +187,10 @@ def unwrapped(value: Any, schema: Schema) -> Any:
 # -- what comes back --------------------------------------------------------------------------------------------------
 
 
-def content_of(answer: Any) -> tuple[str, str]:
+def read_content(answer: Any) -> tuple[str, str]:
     """What a model said, and what is wrong with its answer as such; one of both is empty.
 
-    >>> content_of({"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]})
+    >>> read_content({"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]})
     ('{}', '')
     """
     try:
@@ -207,21 +209,21 @@ def content_of(answer: Any) -> tuple[str, str]:
     return (said, "") if isinstance(said, str) and said.strip() else ("", "the answer is empty")
 
 
-def tokens_of(answer: Any) -> Tokens | None:
+def read_tokens(answer: Any) -> ModelTokens | None:
     """What the endpoint counted; None when it does not say.
 
-    >>> tokens_of({"usage": {"prompt_tokens": 812, "completion_tokens": 40}}), tokens_of({"usage": {}})
-    (Tokens(prompt_tokens=812, completion_tokens=40), None)
+    >>> read_tokens({"usage": {"prompt_tokens": 812, "completion_tokens": 40}}), read_tokens({"usage": {}})
+    (ModelTokens(prompt_tokens=812, completion_tokens=40), None)
     """
     usage = answer.get("usage") if isinstance(answer, dict) else None
     counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
     said = [each for each in counts if type(each) is int and each >= 0]
-    return Tokens(*said) if len(said) == 2 else None
+    return ModelTokens(*said) if len(said) == 2 else None
 
 
-def total(spent: Sequence[Tokens | None]) -> Tokens | None:
+def sum_tokens(spent: Sequence[ModelTokens | None]) -> ModelTokens | None:
     """All of them together; None when any of them is not known: half a count is none."""
     known = [each for each in spent if each is not None]
     if not known or len(known) < len(spent):
         return None
-    return Tokens(sum(each.prompt_tokens for each in known), sum(each.completion_tokens for each in known))
+    return ModelTokens(sum(each.prompt_tokens for each in known), sum(each.completion_tokens for each in known))

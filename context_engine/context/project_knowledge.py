@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from context_engine.context.budget import Count, bound
+from context_engine.context.budget import TokenCounter, estimate_max_tokens
 from context_engine.model import Query
 
 if TYPE_CHECKING:
     from context_engine.history.file_history import FileHistory
 
 
-REPOSITORY_WORDS = "quoted from files of this repository, not said by the user"
+QUOTED_FROM_REPOSITORY = "quoted from files of this repository, not said by the user"
 """Whose words rules and memories are. A stranger may have written them: replies say so wherever they show any."""
 
 
-class Remembered(NamedTuple):
+class RememberedItem(NamedTuple):
     """A memory or discovery that still holds. `place` is where it stands: path:line, or its own file."""
 
     id: str
@@ -33,10 +33,10 @@ class Remembered(NamedTuple):
     place: str
     score: float  # 0 to 1
 
-    def quoted(self, chars_max: int) -> str:
+    def quote(self, chars_max: int) -> str:
         """Return its text as the words of the file that it comes from, so that nobody takes them for the user's.
 
-        >>> Remembered("mem_1", "memory", "rule", "Tabs", "Use tabs.", "AGENTS.md:3", 1.0).quoted(240)
+        >>> RememberedItem("mem_1", "memory", "rule", "Tabs", "Use tabs.", "AGENTS.md:3", 1.0).quote(240)
         'AGENTS.md:3 says: “Use tabs.” [mem_1]'
         """
         return (
@@ -44,17 +44,17 @@ class Remembered(NamedTuple):
         )
 
 
-Recall = Callable[[str, int], Sequence[Remembered]]
+Recall = Callable[[str, int], Sequence[RememberedItem]]
 """What is remembered about a text, at most so many, best first; never what is stale."""
-Ranked = Sequence[tuple[str, float]]
+RankedPaths = Sequence[tuple[str, float]]
 """Files and what they are worth, best first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class ProjectKnowledge:
     """`localise` ranks the files that a task is likely to change by all that is known; without it the search does."""
 
-    count: Count = bound
-    past: FileHistory | None = None
+    count_tokens: TokenCounter = estimate_max_tokens
+    history: FileHistory | None = None
     recall: Recall | None = None
-    localise: Callable[[Query], Ranked] | None = None
+    predict_changes: Callable[[Query], RankedPaths] | None = None

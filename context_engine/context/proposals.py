@@ -1,7 +1,7 @@
 r"""PURE. A draft as somebody hands it back: JSON out of a text, held against its schema, told apart by what it says.
 
 >>> schema = {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}
->>> taken('```json\n{"title": "Retry"}\n```', schema), problem({"title": 3}, schema)
+>>> accept_draft('```json\n{"title": "Retry"}\n```', schema), find_problem({"title": 3}, schema)
 ({'title': 'Retry'}, "title: 3 is not of type 'string'")
 """
 
@@ -33,7 +33,7 @@ _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"\A\s*```\w*[ \t]*\r?\n(?P<inside>.*)```\s*+\Z", re.DOTALL)
 
 
-def taken(given: Any, schema: Schema, name: str = "draft") -> Any:
+def accept_draft(given: Any, schema: Schema, name: str = "draft") -> Any:
     """The draft, as a value or as JSON in a text, if it keeps to its schema.
 
     Raises: InvalidArgument, naming the place.
@@ -41,10 +41,10 @@ def taken(given: Any, schema: Schema, name: str = "draft") -> Any:
     draft = given
     if isinstance(given, str) and schema.get("type") != "string":
         try:
-            draft = parsed(given)
+            draft = parse_draft(given)
         except ValueError as error:
             raise _refused(name, f"is no JSON: {error}") from None
-    if wrong := problem(draft, schema):
+    if wrong := find_problem(draft, schema):
         raise _refused(name, f"does not keep to its schema: {wrong}")
     return draft
 
@@ -57,10 +57,10 @@ def _refused(name: str, why: str) -> InvalidArgument:
     )
 
 
-def parsed(text: str) -> Any:
+def parse_draft(text: str) -> Any:
     """The JSON of a text that may stand in a code fence, and behind a model's thoughts. Raises: ValueError.
 
-    >>> parsed('<think>hm {</think> {"a": 1}')
+    >>> parse_draft('<think>hm {</think> {"a": 1}')
     {'a': 1}
     """
     plain = _THOUGHT.sub("", text, count=1)
@@ -72,7 +72,7 @@ def parsed(text: str) -> Any:
         raise ValueError(str(error).removeprefix("not JSON: ")) from None
 
 
-def problem(draft: Any, schema: Schema) -> str:
+def find_problem(draft: Any, schema: Schema) -> str:
     """What is wrong with a draft, each fault with its place; empty when nothing is."""
     from jsonschema import Draft202012Validator  # only a second pass needs it, and it imports for a while
 
@@ -80,7 +80,11 @@ def problem(draft: Any, schema: Schema) -> str:
         errors = sorted(Draft202012Validator(schema).iter_errors(draft), key=lambda error: list(map(str, error.path)))
     except RecursionError:
         return "it is nested too deep"
-    told = [f"{where}: {said}" if (where := place(error.path)) else said for error in errors if (said := _said(error))]
+    told = [
+        f"{where}: {said}" if (where := format_location(error.path)) else said
+        for error in errors
+        if (said := _said(error))
+    ]
     more = f"; and {len(told) - PROBLEMS_MAX} more" if len(told) > PROBLEMS_MAX else ""
     return "; ".join(told[:PROBLEMS_MAX]) + more
 
@@ -91,19 +95,19 @@ def _said(error: Any) -> str:
     return said if len(said) <= PROBLEM_CHARS_MAX else f"… {said[-PROBLEM_CHARS_MAX:]}"
 
 
-def place(path: Iterable[str | int]) -> str:
+def format_location(path: Iterable[str | int]) -> str:
     """A place in a draft, as people write it.
 
-    >>> place(["steps", 2, "title"])
+    >>> format_location(["steps", 2, "title"])
     'steps[2].title'
     """
     return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path).removeprefix(".")
 
 
-def digest(draft: Any) -> str:
+def compute_draft_id(draft: Any) -> str:
     """What names a draft by what it says, whatever the order of its fields.
 
-    >>> digest({"a": 1, "b": [2]}) == digest({"b": [2], "a": 1}), digest({"a": 1}) == digest({"a": 2})
+    >>> compute_draft_id({"a": 1, "b": [2]}) == compute_draft_id({"b": [2], "a": 1}), compute_draft_id({"a": 1}) == compute_draft_id({"a": 2})
     (True, False)
     """
     text = json.dumps(draft, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

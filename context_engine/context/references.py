@@ -5,7 +5,7 @@ What a prompt names: paths, symbols, errors, addresses, commands and the lines o
 Nothing is looked up here. What looks like a name of code only by its capitals ("GitHub") is not `certain`: if nobody
 defines it, nobody is told.
 
->>> [(each.text, each.kind, each.line) for each in mentions("Why does `login()` fail at src/auth.py:12 with a KeyError?")]
+>>> [(each.text, each.kind, each.line) for each in parse_mentions("Why does `login()` fail at src/auth.py:12 with a KeyError?")]
 [('login()', 'symbol', 0), ('src/auth.py:12', 'path', 12), ('KeyError', 'error', 0)]
 """
 
@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-Kind = Literal["path", "symbol", "error", "url", "command"]
+MentionKind = Literal["path", "symbol", "error", "url", "command"]
 
 MENTIONS_MAX = 24
 """A prompt that names more is a listing; the first ones say what it is about."""
@@ -28,7 +28,7 @@ class Mention(NamedTuple):
     """Something a prompt names: as it is written, what it means (`name`), and the line it gives; 0 for none."""
 
     text: str
-    kind: Kind
+    kind: MentionKind
     name: str
     line: int = 0
     certain: bool = True
@@ -40,7 +40,7 @@ class _Found(NamedTuple):
     mention: Mention
 
 
-def mentions(prompt: str) -> list[Mention]:
+def parse_mentions(prompt: str) -> list[Mention]:
     """Everything that is named, each once, in the order of the text.
 
     Of two readings of the same words the first one holds.

@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from context_engine.context.proposals import Schema, digest
+from context_engine.context.proposals import Schema, compute_draft_id
 from context_engine.errors import HostError
 
 if TYPE_CHECKING:
-    from context_engine.context.llm_endpoint import Check, Filled, Tokens
+    from context_engine.context.llm_endpoint import Check, ModelDraft, ModelTokens
 
-Assist = Literal["auto", "host", "model", "off"]
-ASSISTS: tuple[Assist, ...] = ("auto", "host", "model", "off")
+AssistMode = Literal["auto", "host", "model", "off"]
+ASSIST_MODES: tuple[AssistMode, ...] = ("auto", "host", "model", "off")
 Used = Literal["none", "host", "model"]
 """Whose second pass an answer holds: nobody's, one that the caller handed in, a model's."""
 
@@ -50,7 +50,7 @@ class SecondPass:
     @property
     def submission_id(self) -> str:
         """What names this pass: the same facts asked for in the same way have the same id."""
-        return digest([self.tool, self.brief, self.schema, self.arguments, self.draft])
+        return compute_draft_id([self.tool, self.brief, self.schema, self.arguments, self.draft])
 
     def next(self) -> dict[str, Any]:
         """The next step as a reply offers it to the calling agent."""
@@ -61,20 +61,20 @@ class SecondPass:
 
 
 @dataclass(frozen=True, slots=True)
-class Climbed:
+class SecondPassResult:
     """How far a climb came: a model's draft, or the next step for the agent, or neither; and what went wrong on the way."""
 
     used: Used = "none"
     draft: Any = None
     next: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
-    tokens: Tokens | None = None
+    tokens: ModelTokens | None = None
 
 
 class Model(Protocol):
     """What fills in a brief."""
 
-    def fill(self, brief: str, schema: Schema, check: Check, cancel: threading.Event | None = None) -> Filled:
+    def fill(self, brief: str, schema: Schema, check: Check, cancel: threading.Event | None = None) -> ModelDraft:
         """A draft, or why there is none. Raises: Cancelled."""
         ...
 
@@ -87,7 +87,7 @@ def _nothing_wrong(_: Any) -> str:
     return ""
 
 
-class Ladder:
+class SecondPassRunner:
     """The rungs of one Engine. Thread-safe; without a model nothing ever connects to anything."""
 
     def __init__(self, model: Model | None = None, *, trouble: str = NO_MODEL) -> None:
@@ -95,24 +95,24 @@ class Ladder:
         self._model = model
         self._trouble = trouble
 
-    def climb(
+    def run(
         self, second: SecondPass, assist: str, *, check: Check = _nothing_wrong, cancel: threading.Event | None = None
-    ) -> Climbed:
+    ) -> SecondPassResult:
         """Take a result further, as far as the caller wants. `check` says what is wrong with a draft beyond its schema.
 
         Raises: Cancelled, and nothing else.
         """
         if assist == "off":
-            return Climbed()
+            return SecondPassResult()
         if assist == "host":
-            return Climbed(next=second.next())
+            return SecondPassResult(next=second.next())
         if self._model is None:
             warned = assist == "model" or self._trouble != NO_MODEL
-            return Climbed(next=second.next(), warnings=(self._trouble,) if warned else ())
+            return SecondPassResult(next=second.next(), warnings=(self._trouble,) if warned else ())
         filled = self._model.fill(second.brief, second.schema, check, cancel)
         if filled.failure:
-            return Climbed(next=second.next(), warnings=(filled.failure,), tokens=filled.tokens)
-        return Climbed("model", filled.draft, tokens=filled.tokens)
+            return SecondPassResult(next=second.next(), warnings=(filled.failure,), tokens=filled.tokens)
+        return SecondPassResult("model", filled.draft, tokens=filled.tokens)
 
     def close(self) -> None:
         """Let go of what a model holds."""
@@ -120,16 +120,16 @@ class Ladder:
             self._model.close()
 
 
-def ladder(address: str, model: str, key: str, *, wait_s: float) -> Ladder:
+def open_runner(address: str, model: str, key: str, *, wait_s: float) -> SecondPassRunner:
     """The ladder of a user's settings. A wrong address or key is told to those who climb, and stops nobody."""
     if not address and not model:
-        return Ladder()
+        return SecondPassRunner()
     missing = "CTX_ASSIST_MODEL" if address else "CTX_ASSIST_ADDRESS"
     if not (address and model):
-        return Ladder(trouble=f"no model is asked: {missing} is not set")
+        return SecondPassRunner(trouble=f"no model is asked: {missing} is not set")
     from context_engine.context.llm_endpoint import ChatModel  # only those who named a model pay for the way to it
 
     try:
-        return Ladder(ChatModel(address, model, key, wait_s=wait_s))
+        return SecondPassRunner(ChatModel(address, model, key, wait_s=wait_s))
     except HostError as error:
-        return Ladder(trouble=f"no model is asked: {error.message}. {error.suggestion}")
+        return SecondPassRunner(trouble=f"no model is asked: {error.message}. {error.suggestion}")

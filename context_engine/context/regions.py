@@ -1,7 +1,7 @@
 """PURE. Groups of lines cut to a number of lines and of characters, in the order of the file.
 
 >>> groups = [SpanGroup(LineSpan(3, 5), (0,)), SpanGroup(LineSpan(8, 9), (1,))]
->>> kept, stop = within(groups, lines_max=4, chars_max=90, chars=lambda line: 10)
+>>> kept, stop = fit_regions(groups, lines_max=4, chars_max=90, chars=lambda line: 10)
 >>> [group.span for group in kept], stop
 ([LineSpan(first=3, last=5), LineSpan(first=8, last=8)], 9)
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from context_engine.text.spans import LineSpan, SpanGroup
 
 
-def within(
+def fit_regions(
     groups: Iterable[SpanGroup],
     *,
     lines_max: int,

@@ -1,9 +1,9 @@
 """PURE. Which files belong together by their names, and how what is related is told: each file once, with every reason.
 
->>> "test_auth.py" in partner_names("src/auth.py"), is_test("tests/test_auth.py")
+>>> "test_auth.py" in list_partner_names("src/auth.py"), is_test("tests/test_auth.py")
 (True, True)
->>> merged("a.py", [Related("b.py", "imported"), Related("c.py", "test"), Related("b.py", "changed with it")])
-[Related(path='b.py', why='imported, changed with it'), Related(path='c.py', why='test')]
+>>> merge_related("a.py", [RelatedFile("b.py", "imported"), RelatedFile("c.py", "test"), RelatedFile("b.py", "changed with it")])
+[RelatedFile(path='b.py', why='imported, changed with it'), RelatedFile(path='c.py', why='test')]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IMPORTERS_MAX = 2
 """A file that half the project imports is not understood through them."""
 
 
-class Related(NamedTuple):
+class RelatedFile(NamedTuple):
     """A file that belongs to another one, and why."""
 
     path: str
@@ -37,10 +37,10 @@ def is_test(path: str) -> bool:
     return role_of(path, "code") == "test"
 
 
-def partner_names(path: str) -> frozenset[str]:
+def list_partner_names(path: str) -> frozenset[str]:
     """The file names that the tests of a source file go by, or for a test those of what it tests.
 
-    >>> sorted(partner_names("spec/models/user_spec.rb")), "user.test.ts" in partner_names("src/user.ts")
+    >>> sorted(list_partner_names("spec/models/user_spec.rb")), "user.test.ts" in list_partner_names("src/user.ts")
     (['user.rb'], True)
     """
     name = path.rpartition("/")[2]
@@ -61,10 +61,10 @@ def partner_names(path: str) -> frozenset[str]:
     return frozenset(f"{each}.{suffix}" for each in (*lower, *upper))
 
 
-def nearest_partners(path: str, named: Iterable[str]) -> list[str]:
+def select_partners(path: str, named: Iterable[str]) -> list[str]:
     """Of files that go by a partner's name those that are one: tests of a source or the source of a test, nearest first.
 
-    >>> nearest_partners("src/zoo/cat.py", ["tests/test_cat.py", "tests/zoo/test_cat.py", "src/test_cat_food/cat.py"])
+    >>> select_partners("src/zoo/cat.py", ["tests/test_cat.py", "tests/zoo/test_cat.py", "src/test_cat_food/cat.py"])
     ['tests/zoo/test_cat.py', 'tests/test_cat.py']
     """
     own = set(path.split("/")[:-1])
@@ -73,19 +73,19 @@ def nearest_partners(path: str, named: Iterable[str]) -> list[str]:
     return sorted(found, key=lambda each: (-len(own & set(each.split("/")[:-1])), each.count("/"), each))
 
 
-def merged(path: str, related: Iterable[Related], *, most: int = RELATED_MAX) -> list[Related]:
+def merge_related(path: str, related: Iterable[RelatedFile], *, most: int = RELATED_MAX) -> list[RelatedFile]:
     """Each related file once, in order of its first reason, with all its reasons; never the file itself."""
     reasons: dict[str, dict[str, None]] = {}
     for each in related:
         if each.path != path:
             reasons.setdefault(each.path, {})[each.why] = None
-    return [Related(other, ", ".join(why)) for other, why in reasons.items()][:most]
+    return [RelatedFile(other, ", ".join(why)) for other, why in reasons.items()][:most]
 
 
-def used_first(imported: Sequence[str], text: str) -> list[str]:
+def sort_by_use(imported: Sequence[str], text: str) -> list[str]:
     """Imported files, those that the text names first: what a snippet uses matters more than what its file does.
 
-    >>> used_first(["src/a.py", "src/pool.py", "src/b.py"], "pool.drain()")
+    >>> sort_by_use(["src/a.py", "src/pool.py", "src/b.py"], "pool.drain()")
     ['src/pool.py', 'src/a.py', 'src/b.py']
     """
     named = set(words(text))

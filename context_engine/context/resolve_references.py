@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from context_engine.context.commands import Command
-from context_engine.context.references import Kind, Mention
-from context_engine.context.widen import symbol_at
+from context_engine.context.references import Mention, MentionKind
+from context_engine.context.widen import find_symbol_at
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.index.file_roles import role_of
@@ -24,7 +24,7 @@ ASIDE_MAX = 2
 """...and when they are so few: what ten tests call `base_dir` is nobody's."""
 
 
-class Place(NamedTuple):
+class ReferencePlace(NamedTuple):
     """Where a reference leads; `line` 0 is the file as a whole, `symbol` what stands there."""
 
     path: str
@@ -34,22 +34,22 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         """As people write it.
 
-        >>> str(Place("a.py", 3, "f")), str(Place("a.py"))
+        >>> str(ReferencePlace("a.py", 3, "f")), str(ReferencePlace("a.py"))
         ('a.py:3 (f)', 'a.py')
         """
         return f"{self.path}{f':{self.line}' if self.line else ''}{f' ({self.symbol})' if self.symbol else ''}"
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class PromptReference:
     """Something a prompt names, and where it leads; several places make it ambiguous. `more` counts those not listed.
 
     Without a place, `near` are names that come close, and `is_missing` says that it should be there.
     """
 
     text: str
-    kind: Kind
-    resolved: tuple[Place, ...] = ()
+    kind: MentionKind
+    places: tuple[ReferencePlace, ...] = ()
     more: int = 0
     near: tuple[str, ...] = ()
     is_missing: bool = False
@@ -58,49 +58,51 @@ class Reference:
     @property
     def is_ambiguous(self) -> bool:
         """Whether somebody has to say which place is meant."""
-        return len(self.resolved) + self.more > 1
+        return len(self.places) + self.more > 1
 
 
-def resolved(named: Iterable[Mention], workspace: Workspace, known: Sequence[Command]) -> list[Reference]:
+def resolve_mentions(named: Iterable[Mention], workspace: Workspace, known: Sequence[Command]) -> list[PromptReference]:
     """Each mention, looked up. `known` are the commands of the repository."""
     return [_resolved(mention, workspace, known) for mention in named]
 
 
-def _resolved(mention: Mention, workspace: Workspace, known: Sequence[Command]) -> Reference:
+def _resolved(mention: Mention, workspace: Workspace, known: Sequence[Command]) -> PromptReference:
     match mention.kind:
         case "path":
             return _path(mention, workspace)
         case "symbol" | "error":
             return _symbol(mention, workspace)
         case "command":
-            sources = tuple(Place(each.source) for each in known if mention.name.startswith(each.text))
-            return Reference(mention.text, "command", sources[:1])
-    return Reference(mention.text, mention.kind)
+            sources = tuple(ReferencePlace(each.source) for each in known if mention.name.startswith(each.text))
+            return PromptReference(mention.text, "command", sources[:1])
+    return PromptReference(mention.text, mention.kind)
 
 
 # -- paths ------------------------------------------------------------------------------------------------------------
 
 
-def _path(mention: Mention, workspace: Workspace) -> Reference:
-    found = next((found for tail in tails(mention.name) if (found := workspace.symbols.files_named(tail))), ())
+def _path(mention: Mention, workspace: Workspace) -> PromptReference:
+    found = next(
+        (found for tail in list_path_tails(mention.name) if (found := workspace.symbols.files_named(tail))), ()
+    )
     if mention.name in found:
         found = (next(path for path in found if path == mention.name),)
     if not found:
         near = _near_paths(mention.name, workspace)
-        return Reference(mention.text, "path", near=near, is_missing=mention.certain)
+        return PromptReference(mention.text, "path", near=near, is_missing=mention.certain)
     if len(found) > 1:
-        places = tuple(Place(path, mention.line) for path in found[:CANDIDATES_MAX])
-        return Reference(mention.text, "path", places, len(found) - len(places))
+        places = tuple(ReferencePlace(path, mention.line) for path in found[:CANDIDATES_MAX])
+        return PromptReference(mention.text, "path", places, len(found) - len(places))
     place, note = _at_line(found[0], mention.line, workspace)
-    return Reference(mention.text, "path", (place,), note=note)
+    return PromptReference(mention.text, "path", (place,), note=note)
 
 
-def tails(path: str) -> Iterator[str]:
+def list_path_tails(path: str) -> Iterator[str]:
     """A path, and what it may be called from the top of this workspace: never a bare name of a path that had folders.
 
     A trace of another machine begins with that machine's folders; a relative path at most with the workspace's own.
 
-    >>> list(tails("/home/me/zoo/src/a.py")), list(tails("zoo/src/a.py")), list(tails("a.py"))
+    >>> list(list_path_tails("/home/me/zoo/src/a.py")), list(list_path_tails("zoo/src/a.py")), list(list_path_tails("a.py"))
     (['home/me/zoo/src/a.py', 'me/zoo/src/a.py', 'zoo/src/a.py', 'src/a.py'], ['zoo/src/a.py', 'src/a.py'], ['a.py'])
     """
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
@@ -118,43 +120,43 @@ def _near_paths(path: str, workspace: Workspace) -> tuple[str, ...]:
     return ()
 
 
-def _at_line(path: str, line: int, workspace: Workspace) -> tuple[Place, str]:
+def _at_line(path: str, line: int, workspace: Workspace) -> tuple[ReferencePlace, str]:
     """The place, and what is to be said of its line."""
     try:
         outline = workspace.symbols.outline(path) if line else None
     except CallError:
         outline = None
     if outline is None:
-        return Place(path), ""
+        return ReferencePlace(path), ""
     if line > outline.lines:
-        return Place(path), f"it has {outline.lines} lines, no line {line}"
-    return Place(path, line, symbol_at(LineSpan(line, line), [each for _, each in outline.symbols])), ""
+        return ReferencePlace(path), f"it has {outline.lines} lines, no line {line}"
+    return ReferencePlace(path, line, find_symbol_at(LineSpan(line, line), [each for _, each in outline.symbols])), ""
 
 
 # -- symbols ----------------------------------------------------------------------------------------------------------
 
 
-def _symbol(mention: Mention, workspace: Workspace) -> Reference:
+def _symbol(mention: Mention, workspace: Workspace) -> PromptReference:
     try:
         meant, near = _definitions(mention.name, workspace)
     except CallError:  # no index: nobody can say that it is missing
-        return Reference(mention.text, mention.kind)
-    places = tuple(Place(each.path, each.span.first, each.qualified) for each in meant[:CANDIDATES_MAX])
+        return PromptReference(mention.text, mention.kind)
+    places = tuple(ReferencePlace(each.path, each.span.first, each.qualified) for each in meant[:CANDIDATES_MAX])
     missing = not meant and bool(near) and mention.certain and mention.kind == "symbol"
-    return Reference(mention.text, mention.kind, places, len(meant) - len(places), near, missing)
+    return PromptReference(mention.text, mention.kind, places, len(meant) - len(places), near, missing)
 
 
 def _definitions(name: str, workspace: Workspace) -> tuple[list[Definition], tuple[str, ...]]:
     """What a name means, and what comes close when it means nothing."""
     found = workspace.symbols.find(name, limit=CANDIDATES_MAX * 4)
-    listed = list(found.definitions) or of_module(name, workspace)
+    listed = list(found.definitions) or find_in_module(name, workspace)
     last = name.replace("::", ".").replace("#", ".").rpartition(".")[2]
     exact = [each for each in listed if each.name == last] or listed
     main = [each for each in exact if role_of(each.path, "code") not in ASIDE]
     return main or (exact if len(exact) <= ASIDE_MAX else []), () if exact else found.near[:NEAR_MAX]
 
 
-def of_module(name: str, workspace: Workspace) -> list[Definition]:
+def find_in_module(name: str, workspace: Workspace) -> list[Definition]:
     """`auth.login` where `auth` is no class but a file or folder."""
     owner, _, last = name.replace("::", ".").replace("#", ".").rpartition(".")
     if not owner:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from context_engine.context.enhance import ADDED_TOKENS_MAX, Enhanced, Mode, repository_commands
-from context_engine.context.project_knowledge import Team
-from context_engine.context.references import mentions
+from context_engine.context.enhance import ADDED_TOKENS_MAX, EnhancedPrompt, EnhanceMode, find_commands
+from context_engine.context.project_knowledge import ProjectKnowledge
+from context_engine.context.references import parse_mentions
 from context_engine.context.refinement import SecondPass
-from context_engine.context.refinement_prompt import Part, brief, cut
-from context_engine.context.resolve_references import Reference, resolved
+from context_engine.context.refinement_prompt import BriefSection, build_brief, truncate_text
+from context_engine.context.resolve_references import PromptReference, resolve_mentions
 from context_engine.context.workspace import Workspace
 
 PROMPT = "{prompt}"
@@ -35,7 +35,7 @@ TO_HOST = (
 )
 
 
-class Objection(NamedTuple):
+class RewriteObjection(NamedTuple):
     """What cannot stand in a draft, and why."""
 
     text: str
@@ -43,11 +43,11 @@ class Objection(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reworded:
+class PromptRewrite:
     """A draft with the user's words in it; why it does not stand, if it does not; and what is to be said of it."""
 
     text: str
-    objections: tuple[Objection, ...] = ()
+    objections: tuple[RewriteObjection, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -56,53 +56,57 @@ class Reworded:
         return "; ".join(f"{each.text}: {each.reason}" for each in self.objections)
 
 
-def wanted(made: Enhanced, mode: Mode) -> SecondPass:
+def build_rewrite_request(made: EnhancedPrompt, mode: EnhanceMode) -> SecondPass:
     """The second pass over an enhanced prompt. The calling agent has read the facts; a model is told them."""
-    words = cut(made.original, PROMPT_TOKENS_MAX)
-    told = brief(TASK, [Part("The prompt", [words]), Part("Facts", [line.text for line in made.lines])])
+    words = truncate_text(made.original, PROMPT_TOKENS_MAX)
+    told = build_brief(
+        TASK, [BriefSection("The prompt", [words]), BriefSection("Facts", [line.text for line in made.lines])]
+    )
     arguments = {"prompt": "<the same prompt>", "mode": mode}
     return SecondPass("enhance_prompt", told, SCHEMA, arguments, is_stored=False, host_brief=TO_HOST)
 
 
-def reworded(draft: str, made: Enhanced, mode: Mode, workspace: Workspace, team: Team) -> Reworded:
+def check_rewrite(
+    draft: str, made: EnhancedPrompt, mode: EnhanceMode, workspace: Workspace, team: ProjectKnowledge
+) -> PromptRewrite:
     """What becomes of a draft. Raises: as `Engine.find_symbol`."""
-    text = with_words(draft, made.original.strip())
+    text = insert_prompt(draft, made.original.strip())
     objections, warnings = _of_names(text, made, workspace)
     if made.original.strip() not in text:
         shown = made.original.strip()[:SHOWN_CHARS_MAX]
-        objections.insert(0, Objection(shown, "the draft must keep the original prompt as it is"))
-    added, most = team.count(text) - team.count(made.original), ADDED_TOKENS_MAX[mode]
+        objections.insert(0, RewriteObjection(shown, "the draft must keep the original prompt as it is"))
+    added, most = team.count_tokens(text) - team.count_tokens(made.original), ADDED_TOKENS_MAX[mode]
     if added > most:
-        objections.append(Objection(text[:SHOWN_CHARS_MAX], f"it adds {added:,} tokens, {mode} allows {most:,}"))
-    return Reworded(text, tuple(objections), tuple(warnings))
+        objections.append(RewriteObjection(text[:SHOWN_CHARS_MAX], f"it adds {added:,} tokens, {mode} allows {most:,}"))
+    return PromptRewrite(text, tuple(objections), tuple(warnings))
 
 
-def with_words(draft: str, words: str) -> str:
+def insert_prompt(draft: str, words: str) -> str:
     """The draft with the user's words where it wants them; one that holds them already is left alone.
 
-    >>> with_words("Whole cents only: {prompt}", "round up"), with_words("fill {prompt} in", "fill {prompt}")
+    >>> insert_prompt("Whole cents only: {prompt}", "round up"), insert_prompt("fill {prompt} in", "fill {prompt}")
     ('Whole cents only: round up', 'fill {prompt} in')
     """
     return draft if words in draft else draft.replace(PROMPT, words, 1)
 
 
-def _of_names(text: str, made: Enhanced, workspace: Workspace) -> tuple[list[Objection], list[str]]:
+def _of_names(text: str, made: EnhancedPrompt, workspace: Workspace) -> tuple[list[RewriteObjection], list[str]]:
     """What a draft names beyond the prompt and the facts: objections to files and lines, warnings of the rest."""
-    known = {mention.text for mention in mentions(made.text)}
-    objections: list[Objection] = []
+    known = {mention.text for mention in parse_mentions(made.text)}
+    objections: list[RewriteObjection] = []
     warnings: list[str] = []
-    new = (mention for mention in mentions(text) if mention.text not in known)
-    for each in resolved(new, workspace, repository_commands(workspace)):
+    new = (mention for mention in parse_mentions(text) if mention.text not in known)
+    for each in resolve_mentions(new, workspace, find_commands(workspace)):
         if each.kind == "path" and each.is_missing:
-            objections.append(Objection(each.text, f"not found{_nearest(each)}"))
+            objections.append(RewriteObjection(each.text, f"not found{_nearest(each)}"))
         elif each.kind == "path" and each.note:
-            objections.append(Objection(each.text, each.note))
+            objections.append(RewriteObjection(each.text, each.note))
         elif each.is_missing:
             warnings.append(f"nobody defines {each.text}{_nearest(each)}")
-        elif each.kind == "command" and not each.resolved:
+        elif each.kind == "command" and not each.places:
             warnings.append(f"no file at the top of the repository backs `{each.text}`")
     return objections, warnings
 
 
-def _nearest(reference: Reference) -> str:
+def _nearest(reference: PromptReference) -> str:
     return f"; nearest: {', '.join(reference.near)}" if reference.near else ""

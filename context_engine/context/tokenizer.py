@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from context_engine.context.budget import Count
+from context_engine.context.budget import TokenCounter
 from context_engine.errors import InvalidArgument, UnsupportedHost
 
 
-def tokenizer(file: Path) -> Count:
+def load_tokenizer(file: Path) -> TokenCounter:
     """How many tokens a text has for the model whose tokenizer this is; marks of beginning and end are not counted.
 
     Raises: UnsupportedHost (the library is not installed), InvalidArgument (the file is none of a tokenizer).

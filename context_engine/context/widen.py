@@ -15,7 +15,7 @@ HALF = 0.5
 """A place that holds a whole definition over half of its lines is about that one, not about what is around it."""
 
 
-def widened(span: LineSpan, symbols: Sequence[Definition], *, lines_max: int) -> tuple[LineSpan, str]:
+def widen_to_symbol(span: LineSpan, symbols: Sequence[Definition], *, lines_max: int) -> tuple[LineSpan, str]:
     """(the span with the rest of the smallest symbol around it, that symbol's name); as it is and "" when complete.
 
     `lines_max` is what a reader is spared: a class of a thousand lines is not worth it for ten of them.
@@ -27,7 +27,7 @@ def widened(span: LineSpan, symbols: Sequence[Definition], *, lines_max: int) ->
     return (nearest.span, nearest.qualified) if nearest.span.lines <= lines_max else (span, "")
 
 
-def symbol_at(span: LineSpan, symbols: Sequence[Definition]) -> str:
+def find_symbol_at(span: LineSpan, symbols: Sequence[Definition]) -> str:
     """What a span is part of or consists of: the smallest symbol around it, else the first inside; "" for neither."""
     around = [each for each in symbols if each.span.contains(span)]
     if around:

@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from context_engine.context.project_knowledge import Remembered
+from context_engine.context.project_knowledge import RememberedItem
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
 from context_engine.memory.discovery import Discovery
@@ -226,7 +226,7 @@ class Knowledge:
         engine: Literal["hybrid", "lexical"] = "lexical" if near.why_not else "hybrid"
         return Findings(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
 
-    def remembered(self, text: str, limit: int) -> list[Remembered]:
+    def remembered(self, text: str, limit: int) -> list[RememberedItem]:
         """What still holds about a text of any length, best first: for bundles and prompts, which show it beside code.
 
         Of commits at most `COMMITS_SHOWN`: many say the same, and what they fixed is in the code. Nothing for a text
@@ -377,10 +377,10 @@ def _lies_in(path: str, module: str) -> bool:
     return f"{path}/".startswith(f"{module}/") or module in parts or module == parts[-1].partition(".")[0]
 
 
-def _remembered(result: Result) -> Remembered:
+def _remembered(result: Result) -> RememberedItem:
     known = result.known
     source: Literal["memory", "discovery"] = "memory" if known.source == "memory" else "discovery"
-    return Remembered(known.id, source, known.type, known.title, known.content, known.place, result.score)
+    return RememberedItem(known.id, source, known.type, known.title, known.content, known.place, result.score)
 
 
 def _rank(entry: Entry | None, known: Known) -> tuple[int, float]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.context.budget import bound
-from context_engine.context.project_knowledge import Ranked, Team
-from context_engine.context.tokenizer import tokenizer
+from context_engine.context.budget import estimate_max_tokens
+from context_engine.context.project_knowledge import ProjectKnowledge, RankedPaths
+from context_engine.context.tokenizer import load_tokenizer
 from context_engine.history.change_prediction import predict_changes
 from context_engine.history.file_history import FileHistory
 from context_engine.index import IndexService, StaticEncoder
@@ -101,20 +101,22 @@ class KnowledgeService:
             self.knowledge,
             access,
         )
-        self._count = bound
+        self._count = estimate_max_tokens
         self._counts = False
 
     # -- what is known --
 
-    def team(self) -> Team:
+    def team(self) -> ProjectKnowledge:
         """What is known at this moment, and how tokens are counted, for bundles and prompts.
 
         Raises: UnsupportedHost, InvalidArgument (a tokenizer that the settings name and nobody can read).
         """
         if self._parts.tokenizer_file is not None and not self._counts:
-            self._count, self._counts = tokenizer(self._parts.tokenizer_file), True
+            self._count, self._counts = load_tokenizer(self._parts.tokenizer_file), True
         history = self._learning.history()
-        return Team(self._count, history, self.knowledge.remembered, self._localise(history) if history else None)
+        return ProjectKnowledge(
+            self._count, history, self.knowledge.remembered, self._localise(history) if history else None
+        )
 
     def history(self) -> FileHistory | None:
         """The commits of the head as numbers about files; None while they are being read, and without any."""
@@ -125,8 +127,8 @@ class KnowledgeService:
         self._learning.fresh()
         return self.knowledge
 
-    def _localise(self, history: FileHistory) -> Callable[[Query], Ranked]:
-        def ranked(query: Query) -> Ranked:
+    def _localise(self, history: FileHistory) -> Callable[[Query], RankedPaths]:
+        def ranked(query: Query) -> RankedPaths:
             searcher = self._parts.search.searcher()
             return [(each.path, each.score) for each in predict_changes(searcher, query, history)] if searcher else []
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from context_engine.context.commands import Command
-from context_engine.context.gather import Asked as Sought
-from context_engine.context.gather import Gathered, exactly, gathered
-from context_engine.context.project_knowledge import Team
-from context_engine.context.references import Mention, mentions
-from context_engine.context.related_files import is_test, nearest_partners, partner_names
-from context_engine.context.resolve_references import Reference, resolved
+from context_engine.context.gather import GatheredFiles, gather_files, glob_for_path
+from context_engine.context.gather import GatherRequest as Sought
+from context_engine.context.project_knowledge import ProjectKnowledge
+from context_engine.context.references import Mention, parse_mentions
+from context_engine.context.related_files import is_test, list_partner_names, select_partners
+from context_engine.context.resolve_references import PromptReference, resolve_mentions
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError, NotIndexed
 from context_engine.index.file_roles import Role, role_of
@@ -36,7 +36,7 @@ class PlanSources:
     """All of it; a part that is missing makes a plan poorer, never impossible."""
 
     code: Workspace
-    team: Team
+    team: ProjectKnowledge
     past: FileHistory | None = None
 
 
@@ -141,7 +141,7 @@ def find_mentions(task: str, task_intent: TaskIntent) -> list[Mention]:
     >>> [each.text for each in find_mentions("Give the parse function a timeout in src/io.py", parse_intent("Give the parse function a timeout"))]
     ['src/io.py', 'parse']
     """
-    found = mentions(task)
+    found = parse_mentions(task)
     known = {mention.name for mention in found} | {task_intent.new_name}
     sure = task_intent.kind in ("rename", "remove")
     plain = [
@@ -356,7 +356,7 @@ class ChangeSet:
 
     files: tuple[AffectedFile, ...]
     curve: tuple[float, ...]
-    references: tuple[Reference, ...]
+    references: tuple[PromptReference, ...]
     freshness: str
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -375,10 +375,10 @@ def find_change_set(
     request: PlanRequest, wanted: TaskIntent, names: Sequence[Mention], known: Sequence[Command], sources: PlanSources
 ) -> ChangeSet:
     """Find the files that a task affects. Raises: as `Engine.search` does, but never for a missing index."""
-    distinct = (_drop_duplicates(place) for place in resolved(names, sources.code, known))
+    distinct = (_drop_duplicates(place) for place in resolve_mentions(names, sources.code, known))
     looked_up = [item for item in distinct if item.kind in ("path", "symbol", "error")]
     sure = {name.text for name in names if name.certain}
-    references = tuple(item for item in looked_up if item.text in sure or (len(item.resolved) == 1 and not item.more))
+    references = tuple(item for item in looked_up if item.text in sure or (len(item.places) == 1 and not item.more))
     ranking = _rank_files(request, sources)
     certain = [*_definitions(wanted, references), *_references(wanted, references, sources)]
     is_exact = wanted.kind in RENAMING_KINDS and any(file.part != "definition" for file in certain)
@@ -394,38 +394,40 @@ def find_change_set(
     return ChangeSet(tuple(files), ranking.curve, references, found.freshness, left_out, found.warnings)
 
 
-def _drop_duplicates(reference: Reference) -> Reference:
+def _drop_duplicates(reference: PromptReference) -> PromptReference:
     """Drop duplicate places: a symbol that is defined twice in one place, under two conditions, is one symbol."""
-    return replace(reference, resolved=tuple(dict.fromkeys(reference.resolved)))
+    return replace(reference, resolved=tuple(dict.fromkeys(reference.places)))
 
 
 # -- what the task names ----------------------------------------------------------------------------------------------
 
 
-def _definitions(wanted: TaskIntent, references: Iterable[Reference]) -> Iterator[AffectedFile]:
+def _definitions(wanted: TaskIntent, references: Iterable[PromptReference]) -> Iterator[AffectedFile]:
     """Yield the files that names and paths resolve to.
 
     Of an ambiguous name all are meant if each has to change, else none.
     """
     for reference in references:
         is_meant = not reference.is_ambiguous or (wanted.kind in RENAMING_KINDS and reference.kind == "symbol")
-        for place in reference.resolved if is_meant else ():
+        for place in reference.places if is_meant else ():
             kind = "named" if reference.kind == "path" else "definition"
             proof = PlanEvidence(kind, place.path, place.line, place.symbol, 1.0)
             yield AffectedFile(place.path, _relation_of(place.path, "definition"), 1.0, (proof,))
 
 
-def _references(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSources) -> Iterator[AffectedFile]:
+def _references(
+    wanted: TaskIntent, references: Iterable[PromptReference], sources: PlanSources
+) -> Iterator[AffectedFile]:
     """Yield the users of the named symbols, for tasks that change them too."""
     symbols = [reference for reference in references if reference.kind == "symbol"]
     for this_symbol in symbols if wanted.kind in RENAMING_KINDS else ():
         yield from _find_word(bare_name(this_symbol), sources)
     for symbol in symbols if wanted.kind in CALLER_KINDS else ():
-        if symbol.resolved:
+        if symbol.places:
             yield from _find_callers(symbol, sources)
 
 
-def bare_name(reference: Reference) -> str:
+def bare_name(reference: PromptReference) -> str:
     """Return the last part of a qualified name, as it occurs in code."""
     name = re.split(r"::|[.#]|->", reference.text.strip("`").removesuffix("()"))[-1]
     return name or reference.text
@@ -442,14 +444,14 @@ def _find_word(name: str, sources: PlanSources) -> Iterator[AffectedFile]:
         yield AffectedFile(path, _relation_of(path, "reference"), 0.9, (proof,))
 
 
-def _find_callers(reference: Reference, sources: PlanSources) -> Iterator[AffectedFile]:
+def _find_callers(reference: PromptReference, sources: PlanSources) -> Iterator[AffectedFile]:
     """Yield the files with callers, if there are few enough for a plan."""
     try:
-        traced = sources.code.symbols.trace(reference.resolved[0].symbol or bare_name(reference), "callers", limit=200)
+        traced = sources.code.symbols.trace(reference.places[0].symbol or bare_name(reference), "callers", limit=200)
     except CallError:
         return
     first = {edge.path: edge for edge in reversed(traced.edges)}
-    own = {place.path for place in reference.resolved}
+    own = {place.path for place in reference.places}
     calling = [edge for path, edge in sorted(first.items()) if path not in own]
     for edge in calling if len(calling) <= CALLERS_MAX else ():
         proof = PlanEvidence("reference", edge.path, edge.line, edge.source, 0.8)
@@ -465,7 +467,7 @@ class _Ranking:
 
     shares: tuple[tuple[str, float], ...]
     places: dict[str, PlanEvidence]
-    found: Gathered
+    found: GatheredFiles
     left_out: tuple[str, ...] = ()
 
     @property
@@ -475,11 +477,11 @@ class _Ranking:
 
 def _rank_files(request: PlanRequest, sources: PlanSources) -> _Ranking:
     text = request.task[:QUERY_CHARS_MAX]
-    found = gathered(Sought(text, request.files_max, request.chosen), sources.code)
+    found = gather_files(Sought(text, request.files_max, request.chosen), sources.code)
     listed = [(str(file.path), file.relevance) for file in found.files]
-    if sources.team.localise and found.freshness != "no index":
+    if sources.team.predict_changes and found.freshness != "no index":
         query = Query(text, RANKED_MAX, request.chosen, chunks_per_file=1)
-        listed = [*sources.team.localise(query)] or listed
+        listed = [*sources.team.predict_changes(query)] or listed
     ours = [(path, score) for path, score in listed if role_of(path, "code") not in _NOT_OURS]
     best = max((score for _, score in ours), default=1.0) or 1.0
     places = {
@@ -497,7 +499,7 @@ def _places(text: str, paths: Sequence[str], sources: PlanSources) -> dict[str, 
     """Return the best place in each file; none for a file that only its history suggests."""
     if not paths:
         return {}
-    query = Query(text, len(paths), Filter(include_paths=tuple(map(exactly, paths))), chunks_per_file=1)
+    query = Query(text, len(paths), Filter(include_paths=tuple(map(glob_for_path, paths))), chunks_per_file=1)
     try:
         hits = sources.code.search.find(query).hits
     except NotIndexed:
@@ -535,8 +537,8 @@ def find_tests(path: str, sources: PlanSources) -> list[str]:
     """Return the tests that are named after a source file, nearest first."""
     if is_test(path):
         return []
-    named = (str(one) for name in sorted(partner_names(path)) for one in sources.code.symbols.files_named(name))
-    return nearest_partners(path, named)
+    named = (str(one) for name in sorted(list_partner_names(path)) for one in sources.code.symbols.files_named(name))
+    return select_partners(path, named)
 
 
 def _registries(
@@ -563,10 +565,10 @@ def _partners(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[Af
             )
 
 
-def _docs(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSources) -> Iterator[AffectedFile]:
+def _docs(wanted: TaskIntent, references: Iterable[PromptReference], sources: PlanSources) -> Iterator[AffectedFile]:
     """Yield documents that mention what the task names."""
     for reference in references if wanted.kind in DOCUMENTED_KINDS else ():
-        if reference.kind != "symbol" or len(reference.resolved) != 1 or len(bare_name(reference)) < 4:
+        if reference.kind != "symbol" or len(reference.places) != 1 or len(bare_name(reference)) < 4:
             continue
         query = TextQuery((rf"\b{re.escape(bare_name(reference))}\b",), regex=True, case_sensitive=True)
         found = sources.code.text_search.scan(replace(query, includes=("*.md", "*.rst", "*.adoc", "docs/**"))).files

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from context_engine.context.fact_check import Claim, Grounded, Lines, Rejected, grounded
-from context_engine.context.fact_check import Ground as Facts
-from context_engine.context.project_knowledge import REPOSITORY_WORDS
+from context_engine.context.fact_check import CheckedClaims, Claim, ClaimedLines, RejectedItem, check_claims
+from context_engine.context.fact_check import RepositoryFacts as Facts
+from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.context.refinement import SecondPass
-from context_engine.context.refinement_prompt import TOKENS_MAX, Part, brief
+from context_engine.context.refinement_prompt import BRIEF_TOKENS_MAX, BriefSection, build_brief
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.plans.changeset import PlanRequest, PlanSources
@@ -61,7 +61,7 @@ class CreationResult:
     checked: PlanValidation
     saved: SavedPlan | None = None
     base: PlanDraft | None = None
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[RejectedItem, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -177,7 +177,7 @@ def _fill_in(plan: Plan, before: Plan | None, task: str, provenance: str) -> Pla
 # -- what a draft says, against what there is -------------------------------------------------------------------------
 
 
-def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, Grounded]:
+def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, CheckedClaims]:
     """Return the plan without wrong evidence; the files of its steps are checked by validation."""
     created = tuple(path for step in plan.steps for path in step.files_to_create)
     claims = [
@@ -185,7 +185,7 @@ def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, Grounded]:
         for place, step in enumerate(plan.steps)
         for at, proof in enumerate(step.evidence)
     ]
-    found = grounded(claims, ground)
+    found = check_claims(claims, ground)
     kept = set(found.kept)
     steps = tuple(
         msgspec.structs.replace(
@@ -199,7 +199,7 @@ def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, Grounded]:
 
 def _evidence_claims(evidence: Any, created: Sequence[str]) -> tuple[Any, ...]:
     """Return the paths, new files, symbols and lines that a piece of evidence claims."""
-    lines = (Lines(evidence.path, evidence.line, evidence.line),) if evidence.line else ()
+    lines = (ClaimedLines(evidence.path, evidence.line, evidence.line),) if evidence.line else ()
     symbols = (
         (evidence.symbol,) if evidence.symbol and "/" not in evidence.symbol and evidence.kind == "definition" else ()
     )
@@ -236,7 +236,7 @@ def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
 # -- the second pass --------------------------------------------------------------------------------------------------
 
 
-def creation_prompt(made: CreationResult, schema: Mapping[str, Any], tokens: int = TOKENS_MAX) -> SecondPass:
+def creation_prompt(made: CreationResult, schema: Mapping[str, Any], tokens: int = BRIEF_TOKENS_MAX) -> SecondPass:
     """Return the prompt for an agent or a model that understands the task.
 
     The plan id connects the answer with the plan.
@@ -246,15 +246,19 @@ def creation_prompt(made: CreationResult, schema: Mapping[str, Any], tokens: int
     if made.saved is not None:
         arguments["plan_id"] = plan.id
     parts = [
-        Part("Task", [plan.task or plan.goal]),
-        Part("Steps of the plan so far", list(_step_lines(plan))),
-        Part("What names in the task mean", list(plan.scope.assumptions)),
-        Part(f"Rules and decisions, {REPOSITORY_WORDS}", list(plan.scope.constraints)),
-        Part("Open questions", [question.text for question in plan.open_questions]),
-        Part("Risks", [risk.issue for risk in plan.risks]),
-        Part("How this repository is checked", [str(item) for item in (made.base.commands if made.base else ())][:6]),
+        BriefSection("Task", [plan.task or plan.goal]),
+        BriefSection("Steps of the plan so far", list(_step_lines(plan))),
+        BriefSection("What names in the task mean", list(plan.scope.assumptions)),
+        BriefSection(f"Rules and decisions, {QUOTED_FROM_REPOSITORY}", list(plan.scope.constraints)),
+        BriefSection("Open questions", [question.text for question in plan.open_questions]),
+        BriefSection("Risks", [risk.issue for risk in plan.risks]),
+        BriefSection(
+            "How this repository is checked", [str(item) for item in (made.base.commands if made.base else ())][:6]
+        ),
     ]
-    return SecondPass("create_plan", brief(CREATION_TASK, parts, tokens_max=min(tokens, TOKENS_MAX)), schema, arguments)
+    return SecondPass(
+        "create_plan", build_brief(CREATION_TASK, parts, tokens_max=min(tokens, BRIEF_TOKENS_MAX)), schema, arguments
+    )
 
 
 def _step_lines(plan: Plan) -> Iterator[str]:

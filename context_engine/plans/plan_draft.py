@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from context_engine.context.clauses import clauses, objective
+from context_engine.context.clauses import extract_clauses, extract_objective
 from context_engine.context.commands import Command
-from context_engine.context.enhance import BINDING, repository_commands
-from context_engine.context.project_knowledge import Remembered
+from context_engine.context.enhance import BINDING_TYPES, find_commands
+from context_engine.context.project_knowledge import RememberedItem
 from context_engine.context.related_files import is_test
-from context_engine.context.resolve_references import Reference
+from context_engine.context.resolve_references import PromptReference
 from context_engine.errors import CallError
 from context_engine.plans.changeset import (
     QUERY_CHARS_MAX,
@@ -71,7 +71,7 @@ TEXT_CHARS_MAX = 240
 
 
 def find_questions(
-    task: str, wanted: TaskIntent, change: ChangeSet, recalled: Sequence[Remembered]
+    task: str, wanted: TaskIntent, change: ChangeSet, recalled: Sequence[RememberedItem]
 ) -> tuple[PlanQuestion, ...]:
     """Find open questions, the most important first; ids count from q1."""
     open_points = [
@@ -86,17 +86,17 @@ def find_questions(
     )
 
 
-def _ask_about_names(wanted: TaskIntent, references: Sequence[Reference]) -> Iterator[tuple[str, list[str]]]:
+def _ask_about_names(wanted: TaskIntent, references: Sequence[PromptReference]) -> Iterator[tuple[str, list[str]]]:
     for reference in references:
         if reference.is_ambiguous:
-            yield f"Which `{reference.text.strip('`')}` is meant?", [str(place) for place in reference.resolved]
+            yield f"Which `{reference.text.strip('`')}` is meant?", [str(place) for place in reference.places]
         elif (
             reference.is_missing and wanted.kind != "add" and not _is_spelled_longer(reference)
         ):  # what is to be added is new
             yield f"`{reference.text.strip('`')}` was not found: is it new, or called otherwise?", [*reference.near]
 
 
-def _is_spelled_longer(reference: Reference) -> bool:
+def _is_spelled_longer(reference: PromptReference) -> bool:
     """Return whether the name exists with a mark at its end that people leave out: Ruby's `empty?`, `save!`, `name=`."""
     name = bare_name(reference)
     return any(near != name and near.rstrip("?!=") == name for near in reference.near)
@@ -123,7 +123,7 @@ def _ask_about_rename(wanted: TaskIntent) -> Iterator[tuple[str, list[str]]]:
         yield f"What is `{wanted.names[0]}` to be called?" if wanted.names else "What is the new name?", []
 
 
-def _ask_about_rules(task: str, recalled: Sequence[Remembered]) -> Iterator[tuple[str, list[str]]]:
+def _ask_about_rules(task: str, recalled: Sequence[RememberedItem]) -> Iterator[tuple[str, list[str]]]:
     """Ask about rules and decisions that forbid something and have words in common with the task."""
     task_words = _significant_words(task)
     for memory in recalled:
@@ -134,7 +134,7 @@ def _ask_about_rules(task: str, recalled: Sequence[Remembered]) -> Iterator[tupl
             and len(task_words & _significant_words(rule)) >= CLASH_WORDS
         ):
             yield (
-                f"{memory.quoted(TEXT_CHARS_MAX)}. Does this task go against it?",
+                f"{memory.quote(TEXT_CHARS_MAX)}. Does this task go against it?",
                 ["yes", "no"],
             )
 
@@ -293,9 +293,11 @@ class PlanDraft:
 def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     """Draft a plan for a task. Raises: as `Engine.search` does, but never for a missing index."""
     wanted = parse_intent(request.task)
-    known = tuple(repository_commands(sources.code))
+    known = tuple(find_commands(sources.code))
     change = find_change_set(request, wanted, find_mentions(request.task, wanted), known, sources)
-    task_clauses = tuple(clauses(strip_commit_prefix(request.task))) or (objective(strip_commit_prefix(request.task)),)
+    task_clauses = tuple(extract_clauses(strip_commit_prefix(request.task))) or (
+        extract_objective(strip_commit_prefix(request.task)),
+    )
     task = PlanTask(
         task_clauses,
         wanted,
@@ -309,7 +311,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     made = build_steps(task)
     open_now = find_questions(request.task, wanted, change, recalled)
     plan = Plan(
-        goal=objective(request.task),
+        goal=extract_objective(request.task),
         task=request.task,
         scope=_scope(request, change, recalled),
         mvp_features=task_clauses,
@@ -335,7 +337,7 @@ def score_confidence(change: ChangeSet) -> float:
     A task without names gets no share for them; the lead of the best file always counts.
     """
     looked_up = [reference for reference in change.references if reference.kind in ("path", "symbol")]
-    clear = sum(len(item.resolved) == 1 and not item.more for item in looked_up)
+    clear = sum(len(item.places) == 1 and not item.more for item in looked_up)
     names = clear / len(looked_up) if looked_up else 0.0
     margin = 1.0 - change.curve[RIVAL] if len(change.curve) > RIVAL else 0.5 * bool(change.curve)
     score = NAMES_SHARE * names + MARGIN_SHARE * margin + FRESH_SHARE * score_freshness(change.freshness)
@@ -395,25 +397,25 @@ def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
     return [path for path in files if not is_test(path)][:SIBLINGS_MAX]
 
 
-def _recall_rules(task: str, sources: PlanSources) -> list[Remembered]:
+def _recall_rules(task: str, sources: PlanSources) -> list[RememberedItem]:
     recall = sources.team.recall
     found = recall(task[:QUERY_CHARS_MAX], RECALLED_MAX) if recall else ()
-    return [memory for memory in found if memory.type in BINDING]
+    return [memory for memory in found if memory.type in BINDING_TYPES]
 
 
 # -- what stands around the steps -------------------------------------------------------------------------------------
 
 
-def _scope(request: PlanRequest, change: ChangeSet, recalled: Iterable[Remembered]) -> PlanScope:
+def _scope(request: PlanRequest, change: ChangeSet, recalled: Iterable[RememberedItem]) -> PlanScope:
     folders = tuple(dict.fromkeys(folder_of(file.path) or "." for file in change.files))
     if len(folders) > FOLDERS_MAX:
         folders = tuple(dict.fromkeys(folder.partition("/")[0] for folder in folders))
     means = (
-        f"`{reference.text.strip('`')}` means {reference.resolved[0]}"
+        f"`{reference.text.strip('`')}` means {reference.places[0]}"
         for reference in change.references
-        if len(reference.resolved) == 1 and not reference.more
+        if len(reference.places) == 1 and not reference.more
     )
-    binding = (memory.quoted(CONSTRAINT_CHARS_MAX) for memory in recalled)
+    binding = (memory.quote(CONSTRAINT_CHARS_MAX) for memory in recalled)
     included = request.chosen.include_paths or (folders if request.with_scope else ())
     return PlanScope(included, request.chosen.exclude_paths, tuple(means), tuple(binding)[:CONSTRAINTS_MAX])
 

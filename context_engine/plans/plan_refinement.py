@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from context_engine.context.references import mentions
+from context_engine.context.references import parse_mentions
 from context_engine.context.refinement import SecondPass
-from context_engine.context.refinement_prompt import Part, brief
-from context_engine.context.resolve_references import Place, resolved
+from context_engine.context.refinement_prompt import BriefSection, build_brief
+from context_engine.context.resolve_references import ReferencePlace, resolve_mentions
 from context_engine.context.workspace import Workspace
 from context_engine.errors import Conflict, InvalidArgument, NextStep, PlanNotFound
 from context_engine.plans.model import Plan, PlanEvidence, find_step, step_numbers
@@ -76,7 +76,7 @@ class Refinement:
     found: PlanDifference
     applied: tuple[AppliedOperation, ...] = ()
     saved: SavedPlan | None = None
-    answered: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    answered: Mapping[str, tuple[ReferencePlace, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     rejected: tuple[Any, ...] = ()
 
@@ -168,16 +168,14 @@ class PlanRefiner:
     ) -> PlanValidation:
         return validate_plan(plan, self._ground, strict=strict, remarks=remarks, closed=_uids_in_status(loaded, *DONE))
 
-    def _resolve_answers(self, before: Plan, plan: Plan) -> tuple[Plan, dict[str, tuple[Place, ...]]]:
+    def _resolve_answers(self, before: Plan, plan: Plan) -> tuple[Plan, dict[str, tuple[ReferencePlace, ...]]]:
         """Look up the places that new answers mention, and add them to the evidence."""
         known = {question.id for question in before.questions if question.answer}
-        found: dict[str, tuple[Place, ...]] = {}
+        found: dict[str, tuple[ReferencePlace, ...]] = {}
         for question in plan.questions:
             if question.answer and question.id not in known:
-                looked_up = resolved(mentions(question.answer), self._code, ())
-                found[question.id] = tuple(
-                    reference.resolved[0] for reference in looked_up if len(reference.resolved) == 1
-                )
+                looked_up = resolve_mentions(parse_mentions(question.answer), self._code, ())
+                found[question.id] = tuple(reference.places[0] for reference in looked_up if len(reference.places) == 1)
         places = [place for row in found.values() for place in row]
         evidence = tuple(PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places)
         new = tuple(fromkey for fromkey in dict.fromkeys(evidence) if fromkey not in plan.evidence)
@@ -272,7 +270,7 @@ def _new_errors(checked: PlanValidation, old: PlanValidation) -> list[PlanFindin
     ]
 
 
-def _warnings(plan: Plan, answered: Mapping[str, Sequence[Place]]) -> tuple[str, ...]:
+def _warnings(plan: Plan, answered: Mapping[str, Sequence[ReferencePlace]]) -> tuple[str, ...]:
     """Warn about each file that an answer names and no step touches."""
     paths = dict.fromkeys(place.path for places in answered.values() for place in places)
     missing = [path for path in paths if path not in plan.files]
@@ -294,15 +292,17 @@ def refinement_prompt(made: Refinement, schema: Mapping[str, Any], focus: Sequen
     wanted = {find_step(plan, which).uid for which in focus if str(which) in {*number, *map(str, number.values())}}
     shown = [step for step in plan.steps if not wanted or step.uid in wanted]
     parts = [
-        Part("Open feedback", list(plan.open_feedback)),
-        Part("Answers", [f"{question.text} - {question.answer}" for question in plan.questions if question.answer]),
-        Part("Open questions", [question.text for question in plan.open_questions]),
-        Part("Goal", [plan.goal]),
-        Part("Steps" if not wanted else "Steps to look at", [_step_line(number, step) for step in shown]),
-        Part("Excluded", list(plan.scope.excluded)),
+        BriefSection("Open feedback", list(plan.open_feedback)),
+        BriefSection(
+            "Answers", [f"{question.text} - {question.answer}" for question in plan.questions if question.answer]
+        ),
+        BriefSection("Open questions", [question.text for question in plan.open_questions]),
+        BriefSection("Goal", [plan.goal]),
+        BriefSection("Steps" if not wanted else "Steps to look at", [_step_line(number, step) for step in shown]),
+        BriefSection("Excluded", list(plan.scope.excluded)),
     ]
     arguments = {"plan_id": plan.id, "expected_version": plan.version} if made.saved else {"current_plan": "this plan"}
-    return SecondPass("refine_plan", brief(REFINEMENT_TASK, parts), schema, arguments)
+    return SecondPass("refine_plan", build_brief(REFINEMENT_TASK, parts), schema, arguments)
 
 
 def _step_line(number: Mapping[str, int], step: Any) -> str:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from context_engine.context.budget import Count
-from context_engine.context.refinement_prompt import Part
-from context_engine.context.widen import symbol_at, widened
+from context_engine.context.budget import TokenCounter
+from context_engine.context.refinement_prompt import BriefSection
+from context_engine.context.widen import find_symbol_at, widen_to_symbol
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import FileOutline
@@ -74,7 +74,7 @@ class WorkPacket:
 
 
 def build_packet(
-    plan: Plan, step: PlanStep, code: Workspace, count: Count, *, tokens_max: int = TOKENS_MAX
+    plan: Plan, step: PlanStep, code: Workspace, count: TokenCounter, *, tokens_max: int = TOKENS_MAX
 ) -> WorkPacket:
     """Build the packet of a step. A file that is gone or unreadable is named, without its text."""
     number = step_numbers(plan)
@@ -89,7 +89,9 @@ def build_packet(
     return WorkPacket(number[step.uid], step, files, tuple(symbols)[:SYMBOLS_MAX], waits, left_out)
 
 
-def _select_files(step: PlanStep, code: Workspace, count: Count, room: int) -> tuple[tuple[PacketFile, ...], int]:
+def _select_files(
+    step: PlanStep, code: Workspace, count: TokenCounter, room: int
+) -> tuple[tuple[PacketFile, ...], int]:
     """Select as many files as fit, and their snippets: the first place of each before the second of any."""
     names = room * HEADS_SHARE
     heads = [_file_head(path, change, step, code) for change, paths in _paths_by_change(step) for path in paths]
@@ -160,7 +162,7 @@ def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> LineSpan:
     ]
     if own and own[0].last - line < WIDENED_LINES_MAX:
         return LineSpan(line, own[0].last)
-    span, name = widened(LineSpan(line, line), symbols, lines_max=WIDENED_LINES_MAX)
+    span, name = widen_to_symbol(LineSpan(line, line), symbols, lines_max=WIDENED_LINES_MAX)
     if name:
         return span
     return LineSpan(max(1, line - CONTEXT_LINES), min(outline.lines, line + HEAD_LINES))
@@ -171,7 +173,7 @@ def _read_snippets(path: str, spans: Sequence[LineSpan], code: Workspace) -> tup
         return ()
     symbols = [symbol for _, symbol in code.symbols.outline(path).symbols]
     return tuple(
-        PacketSnippet(span, _read_span(path, span, code), symbol_at(span, symbols)) for span in merge_spans(spans)
+        PacketSnippet(span, _read_span(path, span, code), find_symbol_at(span, symbols)) for span in merge_spans(spans)
     )
 
 
@@ -189,7 +191,7 @@ STEP_TASK = (
 )
 
 
-def step_prompt_parts(packet: WorkPacket, context: str = "") -> list[Part]:
+def step_prompt_parts(packet: WorkPacket, context: str = "") -> list[BriefSection]:
     """Return the parts of the prompt, the most important first."""
     step = packet.step
     code = [
@@ -199,9 +201,9 @@ def step_prompt_parts(packet: WorkPacket, context: str = "") -> list[Part]:
     ]
     named = [f"{escape_line(file.path)} ({file.change})" for file in packet.files]
     return [
-        Part("Step", [step.title, *step.description.split("\n")[:1]]),
-        Part("What the caller adds", [context] if context.strip() else []),
-        Part("Done when", list(step.acceptance_criteria)),
-        Part("Files", named),
-        Part("Code", code),
+        BriefSection("Step", [step.title, *step.description.split("\n")[:1]]),
+        BriefSection("What the caller adds", [context] if context.strip() else []),
+        BriefSection("Done when", list(step.acceptance_criteria)),
+        BriefSection("Files", named),
+        BriefSection("Code", code),
     ]

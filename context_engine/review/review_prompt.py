@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from context_engine.context.refinement_prompt import TOKENS_MAX, Part, brief
+from context_engine.context.refinement_prompt import BRIEF_TOKENS_MAX, BriefSection, build_brief
 from context_engine.model import Finding
 from context_engine.review.finding import PRIORITIES
 from context_engine.text.diff import DiffHunk, FileDiff
@@ -30,17 +30,19 @@ def review_brief(
     rules: Sequence[str] = (),
     *,
     instructions: str = "",
-    tokens_max: int = TOKENS_MAX,
+    tokens_max: int = BRIEF_TOKENS_MAX,
 ) -> str:
     """The brief: the task, what the checks found, the rules of the repository, then as many hunks as have room, in their order."""
     shown = [(file.path, hunk) for file in files for hunk in file.hunks if hunk.new]
     task = f"{TASK}\n{instructions.strip()}" if instructions.strip() else TASK
     parts = [
-        Part("The checks found already (do not repeat them)", [_finding(each) for each in findings[:FINDINGS_MAX]]),
-        Part("Rules of this repository", list(rules[:RULES_MAX])),
-        Part("Hunks", [_numbered(number, *each) for number, each in enumerate(shown, 1)]),
+        BriefSection(
+            "The checks found already (do not repeat them)", [_finding(each) for each in findings[:FINDINGS_MAX]]
+        ),
+        BriefSection("Rules of this repository", list(rules[:RULES_MAX])),
+        BriefSection("Hunks", [_numbered(number, *each) for number, each in enumerate(shown, 1)]),
     ]
-    return brief(task, parts, tokens_max=tokens_max)
+    return build_brief(task, parts, tokens_max=tokens_max)
 
 
 def _numbered(number: int, path: str, hunk: DiffHunk) -> str:

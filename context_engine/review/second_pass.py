@@ -1,7 +1,7 @@
 """The second look at a change: what is kept of a review until an agent or a model comes back, and what becomes of it then.
 
     review_id = seconds.keep(make_pending(reviewed, options, files, scrub))
-    climbed = ladder.climb(seconds.offer("review_changes", review_id), assist)
+    result = engine.second_pass.run(seconds.offer("review_changes", review_id), assist)
     again = seconds.merge_draft(review_id, draft, source="host")     # the checks' findings and those that stand, judged as one
 
 Handing the same draft in again changes nothing. Secrets are taken out before anything is kept or shown.
@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from context_engine.context.fact_check import Rejected
-from context_engine.context.proposals import digest, parsed, taken
+from context_engine.context.fact_check import RejectedItem
+from context_engine.context.proposals import accept_draft, compute_draft_id, parse_draft
 from context_engine.context.refinement import SecondPass
 from context_engine.errors import ReviewNotFound
 from context_engine.model import Finding
@@ -72,7 +72,7 @@ class MergedReview(NamedTuple):
 
     pending: PendingReview
     result: ReviewResult
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedItem, ...]
     warnings: tuple[str, ...]
 
 
@@ -179,8 +179,8 @@ def merge_draft_into(kept: PendingReview, given: Any, *, source: str, submission
 
     Raises: InvalidArgument (they do not keep to the schema).
     """
-    draft = taken(_as_object(given), SCHEMA, "findings")
-    name = submission_id or digest(draft)
+    draft = accept_draft(_as_object(given), SCHEMA, "findings")
+    name = submission_id or compute_draft_id(draft)
     if name in kept.submissions:
         return MergedReview(kept, kept.result, (), ())
     found = validate_draft(draft, kept.files, source=source)
@@ -211,7 +211,7 @@ def _as_object(given: Any) -> Any:
     """The draft as its schema has it: a bare list of findings is understood, and JSON in a text."""
     if isinstance(given, str):
         try:
-            given = parsed(given)
+            given = parse_draft(given)
         except ValueError:
             return given  # `taken` says what is wrong with it
     return {"findings": list(given)} if isinstance(given, list | tuple) else given

@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from context_engine.context.fact_check import Claim, Ground, Lines, Quote, Rejected, grounded
+from context_engine.context.fact_check import (
+    Claim,
+    ClaimedLines,
+    ClaimedQuote,
+    RejectedItem,
+    RepositoryFacts,
+    check_claims,
+)
 from context_engine.model import Finding, Suggestion
 from context_engine.review.finding import CATEGORIES, fingerprint
 from context_engine.text.diff import FileDiff
@@ -61,19 +68,19 @@ class ValidatedFindings(NamedTuple):
     """The findings of a draft that stand, those that do not, and what is to be said."""
 
     findings: tuple[Finding, ...]
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedItem, ...]
     warnings: tuple[str, ...]
 
 
 def validate_draft(draft: Mapping[str, Any], files: Sequence[FileDiff], *, source: str) -> ValidatedFindings:
     """What of a draft stands: its lines are in a hunk, and what it quotes stands there. `source` is host or model."""
     by_path = {file.path: file for file in files if file.new_path}
-    ground = Ground(
+    ground = RepositoryFacts(
         has_path=by_path.__contains__,
         text=lambda path: _text(by_path[path]) if path in by_path else None,
         spans=lambda path: _spans(by_path[path]) if path in by_path else (),
     )
-    found = grounded([_claim(row, number) for number, row in enumerate(draft["findings"])], ground)
+    found = check_claims([_claim(row, number) for number, row in enumerate(draft["findings"])], ground)
     kept = (_finding(row, by_path[row["file_path"]], source) for row in found.kept)
     return ValidatedFindings(tuple(dict.fromkeys(kept)), found.rejected, found.warnings)
 
@@ -83,8 +90,8 @@ def _claim(row: Mapping[str, Any], number: int) -> Claim:
     return Claim(
         item=row,
         place=f"findings[{number}]",
-        lines=[Lines(path, row["start_line"], row["end_line"])],
-        quotes=[Quote(path, row["quote"])],
+        lines=[ClaimedLines(path, row["start_line"], row["end_line"])],
+        quotes=[ClaimedQuote(path, row["quote"])],
     )
 
 

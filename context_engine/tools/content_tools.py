@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context.proposals import taken
-from context_engine.context.refinement import ASSISTS
+from context_engine.context.proposals import accept_draft
+from context_engine.context.refinement import ASSIST_MODES
 from context_engine.errors import TooLarge
 from context_engine.review.validation.critique import SCHEMA, explain_rejection, make_second_pass, validate_critique
 from context_engine.review.validation.validation_request import (
@@ -60,7 +60,7 @@ def validate_content(
     stop_on_error: Annotated[bool, BooleanArg("No further tier after an error.")] = False,
     max_findings: Annotated[int, IntegerArg("Findings told.", 1, FINDINGS_MAX)] = 100,
     base_content: Annotated[str | None, TextArg("Older version: only new findings.", 0, CONTENT_CHARS)] = None,
-    assist: Annotated[str, ChoiceArg("Tier 3: by a model, by you (next), or off.", ASSISTS)] = "auto",
+    assist: Annotated[str, ChoiceArg("Tier 3: by a model, by you (next), or off.", ASSIST_MODES)] = "auto",
     findings: Annotated[Mapping[str, Any] | None, ObjectArg("As next asks.")] = None,
 ) -> Reply:
     """Find what is wrong in generated code, data, diffs, plans or text: secrets, syntax, placeholders, unknown files."""
@@ -97,10 +97,10 @@ def _run_second_pass(
 ) -> tuple[ValidationResult, dict[str, Any]]:
     """Run tier 3: with the findings of the agent, else with those of a model; else return the next step for the agent."""
     used, more = "host", {}
-    draft = None if given is None else taken(given, SCHEMA, "findings")
+    draft = None if given is None else accept_draft(given, SCHEMA, "findings")
     if draft is None:
         second = make_second_pass(result.scrubbed or content, request.kind, request.path, result.findings)
-        climbed = engine.ladder.climb(
+        climbed = engine.second_pass.run(
             second, assist, check=lambda answer: explain_rejection(answer, content), cancel=call.cancel
         )
         used, draft = climbed.used, climbed.draft

@@ -4,13 +4,13 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from context_engine.context.bundle import Bundle, Wish, bundle
+from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
 from context_engine.context.commands import Command
-from context_engine.context.enhance import Enhanced, Likely, Mode, enhanced
-from context_engine.context.project_knowledge import REPOSITORY_WORDS, Remembered
-from context_engine.context.refinement import ASSISTS, Climbed
-from context_engine.context.resolve_references import Reference
-from context_engine.context.rewrite_validation import Reworded, reworded, wanted
+from context_engine.context.enhance import EnhancedPrompt, EnhanceMode, LikelyFile, build_enhanced_prompt
+from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, RememberedItem
+from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
+from context_engine.context.resolve_references import PromptReference
+from context_engine.context.rewrite_validation import PromptRewrite, build_rewrite_request, check_rewrite
 from context_engine.model import Filter
 from context_engine.secrets import redact
 from context_engine.text.lines import shorten_line
@@ -29,7 +29,7 @@ from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.context.bundle import Bundle, BundledFile, LeftOut, Snippet
-    from context_engine.context.project_knowledge import Remembered
+    from context_engine.context.project_knowledge import RememberedItem
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3
@@ -76,7 +76,7 @@ def get_context_for_prompt(
     if len(query.strip()) < QUERY_CHARS_MIN:
         raise argument_error("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
     began = time.perf_counter()
-    chars_max, count = engine.settings.result_chars_max, engine.memory.team().count
+    chars_max, count = engine.settings.result_chars_max, engine.memory.team().count_tokens
     write = render_bundle_json if format == "json" else render_bundle_markdown
     shown_query = shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN))
     meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
@@ -87,7 +87,7 @@ def get_context_for_prompt(
         return max(count(text) - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
 
     step = _step(engine, plan_id) if plan_id else None
-    wish = Wish(
+    wish = BundleRequest(
         f"{query}\n{step.words}" if step else query,
         max_files,
         min(token_budget, chars_max // CHARS_PER_TOKEN),
@@ -99,7 +99,7 @@ def get_context_for_prompt(
         external_sources,
         (step.fact,) if step else (),
     )
-    best = bundle(wish, engine, engine.memory.team(), excess)
+    best = build_bundle(wish, engine, engine.memory.team(), excess)
     engine.search.note_shown(file.path for file in best.files)
     tokens = count(redact(write(best, meta)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
@@ -111,10 +111,10 @@ def enhance_prompt(
     engine: "Engine",
     call: Call,
     prompt: Annotated[str, TextArg("The prompt to enhance.", 1, 10_000)],
-    mode: Annotated[Mode, ChoiceArg("light adds up to 600 tokens, rich 2000.", ("light", "rich"))] = "light",
+    mode: Annotated[EnhanceMode, ChoiceArg("light adds up to 600 tokens, rich 2000.", ("light", "rich"))] = "light",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
-    assist: Annotated[str, ChoiceArg("LLM refinement: by a model, by you (next), or off.", ASSISTS)] = "auto",
+    assist: Annotated[str, ChoiceArg("LLM refinement: by a model, by you (next), or off.", ASSIST_MODES)] = "auto",
     draft: Annotated[str, TextArg("Your own version, to check.", most=20_000)] = "",
 ) -> Reply:
     """Enhance a prompt with facts of this repository: find the names in it (path:line), likely files, rules, test commands.
@@ -122,7 +122,7 @@ def enhance_prompt(
     Your words are not changed.
     """
     chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
-    made = enhanced(prompt, mode, chosen, engine, engine.memory.team())
+    made = build_enhanced_prompt(prompt, mode, chosen, engine, engine.memory.team())
     reply: dict[str, Any] = {
         "enhanced_prompt": made.text,
         "original": prompt,
@@ -160,29 +160,30 @@ def _step(engine: "Engine", plan_id: str) -> "_PlanStep | None":
     return None
 
 
-def _sections(made: Enhanced) -> dict[str, Any]:
+def _sections(made: EnhancedPrompt) -> dict[str, Any]:
     """Return what was added, by section."""
     return {
         "objective": made.objective,
-        "references": made.texts("references"),
-        "likely_files": [drop_empty({"path": file.path, "place": file.place}) for file in made.told(Likely)],
-        "constraints": [_constraint(memory) for memory in made.told(Remembered)],
+        "references": made.list_texts("references"),
+        "likely_files": [drop_empty({"path": file.path, "place": file.place}) for file in made.list_items(LikelyFile)],
+        "constraints": [_constraint(memory) for memory in made.list_items(RememberedItem)],
         "validation": [
-            {"kind": command.kind, "command": command.text, "source": command.source} for command in made.told(Command)
+            {"kind": command.kind, "command": command.text, "source": command.source}
+            for command in made.list_items(Command)
         ],
-        "open_questions": made.texts("open_questions"),
-        "done_when": made.texts("done_when"),
+        "open_questions": made.list_texts("open_questions"),
+        "done_when": made.list_texts("done_when"),
     }
 
 
-def _constraint(one: "Remembered") -> dict[str, Any]:
+def _constraint(one: "RememberedItem") -> dict[str, Any]:
     return drop_empty({"id": one.id, "type": one.type, "title": one.title, "where": one.place})
 
 
-def _reference(reference: Reference) -> dict[str, Any]:
+def _reference(reference: PromptReference) -> dict[str, Any]:
     places = [
         drop_empty({"path": match.path, "line": match.line or None, "symbol": match.symbol})
-        for match in reference.resolved
+        for match in reference.places
     ]
     return {
         "text": reference.text,
@@ -192,23 +193,25 @@ def _reference(reference: Reference) -> dict[str, Any]:
     } | drop_empty({"nearest": list(reference.near) if reference.is_missing else [], "note": reference.note})
 
 
-def _of_draft(draft: str, made: Enhanced, mode: Mode, engine: "Engine") -> dict[str, Any]:
+def _of_draft(draft: str, made: EnhancedPrompt, mode: EnhanceMode, engine: "Engine") -> dict[str, Any]:
     """Check the caller's own version; return it, or the reasons why it is rejected."""
-    own = reworded(draft, made, mode, engine, engine.memory.team())
+    own = check_rewrite(draft, made, mode, engine, engine.memory.team())
     used = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
     if own.objections:
         return {"rejected": [objection._asdict() for objection in own.objections]} | used
     return {"enhanced_prompt": own.text, "changed": own.text != made.original, "rejected": []} | used
 
 
-def _of_second_pass(made: Enhanced, mode: Mode, assist: str, engine: "Engine", call: Call) -> dict[str, Any]:
+def _of_second_pass(
+    made: EnhancedPrompt, mode: EnhanceMode, assist: str, engine: "Engine", call: Call
+) -> dict[str, Any]:
     """Return what a model wrote from the facts, or the next step for the agent."""
 
-    def own(draft: str) -> Reworded:
-        return reworded(draft, made, mode, engine, engine.memory.team())
+    def own(draft: str) -> PromptRewrite:
+        return check_rewrite(draft, made, mode, engine, engine.memory.team())
 
-    climbed = engine.ladder.climb(
-        wanted(made, mode), assist, check=lambda draft: own(draft).problem, cancel=call.cancel
+    climbed = engine.second_pass.run(
+        build_rewrite_request(made, mode), assist, check=lambda draft: own(draft).problem, cancel=call.cancel
     )
     meta = {"assist_used": climbed.used} | drop_empty({"model": count_model_tokens(climbed)})
     if climbed.draft is None:
@@ -217,7 +220,7 @@ def _of_second_pass(made: Enhanced, mode: Mode, assist: str, engine: "Engine", c
     return {"enhanced_prompt": best.text, "meta": meta, "warnings": (*climbed.warnings, *best.warnings)}
 
 
-def count_model_tokens(climbed: Climbed) -> dict[str, int]:
+def count_model_tokens(climbed: SecondPassResult) -> dict[str, int]:
     """Return the token counts of a model call; empty if they are unknown."""
     return climbed.tokens._asdict() if climbed.tokens else {}
 
@@ -253,7 +256,7 @@ def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
 
 def _memory_note(bundle: "Bundle") -> str:
     """Return the note on where memories and discoveries come from; empty if there are none."""
-    return f"Memories and discoveries are {REPOSITORY_WORDS}." if bundle.remembered else ""
+    return f"Memories and discoveries are {QUOTED_FROM_REPOSITORY}." if bundle.remembered else ""
 
 
 def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
@@ -262,7 +265,9 @@ def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
     parts += [f"warning: {warning}" for warning in bundle.warnings]
     parts += [f"reason: {bundle.reason}"] if bundle.reason else []
     parts += [_file_section(file) for file in bundle.files]
-    parts += _bullet_section(f"Remembered, {REPOSITORY_WORDS}", (_memory_line(memory) for memory in bundle.remembered))
+    parts += _bullet_section(
+        f"Remembered, {QUOTED_FROM_REPOSITORY}", (_memory_line(memory) for memory in bundle.remembered)
+    )
     parts += _bullet_section("Named sources, not fetched", (_source_line(*source) for source in bundle.external))
     parts += _bullet_section("Facts", map(escape_line, bundle.hints))
     footer = f"{meta.tokens:,} of {meta.budget:,} tokens"
@@ -311,7 +316,7 @@ def _snippet_row(snippet: "Snippet") -> dict[str, Any]:
     )
 
 
-def _memory_row(one: "Remembered") -> dict[str, Any]:
+def _memory_row(one: "RememberedItem") -> dict[str, Any]:
     return drop_empty(
         {
             "id": one.id,
@@ -371,7 +376,7 @@ def _join_rows(rows: list[str]) -> list[str]:
     return ["\n".join(rows)] if rows else []
 
 
-def _memory_line(one: "Remembered") -> str:
+def _memory_line(one: "RememberedItem") -> str:
     title = f"{escape_line(one.title)}: " if one.title and one.title not in one.content else ""
     return f"{one.type} {one.id} ({escape_line(one.place)}): {title}{one.content}"
 

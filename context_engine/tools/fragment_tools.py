@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context.fragments import (
     LABEL_CHARS_MAX,
-    Body,
-    Chosen,
     Fragment,
-    Kind,
-    Place,
-    asked_lines,
-    chosen,
-    keyword_places,
-    near_symbols,
-    shortened,
-    symbols_named,
+    FragmentBody,
+    FragmentKind,
+    FragmentPlace,
+    FragmentSelection,
+    find_keyword_places,
+    match_symbols,
+    parse_line_range,
+    select_fragments,
+    shorten_lines,
+    suggest_symbols,
 )
-from context_engine.context.regions import within
+from context_engine.context.regions import fit_regions
 from context_engine.errors import ContextEngineError, InvalidArgument, InvalidLineRange, TooLarge
 from context_engine.model import TextPart, TextQuery
 from context_engine.text.lines import shorten_line, split_lines
@@ -82,7 +82,7 @@ def read_fragment(
     )
     room = (engine.settings.result_chars_max - NOTES_CHARS) // CHARS_PER_TOKEN
     bodies = [_body(file, [place for place in places if place.file == number]) for number, file in enumerate(files)]
-    taken = chosen(places, bodies, context=context, tokens_max=min(max_tokens or room, room))
+    taken = select_fragments(places, bodies, context=context, tokens_max=min(max_tokens or room, room))
     text = [*_page(files, bodies, taken), *_notes(files, taken), *_absent(files, missing, refused)]
     return Reply("\n".join(text))
 
@@ -107,7 +107,7 @@ def read_regions(
     engine.edits.note_read(read.path, read.sha256, session=call.session, kind="fragment")
     groups = group_spans(regions, context=context_lines, last_line=len(lines))
     room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path)
-    kept, next_line = within(
+    kept, next_line = fit_regions(
         groups,
         lines_max=max_total_lines,
         chars_max=room,
@@ -160,17 +160,17 @@ def _refusals(refused: Iterable[ContextEngineError]) -> list[str]:
 
 
 def _find_places(
-    engine: "Engine", call: Call, files: Sequence[_FragmentFile], asked: Mapping[Kind, Sequence[str]]
-) -> tuple[list[Place], list[tuple[Kind, str]]]:
+    engine: "Engine", call: Call, files: Sequence[_FragmentFile], asked: Mapping[FragmentKind, Sequence[str]]
+) -> tuple[list[FragmentPlace], list[tuple[FragmentKind, str]]]:
     """Return the places of all that the caller asks for, and the words that are in none of the files."""
-    find: dict[Kind, Callable[[Sequence[_FragmentFile], str], list[Place]]] = {
+    find: dict[FragmentKind, Callable[[Sequence[_FragmentFile], str], list[FragmentPlace]]] = {
         "lines": _lines,
         "symbol": _symbols,
         "pattern": partial(_matches, engine, call),
         "keyword": _keywords,
     }
-    places: list[Place] = []
-    missing: list[tuple[Kind, str]] = []
+    places: list[FragmentPlace] = []
+    missing: list[tuple[FragmentKind, str]] = []
     for kind, words in asked.items():
         for word in words:
             here = find[kind](files, word)
@@ -179,44 +179,46 @@ def _find_places(
     return places, missing
 
 
-def _lines(files: Sequence[_FragmentFile], word: str) -> list[Place]:
-    spans = (asked_lines(word, len(file.lines)).clip(len(file.lines)) for file in files)
-    return [Place("lines", word, number, span) for number, span in enumerate(spans) if span]
+def _lines(files: Sequence[_FragmentFile], word: str) -> list[FragmentPlace]:
+    spans = (parse_line_range(word, len(file.lines)).clip(len(file.lines)) for file in files)
+    return [FragmentPlace("lines", word, number, span) for number, span in enumerate(spans) if span]
 
 
-def _symbols(files: Sequence[_FragmentFile], word: str) -> list[Place]:
+def _symbols(files: Sequence[_FragmentFile], word: str) -> list[FragmentPlace]:
     return [
-        Place("symbol", symbol.qualified, number, symbol.span)
+        FragmentPlace("symbol", symbol.qualified, number, symbol.span)
         for number, file in enumerate(files)
-        for symbol in symbols_named(file.symbols, word)
+        for symbol in match_symbols(file.symbols, word)
     ]
 
 
-def _matches(engine: "Engine", call: Call, files: Sequence[_FragmentFile], pattern: str) -> list[Place]:
+def _matches(engine: "Engine", call: Call, files: Sequence[_FragmentFile], pattern: str) -> list[FragmentPlace]:
     """Search all files in one pass with the engine of search_files: a caller's pattern never runs in this process."""
     parts = [TextPart(file.read.path, 0, MATCHES_MAX) for file in files]
     found = engine.text_search.lines(
         TextQuery((pattern,), regex=True), parts, context=0, chars_max=1, cancel=call.cancel
     )
     return [
-        Place("pattern", pattern, number, LineSpan(line.number, line.number), line.column)
+        FragmentPlace("pattern", pattern, number, LineSpan(line.number, line.number), line.column)
         for number, file in enumerate(files)
         for line in found.get(file.read.path, ())
     ]
 
 
-def _keywords(files: Sequence[_FragmentFile], word: str) -> list[Place]:
-    return [place for number, file in enumerate(files) for place in keyword_places(number, file.lines, word)]
+def _keywords(files: Sequence[_FragmentFile], word: str) -> list[FragmentPlace]:
+    return [place for number, file in enumerate(files) for place in find_keyword_places(number, file.lines, word)]
 
 
 # -- read_fragment: showing -------------------------------------------------------------------------------------------
 
 
-def _body(file: _FragmentFile, places: Iterable[Place]) -> Body:
-    return Body(shortened(file.lines, places, LINE_CHARS_MAX), estimate_tokens(file.read.path) + HEAD_TOKENS)
+def _body(file: _FragmentFile, places: Iterable[FragmentPlace]) -> FragmentBody:
+    return FragmentBody(
+        shorten_lines(file.lines, places, LINE_CHARS_MAX), estimate_tokens(file.read.path) + HEAD_TOKENS
+    )
 
 
-def _page(files: Sequence[_FragmentFile], bodies: Sequence[Body], taken: Chosen) -> Iterator[str]:
+def _page(files: Sequence[_FragmentFile], bodies: Sequence[FragmentBody], taken: FragmentSelection) -> Iterator[str]:
     """Yield a header and the fragments of each file with fragments; a single file always has its header."""
     for number, (file, body) in enumerate(zip(files, bodies, strict=True)):
         fragments = [fragment for fragment in taken.fragments if fragment.file == number]
@@ -233,7 +235,7 @@ def _head(file: _FragmentFile, fragments: Sequence[Fragment]) -> str:
     return f"{escape_line(file.read.path)} · {counts} · {file.read.language} · sha256 {file.read.sha256[:SHA_CHARS]}"
 
 
-def _format_reasons(places: Iterable[Place]) -> list[str]:
+def _format_reasons(places: Iterable[FragmentPlace]) -> list[str]:
     """Format why lines are shown: each label once, with its lines."""
     lines_by_label: dict[str, list[str]] = {}
     for place in places:
@@ -247,7 +249,7 @@ def _first_few(lines: Iterable[str]) -> str:
     return ", ".join(listed[:LINES_NAMED_MAX]) + more
 
 
-def _notes(files: Sequence[_FragmentFile], taken: Chosen) -> Iterator[str]:
+def _notes(files: Sequence[_FragmentFile], taken: FragmentSelection) -> Iterator[str]:
     """Yield notes on places that were found but are not shown, and how to read them."""
     if taken.cut:
         path, rest = files[taken.cut.file].read.path, LineSpan(taken.next_line, taken.cut.span.last)
@@ -269,7 +271,7 @@ def _notes(files: Sequence[_FragmentFile], taken: Chosen) -> Iterator[str]:
 
 
 def _absent(
-    files: Sequence[_FragmentFile], missing: Sequence[tuple[Kind, str]], refused: Sequence[str]
+    files: Sequence[_FragmentFile], missing: Sequence[tuple[FragmentKind, str]], refused: Sequence[str]
 ) -> Iterator[str]:
     """Yield notes on the words that were not found; the first few have suggestions."""
     if missing:
@@ -281,7 +283,7 @@ def _absent(
         yield _join_capped(refused, 200)
 
 
-def _suggest(kind: Kind, word: str, files: Sequence[_FragmentFile]) -> str:
+def _suggest(kind: FragmentKind, word: str, files: Sequence[_FragmentFile]) -> str:
     """Return what a caller can do about a word that was not found."""
     if kind == "lines":
         counts = [f"{escape_line(file.read.path)} has {len(file.lines):,}" for file in files[:LINES_NAMED_MAX]]
@@ -292,7 +294,7 @@ def _suggest(kind: Kind, word: str, files: Sequence[_FragmentFile]) -> str:
             f" (in {', '.join(map(escape_line, other))}, which is not Unicode, only ASCII is searched)" if other else ""
         )
     if kind == "symbol":
-        near = near_symbols((symbol for file in files for symbol in file.symbols), word)
+        near = suggest_symbols((symbol for file in files for symbol in file.symbols), word)
         return f" (near: {', '.join(near)})" if near else " (find_symbol searches all files)"
     return ""
 

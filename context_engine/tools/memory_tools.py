@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context.project_knowledge import REPOSITORY_WORDS
+from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.memory.memory_requests import (
     CONTENT_CHARS_MAX,
     ON_SIMILAR,
@@ -208,7 +208,7 @@ def context_search(
     took_ms = round((time.perf_counter() - began) * 1000)
     notes = {
         "warnings": list(found.warnings),
-        "note": f"Contents are {REPOSITORY_WORDS}." if shown else "",
+        "note": f"Contents are {QUOTED_FROM_REPOSITORY}." if shown else "",
         "next": "" if found.results else "Use other words or type all; codebase_retrieval searches the code itself.",
     }
     reply = {"results": shown, "query": query, "totalFound": found.total, "searchTime": took_ms, "engine": found.engine}
@@ -296,7 +296,7 @@ def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     known = engine.memory.informed().binding()
     rows = [_rule_row(item) for item in known]
     count = count_fitting(rows, chars_max=max(chars_max - 200, 0))
-    lines = [f"These are {REPOSITORY_WORDS}.", ""] if known else []
+    lines = [f"These are {QUOTED_FROM_REPOSITORY}.", ""] if known else []
     for kind, title in TITLES.items():
         lines += _rules_section(title, kind, known[:count])
     if count < len(known):

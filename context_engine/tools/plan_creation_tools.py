@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context.refinement import ASSISTS, Climbed
+from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.model import Filter
 from context_engine.plans.plan_diff import compare_plans, serialize_difference
@@ -65,7 +65,7 @@ def create_plan(
     auto_save: Annotated[bool, BooleanArg("Keep it.")] = True,
     save_name: Annotated[str, TextArg("Its name.", 0, 120)] = "",
     save_tags: Annotated[tuple[str, ...], TextListArg("Its tags.")] = (),
-    assist: Annotated[str, ChoiceArg("Who may improve it: a model, you (host), nobody.", ASSISTS)] = "auto",
+    assist: Annotated[str, ChoiceArg("Who may improve it: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies of a draft.")] = True,
     submission_id: Annotated[str, TextArg("As next says it.", 0, 80)] = "",
     format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
@@ -77,7 +77,7 @@ def create_plan(
     saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id, submission_id)
     if draft is not None:
         made = engine.plans.factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
-        return _plan_reply(engine, made, Climbed("none"), began, "host", format)
+        return _plan_reply(engine, made, SecondPassResult("none"), began, "host", format)
     if plan_id:
         raise InvalidArgument(
             "plan_id goes with a draft: it says which plan the draft replaces",
@@ -99,7 +99,7 @@ def _plan_request(task: str, files: int, chosen: Filter, mvp_only: bool, diagram
 
 def _refine_by_model(
     engine: "Engine", call: Call, made: "CreationResult", saving: "SaveOptions", assist: str, tokens: int
-) -> "tuple[CreationResult, Climbed]":
+) -> "tuple[CreationResult, SecondPassResult]":
     """Return the plan as a model improved it, if one is available and its plan is true.
 
     Else the next call of the caller.
@@ -121,7 +121,7 @@ def _refine_by_model(
         except CallError as error:
             return error.message
 
-    climbed = engine.ladder.climb(second, assist, check=check, cancel=call.cancel)
+    climbed = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
     if climbed.draft is None:
         return made, climbed
     try:
@@ -133,7 +133,7 @@ def _refine_by_model(
 
 
 def _plan_reply(
-    engine: "Engine", made: "CreationResult", climbed: Climbed, began: float, used: str, shape: str
+    engine: "Engine", made: "CreationResult", climbed: SecondPassResult, began: float, used: str, shape: str
 ) -> Reply:
     """Return the reply for a plan."""
     from context_engine.plans.plan_markdown import render_plan
@@ -232,7 +232,7 @@ def refine_plan(
     focus_steps: Annotated[tuple[str, ...], TextListArg("Steps the feedback is about.")] = (),
     expected_version: Annotated[int | None, IntegerArg("Refused unless this is the newest.", 0, ENDLESS)] = None,
     auto_save: Annotated[bool, BooleanArg("Keep it as the next version.")] = True,
-    assist: Annotated[str, ChoiceArg("Who may take it further: a model, you (host), nobody.", ASSISTS)] = "auto",
+    assist: Annotated[str, ChoiceArg("Who may take it further: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     force_reopen: Annotated[bool, BooleanArg("Change steps that are done, and open them again.")] = False,
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies.")] = True,
     submission_id: Annotated[str, TextArg("As next says it.", 0, 80)] = "",
@@ -258,14 +258,16 @@ def refine_plan(
     )
     made = engine.plans.refiner.refine(request)
     if draft is not None or made.status == "draft_rejected":
-        return _revision_reply(engine, made, Climbed("none"), "host" if draft is not None else "none", began, format)
+        return _revision_reply(
+            engine, made, SecondPassResult("none"), "host" if draft is not None else "none", began, format
+        )
     made, climbed = _revise_by_model(engine, call, made, request, assist)
     return _revision_reply(engine, made, climbed, climbed.used, began, format)
 
 
 def _revise_by_model(
     engine: "Engine", call: Call, made: "Refinement", request: "RefinementRequest", assist: str
-) -> "tuple[Refinement, Climbed]":
+) -> "tuple[Refinement, SecondPassResult]":
     """Let a model take up the open feedback, or pass it to the caller; do nothing when there is none."""
     from dataclasses import replace
 
@@ -273,7 +275,7 @@ def _revise_by_model(
     from context_engine.plans.plan_refinement import RefinementRequest, refinement_prompt
 
     if assist == "off" or (assist == "auto" and not made.plan.open_feedback):
-        return made, Climbed("none")
+        return made, SecondPassResult("none")
     second = refinement_prompt(made, draft_schema(), request.focus)
     again = RefinementRequest(
         plan_id=made.plan.id if made.saved else "",
@@ -288,7 +290,7 @@ def _revise_by_model(
         tried = engine.plans.refiner.refine(replace(again, draft=draft, auto_save=False))
         return "; ".join(error.message for error in tried.checked.errors[:3])
 
-    climbed = engine.ladder.climb(second, assist, check=check, cancel=call.cancel)
+    climbed = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
     if climbed.draft is None:
         return made, climbed
     better = engine.plans.refiner.refine(replace(again, draft=climbed.draft))
@@ -298,7 +300,7 @@ def _revise_by_model(
 
 
 def _revision_reply(
-    engine: "Engine", made: "Refinement", climbed: Climbed, used: str, began: float, shape: str
+    engine: "Engine", made: "Refinement", climbed: SecondPassResult, used: str, began: float, shape: str
 ) -> Reply:
     """Return the reply for a refinement."""
     warnings, is_kept = [*made.warnings, *climbed.warnings], made.status != "draft_rejected"

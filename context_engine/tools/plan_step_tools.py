@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, cast
 
-from context_engine.context.refinement import ASSISTS, Climbed
+from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
 from context_engine.plans.model import step_numbers
 from context_engine.plans.plan_diff import compute_diffstat
@@ -95,7 +95,7 @@ def _fit_packet(
     """Return the packet of a step as a row within its token budget, and the files that it shows."""
     from context_engine.plans.work_packets import TOKENS_MAX, build_packet
 
-    room, over, count = TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count
+    room, over, count = TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count_tokens
     for _ in range(TRIES):
         made = build_packet(plan, step, sources.code, count, tokens_max=room)
         row = _packet_row(made, execution.steps[step.uid].status)
@@ -539,7 +539,7 @@ def execute_plan(
     verify: Annotated[str, ChoiceArg("How far to look.", LEVELS)] = "syntax",
     stop_on_failure: Annotated[bool, BooleanArg("No further packets when a check fails.")] = True,
     additional_context: Annotated[str, TextArg("For a model, if one is asked.", 0, 10_000)] = "",
-    assist: Annotated[str, ChoiceArg("Who may write the changes: a model, you (host), nobody.", ASSISTS)] = "auto",
+    assist: Annotated[str, ChoiceArg("Who may write the changes: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     strict: Annotated[bool, BooleanArg("Refuse files that the step does not name.")] = False,
 ) -> Reply:
     """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
@@ -551,7 +551,7 @@ def execute_plan(
             next_steps=(NextStep("save_plan", "first"), NextStep("execute_plan", "with its plan_id")),
         )
     reply: dict[str, Any] = {"ok": True, "plan_id": stand.plan.id}
-    climbed = Climbed()
+    climbed = SecondPassResult()
     if not changes:
         changes, climbed = _changes_by_model(engine, call, stand, step_number, assist, additional_context)
     done = (
@@ -653,31 +653,31 @@ def _execute_changes(
 
 def _changes_by_model(
     engine: "Engine", call: Call, stand: _PlanStanding, number: int, assist: str, context: str
-) -> "tuple[Sequence[FileChange], Climbed]":
+) -> "tuple[Sequence[FileChange], SecondPassResult]":
     """Return the changes that a model makes for a named step; or how the caller passes its own."""
     from context_engine.context.refinement import SecondPass
-    from context_engine.context.refinement_prompt import brief
+    from context_engine.context.refinement_prompt import build_brief
     from context_engine.plans.work_packets import build_packet
 
     if not number or assist == "off":
-        return (), Climbed()
+        return (), SecondPassResult()
     from context_engine.plans.work_packets import STEP_TASK, step_prompt_parts
 
     made = build_packet(
-        stand.plan, _target_step(stand, number), engine.plans.sources().code, engine.memory.team().count
+        stand.plan, _target_step(stand, number), engine.plans.sources().code, engine.memory.team().count_tokens
     )
     arguments: dict[str, Any] = {"plan_id": stand.plan.id, "step_number": number}
     kinds = FileChanges("").fields()
     schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}
     second = SecondPass(
         "execute_plan",
-        brief(STEP_TASK, step_prompt_parts(made, context)),
+        build_brief(STEP_TASK, step_prompt_parts(made, context)),
         schema,
         arguments,
         "changes",
         is_stored=False,
     )
-    climbed = engine.ladder.climb(second, assist, cancel=call.cancel)
+    climbed = engine.second_pass.run(second, assist, cancel=call.cancel)
     if climbed.draft is None:
         return (), climbed
     return FileChanges("").read("changes", climbed.draft["changes"]), climbed

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine import __version__
-from context_engine.context.refinement import ASSISTS, Climbed
+from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
 from context_engine.errors import HostError, InvalidArgument, NextStep, TooLarge
 from context_engine.model import Progress
 from context_engine.review import session_lifecycle
@@ -60,7 +60,7 @@ FailOn = Annotated[str, ChoiceArg("From which priority on it fails.", tuple(each
 Known = Annotated[tuple[str, ...], TextListArg("Ids of findings that are known.", most=1_000)]
 Budget = Annotated[int, IntegerArg("Seconds.", 1, 600)]
 Format = Annotated[str, ChoiceArg("Of the reply.", FORMATS)]
-Assist = Annotated[str, ChoiceArg("Who looks again.", ASSISTS)]
+Assist = Annotated[str, ChoiceArg("Who looks again.", ASSIST_MODES)]
 Draft = Annotated[Mapping[str, Any] | None, ObjectArg("Your own, by next.schema.")]
 ReviewId = Annotated[str, TextArg("Of the review they belong to.", 0, ID_CHARS)]
 Submission = Annotated[str, TextArg("As in next.", 0, ID_CHARS)]
@@ -189,7 +189,7 @@ def _reviewed(
     try:
         review_id = engine.reviews.keep_for_second_pass(reviewed, options, change)
     except HostError as error:  # a full disk, a workspace that nobody may write to: the review itself is done
-        alone = Climbed(warnings=(f"no second look can be taken: {error.message}",))
+        alone = SecondPassResult(warnings=(f"no second look can be taken: {error.message}",))
         return _reply(engine, name, reviewed, shape, began, git_info=git_info, climbed=alone)
     climbed, again = _climbed(engine, call, review_id, assist)
     reviewed = again.result if again else reviewed
@@ -198,10 +198,12 @@ def _reviewed(
     )
 
 
-def _climbed(engine: "Engine", call: Call, review_id: str, assist: str) -> "tuple[Climbed, MergedReview | None]":
+def _climbed(
+    engine: "Engine", call: Call, review_id: str, assist: str
+) -> "tuple[SecondPassResult, MergedReview | None]":
     """How far a model takes the review, and what it says then."""
     second = engine.reviews.second_passes.offer("review_changes", review_id)
-    climbed = engine.ladder.climb(second, assist, check=engine.reviews.wrong_with(review_id), cancel=call.cancel)
+    climbed = engine.second_pass.run(second, assist, check=engine.reviews.wrong_with(review_id), cancel=call.cancel)
     if climbed.draft is None:
         return climbed, None
     taken = engine.reviews.second_passes.merge_draft(
@@ -229,7 +231,7 @@ def _reply(
     *,
     git_info: Mapping[str, Any] | None = None,
     again: "MergedReview | None" = None,
-    climbed: Climbed | None = None,
+    climbed: SecondPassResult | None = None,
     review_id: str = "",
 ) -> Reply:
     """A review as it is answered."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.context.enhance import lexical
+from context_engine.context.enhance import lexical_score
 from context_engine.engine import Engine
 from context_engine.model import Query
 from context_engine.settings import Settings
@@ -47,7 +47,7 @@ def subjects(repository: Path, draw: random.Random) -> list[str]:
 def worth(engine: Engine, text: str) -> float:
     """What the words of a text are worth in the best file."""
     hits = engine.search.find(Query(text, 1, chunks_per_file=1)).hits
-    return lexical(hits[0]) if hits else 0.0
+    return lexical_score(hits[0]) if hits else 0.0
 
 
 def main() -> None:

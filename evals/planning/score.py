@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.context.project_knowledge import Team
+from context_engine.context.project_knowledge import ProjectKnowledge
 from context_engine.history.change_prediction import predict_changes
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.plan_draft import PlanDraft, draft_plan
@@ -100,7 +100,7 @@ def sources(question: Question) -> PlanSources:
     def localise(query: Any) -> list[tuple[str, float]]:
         return [(each.path, each.score) for each in predict_changes(question.searcher, query, history)]
 
-    return PlanSources(question.engine, Team(past=history, localise=localise), history)
+    return PlanSources(question.engine, ProjectKnowledge(past=history, localise=localise), history)
 
 
 def in_order(made: PlanDraft) -> list[str]:

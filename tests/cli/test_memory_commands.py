@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.cli import app, shell_completion
-from context_engine.context.project_knowledge import REPOSITORY_WORDS
+from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.memory.memory_requests import CATEGORIES
 from context_engine.text.readable_names import short_id
@@ -193,7 +193,7 @@ def test_the_first_search_learns_what_the_repository_tells(root: Path, ctx: Run)
 def test_the_rules_are_one_page(root: Path, ctx: Run) -> None:
     code, out, _ = ctx("memory", "rules")
     assert code == 0
-    assert out.startswith(f"These are {REPOSITORY_WORDS}.\n\n## Rules\n")
+    assert out.startswith(f"These are {QUOTED_FROM_REPOSITORY}.\n\n## Rules\n")
     assert "Never round an amount twice." in out
     assert "## Decisions" in out
 

@@ -6,29 +6,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.budget import FIRST_TOKENS_MIN, SNIPPET_TOKENS, Option, Packing, Price, Taken, bound
+from context_engine.context.budget import (
+    FIRST_TOKENS_MIN,
+    SNIPPET_TOKENS,
+    FilePrice,
+    SelectedLines,
+    SnippetOption,
+    SnippetPacker,
+    estimate_max_tokens,
+)
 from context_engine.text.spans import LineSpan
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
-options = st.builds(Option, st.integers(0, 2), spans, st.sampled_from([0.2, 0.5, 1.0]), st.booleans())
+options = st.builds(SnippetOption, st.integers(0, 2), spans, st.sampled_from([0.2, 0.5, 1.0]), st.booleans())
 prices = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=3, max_size=3).map(
-    lambda rows: [Price(head, lambda _, line=line: line) for head, line in rows]
+    lambda rows: [FilePrice(head, lambda _, line=line: line) for head, line in rows]
 )
 rooms = st.integers(0, 200)
 
 
-def packed(wanted: list[Option], costs: list[Price], room: int) -> list[Taken]:
-    packing = Packing(costs, room)
-    packing.begin(wanted)
-    packing.fill(wanted)
-    return packing.taken
+def packed(wanted: list[SnippetOption], costs: list[FilePrice], room: int) -> list[SelectedLines]:
+    packing = SnippetPacker(costs, room)
+    packing.select_first_places(wanted)
+    packing.select_best(wanted)
+    return packing.selected
 
 
-def lines(taken: list[Taken]) -> set[tuple[int, int]]:
+def lines(taken: list[SelectedLines]) -> set[tuple[int, int]]:
     return {(each.file, line) for each in taken for line in range(each.span.first, each.span.last + 1)}
 
 
-def paid(taken: list[Taken], costs: list[Price]) -> int:
+def paid(taken: list[SelectedLines], costs: list[FilePrice]) -> int:
     """What lines, files and runs of lines cost, counted afresh."""
     shown = lines(taken)
     runs = sum((file, line - 1) not in shown for file, line in shown)
@@ -54,17 +62,19 @@ def paid(taken: list[Taken], costs: list[Price]) -> int:
     ],
 )
 def test_a_text_is_said_to_cost_at_least_what_a_tokenizer_makes_of_it(text: str, tokens: int) -> None:
-    assert bound(text) >= tokens  # counted with o200k
+    assert estimate_max_tokens(text) >= tokens  # counted with o200k
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_more_text_never_costs_less_than_a_part_of_it_alone_says(left: str, right: str) -> None:
-    assert bound(f"{left}\n{right}") >= max(bound(left), bound(right)) - 3  # a cut may make two words of one
+    assert (
+        estimate_max_tokens(f"{left}\n{right}") >= max(estimate_max_tokens(left), estimate_max_tokens(right)) - 3
+    )  # a cut may make two words of one
 
 
 def test_no_text_is_slow_to_count() -> None:
     for text in ("a" * 200_000, "aA1+" * 50_000, "0f" * 100_000, " " * 200_000, "{}" * 100_000):
-        assert bound(text) > 0
+        assert estimate_max_tokens(text) > 0
 
 
 # -- what is taken --
@@ -72,7 +82,7 @@ def test_no_text_is_slow_to_count() -> None:
 
 @given(st.lists(options, max_size=8), prices, rooms)
 def test_what_is_taken_fits_the_room_and_costs_what_it_says(
-    wanted: list[Option], costs: list[Price], room: int
+    wanted: list[SnippetOption], costs: list[FilePrice], room: int
 ) -> None:
     taken = packed(wanted, costs, room)
     assert sum(each.price for each in taken) <= room
@@ -80,14 +90,14 @@ def test_what_is_taken_fits_the_room_and_costs_what_it_says(
 
 
 @given(st.lists(options, max_size=8), prices, rooms)
-def test_only_lines_that_were_offered_are_taken(wanted: list[Option], costs: list[Price], room: int) -> None:
+def test_only_lines_that_were_offered_are_taken(wanted: list[SnippetOption], costs: list[FilePrice], room: int) -> None:
     offered = {(each.file, line) for each in wanted for line in range(each.span.first, each.span.last + 1)}
     assert lines(packed(wanted, costs, room)) <= offered
 
 
 @given(st.lists(options, max_size=8), prices)
 def test_with_room_for_all_every_file_that_has_a_first_place_shows_all_of_it(
-    wanted: list[Option], costs: list[Price]
+    wanted: list[SnippetOption], costs: list[FilePrice]
 ) -> None:
     begun = {each.file for each in wanted if each.is_first}
     offered = {
@@ -101,7 +111,7 @@ def test_with_room_for_all_every_file_that_has_a_first_place_shows_all_of_it(
 
 @given(st.lists(options, max_size=8), prices, rooms)
 def test_the_same_is_taken_in_whatever_order_it_was_offered(
-    wanted: list[Option], costs: list[Price], room: int
+    wanted: list[SnippetOption], costs: list[FilePrice], room: int
 ) -> None:
     firsts = {each.file for each in wanted if each.is_first}
     one_first = [each for each in wanted if not each.is_first]
@@ -110,19 +120,19 @@ def test_the_same_is_taken_in_whatever_order_it_was_offered(
 
 
 def test_each_file_shows_something_before_any_shows_more() -> None:
-    costs = [Price(5, lambda _: 10)] * 2
+    costs = [FilePrice(5, lambda _: 10)] * 2
     wanted = [
-        Option(0, LineSpan(1, 2), 1.0, True),
-        Option(0, LineSpan(10, 12), 0.9),
-        Option(1, LineSpan(1, 2), 0.3, True),
+        SnippetOption(0, LineSpan(1, 2), 1.0, True),
+        SnippetOption(0, LineSpan(10, 12), 0.9),
+        SnippetOption(1, LineSpan(1, 2), 0.3, True),
     ]
     taken = packed(wanted, costs, 2 * (5 + SNIPPET_TOKENS + 20))
     assert [(each.file, each.span) for each in taken] == [(0, LineSpan(1, 2)), (1, LineSpan(1, 2))]
 
 
 def test_the_share_of_a_later_file_is_not_taken_by_the_first_and_what_is_left_completes_it() -> None:
-    costs = [Price(0, lambda _: 20)] * 2
-    wanted = [Option(0, LineSpan(1, 9), 1.0, True), Option(1, LineSpan(1, 1), 0.3, True)]
+    costs = [FilePrice(0, lambda _: 20)] * 2
+    wanted = [SnippetOption(0, LineSpan(1, 9), 1.0, True), SnippetOption(1, LineSpan(1, 1), 0.3, True)]
     whole = 2 * SNIPPET_TOKENS + 10 * 20
     tight, roomy = packed(wanted, costs, whole - 8), packed(wanted, costs, whole)
     assert {each.file for each in tight} == {0, 1} and (0, 9) not in lines(tight)
@@ -130,28 +140,28 @@ def test_the_share_of_a_later_file_is_not_taken_by_the_first_and_what_is_left_co
 
 
 def test_in_a_small_room_the_best_file_is_shown_and_not_a_line_of_each() -> None:
-    costs = [Price(9, lambda _: 10)] * 3
-    wanted = [Option(file, LineSpan(1, 9), 1 - file / 4, True) for file in range(3)]
+    costs = [FilePrice(9, lambda _: 10)] * 3
+    wanted = [SnippetOption(file, LineSpan(1, 9), 1 - file / 4, True) for file in range(3)]
     assert {each.file for each in packed(wanted, costs, 2 * FIRST_TOKENS_MIN - 1)} == {0}
 
 
 def test_what_must_be_cut_begins_at_its_most_telling_line() -> None:
-    wanted = [Option(0, LineSpan(1, 30), 1.0, True, at=20)]
-    costs = [Price(0, lambda _: 10)]
+    wanted = [SnippetOption(0, LineSpan(1, 30), 1.0, True, at=20)]
+    costs = [FilePrice(0, lambda _: 10)]
     assert [each.span for each in packed(wanted, costs, SNIPPET_TOKENS + 50)] == [LineSpan(20, 24)]
     assert [each.span for each in packed(wanted, costs, SNIPPET_TOKENS + 300)] == [LineSpan(1, 30)]
 
 
 def test_the_first_place_is_cut_where_the_room_ends_and_the_others_are_not() -> None:
-    costs = [Price(0, lambda _: 10)]
-    wanted = [Option(0, LineSpan(1, 9), 1.0, True), Option(0, LineSpan(20, 29), 1.0)]
+    costs = [FilePrice(0, lambda _: 10)]
+    wanted = [SnippetOption(0, LineSpan(1, 9), 1.0, True), SnippetOption(0, LineSpan(20, 29), 1.0)]
     taken = packed(wanted, costs, SNIPPET_TOKENS + 45)
     assert [each.span for each in taken] == [LineSpan(1, 4)]
 
 
 def test_what_brings_most_for_its_tokens_is_taken_first() -> None:
-    costs = [Price(0, lambda _: 10)]
-    first = Option(0, LineSpan(1, 1), 1.0, True)
-    long, short = Option(0, LineSpan(10, 30), 0.9), Option(0, LineSpan(40, 42), 0.5)
+    costs = [FilePrice(0, lambda _: 10)]
+    first = SnippetOption(0, LineSpan(1, 1), 1.0, True)
+    long, short = SnippetOption(0, LineSpan(10, 30), 0.9), SnippetOption(0, LineSpan(40, 42), 0.5)
     room = 10 + SNIPPET_TOKENS + 210 + SNIPPET_TOKENS
     assert [each.span for each in packed([first, long, short], costs, room)] == [first.span, short.span]

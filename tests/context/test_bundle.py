@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import context_engine.context
-from context_engine.context.budget import bound
-from context_engine.context.bundle import Bundle, Wish, bundle
-from context_engine.context.gather import exactly, stems_of
-from context_engine.context.project_knowledge import Remembered, Team
-from context_engine.context.related_files import Related, merged, nearest_partners, partner_names
-from context_engine.context.widen import symbol_at, widened
+from context_engine.context.budget import estimate_max_tokens
+from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
+from context_engine.context.gather import extract_stems, glob_for_path
+from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
+from context_engine.context.related_files import RelatedFile, list_partner_names, merge_related, select_partners
+from context_engine.context.widen import find_symbol_at, widen_to_symbol
 from context_engine.engine import Engine
 from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.text.spans import LineSpan
@@ -52,12 +52,17 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 def tokens(made: Bundle) -> int:
     """What a plain rendering costs."""
-    return bound(repr(made))
+    return estimate_max_tokens(repr(made))
 
 
-def made(engine: Engine, text: str = "how is the pool drained", team: Team = Team(), **wish: object) -> Bundle:  # noqa: B008 - a frozen value
-    chosen = replace(Wish(text), **wish)
-    return bundle(chosen, engine, team, lambda one: tokens(one) - chosen.tokens_max)
+NOTHING_KNOWN = ProjectKnowledge()
+
+
+def made(
+    engine: Engine, text: str = "how is the pool drained", team: ProjectKnowledge = NOTHING_KNOWN, **wish: object
+) -> Bundle:
+    chosen = replace(BundleRequest(text), **wish)
+    return build_bundle(chosen, engine, team, lambda one: tokens(one) - chosen.tokens_max)
 
 
 # -- the budget and the laws --
@@ -112,8 +117,8 @@ def test_a_place_that_is_cut_says_where_it_goes_on(pool: Engine) -> None:
 
 
 def test_what_costs_more_than_foreseen_is_chosen_again_for_less_room_and_not_just_dropped(pool: Engine) -> None:
-    wish = Wish("a very long way to fill a pool", files_max=1, tokens_max=900, with_related=False)
-    found = bundle(wish, pool, Team(), lambda one: int(tokens(one) * 1.5) - wish.tokens_max)
+    wish = BundleRequest("a very long way to fill a pool", files_max=1, tokens_max=900, with_related=False)
+    found = build_bundle(wish, pool, ProjectKnowledge(), lambda one: int(tokens(one) * 1.5) - wish.tokens_max)
     (snippet,) = found.files[0].snippets
     assert snippet.goes_on and tokens(found) * 1.5 <= wish.tokens_max + 1
 
@@ -133,7 +138,7 @@ def test_globs_choose_the_files_and_a_name_with_brackets_is_a_name(pool: Engine)
     found = made(pool, "drain old", filter=Filter(include_paths=("pool/**",)), relevance_min=0)
     paths = {str(file.path) for file in found.files}
     assert "pool/[old]/drain.py" in paths and all(path.startswith("pool/") for path in paths)
-    assert pool.search.find(Query("drain", filter=Filter(include_paths=(exactly("pool/[old]/drain.py"),)))).hits[
+    assert pool.search.find(Query("drain", filter=Filter(include_paths=(glob_for_path("pool/[old]/drain.py"),)))).hits[
         0
     ].chunk.path == ("pool/[old]/drain.py")
 
@@ -204,7 +209,7 @@ class Past:
 
 def test_history_tells_what_changes_together_and_what_is_hot(pool: Engine) -> None:
     past: Any = Past()
-    found = made(pool, "drain_pool", Team(past=past), files_max=1)
+    found = made(pool, "drain_pool", ProjectKnowledge(history=past), files_max=1)
     assert why(found, "pool/drain.py")["pool/clock.py"] == "changed with it in 90% of its commits, imported by it"
     assert "pool/drain.py: changed together with pool/clock.py in 9 of 10 commits" in found.hints
     assert "pool/drain.py: 14 commits, the last on 2026-09-21" in found.hints
@@ -219,15 +224,15 @@ def test_a_file_that_much_leans_on_is_said_to_be_so(pool: Engine) -> None:
     assert "pool/valve.py: imported by 12 files" in made(pool, "open_valve", files_max=1).hints
 
 
-def remembered(number: int, content: str = "Pools are drained at night.") -> Remembered:
-    return Remembered(f"mem_{number}", "memory", "decision", "Night", content, f"memories/{number}.md", 0.9)
+def remembered(number: int, content: str = "Pools are drained at night.") -> RememberedItem:
+    return RememberedItem(f"mem_{number}", "memory", "decision", "Night", content, f"memories/{number}.md", 0.9)
 
 
 def test_what_is_remembered_stands_beside_the_code_and_never_takes_more_than_its_share(pool: Engine) -> None:
-    team = Team(recall=lambda _text, limit: [remembered(n, "x " * 900) for n in range(limit)])
+    team = ProjectKnowledge(recall=lambda _text, limit: [remembered(n, "x " * 900) for n in range(limit)])
     found = made(pool, team=team, tokens_max=2_000)
     assert found.files and found.remembered and len(found.remembered) < 6
-    assert sum(bound(each.content) for each in found.remembered) < 500
+    assert sum(estimate_max_tokens(each.content) for each in found.remembered) < 500
     assert all(each.content.endswith("…") for each in found.remembered)
     assert found.left_out.rows >= 6 - len(found.remembered)
     assert made(pool, team=team, with_memories=False).remembered == ()
@@ -307,16 +312,16 @@ ranges = st.tuples(st.integers(1, 9), st.integers(0, 9)).map(lambda pair: LineSp
 def test_a_span_is_only_ever_widened_and_never_beyond_the_limit(
     span: LineSpan, others: list[LineSpan], most: int
 ) -> None:
-    wide, name = widened(span, [symbol(str(n), *each) for n, each in enumerate(others)], lines_max=most)
+    wide, name = widen_to_symbol(span, [symbol(str(n), *each) for n, each in enumerate(others)], lines_max=most)
     assert wide.contains(span) and (wide == span) == (not name)
     assert wide == span or (wide in others and wide.lines <= most)
 
 
 def test_a_chunk_that_holds_a_whole_definition_is_complete() -> None:
     symbols = [symbol("Class", 1, 50, "class"), symbol("Class.method", 10, 19)]
-    assert widened(LineSpan(9, 20), symbols, lines_max=99) == (LineSpan(9, 20), "")
-    assert widened(LineSpan(12, 14), symbols, lines_max=99) == (LineSpan(10, 19), "Class.method")
-    assert symbol_at(LineSpan(12, 12), symbols) == "Class.method"
+    assert widen_to_symbol(LineSpan(9, 20), symbols, lines_max=99) == (LineSpan(9, 20), "")
+    assert widen_to_symbol(LineSpan(12, 14), symbols, lines_max=99) == (LineSpan(10, 19), "Class.method")
+    assert find_symbol_at(LineSpan(12, 12), symbols) == "Class.method"
 
 
 @pytest.mark.parametrize(
@@ -332,13 +337,13 @@ def test_a_chunk_that_holds_a_whole_definition_is_complete() -> None:
     ],
 )
 def test_a_test_and_its_source_find_each_other_by_name(source: str, test: str) -> None:
-    assert test.rpartition("/")[2] in partner_names(source) and nearest_partners(source, [test]) == [test]
-    assert source.rpartition("/")[2] in partner_names(test) and nearest_partners(test, [source]) == [source]
+    assert test.rpartition("/")[2] in list_partner_names(source) and select_partners(source, [test]) == [test]
+    assert source.rpartition("/")[2] in list_partner_names(test) and select_partners(test, [source]) == [source]
 
 
-@given(st.lists(st.builds(Related, st.sampled_from("abcd"), st.sampled_from(["one", "two"])), max_size=9))
-def test_each_related_file_is_told_once_with_all_its_reasons(related: list[Related]) -> None:
-    told = merged("a", related, most=99)
+@given(st.lists(st.builds(RelatedFile, st.sampled_from("abcd"), st.sampled_from(["one", "two"])), max_size=9))
+def test_each_related_file_is_told_once_with_all_its_reasons(related: list[RelatedFile]) -> None:
+    told = merge_related("a", related, most=99)
     assert [each.path for each in told] == list(dict.fromkeys(each.path for each in related if each.path != "a"))
     assert {(each.path, why) for each in told for why in each.why.split(", ")} == {
         each for each in related if each.path != "a"
@@ -347,5 +352,5 @@ def test_each_related_file_is_told_once_with_all_its_reasons(related: list[Relat
 
 @given(st.text(max_size=80))
 def test_the_words_looked_for_are_few_short_and_those_of_the_question(text: str) -> None:
-    assert all(stem in text.lower() or stem in text.casefold() for stem in stems_of(text))
-    assert len(stems_of(text)) <= 12
+    assert all(stem in text.lower() or stem in text.casefold() for stem in extract_stems(text))
+    assert len(extract_stems(text)) <= 12

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.commands import NAMES, READ, commands
+from context_engine.context.commands import NAMES, READ, detect_commands
 
 
 def told(files: dict[str, str]) -> list[str]:
-    return [f"{each.kind}: {each.text}" for each in commands(files)]
+    return [f"{each.kind}: {each.text}" for each in detect_commands(files)]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_the_wrapper_of_the_repository_comes_before_the_bare_tool() -> None:
 
 def test_every_command_names_the_file_that_says_so() -> None:
     files = {"Makefile": "test:\n", "pyproject.toml": "[tool.pytest.ini_options]\n", "Cargo.toml": "", "pom.xml": ""}
-    assert {each.source for each in commands(files)} == set(files)
+    assert {each.source for each in detect_commands(files)} == set(files)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_every_command_names_the_file_that_says_so() -> None:
 )
 def test_a_file_that_cannot_be_understood_says_nothing_and_hurts_nobody(broken: str) -> None:
     for name in ("package.json", "pyproject.toml", "composer.json", "deno.json", "Makefile", "Taskfile.yml", "tox.ini"):
-        assert all(each.source == name for each in commands({name: broken}))
+        assert all(each.source == name for each in detect_commands({name: broken}))
 
 
 names = st.sampled_from(
@@ -93,11 +93,11 @@ texts = st.sampled_from(
 
 @given(st.dictionaries(names, texts))
 def test_no_command_is_told_twice_and_each_source_is_there(files: dict[str, str]) -> None:
-    found = commands(files)
+    found = detect_commands(files)
     assert len(found) == len({*found}) and {each.source for each in found} <= set(files)
 
 
 @given(st.dictionaries(names, texts))
 def test_the_files_that_matter_are_those_that_are_asked_for(files: dict[str, str]) -> None:
     read = {name: text if READ.fullmatch(name) else "" for name, text in files.items() if NAMES.fullmatch(name)}
-    assert commands(read) == commands(files)
+    assert detect_commands(read) == detect_commands(files)

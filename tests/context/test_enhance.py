@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.budget import bound
+from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.enhance import (
     ADDED_TOKENS_MAX,
     CONSTRAINTS_MAX,
     Command,
-    Enhanced,
-    Likely,
-    Mode,
-    enhanced,
+    EnhancedPrompt,
+    EnhanceMode,
+    LikelyFile,
+    build_enhanced_prompt,
 )
-from context_engine.context.project_knowledge import Remembered, Team
+from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.engine import Engine
 from context_engine.model import Filter, Query
 from tests.support.engines import indexed, open_engine
@@ -45,12 +45,17 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield engine
 
 
-def told(engine: Engine, prompt: str, mode: Mode = "light", team: Team = Team()) -> Enhanced:  # noqa: B008 - a frozen value
-    return enhanced(prompt, mode, Filter(), engine, team)
+NOTHING_KNOWN = ProjectKnowledge()
 
 
-def places(made: Enhanced) -> dict[str, list[str]]:
-    return {each.text: [str(place) for place in each.resolved] for each in made.references}
+def told(
+    engine: Engine, prompt: str, mode: EnhanceMode = "light", team: ProjectKnowledge = NOTHING_KNOWN
+) -> EnhancedPrompt:
+    return build_enhanced_prompt(prompt, mode, Filter(), engine, team)
+
+
+def places(made: EnhancedPrompt) -> dict[str, list[str]]:
+    return {each.text: [str(place) for place in each.places] for each in made.references}
 
 
 # -- what is named --
@@ -78,16 +83,16 @@ def test_a_function_of_a_module_is_found_by_the_name_of_the_module(zoo: Engine) 
 def test_an_ambiguous_name_becomes_a_question_with_its_candidates(zoo: Engine) -> None:
     made = told(zoo, "rename `open_gate`")
     assert made.references[0].is_ambiguous
-    (question,) = made.texts("open_questions")
+    (question,) = made.list_texts("open_questions")
     assert (
         question == "`open_gate` may be aquarium/gate.py:1 (open_gate) or zoo/keeper.py:8 (open_gate): which is meant?"
     )
-    assert "keeper.py" in told(zoo, "look into `keeper.py`").texts("open_questions")[0]
+    assert "keeper.py" in told(zoo, "look into `keeper.py`").list_texts("open_questions")[0]
 
 
 def test_an_unknown_name_is_said_to_be_missing_with_what_comes_near(zoo: Engine) -> None:
     made = told(zoo, "fix `feed_cats` in zoo/cat.py")
-    assert made.texts("open_questions") == [
+    assert made.list_texts("open_questions") == [
         "`feed_cats` was not found; nearest: feed_cat, feed_fish",
         "`zoo/cat.py` was not found; nearest: zoo/cats.py, tests/test_cats.py",
     ]
@@ -104,7 +109,7 @@ def test_definitions_in_tests_count_only_where_nothing_else_is_meant(zoo: Engine
 
 
 def test_a_line_behind_the_end_of_a_file_is_said_not_to_be_there(zoo: Engine) -> None:
-    assert told(zoo, "see zoo/cats.py:99").texts("references") == [
+    assert told(zoo, "see zoo/cats.py:99").list_texts("references") == [
         "`zoo/cats.py:99`: zoo/cats.py; it has 10 lines, no line 99"
     ]
 
@@ -122,9 +127,9 @@ def test_a_prompt_that_names_nothing_comes_back_as_it_is(zoo: Engine, prompt: st
 
 def test_files_that_a_task_is_about_are_told_and_never_those_that_were_named(zoo: Engine) -> None:
     made = told(zoo, "the cats of the zoo purr when the keeper feeds a cat")
-    assert made.told(Likely)[0].path == "zoo/cats.py"
+    assert made.list_items(LikelyFile)[0].path == "zoo/cats.py"
     again = told(zoo, "the cats of the zoo in zoo/cats.py purr when the keeper feeds a cat")
-    assert "zoo/cats.py" not in [each.path for each in again.told(Likely)]
+    assert "zoo/cats.py" not in [each.path for each in again.list_items(LikelyFile)]
 
 
 def test_history_may_rank_the_likely_files_anew(zoo: Engine) -> None:
@@ -134,21 +139,23 @@ def test_history_may_rank_the_likely_files_anew(zoo: Engine) -> None:
         asked.append(query)
         return [("Makefile", 2.0), ("zoo/cats.py", 1.5), ("tests/a.py", 0.2)]
 
-    made = told(zoo, "the cats of the zoo purr when the keeper feeds a cat", team=Team(localise=localise))
-    assert [each.path for each in made.told(Likely)] == ["Makefile", "zoo/cats.py"] and len(asked) == 1
-    told(zoo, "make it better", team=Team(localise=localise))
+    made = told(
+        zoo, "the cats of the zoo purr when the keeper feeds a cat", team=ProjectKnowledge(predict_changes=localise)
+    )
+    assert [each.path for each in made.list_items(LikelyFile)] == ["Makefile", "zoo/cats.py"] and len(asked) == 1
+    told(zoo, "make it better", team=ProjectKnowledge(predict_changes=localise))
     assert len(asked) == 1  # below the floor nobody is asked
 
 
 # -- what the team knows --
 
 
-def remembered(number: int, kind: str = "rule", content: str = "Never wake a cat.") -> Remembered:
-    return Remembered(f"mem_{number}", "memory", kind, "Cats", content, f"memories/{number}.md", 0.5)
+def remembered(number: int, kind: str = "rule", content: str = "Never wake a cat.") -> RememberedItem:
+    return RememberedItem(f"mem_{number}", "memory", kind, "Cats", content, f"memories/{number}.md", 0.5)
 
 
 def test_rules_and_decisions_are_told_with_their_ids_and_facts_are_not(zoo: Engine) -> None:
-    team = Team(
+    team = ProjectKnowledge(
         recall=lambda _text, _limit: [
             remembered(1),
             remembered(2, "facts"),
@@ -156,21 +163,21 @@ def test_rules_and_decisions_are_told_with_their_ids_and_facts_are_not(zoo: Engi
         ]
     )
     made = told(zoo, "fix `feed_cat`", team=team)
-    assert made.texts("constraints") == [
+    assert made.list_texts("constraints") == [
         "memories/1.md says: “Never wake a cat.” [mem_1]",
         "memories/3.md says: “Cats are fed at 8.” [mem_3]",
     ]
     assert not told(zoo, "make it better", team=team).is_changed  # memories alone change no prompt
-    many = Team(recall=lambda _text, limit: [remembered(n) for n in range(limit)])
-    assert len(told(zoo, "fix `feed_cat`", team=many).told(Remembered)) == CONSTRAINTS_MAX["light"]
+    many = ProjectKnowledge(recall=lambda _text, limit: [remembered(n) for n in range(limit)])
+    assert len(told(zoo, "fix `feed_cat`", team=many).list_items(RememberedItem)) == CONSTRAINTS_MAX["light"]
 
 
 def test_the_repositorys_own_commands_and_the_clauses_of_the_prompt_are_told(zoo: Engine) -> None:
     made = told(zoo, "Fix `feed_cat`, then add a test. It is late.", "rich")
-    assert [each.text for each in made.told(Command)] == ["make test", "make lint", "mypy ."]
-    assert made.texts("done_when") == ["Fix `feed_cat`", "add a test"]
+    assert [each.text for each in made.list_items(Command)] == ["make test", "make lint", "mypy ."]
+    assert made.list_texts("done_when") == ["Fix `feed_cat`", "add a test"]
     assert made.objective == "Fix `feed_cat`, then add a test."
-    assert len(told(zoo, "Fix `feed_cat`").told(Command)) == 2
+    assert len(told(zoo, "Fix `feed_cat`").list_items(Command)) == 2
 
 
 # -- the form --
@@ -194,23 +201,23 @@ words = st.sampled_from(
 
 @given(st.lists(words, min_size=1, max_size=12), st.sampled_from(["light", "rich"]))
 def test_the_prompt_stays_word_for_word_and_what_is_added_keeps_its_limit(
-    zoo: Engine, parts: list[str], mode: Mode
+    zoo: Engine, parts: list[str], mode: EnhanceMode
 ) -> None:
     prompt = " ".join(parts)
     made = told(zoo, prompt, mode)
     assert made.text.startswith(prompt)
-    assert bound(made.text.removeprefix(prompt)) <= ADDED_TOKENS_MAX[mode]
+    assert estimate_max_tokens(made.text.removeprefix(prompt)) <= ADDED_TOKENS_MAX[mode]
     assert made.is_changed == bool(made.lines)
-    for place in (place for each in made.references for place in each.resolved):
+    for place in (place for each in made.references for place in each.places):
         assert (zoo.root / place.path).is_file()
 
 
 def test_what_has_no_room_is_left_out_from_the_end_and_counted(zoo: Engine) -> None:
     long = "\n".join(f"- add the {'very ' * 25} test {n}" for n in range(8))
-    team = Team(recall=lambda _text, limit: [remembered(n, content="word " * 400) for n in range(limit)])
+    team = ProjectKnowledge(recall=lambda _text, limit: [remembered(n, content="word " * 400) for n in range(limit)])
     made = told(zoo, f"Fix `feed_cat`, see `open_gate`.\n{long}", team=team)
-    assert made.texts("references") and made.texts("open_questions") and made.left_out > 0
-    assert bound(made.text) - bound(made.original) <= ADDED_TOKENS_MAX["light"] + 3
+    assert made.list_texts("references") and made.list_texts("open_questions") and made.left_out > 0
+    assert estimate_max_tokens(made.text) - estimate_max_tokens(made.original) <= ADDED_TOKENS_MAX["light"] + 3
 
 
 def test_the_same_prompt_is_enhanced_the_same_way(zoo: Engine) -> None:
@@ -221,7 +228,7 @@ def test_without_an_index_files_are_still_resolved_and_nothing_is_called_missing
     with open_engine(tree(tmp_path / "w", FILES)) as engine:
         made = told(engine, "fix `feed_cats` in zoo/cats.py:5")
         assert places(made) == {"feed_cats": [], "zoo/cats.py:5": ["zoo/cats.py:5 (Cat.purr)"]}
-        assert not made.texts("open_questions") and "no index" in made.warnings[0]
+        assert not made.list_texts("open_questions") and "no index" in made.warnings[0]
 
 
 def test_in_an_empty_folder_nothing_is_added(tmp_path: Path) -> None:

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from context_engine.context.fragments import (
     IMPORTANCE,
-    Body,
-    Chosen,
-    Place,
-    asked_lines,
-    by_importance,
-    chosen,
-    keyword_places,
-    near_symbols,
-    shortened,
-    symbols_named,
+    FragmentBody,
+    FragmentPlace,
+    FragmentSelection,
+    find_keyword_places,
+    match_symbols,
+    parse_line_range,
+    select_fragments,
+    shorten_lines,
+    sort_by_importance,
+    suggest_symbols,
 )
-from context_engine.context.regions import within
+from context_engine.context.regions import fit_regions
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition, RelPath
 from context_engine.text.lines import shorten_line
@@ -29,10 +29,10 @@ from context_engine.text.spans import LineSpan, group_spans
 from context_engine.text.token_estimate import estimate_tokens
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
-places = st.builds(Place, st.sampled_from(IMPORTANCE), st.sampled_from("ab"), st.integers(0, 1), spans)
+places = st.builds(FragmentPlace, st.sampled_from(IMPORTANCE), st.sampled_from("ab"), st.integers(0, 1), spans)
 many_places = st.lists(places, max_size=6)
 bodies = st.lists(st.sampled_from(["", "x", "y = 1", "return a + b + c"]), min_size=1, max_size=9).map(
-    lambda lines: Body(lines, head=3)
+    lambda lines: FragmentBody(lines, head=3)
 )
 two_bodies = st.tuples(bodies, bodies)
 contexts = st.integers(0, 2)
@@ -44,11 +44,11 @@ def lines_of(span: LineSpan) -> set[int]:
     return set(range(span.first, span.last + 1))
 
 
-def shown(found: Chosen, file: int) -> set[int]:
+def shown(found: FragmentSelection, file: int) -> set[int]:
     return {line for each in found.fragments if each.file == file for line in lines_of(each.span)}
 
 
-def in_file(place: Place, body: Body) -> set[int]:
+def in_file(place: FragmentPlace, body: FragmentBody) -> set[int]:
     return {line for line in lines_of(place.span) if line <= len(body.lines)}
 
 
@@ -57,9 +57,9 @@ def in_file(place: Place, body: Body) -> set[int]:
 
 @given(many_places, two_bodies, contexts)
 def test_without_a_limit_all_that_was_asked_is_shown_with_its_context_and_nothing_else(
-    asked: list[Place], files: tuple[Body, Body], context: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int
 ) -> None:
-    found = chosen(asked, files, context=context)
+    found = select_fragments(asked, files, context=context)
     for number, body in enumerate(files):
         own = [in_file(place, body) for place in asked if place.file == number]
         wide = {line + step for one in own for line in one for step in range(-context, context + 1)}
@@ -69,9 +69,9 @@ def test_without_a_limit_all_that_was_asked_is_shown_with_its_context_and_nothin
 
 @given(many_places, two_bodies, contexts, tight)
 def test_fragments_come_in_order_lie_in_their_file_and_never_touch(
-    asked: list[Place], files: tuple[Body, Body], context: int, tokens: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, tokens: int
 ) -> None:
-    fragments = chosen(asked, files, context=context, tokens_max=tokens).fragments
+    fragments = select_fragments(asked, files, context=context, tokens_max=tokens).fragments
     assert list(fragments) == sorted(fragments, key=lambda each: (each.file, each.span))
     assert all(1 <= each.span.first <= each.span.last <= len(files[each.file].lines) for each in fragments)
     for one, other in pairwise(fragments):
@@ -80,9 +80,9 @@ def test_fragments_come_in_order_lie_in_their_file_and_never_touch(
 
 @given(many_places, two_bodies, contexts, tight)
 def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_before_it(
-    asked: list[Place], files: tuple[Body, Body], context: int, tokens: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, tokens: int
 ) -> None:
-    found = chosen(asked, files, context=context, tokens_max=tokens)
+    found = select_fragments(asked, files, context=context, tokens_max=tokens)
     for place in asked:
         missing = in_file(place, files[place.file]) - shown(found, place.file)
         if place == found.cut:
@@ -92,9 +92,9 @@ def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_befor
 
 @given(many_places, two_bodies, contexts, tight)
 def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
-    asked: list[Place], files: tuple[Body, Body], context: int, tokens: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, tokens: int
 ) -> None:
-    found = chosen(asked, files, context=context, tokens_max=tokens)
+    found = select_fragments(asked, files, context=context, tokens_max=tokens)
     told = list(found.fragments)
     cost = sum(files[file].head for file in {each.file for each in told})
     cost += sum(files[each.file].cost(line) for each in told for line in lines_of(each.span))
@@ -105,10 +105,10 @@ def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
 
 @given(many_places, two_bodies, contexts, tight)
 def test_what_is_shown_is_never_less_important_than_what_was_dropped(
-    asked: list[Place], files: tuple[Body, Body], context: int, tokens: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, tokens: int
 ) -> None:
-    found = chosen(asked, files, context=context, tokens_max=tokens)
-    ranked = by_importance(asked)
+    found = select_fragments(asked, files, context=context, tokens_max=tokens)
+    ranked = sort_by_importance(asked)
     unkept = [place for place in (*found.dropped, found.cut) if place is not None]
     first = min((ranked.index(place) for place in unkept), default=len(ranked))
     before = ranked[: first + (found.cut is not None)]
@@ -119,31 +119,36 @@ def test_what_is_shown_is_never_less_important_than_what_was_dropped(
 
 @given(many_places, two_bodies, contexts)
 def test_something_is_shown_however_small_the_budget(
-    asked: list[Place], files: tuple[Body, Body], context: int
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int
 ) -> None:
-    found = chosen(asked, files, context=context, tokens_max=0)
+    found = select_fragments(asked, files, context=context, tokens_max=0)
     assert bool(found.fragments) == any(in_file(place, files[place.file]) for place in asked)
 
 
 def test_a_cut_place_says_where_it_goes_on_and_all_less_important_is_dropped() -> None:
-    body = Body(["def long():", *["    step()"] * 30, "salt = 1"])
-    long, salt = Place("symbol", "long", 0, LineSpan(1, 31)), Place("keyword", "salt", 0, LineSpan(32, 32))
-    found = chosen([salt, long], [body], tokens_max=40)
+    body = FragmentBody(["def long():", *["    step()"] * 30, "salt = 1"])
+    long, salt = (
+        FragmentPlace("symbol", "long", 0, LineSpan(1, 31)),
+        FragmentPlace("keyword", "salt", 0, LineSpan(32, 32)),
+    )
+    found = select_fragments([salt, long], [body], tokens_max=40)
     last = found.fragments[0].span.last
     assert 5 < last < 20
     assert (found.cut, found.next_line, found.dropped) == (long, last + 1, (salt,))
 
 
 def test_after_a_dropped_place_nothing_less_important_is_shown_even_where_it_would_fit() -> None:
-    body = Body(["salt = 1", "", "filler " * 20, "", "z"])
-    first, costly, cheap = (Place("keyword", word, 0, LineSpan(at, at)) for word, at in (("a", 1), ("b", 3), ("c", 5)))
-    found = chosen([first, costly, cheap], [body], tokens_max=30)
+    body = FragmentBody(["salt = 1", "", "filler " * 20, "", "z"])
+    first, costly, cheap = (
+        FragmentPlace("keyword", word, 0, LineSpan(at, at)) for word, at in (("a", 1), ("b", 3), ("c", 5))
+    )
+    found = select_fragments([first, costly, cheap], [body], tokens_max=30)
     assert ([each.places for each in found.fragments], found.dropped) == ([(first,)], (costly, cheap))
 
 
 def test_a_place_without_room_for_its_context_is_shown_without_it() -> None:
-    body = Body(["filler " * 20, "salt = 1", "filler " * 20])
-    found = chosen([Place("keyword", "salt", 0, LineSpan(2, 2))], [body], context=1, tokens_max=30)
+    body = FragmentBody(["filler " * 20, "salt = 1", "filler " * 20])
+    found = select_fragments([FragmentPlace("keyword", "salt", 0, LineSpan(2, 2))], [body], context=1, tokens_max=30)
     assert [each.span for each in found.fragments] == [LineSpan(2, 2)]
     assert found.cut is None
 
@@ -152,8 +157,8 @@ def test_a_place_without_room_for_its_context_is_shown_without_it() -> None:
 
 
 @given(st.lists(places, max_size=9))
-def test_lines_come_before_symbols_patterns_and_keywords_and_the_rarer_word_first(asked: list[Place]) -> None:
-    ranked = by_importance(asked)
+def test_lines_come_before_symbols_patterns_and_keywords_and_the_rarer_word_first(asked: list[FragmentPlace]) -> None:
+    ranked = sort_by_importance(asked)
     assert sorted(ranked) == sorted(asked)
     for one, other in pairwise(ranked):
         assert IMPORTANCE.index(one.kind) <= IMPORTANCE.index(other.kind)
@@ -163,8 +168,8 @@ def test_lines_come_before_symbols_patterns_and_keywords_and_the_rarer_word_firs
 
 
 def test_what_is_equally_important_keeps_the_order_it_was_asked_in() -> None:
-    asked = [Place("symbol", "b", 0, LineSpan(5, 6)), Place("symbol", "a", 0, LineSpan(1, 2))]
-    assert by_importance(asked) == asked
+    asked = [FragmentPlace("symbol", "b", 0, LineSpan(5, 6)), FragmentPlace("symbol", "a", 0, LineSpan(1, 2))]
+    assert sort_by_importance(asked) == asked
 
 
 # -- where things stand -----------------------------------------------------------------------------------------------
@@ -172,7 +177,7 @@ def test_what_is_equally_important_keeps_the_order_it_was_asked_in() -> None:
 
 @given(st.lists(st.text("aAbß", max_size=4), max_size=6), st.text("aAbß", min_size=1, max_size=2))
 def test_a_keyword_is_found_on_each_line_that_holds_it_in_any_case(lines: list[str], word: str) -> None:
-    found = keyword_places(0, lines, word)
+    found = find_keyword_places(0, lines, word)
     assert [place.span.first for place in found] == [
         number for number, line in enumerate(lines, 1) if word.casefold() in line.casefold()
     ]
@@ -180,17 +185,17 @@ def test_a_keyword_is_found_on_each_line_that_holds_it_in_any_case(lines: list[s
 
 @given(st.integers(1, 9), st.integers(0, 9), st.integers(0, 20))
 def test_a_range_is_read_as_it_is_written(first: int, more: int, last_line: int) -> None:
-    assert asked_lines(f"{first}-{first + more}", last_line) == LineSpan(first, first + more)
-    assert asked_lines(f" {first} - {first + more} ", last_line) == LineSpan(first, first + more)
-    assert asked_lines(f"{first}", last_line) == LineSpan(first, first)
-    assert asked_lines(f"{first}-", last_line) == LineSpan(first, max(first, last_line))
-    assert asked_lines(f"-{first}", last_line) == LineSpan(1, first)
+    assert parse_line_range(f"{first}-{first + more}", last_line) == LineSpan(first, first + more)
+    assert parse_line_range(f" {first} - {first + more} ", last_line) == LineSpan(first, first + more)
+    assert parse_line_range(f"{first}", last_line) == LineSpan(first, first)
+    assert parse_line_range(f"{first}-", last_line) == LineSpan(first, max(first, last_line))
+    assert parse_line_range(f"-{first}", last_line) == LineSpan(1, first)
 
 
 @pytest.mark.parametrize("text", ["", "-", "ten", "1-2-3", "1.5", "0x10", "1 2", "--5", "9" * 5_000])
 def test_what_is_no_range_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        asked_lines(text, 9)
+        parse_line_range(text, 9)
     assert '"10-20"' in caught.value.suggestion
     assert len(caught.value.message) < 100
 
@@ -198,7 +203,7 @@ def test_what_is_no_range_is_refused_with_an_example(text: str) -> None:
 @pytest.mark.parametrize("text", ["0", "5-4", "0-3", "-0"])
 def test_a_range_without_lines_is_refused(text: str) -> None:
     with pytest.raises(InvalidLineRange):
-        asked_lines(text, 9)
+        parse_line_range(text, 9)
 
 
 def symbol(qualified: str) -> Definition:
@@ -222,12 +227,12 @@ SYMBOLS = [symbol(name) for name in ("Session", "Session.login", "login", "Login
     ],
 )
 def test_a_symbol_is_meant_by_its_name_or_the_end_of_its_qualified_name(asked: str, found: list[str]) -> None:
-    assert [each.qualified for each in symbols_named(SYMBOLS, asked)] == found
+    assert [each.qualified for each in match_symbols(SYMBOLS, asked)] == found
 
 
 def test_a_misspelled_symbol_has_near_names() -> None:
-    assert near_symbols(SYMBOLS, "Session.lgin") == ["Login"]
-    assert near_symbols(SYMBOLS, "teleport") == []
+    assert suggest_symbols(SYMBOLS, "Session.lgin") == ["Login"]
+    assert suggest_symbols(SYMBOLS, "teleport") == []
 
 
 # -- long lines -------------------------------------------------------------------------------------------------------
@@ -245,10 +250,10 @@ def test_a_cut_line_keeps_its_limit_and_the_character_it_is_cut_around(line: str
 
 def test_a_long_line_is_cut_around_what_matters_most_on_it() -> None:
     lines = ["short", "x" * 500 + "needle" + "y" * 500 + "hay" + "z" * 500]
-    found = [*keyword_places(0, lines, "hay"), Place("pattern", "n..dle", 0, LineSpan(2, 2), 501)]
-    assert shortened(lines, found, 100)[0] == "short"
-    assert "needle" in shortened(lines, found, 100)[1]
-    assert "hay" in shortened(lines, found[:1], 100)[1]
+    found = [*find_keyword_places(0, lines, "hay"), FragmentPlace("pattern", "n..dle", 0, LineSpan(2, 2), 501)]
+    assert shorten_lines(lines, found, 100)[0] == "short"
+    assert "needle" in shorten_lines(lines, found, 100)[1]
+    assert "hay" in shorten_lines(lines, found[:1], 100)[1]
 
 
 # -- regions ----------------------------------------------------------------------------------------------------------
@@ -260,7 +265,7 @@ def test_regions_are_cut_from_the_end_and_the_next_line_is_named(
 ) -> None:
     groups = group_spans(asked, last_line=13)
     wanted = [line for each in groups for line in range(each.span.first, each.span.last + 1)]
-    kept, next_line = within(groups, lines_max=lines_max, chars_max=chars_max, chars=lambda _: 5)
+    kept, next_line = fit_regions(groups, lines_max=lines_max, chars_max=chars_max, chars=lambda _: 5)
     got = [line for each in kept for line in range(each.span.first, each.span.last + 1)]
     assert got == wanted[: min(lines_max, chars_max // 5)]
     assert next_line == (wanted[len(got)] if len(got) < len(wanted) else 0)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from context_engine.context.llm_endpoint import ChatModel, Filled, Tokens
-from context_engine.context.refinement import Ladder, SecondPass
+from context_engine.context.llm_endpoint import ChatModel, ModelDraft, ModelTokens
+from context_engine.context.refinement import SecondPass, SecondPassRunner
 from context_engine.errors import Cancelled, EmbedderUnusable
 from tests.support.chatting import KEY, MODEL, model_that_says, refused, said
 from tests.support.endpoints import EmbeddingServer, Reply, only_connecting_to, told
@@ -34,7 +34,7 @@ def model_at(server: EmbeddingServer, **chosen: Any) -> ChatModel:
     return ChatModel(server.address, values["model"], values["key"], wait_s=values["wait_s"])
 
 
-def filled(server: EmbeddingServer, schema: Any = SCHEMA, check: Any = nothing_wrong, **chosen: Any) -> Filled:
+def filled(server: EmbeddingServer, schema: Any = SCHEMA, check: Any = nothing_wrong, **chosen: Any) -> ModelDraft:
     """What the model at a server makes of a brief, with no connection to anywhere else."""
     with only_connecting_to(server.server_address[1]):
         model = model_at(server, **chosen)
@@ -50,7 +50,7 @@ def filled(server: EmbeddingServer, schema: Any = SCHEMA, check: Any = nothing_w
 def test_a_draft_that_keeps_to_its_schema_is_taken_with_what_it_cost() -> None:
     with model_that_says(GOOD) as server:
         server.key = KEY
-        assert filled(server, key=KEY) == Filled(GOOD, tokens=Tokens(100, 20))
+        assert filled(server, key=KEY) == ModelDraft(GOOD, tokens=ModelTokens(100, 20))
         (asked,) = server.asked
     assert asked.path == "/v1/chat/completions"
     assert asked.body["response_format"]["json_schema"] == {"name": "draft", "strict": True, "schema": SCHEMA}
@@ -92,7 +92,7 @@ def test_an_address_may_be_written_as_people_write_it(base: str, path: str) -> N
 
 def test_a_wrong_draft_is_sent_back_once_with_what_is_wrong() -> None:
     with model_that_says({"steps": "first"}, GOOD) as server:
-        assert filled(server) == Filled(GOOD, tokens=Tokens(200, 40))
+        assert filled(server) == ModelDraft(GOOD, tokens=ModelTokens(200, 40))
         first, second = (asked.body["messages"] for asked in server.asked)
     assert second[:2] == first
     assert second[2] == {"role": "assistant", "content": '{"steps": "first"}'}
@@ -113,7 +113,7 @@ def test_a_draft_that_stays_wrong_is_given_up_after_one_repair() -> None:
         found = filled(server)
         assert len(server.asked) == 2
     assert found.draft is None and "steps: 1 is not of type 'array'" in found.failure
-    assert found.tokens == Tokens(200, 40)  # spent all the same
+    assert found.tokens == ModelTokens(200, 40)  # spent all the same
 
 
 def test_an_endpoint_that_knows_no_schemas_is_told_in_words() -> None:
@@ -181,8 +181,8 @@ TROUBLE = [
 def test_whatever_an_endpoint_does_the_agent_goes_on_with_a_warning(reply: Reply, why: str) -> None:
     second = SecondPass("create_plan", "Order the steps.", SCHEMA, {"plan_id": "plan_1"})
     with model_that_says(reply) as server, only_connecting_to(server.server_address[1]):
-        ladder = Ladder(model_at(server, wait_s=20))
-        climbed = ladder.climb(second, "auto")
+        ladder = SecondPassRunner(model_at(server, wait_s=20))
+        climbed = ladder.run(second, "auto")
         ladder.close()
         assert len(server.asked) <= 2
     (warning,) = climbed.warnings

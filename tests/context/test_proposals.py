@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.proposals import digest, is_strict, parsed, problem, taken
+from context_engine.context.proposals import accept_draft, compute_draft_id, find_problem, is_strict, parse_draft
 from context_engine.errors import InvalidArgument
 
 PLAN = {
@@ -39,18 +39,18 @@ JSON = st.recursive(
 def test_a_value_and_the_same_value_as_text_are_the_same_draft(value: Any) -> None:
     schema = {"type": ["object", "array", "null", "boolean", "integer"]}
     if not isinstance(value, str):
-        assert taken(json.dumps(value), schema) == taken(value, schema) == value
-        assert taken(f"```json\n{json.dumps(value, indent=1)}\n```", schema) == value
-    assert digest(value) == digest(json.loads(json.dumps(value)))
+        assert accept_draft(json.dumps(value), schema) == accept_draft(value, schema) == value
+        assert accept_draft(f"```json\n{json.dumps(value, indent=1)}\n```", schema) == value
+    assert compute_draft_id(value) == compute_draft_id(json.loads(json.dumps(value)))
 
 
 @given(JSON)
 def test_what_is_taken_keeps_to_its_schema_and_what_is_not_says_why(value: Any) -> None:
     valid = jsonschema.Draft202012Validator(PLAN).is_valid(value)
-    assert (problem(value, PLAN) == "") == valid
+    assert (find_problem(value, PLAN) == "") == valid
     if not valid:
         with pytest.raises(InvalidArgument):
-            taken(value, PLAN)
+            accept_draft(value, PLAN)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_what_is_taken_keeps_to_its_schema_and_what_is_not_says_why(value: Any) 
     ],
 )
 def test_a_fault_is_told_with_its_place_and_at_a_readable_length(draft: Any, said: str) -> None:
-    told = problem(draft, PLAN)
+    told = find_problem(draft, PLAN)
     assert said in told and len(told) < 600
 
 
 def test_a_refusal_names_the_argument_and_the_next_step() -> None:
     with pytest.raises(InvalidArgument) as refusal:
-        taken('{"steps": ', PLAN, "findings")
+        accept_draft('{"steps": ', PLAN, "findings")
     assert refusal.value.message.startswith("findings is no JSON") and "schema" in refusal.value.suggestion
     assert refusal.value.details == {"argument": "findings"}
 
@@ -78,11 +78,11 @@ def test_a_refusal_names_the_argument_and_the_next_step() -> None:
 @pytest.mark.parametrize("text", ["NaN", '{"a": Infinity}', "", "[" * 100_000, "```\n```", "hello {}"])
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"Expecting|nested|not JSON"):
-        parsed(text)
+        parse_draft(text)
 
 
 def test_a_text_that_is_wanted_as_a_text_is_left_as_it_is() -> None:
-    assert taken('{"a": 1}', {"type": "string"}) == '{"a": 1}'
+    assert accept_draft('{"a": 1}', {"type": "string"}) == '{"a": 1}'
 
 
 def test_a_schema_is_strict_only_when_all_its_objects_are() -> None:

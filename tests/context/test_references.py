@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.clauses import clauses, objective
-from context_engine.context.references import MENTIONS_MAX, mentions
-from context_engine.context.resolve_references import tails
+from context_engine.context.clauses import extract_clauses, extract_objective
+from context_engine.context.references import MENTIONS_MAX, parse_mentions
+from context_engine.context.resolve_references import list_path_tails
 
 
 def named(prompt: str) -> list[tuple[str, str, int]]:
-    return [(each.kind, each.name, each.line) for each in mentions(prompt)]
+    return [(each.kind, each.name, each.line) for each in parse_mentions(prompt)]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_prose_names_nothing(prose: str) -> None:
 def test_what_only_looks_like_a_name_is_not_certain() -> None:
     doubted = {
         each.text
-        for each in mentions("GitHub, Node.js, print() and a ValueError; `sure`, so_sure, a/b.py")
+        for each in parse_mentions("GitHub, Node.js, print() and a ValueError; `sure`, so_sure, a/b.py")
         if not each.certain
     }
     assert doubted == {"GitHub", "Node.js", "print()", "ValueError"}
@@ -79,12 +79,12 @@ def test_what_only_looks_like_a_name_is_not_certain() -> None:
 
 def test_names_in_a_code_fence_may_be_anybodys() -> None:
     prompt = "Why?\n```\nnp.zeros_like(x)\n```\nand `here`"
-    assert [(each.name, each.certain) for each in mentions(prompt)] == [("np.zeros_like", False), ("here", True)]
+    assert [(each.name, each.certain) for each in parse_mentions(prompt)] == [("np.zeros_like", False), ("here", True)]
 
 
 @given(st.text(max_size=300))
 def test_every_mention_stands_in_the_prompt_as_it_is_told(prompt: str) -> None:
-    found = mentions(prompt)
+    found = parse_mentions(prompt)
     assert all(each.text in prompt for each in found) and len(found) <= MENTIONS_MAX
 
 
@@ -97,7 +97,7 @@ def test_every_mention_stands_in_the_prompt_as_it_is_told(prompt: str) -> None:
     )
 )
 def test_the_same_words_are_told_once(parts: list[str]) -> None:
-    found = [(each.kind, each.name, each.line) for each in mentions(" ".join(parts))]
+    found = [(each.kind, each.name, each.line) for each in parse_mentions(" ".join(parts))]
     assert len(found) == len(set(found))
 
 
@@ -105,14 +105,14 @@ def test_the_same_words_are_told_once(parts: list[str]) -> None:
     "text", ["a/" * 5_000, "a." * 5_000, "`a" * 5_000, 'File "' * 1_600, " in /a." * 1_400, "/" * 10_000, "a::" * 3_300]
 )
 def test_no_prompt_of_the_longest_kind_is_slow(text: str) -> None:
-    assert len(mentions(text)) <= MENTIONS_MAX  # seconds, were it quadratic: the suite's own limit would show it
+    assert len(parse_mentions(text)) <= MENTIONS_MAX  # seconds, were it quadratic: the suite's own limit would show it
 
 
 @given(st.lists(st.sampled_from(["a", "b", "..", ".", ""]), min_size=1, max_size=6), st.booleans())
 def test_a_path_is_cut_from_the_left_and_never_to_a_bare_name(parts: list[str], is_absolute: bool) -> None:
     path = "/" * is_absolute + "/".join(parts)
     real = [part for part in path.split("/") if part not in ("", ".", "..")]
-    for tail in tails(path):
+    for tail in list_path_tails(path):
         assert "/".join(real).endswith(tail) and (tail.count("/") or len(real) < 2)
 
 
@@ -135,10 +135,10 @@ def test_a_path_is_cut_from_the_left_and_never_to_a_bare_name(parts: list[str], 
     ],
 )
 def test_imperative_clauses_are_what_has_to_be_done(prompt: str, asked: list[str]) -> None:
-    assert clauses(prompt) == asked
+    assert extract_clauses(prompt) == asked
 
 
 @given(st.text(max_size=200))
 def test_a_clause_and_the_objective_are_words_of_the_prompt(prompt: str) -> None:
-    assert all(clause in prompt for clause in clauses(prompt))
-    assert objective(prompt) in prompt
+    assert all(clause in prompt for clause in extract_clauses(prompt))
+    assert extract_objective(prompt) in prompt

@@ -10,23 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.llm_endpoint import Check, Filled, Tokens
-from context_engine.context.refinement import ASSISTS, NO_MODEL, Climbed, Ladder, SecondPass, ladder
+from context_engine.context.llm_endpoint import Check, ModelDraft, ModelTokens
+from context_engine.context.refinement import (
+    ASSIST_MODES,
+    NO_MODEL,
+    SecondPass,
+    SecondPassResult,
+    SecondPassRunner,
+    open_runner,
+)
 from tests.support.endpoints import only_connecting_to
 
 SECOND = SecondPass("create_plan", "Order the steps.", {"type": "object"}, {"plan_id": "plan_1"})
-COST = Tokens(100, 20)
+COST = ModelTokens(100, 20)
 
 
 class Stand:
     """A model that has its answer ready, and counts how often it is asked."""
 
-    def __init__(self, answer: Filled) -> None:
+    def __init__(self, answer: ModelDraft) -> None:
         self.answer = answer
         self.asked = 0
         self.is_closed = False
 
-    def fill(self, brief: str, schema: Any, check: Check, cancel: threading.Event | None = None) -> Filled:
+    def fill(self, brief: str, schema: Any, check: Check, cancel: threading.Event | None = None) -> ModelDraft:
         self.asked += 1
         assert (brief, schema, check({})) == (SECOND.brief, SECOND.schema, "")
         return self.answer
@@ -36,11 +43,11 @@ class Stand:
 
 
 def able() -> Stand:
-    return Stand(Filled({"steps": []}, tokens=COST))
+    return Stand(ModelDraft({"steps": []}, tokens=COST))
 
 
 def unable() -> Stand:
-    return Stand(Filled(failure="assist: no answer in time", tokens=COST))
+    return Stand(ModelDraft(failure="assist: no answer in time", tokens=COST))
 
 
 NEXT = SECOND.next()
@@ -49,21 +56,21 @@ NEXT = SECOND.next()
 @pytest.mark.parametrize(
     ("assist", "model", "expected"),
     [
-        ("off", able, Climbed()),
-        ("off", None, Climbed()),
-        ("host", able, Climbed(next=NEXT)),
-        ("host", None, Climbed(next=NEXT)),
-        ("auto", None, Climbed(next=NEXT)),
-        ("model", None, Climbed(next=NEXT, warnings=(NO_MODEL,))),
-        ("auto", able, Climbed("model", {"steps": []}, tokens=COST)),
-        ("model", able, Climbed("model", {"steps": []}, tokens=COST)),
-        ("auto", unable, Climbed(next=NEXT, warnings=("assist: no answer in time",), tokens=COST)),
-        ("model", unable, Climbed(next=NEXT, warnings=("assist: no answer in time",), tokens=COST)),
+        ("off", able, SecondPassResult()),
+        ("off", None, SecondPassResult()),
+        ("host", able, SecondPassResult(next=NEXT)),
+        ("host", None, SecondPassResult(next=NEXT)),
+        ("auto", None, SecondPassResult(next=NEXT)),
+        ("model", None, SecondPassResult(next=NEXT, warnings=(NO_MODEL,))),
+        ("auto", able, SecondPassResult("model", {"steps": []}, tokens=COST)),
+        ("model", able, SecondPassResult("model", {"steps": []}, tokens=COST)),
+        ("auto", unable, SecondPassResult(next=NEXT, warnings=("assist: no answer in time",), tokens=COST)),
+        ("model", unable, SecondPassResult(next=NEXT, warnings=("assist: no answer in time",), tokens=COST)),
     ],
 )
-def test_each_rung_gives_what_it_has_and_never_fails(assist: str, model: Any, expected: Climbed) -> None:
+def test_each_rung_gives_what_it_has_and_never_fails(assist: str, model: Any, expected: SecondPassResult) -> None:
     stand = model() if model else None
-    assert Ladder(stand).climb(SECOND, assist) == expected
+    assert SecondPassRunner(stand).run(SECOND, assist) == expected
     assert stand is None or stand.asked == (assist in ("auto", "model"))
 
 
@@ -96,9 +103,9 @@ def test_the_same_pass_has_the_same_id_and_another_one_another(one: SecondPass, 
 
 def test_without_an_address_nothing_is_ever_connected_to() -> None:
     with only_connecting_to():
-        bare = ladder("", "", "", wait_s=1)
-        for assist in ASSISTS:
-            bare.climb(SECOND, assist)
+        bare = open_runner("", "", "", wait_s=1)
+        for assist in ASSIST_MODES:
+            bare.run(SECOND, assist)
         bare.close()
 
 
@@ -113,11 +120,11 @@ def test_without_an_address_nothing_is_ever_connected_to() -> None:
 )
 def test_settings_that_cannot_work_are_told_to_whoever_climbs(address: str, model: str, key: str, why: str) -> None:
     with only_connecting_to():
-        climbed = ladder(address, model, key, wait_s=1).climb(SECOND, "auto")
+        climbed = open_runner(address, model, key, wait_s=1).run(SECOND, "auto")
     assert why in climbed.warnings[0] and climbed.next == NEXT
 
 
 def test_a_ladder_lets_go_of_its_model() -> None:
     stand = able()
-    Ladder(stand).close()
+    SecondPassRunner(stand).close()
     assert stand.is_closed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.context.tokenizer import tokenizer
+from context_engine.context.tokenizer import load_tokenizer
 from context_engine.errors import InvalidArgument, UnsupportedHost
 from context_engine.tools.context_tools import get_context_for_prompt
 from context_engine.tools.tool import Call
@@ -27,7 +27,7 @@ def bytewise(tmp_path: Path) -> Path:
 
 
 def test_tokens_are_those_of_the_tokenizer(bytewise: Path) -> None:
-    count = tokenizer(bytewise)
+    count = load_tokenizer(bytewise)
     assert [count(""), count("a"), count("abc")] == [0, 1, 3]
 
 
@@ -46,16 +46,16 @@ def test_a_file_that_is_no_tokenizer_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}", encoding="utf-8")
     for name in ("other.json", "missing.json"):
         with pytest.raises(InvalidArgument, match=name):
-            tokenizer(tmp_path / name)
+            load_tokenizer(tmp_path / name)
 
 
 def test_without_the_library_the_way_on_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(UnsupportedHost) as caught:
-        tokenizer(tmp_path / "tokenizer.json")
+        load_tokenizer(tmp_path / "tokenizer.json")
     assert "pip install tokenizers" in caught.value.suggestion
 
 
 def test_without_a_file_nothing_is_imported_and_a_bound_is_kept(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", {"a.py": "def drain():\n    pass\n"})) as engine:
-        assert engine.memory.team().count("drain") >= 1
+        assert engine.memory.team().count_tokens("drain") >= 1

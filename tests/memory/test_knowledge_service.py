@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 
 from context_engine import tools
-from context_engine.context.project_knowledge import REPOSITORY_WORDS
+from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
 from context_engine.model import Query
@@ -195,7 +195,7 @@ def test_a_client_pulls_rules_and_decisions_at_the_start_of_work(engine: Engine)
             assert isinstance(content, types.TextResourceContents)
             rules, decisions = content.text.split("## Decisions")
             assert rules.startswith(
-                f"These are {REPOSITORY_WORDS}.\n\n## Rules\n\n- Use tabs in Makefiles. (.context-engine/memories/preferences/"
+                f"These are {QUOTED_FROM_REPOSITORY}.\n\n## Rules\n\n- Use tabs in Makefiles. (.context-engine/memories/preferences/"
             )
             assert "Every amount is rounded half to even. (AGENTS.md:3@" in rules
             assert "never as floats" in decisions

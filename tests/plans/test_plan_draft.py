@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from context_engine.context.project_knowledge import Remembered, Team
+from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.engine import Engine
 from context_engine.history.commit_facts import HistoryFile
 from context_engine.history.file_history import FileHistory
@@ -49,9 +49,9 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def planned(
-    engine: Engine, task: str, *, team: Team | None = None, past: FileHistory | None = None, **asked: Any
+    engine: Engine, task: str, *, team: ProjectKnowledge | None = None, past: FileHistory | None = None, **asked: Any
 ) -> PlanDraft:
-    return draft_plan(PlanRequest(task, **asked), PlanSources(engine, team or Team(), past))
+    return draft_plan(PlanRequest(task, **asked), PlanSources(engine, team or ProjectKnowledge(), past))
 
 
 def step_with(made: PlanDraft, path: str) -> PlanStep:
@@ -241,12 +241,12 @@ def test_a_task_that_does_not_say_what_is_to_change_is_asked_about(tmp_path: Pat
     assert made.plan.questions[0].text.startswith("The task does not say what is to change")
 
 
-RULE = Remembered("dis_1", "discovery", "rule", "", "Never lock the gate of a cage by hours.", "AGENTS.md:3", 0.9)
-FACT = Remembered("mem_2", "memory", "facts", "", "The gate never locks on hours.", "m.md", 0.8)
+RULE = RememberedItem("dis_1", "discovery", "rule", "", "Never lock the gate of a cage by hours.", "AGENTS.md:3", 0.9)
+FACT = RememberedItem("mem_2", "memory", "facts", "", "The gate never locks on hours.", "m.md", 0.8)
 
 
 def test_what_the_team_holds_to_binds_the_plan_and_is_asked_about_where_it_forbids(zoo: Engine) -> None:
-    team = Team(recall=lambda _text, _count: [RULE, FACT])
+    team = ProjectKnowledge(recall=lambda _text, _count: [RULE, FACT])
     made = planned(zoo, "Lock the gate for more hours", team=team)
     assert made.plan.scope.constraints == ("AGENTS.md:3 says: “Never lock the gate of a cage by hours.” [dis_1]",)
     assert [each.candidates for each in made.plan.questions if "dis_1" in each.text] == [("yes", "no")]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.budget import bound
+from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.proposals import is_strict
 from context_engine.errors import InvalidArgument, ReviewNotFound
 from context_engine.model import Finding
@@ -294,7 +294,7 @@ def test_a_brief_is_never_too_long_and_says_what_it_left_out() -> None:
     long = ChangedFile.of(file, None, "\n".join(lines).encode(), PARSERS)
     cut = make_pending(reviewed(), ReviewOptions(), [long], lambda text: text).files
     text = review_brief(cut, [CHECKED] * 50, ["rule"] * 50)
-    assert bound(text) <= 2_000
+    assert estimate_max_tokens(text) <= 2_000
     assert "[1] x.py:1-40" in text
     assert " more" in text
     across = row(file_path="x.py", start_line=39, end_line=42, quote=lines[38])

@@ -7,7 +7,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from context_engine.context.commands import commands
+from context_engine.context.commands import detect_commands
 from context_engine.index.tags import front_matter_tags, inline_tags
 from context_engine.languages import Languages
 from context_engine.languages.file_header import doc_head
@@ -178,7 +178,7 @@ def test_manifests() -> None:
     settings = ["ruff.toml", ".prettierrc", ".editorconfig", "pyproject.toml", "package.json"]
 
     def read(text: str) -> None:
-        commands(dict.fromkeys([*names, "tox.ini", "Taskfile.yml"], text))
+        detect_commands(dict.fromkeys([*names, "tox.ini", "Taskfile.yml"], text))
         for name in names:
             dependencies(FileVersion(name, as_bytes(text), PARSERS))
         for name in settings:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context.project_knowledge import Team
+from context_engine.context.project_knowledge import ProjectKnowledge
 from context_engine.errors import FileNotFound
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_service import PlanDependencies, PlanService
@@ -30,8 +30,8 @@ class Nobody:
         self._root = root
         self.files = self.symbols = self
 
-    def team(self) -> Team:
-        return Team()
+    def team(self) -> ProjectKnowledge:
+        return ProjectKnowledge()
 
     def history(self) -> None:
         return None

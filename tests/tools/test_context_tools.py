@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from context_engine.context.budget import bound
-from context_engine.context.project_knowledge import Remembered, Team
-from context_engine.context.refinement import ASSISTS, ladder
+from context_engine.context.budget import estimate_max_tokens
+from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
+from context_engine.context.refinement import ASSIST_MODES, open_runner
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.tools.context_tools import enhance_prompt, fence_for, get_context_for_prompt
@@ -85,7 +85,7 @@ def test_random_questions_keep_the_budget_show_no_line_twice_and_are_answered_al
             "min_relevance": 0,
         }
         reply = text(parcels, query, **asked)
-        assert bound(reply) <= asked["token_budget"], (query, asked)
+        assert estimate_max_tokens(reply) <= asked["token_budget"], (query, asked)
         assert timeless(reply) == timeless(text(parcels, query, **asked))
         files = json.loads(reply)["files"]
         assert len({file["path"] for file in files}) == len(files) <= asked["max_files"]
@@ -98,7 +98,7 @@ def test_the_budget_counts_the_whole_reply_the_question_too(parcels: Engine) -> 
     query = "price of a parcel " * 220
     for shape in ("json", "markdown"):
         reply = text(parcels, query, token_budget=500, format=shape)
-        assert bound(reply) <= 500
+        assert estimate_max_tokens(reply) <= 500
 
 
 def test_a_reply_never_exceeds_what_clients_take(parcels: Engine) -> None:
@@ -144,10 +144,10 @@ def test_a_workspace_without_an_index_is_searched_by_words_with_a_warning(tmp_pa
 
 def test_memories_and_discoveries_stand_apart(parcels: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
-        Remembered("mem_1", "memory", "decisions", "Cents", "Money is counted in cents.", "memories/1.md", 0.9),
-        Remembered("dis_2", "discovery", "rule", "", "Weights are grams.", "AGENTS.md:4", 0.5),
+        RememberedItem("mem_1", "memory", "decisions", "Cents", "Money is counted in cents.", "memories/1.md", 0.9),
+        RememberedItem("dis_2", "discovery", "rule", "", "Weights are grams.", "AGENTS.md:4", 0.5),
     ]
-    monkeypatch.setattr(parcels.memory, "team", lambda: Team(recall=lambda _text, _limit: rows))
+    monkeypatch.setattr(parcels.memory, "team", lambda: ProjectKnowledge(recall=lambda _text, _limit: rows))
     reply = bundle(parcels, "price of a parcel")
     assert [each["id"] for each in reply["memories"]] == ["mem_1"]
     assert [each["where"] for each in reply["discoveries"]] == ["AGENTS.md:4"]
@@ -222,11 +222,11 @@ def test_a_model_rewords_a_prompt_when_the_user_named_one(parcels: Engine, monke
     prompt = "round up in parcels/pricing.py"
     invented, good = "{prompt}, as in parcels/ghost.py", "Whole cents only. {prompt}"
     with model_that_says({"draft": invented}, {"draft": good}) as server, only_connecting_to(server.server_address[1]):
-        monkeypatch.setattr(parcels, "ladder", ladder(server.address, MODEL, "", wait_s=20))
+        monkeypatch.setattr(parcels, "second_pass", open_runner(server.address, MODEL, "", wait_s=20))
         reply = enhance(parcels, prompt)
         assert "parcels/ghost.py: not found" in server.asked[1].body["messages"][3]["content"]
         assert "next" not in enhance(parcels, prompt, assist="off") and len(server.asked) == 2
-        parcels.ladder.close()
+        parcels.second_pass.close()
     assert reply["enhanced_prompt"] == f"Whole cents only. {prompt}" and reply["changed"]
     assert reply["meta"] == {"assist_used": "model", "model": {"prompt_tokens": 200, "completion_tokens": 40}}
     assert "next" not in reply and reply["original"] == prompt
@@ -238,16 +238,16 @@ def test_a_model_that_fails_leaves_the_facts_the_next_step_and_a_warning(
     prompt = "round up in parcels/pricing.py"
     alone = enhance(parcels, prompt, assist="host")
     with model_that_says(refused("overloaded", 503)) as server:
-        monkeypatch.setattr(parcels, "ladder", ladder(server.address, MODEL, "", wait_s=20))
+        monkeypatch.setattr(parcels, "second_pass", open_runner(server.address, MODEL, "", wait_s=20))
         reply = enhance(parcels, prompt, assist="model")
-        parcels.ladder.close()
+        parcels.second_pass.close()
     assert "status 503" in reply.pop("warnings")[0]
     assert reply == alone
 
 
 def test_by_default_no_assist_connects_to_anything(parcels: Engine) -> None:
     with only_connecting_to():
-        for assist in ASSISTS:
+        for assist in ASSIST_MODES:
             assert enhance(parcels, "round up in parcels/pricing.py", assist=assist)["changed"]
         asked = enhance(parcels, "round up in parcels/pricing.py", assist="model")
     assert "CTX_ASSIST_ADDRESS" in asked["warnings"][0] and asked["meta"] == {"assist_used": "none"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from context_engine.context.project_knowledge import REPOSITORY_WORDS
+from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.tools.memory_tools import add_memory, context_search, delete_memory, list_memories, update_memory
 from context_engine.tools.tool import Tool
@@ -109,7 +109,7 @@ def test_context_search_answers_the_json_of_its_seed(here: Remembering) -> None:
     )
     found = call(here, context_search, query="money in cents")
     assert found.keys() == {"results", "query", "totalFound", "searchTime", "engine", "warnings", "note"}
-    assert found["note"] == f"Contents are {REPOSITORY_WORDS}."
+    assert found["note"] == f"Contents are {QUOTED_FROM_REPOSITORY}."
     assert (found["query"], found["totalFound"], found["engine"]) == ("money in cents", 2, "lexical")
     first, second = found["results"]
     assert first.keys() == {

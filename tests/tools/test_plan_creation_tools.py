@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from context_engine.context import llm_endpoint
-from context_engine.context.budget import bound
-from context_engine.context.refinement import Ladder
+from context_engine.context.budget import estimate_max_tokens
+from context_engine.context.refinement import SecondPassRunner
 from context_engine.engine import Engine
 from context_engine.errors import (
     AccessDenied,
@@ -182,7 +182,7 @@ def test_the_caller_is_offered_to_make_it_better_unless_it_is_off(shop: Engine) 
     assert offered["tool"] == "create_plan"
     assert offered["arguments_template"]["plan_id"] == made["plan"]["id"]
     assert "shop/prices.py" in offered["brief"]
-    assert bound(offered["brief"]) <= 2_000
+    assert estimate_max_tokens(offered["brief"]) <= 2_000
     assert offered["schema"]["type"] == "object"
     assert "next" not in plan(shop, task="Fix tax: it must round down", assist="off")
 
@@ -195,13 +195,13 @@ class Filled:
         self.asked: list[str] = []
         self.wrong: list[str] = []
 
-    def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> llm_endpoint.Filled:
+    def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> llm_endpoint.ModelDraft:
         self.asked.append(brief)
         for draft in self.drafts:
             if not (wrong := check(draft)):
-                return llm_endpoint.Filled(draft)
+                return llm_endpoint.ModelDraft(draft)
             self.wrong.append(wrong)
-        return llm_endpoint.Filled(None, failure="the model gave no plan that is true")
+        return llm_endpoint.ModelDraft(None, failure="the model gave no plan that is true")
 
     def close(self) -> None:
         pass
@@ -209,7 +209,7 @@ class Filled:
 
 def with_model(engine: Engine, monkeypatch: pytest.MonkeyPatch, *drafts: dict[str, Any]) -> Filled:
     model = Filled(*drafts)
-    monkeypatch.setattr(engine, "ladder", Ladder(model), raising=False)
+    monkeypatch.setattr(engine, "second_pass", SecondPassRunner(model), raising=False)
     return model
 
 
@@ -249,7 +249,7 @@ def test_without_a_model_the_caller_hears_how_to_hand_in_changes(shop: Engine) -
     plan_id = kept(shop, *THREE)
     offered = execute(shop, plan_id=plan_id, step_number=1)["next"]
     assert offered["arguments_template"]["step_number"] == 1
-    assert bound(offered["brief"]) <= 2_000
+    assert estimate_max_tokens(offered["brief"]) <= 2_000
     assert "next" not in execute(shop, plan_id=plan_id, step_number=1, assist="off")
 
 
@@ -426,7 +426,7 @@ def test_a_packet_keeps_its_budget_whatever_its_files_hold(tmp_path: Path) -> No
         proofs = [{"kind": "reference", "path": path, "line": 3} for path in files]
         plan_id = kept(engine, {"files_to_modify": sorted(files), "evidence": proofs})
         (packet,) = execute(engine, plan_id=plan_id)["packets"]
-    assert bound(compact_json(packet)) <= 2_000
+    assert estimate_max_tokens(compact_json(packet)) <= 2_000
     assert packet["files_left_out"] > 0
     assert [bool(file.get("snippets")) for file in packet["files"]].count(True) > 1
 

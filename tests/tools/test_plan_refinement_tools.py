@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from context_engine.context.budget import bound
-from context_engine.context.llm_endpoint import Filled
-from context_engine.context.refinement import Ladder
+from context_engine.context.budget import estimate_max_tokens
+from context_engine.context.llm_endpoint import ModelDraft
+from context_engine.context.refinement import SecondPassRunner
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
 from context_engine.plans.plan_diff import FieldChange, apply_changes, comparable_value
@@ -49,7 +49,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture
 def shop(template: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    monkeypatch.setattr(template, "ladder", Ladder(), raising=False)
+    monkeypatch.setattr(template, "second_pass", SecondPassRunner(), raising=False)
     return template
 
 
@@ -103,7 +103,7 @@ def test_orders_in_words_are_carried_out_and_the_rest_stays_open(shop: Engine) -
     assert following["arguments_template"]["expected_version"] == 2
     assert "steps 2: make it nicer" in following["brief"]
     assert "2. [s2] Use it (after 1): shop/orders.py, web/bills.py" in following["brief"]
-    assert bound(following["brief"]) <= 2_000
+    assert estimate_max_tokens(following["brief"]) <= 2_000
     assert "next" not in told(refine_plan, shop, plan_id=plan_id, feedback="step 2 takes 2h; really?", assist="off")
 
 
@@ -217,15 +217,15 @@ def test_a_model_takes_up_what_is_left(shop: Engine, monkeypatch: pytest.MonkeyP
     }
 
     class Model:
-        def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> Filled:
+        def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> ModelDraft:
             assert "make it nicer" in brief
             assert check({"goal": "g", "steps": [{"title": "a", "files_to_modify": ["no.py"]}]})
             assert not check(draft)
-            return Filled(draft=draft)
+            return ModelDraft(draft=draft)
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(shop, "ladder", Ladder(Model()), raising=False)
+    monkeypatch.setattr(shop, "second_pass", SecondPassRunner(Model()), raising=False)
     plan_id = kept(shop)
     found = told(refine_plan, shop, plan_id=plan_id, feedback="make it nicer")
     assert (found["version"], found["meta"]["assist_used"], found["open_feedback"]) == (3, "model", [])

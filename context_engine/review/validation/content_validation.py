@@ -14,8 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context.fact_check import Ground
-from context_engine.context.proposals import parsed as parse_draft
+from context_engine.context.fact_check import RepositoryFacts
+from context_engine.context.proposals import parse_draft as parse_draft
 from context_engine.errors import ContextEngineError
 from context_engine.review.checks.hidden_characters import HiddenCharacter, find_conflicts, find_hidden_characters
 from context_engine.review.content_parsers import (
@@ -109,12 +109,12 @@ class ValidationService:
         except ContextEngineError:
             return None
 
-    def facts(self) -> Ground | None:
+    def facts(self) -> RepositoryFacts | None:
         """Return the facts that the findings of a review are checked against."""
         workspace = self.workspace
         if workspace is None:
             return None
-        return Ground(
+        return RepositoryFacts(
             has_path=lambda path: self.read(path) is not None,
             text=self.read,
             near_paths=lambda path: workspace.search.complete_path(path, limit=NEAR_PATHS_MAX)[0],

@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from context_engine.context.fact_check import Claim, Ground, Lines, Quote, Rejected, grounded
+from context_engine.context.fact_check import (
+    Claim,
+    ClaimedLines,
+    ClaimedQuote,
+    RejectedItem,
+    RepositoryFacts,
+    check_claims,
+)
 from context_engine.context.refinement import SecondPass
-from context_engine.context.refinement_prompt import Part, brief
+from context_engine.context.refinement_prompt import BriefSection, build_brief
 from context_engine.review.validation.validation_request import make_finding
 from context_engine.text.lines import count_lines, split_lines
 
@@ -57,31 +64,33 @@ class ValidatedCritique(NamedTuple):
     """The findings of a draft that fit the content, and those that do not."""
 
     findings: tuple[Finding, ...]
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedItem, ...]
 
 
 def make_second_pass(content: str, kind: str, path: str, findings: Sequence[Finding]) -> SecondPass:
     """Return the request for a second pass; `content` is without its secrets."""
     known = [f"line {finding.line}: {finding.title}" for finding in findings if finding.line]
     lines = [f"{number}: {line}" for number, line in enumerate(split_lines(content), 1)]
-    prompt = brief(_TASK, [Part("Known already", known[:KNOWN_MAX]), Part(f"Content ({path or kind})", lines)])
+    prompt = build_brief(
+        _TASK, [BriefSection("Known already", known[:KNOWN_MAX]), BriefSection(f"Content ({path or kind})", lines)]
+    )
     next_call = {"content": SAME_CONTENT, "content_type": kind, "file_path": path}
     return SecondPass("validate_content", prompt, SCHEMA, next_call, draft="findings", is_stored=False)
 
 
 def validate_critique(draft: Mapping[str, Any], content: str) -> ValidatedCritique:
     """Check the findings of a draft against the content."""
-    facts = Ground(has_path=_HERE.__eq__, text=lambda _: content)
+    facts = RepositoryFacts(has_path=_HERE.__eq__, text=lambda _: content)
     claims = [
         Claim(
             row,
             f"findings[{number}]",
-            lines=[Lines(_HERE, row["line"], row["line"])],
-            quotes=[Quote(_HERE, row["quote"])],
+            lines=[ClaimedLines(_HERE, row["line"], row["line"])],
+            quotes=[ClaimedQuote(_HERE, row["quote"])],
         )
         for number, row in enumerate(draft["findings"])
     ]
-    checked = grounded(claims, facts)
+    checked = check_claims(claims, facts)
     return ValidatedCritique(tuple(_to_finding(row, content) for row in checked.kept), checked.rejected)
 
 

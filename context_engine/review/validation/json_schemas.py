@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context.proposals import PROBLEM_CHARS_MAX, place
+from context_engine.context.proposals import PROBLEM_CHARS_MAX, format_location
 from context_engine.errors import InvalidArgument
 from context_engine.review.validation.validation_request import make_finding
 from context_engine.text.safe_regex import compile_linear
@@ -33,7 +33,7 @@ def find_schema_errors(value: Any, schema: Schema, *, rule: str = "schema", pref
         text = error.message
         if len(text) > PROBLEM_CHARS_MAX:
             text = f"… {text[-PROBLEM_CHARS_MAX:]}"
-        where = ".".join(filter(None, (prefix, place(error.absolute_path))))
+        where = ".".join(filter(None, (prefix, format_location(error.absolute_path))))
         yield make_finding(1, "error", "schema", rule, add_place(where, text), advice="Make it what the schema says.")
     for pattern in skipped:
         message = f"the pattern {pattern[:PROBLEM_CHARS_MAX]!r} of the schema was not tried"

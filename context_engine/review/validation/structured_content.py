@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context.fact_check import Claim, Ground, Lines, Quote, grounded
+from context_engine.context.fact_check import Claim, ClaimedLines, ClaimedQuote, RepositoryFacts, check_claims
 from context_engine.errors import CallError
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.second_pass_findings import SCHEMA
@@ -80,7 +80,7 @@ def check_plan(value: object, root: Root) -> Iterator[Finding]:
             yield make_finding(1, severity, "schema", rule, message, advice=remark.suggestion)
 
 
-def check_findings(value: Any, facts: Ground | None) -> Iterator[Finding]:
+def check_findings(value: Any, facts: RepositoryFacts | None) -> Iterator[Finding]:
     """Report findings without the fields of one, or on lines and code that do not exist."""
     rows = value.get("findings", [value]) if isinstance(value, Mapping) else value
     if not isinstance(rows, list):
@@ -96,7 +96,7 @@ def check_findings(value: Any, facts: Ground | None) -> Iterator[Finding]:
         yield from errors
     if facts is None:
         return
-    for rejected in grounded(claims, facts).rejected:
+    for rejected in check_claims(claims, facts).rejected:
         message, advice = f"{rejected.place}: {rejected.reason}", "Anchor it to code that exists."
         yield make_finding(1, "error", "anchor", "finding-anchor", message, advice=advice)
 
@@ -108,8 +108,8 @@ def _claim(row: Mapping[str, Any], place: str) -> Claim:
         location = row["code_location"]
         path = location.get("file_path", "")
         span = location["line_range"]["start"], location["line_range"]["end"]
-    quotes = [Quote(path, row["quote"])] if row.get("quote") and path else []
-    return Claim(row, place, lines=[Lines(path, *span)] if path else [], quotes=quotes)
+    quotes = [ClaimedQuote(path, row["quote"])] if row.get("quote") and path else []
+    return Claim(row, place, lines=[ClaimedLines(path, *span)] if path else [], quotes=quotes)
 
 
 def _rule_name(code: str) -> str:

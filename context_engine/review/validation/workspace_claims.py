@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from context_engine.context.references import mentions
-from context_engine.context.resolve_references import resolved
+from context_engine.context.references import parse_mentions
+from context_engine.context.resolve_references import resolve_mentions
 from context_engine.languages import Import, outline, resolve_import
 from context_engine.review.content_parsers import parse_python
 from context_engine.review.validation.validation_request import make_finding
@@ -27,7 +27,7 @@ DOTTED_LANGUAGES = frozenset({"python"})
 
 def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
     """Report files and symbols that a text names and the workspace does not have, with the nearest names."""
-    for reference in resolved(mentions(text), workspace, ()):
+    for reference in resolve_mentions(parse_mentions(text), workspace, ()):
         if not reference.is_missing:
             continue
         start = text.find(reference.text)
