@@ -235,7 +235,7 @@ def test_a_workspace_that_nobody_may_write_to_is_reviewed_all_the_same(here: Pat
     with open_engine(here) as engine:
         told = call(engine, review_changes, diff=DIFF)
     assert [each["rule"] for each in told["findings"]] == ["mutable-default"]
-    assert "no second look" in told["warnings"][0]
+    assert "no second pass" in told["warnings"][0]
     assert "next" not in told
 
 
