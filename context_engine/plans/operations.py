@@ -82,7 +82,7 @@ def _check_encodable(operations: Sequence[Operation]) -> None:
         msgspec.json.encode(operations)
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
         raise InvalidArgument(
-            "operations hold what cannot be written as JSON in UTF-8",
+            "operations contain something that cannot be encoded as JSON in UTF-8",
             suggestion="Send whole characters and plain values.",
         ) from None
 
@@ -194,7 +194,7 @@ def _apply_operation(work: _PlanEditor, place: int, operation: Operation) -> App
     """Apply one operation. Raises: InvalidArgument, which names the operation."""
     where = f"operations[{place}]"
     if not isinstance(operation, Mapping):
-        raise InvalidArgument(f"{where} is no object", suggestion='Write {"op": "remove_step", "step": 4}.')
+        raise InvalidArgument(f"{where} is not an object", suggestion='Write {"op": "remove_step", "step": 4}.')
     name = str(operation.get("op", ""))
     if name not in OPERATIONS:
         close = difflib.get_close_matches(name[:60], OPERATIONS, 1, 0.5)
@@ -373,7 +373,7 @@ def _move_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperat
     if not set(arguments) & set(_POSITION_FIELDS):
         raise InvalidArgument("it does not say where to", suggestion='Write "to": 2, "before": 3 or "after": 3.')
     if uid in {work.uid(arguments[name]) for name in ("before", "after") if name in arguments}:
-        raise InvalidArgument("a step cannot stand beside itself", suggestion="Name another step.")
+        raise InvalidArgument("a step cannot be moved next to itself", suggestion="Name another step.")
     step = work.step(uid)
     work.steps.remove(step)
     work.steps.insert(_target_index(work, arguments, len(work.steps)), step)
@@ -441,7 +441,7 @@ def _set_estimate(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOpe
         estimate = parse_effort(str(effort))
     if estimate is None or not estimate.o <= estimate.m <= estimate.p:
         raise InvalidArgument(
-            "it holds no estimate", suggestion='Write "effort": "2-4 hours", "hours": 3, or o <= m <= p.'
+            "it has no estimate", suggestion='Write "effort": "2-4 hours", "hours": 3, or o <= m <= p.'
         )
     work.change(uid, estimate=estimate, estimated_effort="")
     return AppliedOperation(
@@ -488,7 +488,7 @@ def _exclude(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperatio
     try:
         spec = GitIgnoreSpec.from_lines([glob])
     except ValueError as error:
-        raise InvalidArgument(f"{glob!r:.60} is no glob: {error}", suggestion="Write docs/** or *.md.") from None
+        raise InvalidArgument(f"{glob!r:.60} is not a glob: {error}", suggestion="Write docs/** or *.md.") from None
     scope: PlanScope = work.value("scope")
     work.rest["scope"] = msgspec.structs.replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob))))
     touched = [

@@ -37,7 +37,7 @@ BRIEF_STEP_FILES = 6
 CREATION_TASK = (
     "Make a better plan for the task below, as JSON by the schema. Keep what is right in the plan that was made without a model, "
     "split or merge its steps, write descriptions that say what to change and how, drop files that do not belong, name new files in "
-    "files_to_create. Every path must exist or be created by this or an earlier step; depends_on holds step numbers."
+    "files_to_create. Every path must exist or be created by this or an earlier step; depends_on contains step numbers."
 )
 
 

@@ -270,7 +270,7 @@ FileAction = Literal["create", "modify", "delete"]
 ACTION_WORDS: Mapping[FileAction, str] = {"create": "created", "modify": "modified", "delete": "deleted"}
 
 
-class PlannedFile(NamedTuple):
+class FileDiffstat(NamedTuple):
     """One file: what becomes of it by all steps together, the numbers of those, how many lines it has now (None: unknown)."""
 
     path: str
@@ -282,7 +282,7 @@ class PlannedFile(NamedTuple):
 class Diffstat(NamedTuple):
     """Every file, by path."""
 
-    files: tuple[PlannedFile, ...] = ()
+    files: tuple[FileDiffstat, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -308,7 +308,7 @@ def compute_diffstat(plan: Plan, steps: Collection[PlanStep], lines_of: Callable
     for path, rows in sorted(fates.items()):
         if fate := _net_action([change for change, _ in rows]):
             lines = None if fate == "create" else lines_of(path)
-            planned.append(PlannedFile(path, fate, tuple(sorted({step for _, step in rows})), lines))
+            planned.append(FileDiffstat(path, fate, tuple(sorted({step for _, step in rows})), lines))
     return Diffstat(tuple(planned))
 
 

@@ -203,7 +203,7 @@ def _file_risks(file: AffectedFile, wanted: TaskIntent, change: ChangeSet, sourc
     if _SECRET.search(file.path):
         yield PlanRisk(
             f"{file.path} guards access or keeps secrets",
-            "Have somebody else look at the change; test what must be refused.",
+            "Have another person review the change; test what must be refused.",
             "medium",
         )
 
@@ -403,7 +403,7 @@ def _recall_rules(task: str, sources: PlanSources) -> list[RememberedItem]:
     return [memory for memory in found if memory.type in BINDING_TYPES]
 
 
-# -- what stands around the steps -------------------------------------------------------------------------------------
+# -- the rest of the plan ---------------------------------------------------------------------------------------------
 
 
 def _scope(request: PlanRequest, change: ChangeSet, recalled: Iterable[RememberedItem]) -> PlanScope:
@@ -448,6 +448,6 @@ def _milestones(made: Sequence[PlanStep]) -> tuple[Milestone, ...]:
 def _testing_strategy(change: ChangeSet, known: Sequence[Command]) -> TestingStrategy:
     command = next((str(known_item) for known_item in known if known_item.kind == "test"), "")
     files = ", ".join(file.path for file in change.of("test")[:3])
-    unit = f"{files or 'new tests beside the code'}{f', run by {command}' if command else ''}"
+    unit = f"{files or 'new tests next to the code'}{f', run by {command}' if command else ''}"
     whole = f"all of {command}" if command else "no test command was found in this repository"
     return TestingStrategy(unit, whole, "no changed line that no test runs")

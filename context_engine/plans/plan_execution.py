@@ -69,7 +69,7 @@ class VerificationCheck(NamedTuple):
     says: str = ""
 
 
-class FileVersions(NamedTuple):
+class VerifiedFile(NamedTuple):
     """A file that was changed, and what its edit says of its syntax; None: it was not there, or is gone."""
 
     path: str
@@ -104,7 +104,7 @@ class ChangeVerifier:
         self._review = review
 
     def verify(
-        self, files: Sequence[FileVersions], level: Level, cancel: threading.Event | None = None
+        self, files: Sequence[VerifiedFile], level: Level, cancel: threading.Event | None = None
     ) -> VerificationResult:
         """Run the checks of a level; commands run only when all other checks passed, and until `cancel` is set."""
         checks: list[VerificationCheck] = []
@@ -118,7 +118,7 @@ class ChangeVerifier:
             ]
         return VerificationResult(tuple(checks))
 
-    def _lint(self, files: Sequence[FileVersions]) -> list[VerificationCheck]:
+    def _lint(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
         """Run ruff on Python files and report new findings, with the settings of this workspace."""
         python = [file for file in files if file.path.endswith(ruff_program.SUFFIXES) and file.after is not None]
         program = find_program(ruff_program.NAME, outside=self._root)
@@ -126,7 +126,7 @@ class ChangeVerifier:
             return [VerificationCheck("lint", ruff_program.NAME, None, "ruff is not installed")] if python else []
         return [self._lint_file(program, item) for item in python]
 
-    def _lint_file(self, program: str, file: FileVersions) -> VerificationCheck:
+    def _lint_file(self, program: str, file: VerifiedFile) -> VerificationCheck:
         try:
             before, after = (self._findings(program, file.path, data) for data in (file.before, file.after))
         except ValueError as error:
@@ -145,7 +145,7 @@ class ChangeVerifier:
             raise ValueError(ran.problem or ran.err.strip()[-200:] or f"it ended with {ran.exit}")
         return [(row.rule, row.message) for row in ruff_program.rows(ran.out)]
 
-    def _review_changes(self, files: Sequence[FileVersions]) -> list[VerificationCheck]:
+    def _review_changes(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
         """Run a review and report its urgent findings: a secret, a removed name that is still used, and so on."""
         diff = "".join(map(diff_file, files))
         if self._review is None or not diff:
@@ -168,7 +168,7 @@ class ChangeVerifier:
         return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{output}".strip())
 
 
-def _check_syntax(file: FileVersions) -> VerificationCheck:
+def _check_syntax(file: VerifiedFile) -> VerificationCheck:
     """Check what the parser says. New errors fail; files without a parser are passed over."""
     if file.syntax.startswith("new syntax error"):
         return VerificationCheck("syntax", file.path, False, file.syntax)
@@ -176,10 +176,10 @@ def _check_syntax(file: FileVersions) -> VerificationCheck:
     return VerificationCheck("syntax", file.path, True if is_known else None, file.syntax)
 
 
-def diff_file(file: FileVersions) -> str:
+def diff_file(file: VerifiedFile) -> str:
     r"""Return a unified diff of a file, as programs read it; empty for binary or too large files.
 
-    >>> print(diff_file(FileVersions("a.py", None, b"x = 1\n")), end="")
+    >>> print(diff_file(VerifiedFile("a.py", None, b"x = 1\n")), end="")
     --- /dev/null
     +++ b/a.py
     @@ -0,0 +1 @@
@@ -359,7 +359,7 @@ class PlanExecutor:
                 with suppress(ContextEngineError):
                     self._tracking.fail(plan.id, step.uid, release=True, caller=StepCaller(actor=session))
             raise
-        files = [FileVersions(str(file.path), file.old_data, file.new_data, file.syntax) for file in receipt.files]
+        files = [VerifiedFile(str(file.path), file.old_data, file.new_data, file.syntax) for file in receipt.files]
         verified = self._verifier.verify(files, level, cancel)
         made = replace(
             before,

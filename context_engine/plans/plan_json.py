@@ -123,7 +123,9 @@ def parse_part(
             close = difflib.get_close_matches(str(key)[:60], known, 1, 0.6)
             way_on = f"Did you mean {close[0]}?" if close else f"It takes {', '.join(known)}."
             raise InvalidArgument(
-                f"{where}.{str(key)[:60]} is no field", suggestion=way_on, details={"argument": where, "valid": known}
+                f"{where}.{str(key)[:60]} is not a field",
+                suggestion=way_on,
+                details={"argument": where, "valid": known},
             )
     given = _relax_object(sent, "")
     before = {} if base is None else msgspec.to_builtins(base)
@@ -224,9 +226,9 @@ def _decode_object(value: object) -> Mapping[str, Any]:
         else:
             _check_size(len(msgspec.json.encode(value)))
     except UnicodeEncodeError:
-        raise _invalid_field("", "holds half a character (a lone surrogate)", "whole characters") from None
+        raise _invalid_field("", "contains half a character (a lone surrogate)", "whole characters") from None
     except (msgspec.DecodeError, TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise _invalid_field("", f"is no JSON that can be read: {str(error)[:200]}", "a JSON object") from None
+        raise _invalid_field("", f"is not valid JSON: {str(error)[:200]}", "a JSON object") from None
     if not isinstance(value, Mapping):
         raise _invalid_field("", f"must be an object, not {_type_word(value)}", "object")
     return value
@@ -439,7 +441,7 @@ def _title_key(step: PlanStep) -> str:
     return step.title.casefold()
 
 
-# -- what to tell ------------------------------------------------------------------------------------------------------
+# -- findings -------------------------------------------------------------------------------------------------------------
 
 
 def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> list[PlanFinding]:
@@ -447,7 +449,7 @@ def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: 
     known = {*kind.__struct_fields__, *_DERIVED}
     found = [
         PlanFinding(
-            "UNKNOWN_FIELD", f"{where}{key[:60]} is no field of a plan and was left out", path=f"{where}{key[:60]}"
+            "UNKNOWN_FIELD", f"{where}{key[:60]} is not a field of a plan and was left out", path=f"{where}{key[:60]}"
         )
         for key in sent
         if key not in known
@@ -611,9 +613,9 @@ def _decode_sealed(data: bytes) -> dict[str, Any]:
     try:
         content = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ValueError(f"it is no JSON ({error})") from error
+        raise ValueError(f"it is not JSON ({error})") from error
     if not isinstance(content, dict) or not {"plan", "seal"} <= content.keys():
-        raise ValueError("it is no version of a plan")
+        raise ValueError("it is not a version of a plan")
     if content.pop("seal") != _seal(content):
         raise ValueError("it was changed after it was written")
     return content

@@ -40,7 +40,7 @@ from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths,
 REFINEMENT_TASK = (
     "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every step that they do not "
     "speak of with its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or an "
-    "earlier step; depends_on holds step numbers."
+    "earlier step; depends_on contains step numbers."
 )
 FEEDBACK_KEPT_MAX = 50
 """With more open feedback, a new draft is needed."""
@@ -144,7 +144,8 @@ class PlanRefiner:
         """Replace the plan by a whole draft. Raises: PreconditionFailed when it changes done steps."""
         if request.operations or request.clarifications or request.feedback:
             raise InvalidArgument(
-                "a draft stands alone", suggestion="Send the draft first, then operations or feedback on what it makes."
+                "a draft cannot be combined with other changes",
+                suggestion="Send the draft first, then operations or feedback on what it makes.",
             )
         done = _uids_in_status(loaded, "completed")
         read = parse_plan(request.draft, before=before).plan

@@ -158,7 +158,7 @@ class PlanStorage:
         except msgspec.ValidationError as error:
             path = self.records.log(plan_id).path
             raise StorageCorrupt(
-                f"{path.name} of {plan_id} holds what is no event: {error}",
+                f"{path.name} of {plan_id} contains something that is not an event: {error}",
                 suggestion="It was written by a newer release, or by hand: take it back from git or a backup.",
                 details={"path": str(path)},
             ) from error
@@ -208,7 +208,7 @@ class PlanStorage:
         """
         if not self.records.versions(version.plan_id).add(version.version, encode_version(version, plan)):
             raise Conflict(
-                f"version {version.version} of {version.plan_id} was made by somebody else",
+                f"version {version.version} of {version.plan_id} was made by another process",
                 suggestion="Load the plan again and repeat the change on what is there now.",
                 details={"plan_id": version.plan_id, "current": version.version},
             )

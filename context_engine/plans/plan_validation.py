@@ -130,7 +130,7 @@ def _find_dangling(plan: Plan) -> list[PlanFinding]:
     return [
         PlanFinding(
             DanglingDependency.code,
-            f"step {number} depends on {uid!r:.60}, which is no step of the plan",
+            f"step {number} depends on {uid!r:.60}, which is not a step of the plan",
             f"Steps go from 1 to {count}: name one of them, or leave it out (create_plan and refine_plan do: strict: false).",
             (number,),
             uid,

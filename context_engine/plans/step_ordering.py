@@ -170,7 +170,7 @@ def _failing_test_draft(task: PlanTask) -> StepDraft:
         "Reproduce the trouble in a test before anything is changed.",
         tuple(tests),
         (),
-        ("the new test fails, and for the reason that the task tells",),
+        ("the new test fails, and for the reason that the task describes",),
         task.command("test"),
         TEST_H,
         "high",
@@ -270,7 +270,7 @@ def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
 def _doc_drafts(task: PlanTask) -> Iterator[StepDraft]:
     files = tuple(_files_in_focus(task, "docs"))
     if files:
-        says = "Say what is different for whoever uses it; a changelog gets its line."
+        says = "Describe what is different for users; add a line to the changelog."
         criterion = ("nothing in these files describes what was before",)
         yield StepDraft(
             _format_title("Update the documents:", files), says, files, (), criterion, (), STEP_H * len(files), "low"

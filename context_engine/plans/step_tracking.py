@@ -476,7 +476,7 @@ def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force:
         )
     if state.status == "failed":
         raise PreconditionFailed(
-            f"{_step_name(now.plan, step)} failed: {state.error[:200] or 'nobody said why'}",
+            f"{_step_name(now.plan, step)} failed: {state.error[:200] or 'no reason was given'}",
             next_steps=NextStep("fail_step", "to open it again", {"retry": True}),
             details={"step": step_numbers(now.plan)[step.uid], "retries_left": state.retries_left},
         )

@@ -187,7 +187,7 @@ def _read_span(path: str, span: LineSpan, code: Workspace) -> str:
 
 STEP_TASK = (
     "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote text that is to "
-    "be replaced exactly as it stands below; give new files whole. What you do not know, do not guess: leave the file out."
+    "be replaced exactly as it is below; give new files whole. What you do not know, do not guess: leave the file out."
 )
 
 

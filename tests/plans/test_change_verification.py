@@ -12,15 +12,15 @@ import pytest
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import InvalidArgument
 from context_engine.plans import plan_execution
-from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, FileVersions, Review
+from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, Review, VerifiedFile
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import git, repository
 
 GOOD, BAD = b"def f():\n    return 1\n", b"def f(:\n    return 1\n"
 
 
-def edited(path: str, before: bytes | None, after: bytes | None) -> FileVersions:
-    return FileVersions(path, before, after, find_new_errors(before, after or b"", path, LANGUAGES, GRAMMARS).summary)
+def edited(path: str, before: bytes | None, after: bytes | None) -> VerifiedFile:
+    return VerifiedFile(path, before, after, find_new_errors(before, after or b"", path, LANGUAGES, GRAMMARS).summary)
 
 
 def verifier(root: Path, *commands: str) -> ChangeVerifier:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from context_engine.plans import plan_diff as module
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_diff import ACTION_WORDS, Diffstat, PlannedFile, compute_diffstat
+from context_engine.plans.plan_diff import ACTION_WORDS, Diffstat, FileDiffstat, compute_diffstat
 from tests.support.desks import plan, step
 
 PATHS = ("a.py", "b.py", "c.py")
@@ -31,7 +31,7 @@ def test_a_summary_reads_like_that_of_git() -> None:
         step("s3", "s2", files_to_delete=("b.py",)),
     )
     assert told(made).summary == "1 file created, 2 modified, 1 deleted (-1,200 lines)"
-    assert told(made).files[0] == PlannedFile("a.py", "modify", (1, 2), 10)
+    assert told(made).files[0] == FileDiffstat("a.py", "modify", (1, 2), 10)
     assert told(made, "s2").summary == "3 files modified"
 
 
