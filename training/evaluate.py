@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from context_engine.embedding.embedder import normalize_rows
-from context_engine.text import words
+from context_engine.text.words import expand_words, query_terms, split_words
 from training.mine import Pair
 from training.train import Bags, summed
 
@@ -60,7 +60,7 @@ def by_words(case: Case) -> Scores:
             share = times * (K1 + 1) / (times + K1 * (1 - B + B * lengths[number] / mean))
             postings[term].append((number, share))
     for row, question in enumerate(case.questions):
-        for term in words.query_terms(question):
+        for term in query_terms(question):
             rarity = math.log(1 + (len(case.codes) - uses[term] + 0.5) / (uses[term] + 0.5))
             for number, share in postings[term]:
                 scores[row, number] += rarity * share
@@ -68,7 +68,7 @@ def by_words(case: Case) -> Scores:
 
 
 def _terms(code: str) -> list[str]:
-    return [term for group in words.expand_words(words.words(code)) for term in group]
+    return [term for group in expand_words(split_words(code)) for term in group]
 
 
 def by_rows(case: Case, rows: np.ndarray, cut: Callable[[str], np.ndarray]) -> Scores:

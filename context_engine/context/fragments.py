@@ -21,9 +21,8 @@ from typing import Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
-from context_engine.text.lines import shorten_line
-from context_engine.text.spans import LineSpan, group_spans
-from context_engine.text.token_estimate import estimate_tokens
+from context_engine.text.lines import LineSpan, group_spans, shorten_line
+from context_engine.text.words import estimate_tokens
 
 FragmentKind = Literal["lines", "symbol", "pattern", "keyword"]
 IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "pattern", "keyword")

@@ -24,9 +24,8 @@ from context_engine.model import (
     TextPart,
     TextQuery,
 )
-from context_engine.text.lines import split_lines
-from context_engine.text.spans import LineSpan
-from context_engine.text.words import STOP_WORDS, unique, words
+from context_engine.text.lines import LineSpan, split_lines
+from context_engine.text.words import STOP_WORDS, split_words, unique
 
 SPOTS_PER_FILE = 6
 """Chunks of one file that are weighed against each other; the seventh best tells little that the others do not."""
@@ -193,7 +192,9 @@ def extract_stems(text: str) -> tuple[str, ...]:
     >>> extract_stems("How are passwords hashed, and the hashes checked?")
     ('passwor', 'hash', 'check')
     """
-    telling = (word.lower() for word in words(text) if word.lower() not in STOP_WORDS and len(word) >= WORD_CHARS_MIN)
+    telling = (
+        word.lower() for word in split_words(text) if word.lower() not in STOP_WORDS and len(word) >= WORD_CHARS_MIN
+    )
     return tuple(unique(word[: max(STEM_CHARS_MIN, len(word) - 2)] for word in telling)[:WORDS_MAX])
 
 

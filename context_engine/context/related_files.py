@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from context_engine.index.file_roles import role_of
-from context_engine.text.words import words
+from context_engine.text.words import split_words
 
 RELATED_MAX = 5
 """Of one file; more are a list nobody reads."""
@@ -88,5 +88,5 @@ def sort_by_use(imported: Sequence[str], text: str) -> list[str]:
     >>> sort_by_use(["src/a.py", "src/pool.py", "src/b.py"], "pool.drain()")
     ['src/pool.py', 'src/a.py', 'src/b.py']
     """
-    named = set(words(text))
+    named = set(split_words(text))
     return sorted(imported, key=lambda path: path.rpartition("/")[2].partition(".")[0] not in named)

@@ -23,7 +23,7 @@ from itertools import accumulate, chain, repeat
 from context_engine.edit.normalized_lines import key_of
 from context_engine.errors import BinaryFile, NextStep, TooLarge, WrongEncoding
 from context_engine.secrets.masked_text import redact_file
-from context_engine.text import lines
+from context_engine.text.lines import split_lines
 
 BYTES_MAX = 32 << 20
 """Hundred times the largest file people write by hand; what is larger is data, and wants another program."""
@@ -71,12 +71,12 @@ class FileContent:
     @cached_property
     def lines(self) -> list[str]:
         """The lines of `norm` without their line feeds."""
-        return lines.split_lines(self.norm)
+        return split_lines(self.norm)
 
     @cached_property
     def shown_lines(self) -> list[str]:
         """The lines for somebody to see: without the secrets of the whole file."""
-        return lines.split_lines(redact_file(self.norm))
+        return split_lines(redact_file(self.norm))
 
     @cached_property
     def starts(self) -> list[int]:

@@ -15,6 +15,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Protocol
 
+from context_engine.edit.delta import Delta, apply_delta, delta_of_spans, make_delta, relocate_delta, reverse_delta
 from context_engine.edit.journal import Op
 from context_engine.edit.model import Inverse
 from context_engine.errors import (
@@ -26,7 +27,6 @@ from context_engine.errors import (
     WrongEncoding,
 )
 from context_engine.repo import file_reader
-from context_engine.text.delta import Delta, apply_delta, delta_of_spans, make_delta, relocate_delta, reverse_delta
 
 
 class PlannedFile(Protocol):

@@ -20,9 +20,9 @@ from typing import Any, Literal
 import apsw
 import msgspec
 
+from context_engine.edit.delta import ByteChange, Delta
 from context_engine.storage import database, storage_errors
 from context_engine.storage.state_folder import StateFolder
-from context_engine.text.delta import ByteChange, Delta
 
 NAME = "journal.db"
 SCHEMA_VERSION = 1

@@ -40,7 +40,7 @@ class SyntaxReport:
     def summary(self) -> str:
         """Return one short line for the author of the edit.
 
-        >>> from context_engine.text.spans import LineSpan
+        >>> from context_engine.text.lines import LineSpan
         >>> missing = Finding(title="missing )", span=LineSpan(3, 3), column=7)
         >>> SyntaxReport((missing, Finding(title="syntax error", span=LineSpan(9, 9), column=1))).summary
         'new syntax error at line 3: missing ) (1 more)'

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from context_engine.edit.delta import apply_delta, reverse_delta
 from context_engine.edit.file_content import BYTES_MAX
 from context_engine.edit.file_edit import PlannedFile, hash_of
 from context_engine.edit.journal import Journal, Op
@@ -18,7 +19,6 @@ from context_engine.errors import AccessDenied, ContextEngineError, InvalidPath,
 from context_engine.repo import file_writer
 from context_engine.repo.file_writer import FileStamp
 from context_engine.repo.paths import Root
-from context_engine.text.delta import apply_delta, reverse_delta
 
 Standing = Literal["before", "after", "torn", "foreign"]
 """A file of a transaction that was broken off: untouched, written, half written over, or changed by somebody else

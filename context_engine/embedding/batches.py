@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from context_engine.text import token_estimate
+from context_engine.text.words import CHARS_PER_TOKEN, estimate_tokens
 
 ITEMS_MAX = 32
 """Texts in one request: text-embeddings-inference refuses more unless told otherwise, all others take more."""
@@ -20,13 +20,13 @@ def cut(text: str, tokens_max: int) -> str:
     >>> cut("abcdefghijkl", 2), cut("中文字符", 2)
     ('abcdefgh', '中文')
     """
-    high = tokens_max * token_estimate.CHARS_PER_TOKEN
-    if token_estimate.estimate_tokens(text[: high + 1]) <= tokens_max:
+    high = tokens_max * CHARS_PER_TOKEN
+    if estimate_tokens(text[: high + 1]) <= tokens_max:
         return text
     low = tokens_max  # a character is never more than a token
     while low < high:
         middle = (low + high + 1) // 2
-        fits = token_estimate.estimate_tokens(text[:middle]) <= tokens_max
+        fits = estimate_tokens(text[:middle]) <= tokens_max
         low, high = (middle, high) if fits else (low, middle - 1)
     return text[:low]
 
@@ -49,7 +49,7 @@ def batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     cost = 0
     for text in texts:
-        more = token_estimate.estimate_tokens(text)
+        more = estimate_tokens(text)
         if batch and (len(batch) == ITEMS_MAX or cost + more > BATCH_TOKENS_MAX):
             yield batch
             batch, cost = [], 0

@@ -20,7 +20,7 @@ from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, co
 from context_engine.embedding.static_table import BadTableError, StaticTable, read_sha256, unpack_table
 from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
 from context_engine.errors import StorageCorrupt
-from context_engine.text.word_runs import words
+from context_engine.text.words import split_words
 
 SHIPPED = Path(__file__).with_name("static.table")
 RECIPE = 1
@@ -126,7 +126,7 @@ class WordPieceCache(dict[str, tuple[int, ...]]):
 
     def of(self, text: str) -> np.ndarray:
         """The numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
-        numbers = list(chain.from_iterable(map(self.__getitem__, words(text[: TOKENS_MAX * WORD_CHARS_MAX]))))
+        numbers = list(chain.from_iterable(map(self.__getitem__, split_words(text[: TOKENS_MAX * WORD_CHARS_MAX]))))
         return np.array(numbers[:TOKENS_MAX], dtype=np.int32)
 
     def __missing__(self, word: str) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from context_engine.text import token_estimate
+from context_engine.text.words import CHARS_PER_TOKEN
 
 TEXT_S = 0.05
 """What a full text is thought to take before any was measured: as on the slowest machine this was tried on."""
@@ -19,7 +19,7 @@ class ThroughputEstimator:
     """Seconds for each character that a model of `tokens_max` reads. May be shared by threads."""
 
     def __init__(self, tokens_max: int) -> None:
-        self._chars_max = tokens_max * token_estimate.CHARS_PER_TOKEN
+        self._chars_max = tokens_max * CHARS_PER_TOKEN
         self._measured: tuple[float, ...] = ()
 
     def record(self, texts: Sequence[str], seconds: float) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.search.rankers import K1, B
-from context_engine.text.words import expand_words, query_terms, unique, words
+from context_engine.text.words import expand_words, query_terms, split_words, unique
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,7 +22,7 @@ class CommitSearch:
 
     def __init__(self, subjects: Sequence[str]) -> None:
         """Subjects are known by their number from here on."""
-        said = [words(subject) for subject in subjects]
+        said = [split_words(subject) for subject in subjects]
         known = unique(word for each in said for word in each)
         terms = dict(zip(known, expand_words(known), strict=True))
         number: dict[str, int] = {}

@@ -14,7 +14,7 @@ from context_engine.index.postings import IndexedFile
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol, encode_outline
 from context_engine.index.tags import front_matter_tags, inline_tag_places
 from context_engine.languages import Grammars, Language, Languages, Symbol, doc_head, outline
-from context_engine.text.words import words
+from context_engine.text.words import split_words
 
 PLAIN = Language(name="text", content="code")
 """The language of a file that no language claims: lines of text."""
@@ -67,7 +67,7 @@ def describe_file(
         chunks=pieces,
         spans=spans,
         names=_weigh_names(symbols),
-        headings=[word for s in symbols if s.kind == "section" for word in words(s.name)] if is_prose else (),
+        headings=[word for s in symbols if s.kind == "section" for word in split_words(s.name)] if is_prose else (),
         doc=doc,
         tags=front_matter_tags(text) if is_prose else (),
         chunk_tags=_tags_by_chunk(text, pieces) if is_prose and "#" in text else {},

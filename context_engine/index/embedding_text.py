@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol
-from context_engine.text.words import split_identifier, unique, words
+from context_engine.text.words import split_identifier, split_words, unique
 
 RECIPE = 1
 """Raise it when the same file gives other texts: it is part of the embedder's fingerprint, so old vectors are not used
@@ -148,7 +148,9 @@ def _parts(body: str, chars_max: int) -> list[str]:
 
 def _split_names(*names: str) -> str:
     """Split names into words; a name beyond ASCII stays whole, because there capitals separate no words."""
-    parts = ((split_identifier(word) if word.isascii() else [word.lower()]) for name in names for word in words(name))
+    parts = (
+        (split_identifier(word) if word.isascii() else [word.lower()]) for name in names for word in split_words(name)
+    )
     return " ".join(part for group in parts for part in group)
 
 

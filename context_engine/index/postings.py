@@ -29,7 +29,7 @@ from context_engine.index.segment import (
     StaticVectors,
     term_hashes,
 )
-from context_engine.text.words import compound_term, expand_words, split_identifier, words
+from context_engine.text.words import compound_term, expand_words, split_identifier, split_words
 
 LESSER_WEIGHT = 3
 """Names of at most this weight (variables, fields, keys) can be searched, but do not show what a file is about."""
@@ -161,16 +161,16 @@ class SegmentBuilder:
         base = self._chunk_starts[-1]
         name = file.path.rpartition("/")[2]
         stem = name.split(".", 1)[0] or name
-        self._path.add(map(word_id, words(file.path)))
-        self._stem.add(map(word_id, words(stem)))
+        self._path.add(map(word_id, split_words(file.path)))
+        self._stem.add(map(word_id, split_words(stem)))
         self._def.add(
             [word_id(name) for name, weight, _ in file.names if weight > LESSER_WEIGHT]
             + [word_id(word) for word in file.headings]
         )
-        self._doc.add(map(word_id, words(file.doc)))
+        self._doc.add(map(word_id, split_words(file.doc)))
         text = file.text
         for piece in file.chunks:
-            self._body.add(map(word_id, words(text[piece.start : piece.stop])))
+            self._body.add(map(word_id, split_words(text[piece.start : piece.stop])))
         self._add_columns(file)
         self._add_symbols(file, base)
         self._add_texts(file)

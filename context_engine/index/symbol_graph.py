@@ -19,8 +19,8 @@ from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
 from context_engine.secrets.masked_text import RedactedDocuments
-from context_engine.text.spans import LineSpan
-from context_engine.text.words import compound_term, expand_words, words
+from context_engine.text.lines import LineSpan
+from context_engine.text.words import compound_term, expand_words, split_words
 
 FILES_PARSED_MAX = 300
 """Files parsed for one step of a trace; a name that occurs in more is too common to follow."""
@@ -273,7 +273,7 @@ class SymbolGraph:
             names = {parts[-2]}
         if path.endswith(".go") and len(parts) > 1:
             names.add(parts[-2])
-        terms = [term for word in words(" ".join(names)) for term in expand_words([word])[0][-1:]]
+        terms = [term for word in split_words(" ".join(names)) for term in expand_words([word])[0][-1:]]
         chunks = self._snapshot.matches("body", term_hashes(terms)).docs
         return [self._snapshot.paths[file] for file in np.unique(self._snapshot.chunk_file[chunks]).tolist()]
 

@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from context_engine.text.words import STOP_WORDS, expand_words, unique, words
+from context_engine.text.words import STOP_WORDS, expand_words, split_words, unique
 
 SAME_WORDS_MIN = 0.80
 SAME_MEANING_MIN = 0.90
@@ -58,7 +58,7 @@ def said(content: str) -> Said:
     plain = [word.replace("’", "'") for word in _WORD.findall(content.casefold())]
     telling = [word for word in unique(plain) if word not in _NO_SUBJECT and not word[0].isdigit()]
     return Said(
-        terms=frozenset(term for group in expand_words(unique(words(content))) for term in group),
+        terms=frozenset(term for group in expand_words(unique(split_words(content))) for term in group),
         subject=frozenset(group[-1] for group in expand_words(telling) if group),
         is_negative=sum(word in _NEGATIVE for word in plain) % 2 == 1,  # two negations are none
         values=_values(content),

@@ -47,7 +47,7 @@ from context_engine.plans.model import (
     format_effort,
 )
 from context_engine.plans.step_ordering import PlanTask, build_steps, deferred_titles
-from context_engine.text.words import STOP_WORDS, words
+from context_engine.text.words import STOP_WORDS, split_words
 
 QUESTIONS_MAX = 6
 CANDIDATES_MAX = 5
@@ -140,7 +140,7 @@ def _ask_about_rules(task: str, recalled: Sequence[RememberedItem]) -> Iterator[
 
 
 def _significant_words(text: str) -> set[str]:
-    return {word.lower() for word in words(text) if word.lower() not in STOP_WORDS and len(word) > 2}
+    return {word.lower() for word in split_words(text) if word.lower() not in STOP_WORDS and len(word) > 2}
 
 
 RISKS_MAX = 8

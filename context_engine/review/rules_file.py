@@ -11,7 +11,7 @@ from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument
 from context_engine.review.invariants import InvariantSet, TextPattern, parse_invariants
-from context_engine.text.safe_regex import compile_linear
+from context_engine.text.patterns import compile_linear
 from context_engine.text.untrusted_data import ParseError, read_yaml
 
 NAMES = (".review-invariants.yml", ".review-invariants.yaml", ".context-engine/review-invariants.yml")

@@ -33,7 +33,7 @@ from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_r
 from context_engine.storage.timestamps import Now
 from context_engine.text.diff import DiffHunk, DiffLine, FileDiff
 from context_engine.text.ids import CHANCE_BYTES, uuid7
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 LINES_MAX = 20_000
 """Of all hunks together; the brief shows some hundred of them, and no draft speaks of what it was not shown."""

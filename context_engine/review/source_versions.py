@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.languages import Grammars, Language, Languages, Outline, outline, syntax_errors
 from context_engine.languages.captures import Captures, Match
-from context_engine.text.diff_patching import text_of_hunks
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.languages import Symbol
@@ -239,5 +238,5 @@ def make_changed_file(diff: FileDiff, old: bytes | None, new: bytes | None, pars
     is_text = bool(diff.hunks) and not diff.is_submodule
     lacks = is_text and ((diff.old_path and old is None) or (diff.new_path and new is None))
     if lacks and diff.new_path:
-        return ChangedFile.of(diff, None, text_of_hunks(diff).encode(), parsers, is_whole=False)
+        return ChangedFile.of(diff, None, diff.text_of_hunks().encode(), parsers, is_whole=False)
     return ChangedFile.of(diff, old, new, parsers)

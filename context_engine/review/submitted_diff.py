@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from context_engine.review.source_versions import ChangedFile, Parsers, make_changed_file
-from context_engine.text.diff_patching import apply_diff, revert_diff, text_of_hunks
 
 if TYPE_CHECKING:
     from context_engine.text.diff import FileDiff
@@ -35,16 +34,16 @@ class DiffVersions:
         if not diff.hunks or diff.is_submodule:
             return make_changed_file(diff, None, None, parsers)
         if not diff.old_path:
-            return make_changed_file(diff, None, _encoded(apply_diff(diff, "")), parsers)
+            return make_changed_file(diff, None, _encoded(diff.apply("")), parsers)
         if not diff.new_path:
-            return make_changed_file(diff, _encoded(revert_diff(diff, "")), None, parsers)
+            return make_changed_file(diff, _encoded(diff.revert("")), None, parsers)
         for new in self._new(diff.new_path):
-            if (old := revert_diff(diff, new)) is not None:
+            if (old := diff.revert(new)) is not None:
                 return make_changed_file(diff, _encoded(old), _encoded(new), parsers)
         for old in self._old(diff.old_path):
-            if (new := apply_diff(diff, old)) is not None:
+            if (new := diff.apply(old)) is not None:
                 return make_changed_file(diff, _encoded(old), _encoded(new), parsers)
-        return ChangedFile.of(diff, None, text_of_hunks(diff).encode(), parsers, is_whole=False)
+        return ChangedFile.of(diff, None, diff.text_of_hunks().encode(), parsers, is_whole=False)
 
     def _new(self, path: str) -> Iterator[str]:
         if path in self.contexts:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.index.segment import term_hashes
-from context_engine.text.words import STOP_WORDS, compound_term, query_terms, split_identifier, unique, words
+from context_engine.text.words import STOP_WORDS, compound_term, query_terms, split_identifier, split_words, unique
 
 _SYMBOL = re.compile(r"[\w$]+(?:(?:::|\.|#|->|/)[\w$]+)*(?:\(\))?[?!]?").fullmatch
 _NOT_CODE = (
@@ -39,7 +39,7 @@ class Asked:
     @classmethod
     def of(cls, text: str) -> Asked:
         """Take the text of a query apart."""
-        asked = words(text)
+        asked = split_words(text)
         telling = [word for word in asked if word.lower() not in STOP_WORDS] or asked
         stripped = text.strip()
         symbol = compound_term(asked[-1]) if asked and _SYMBOL(stripped) else ""

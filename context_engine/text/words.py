@@ -1,7 +1,7 @@
-"""From text to search terms: identifiers split at case and underscores, stemmed, and kept whole as well.
+"""From text to search terms and tokens: identifiers split at case and underscores, stemmed, and kept whole as well.
 
-A *word* is a run of letters, digits and underscores as it stands in the text; a *term* is what is indexed.
-This module holds no state and no vocabulary.
+A *word* is a run of letters, digits and underscores in the text; a *term* is what is indexed; a *token* is what a
+language model counts. This module has no state and no vocabulary.
 
 >>> word_terms("getHTTPResponse_v2")
 ['get', 'http', 'respons', 'v', '2', 'gethttpresponsev2']
@@ -14,26 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-import Stemmer
-
-from context_engine.text.word_runs import words
-
 _PART = r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+"
 _parts = re.compile(_PART).findall
 _parts_or_break = re.compile(_PART + r"|\n").findall
-
-__all__ = [
-    "STOP_WORDS",
-    "WORD_CHARS_MAX",
-    "compound_term",
-    "expand_words",
-    "query_terms",
-    "split_identifier",
-    "stem_all",
-    "unique",
-    "word_terms",
-    "words",
-]
+_any_words = re.compile(r"\w+").findall
+_BETWEEN_WORDS = {code: " " for code in range(128) if not _any_words(chr(code))}
 
 WORD_CHARS_MAX = 100
 """Longer words are data (hashes, base64), not language; their parts are not indexed."""
@@ -42,17 +27,33 @@ STOP_WORDS = frozenset(
     "a an the is are was were be been do does did how what where when which who why this that these those of to in on "
     "for and or with by from as at it its into can i we you me my our there here".split()
 )
-"""Dropped from queries only; the index holds every word."""
+"""Dropped from queries only; the index contains every word."""
+
+CHARS_PER_TOKEN = 4
+"""English and code come to 3.5-4.5 characters a token in the tokenizers of today's models."""
+
+
+def split_words(text: str) -> list[str]:
+    """Return all words of a text, in order: the call that indexing makes most.
+
+    Most code is ASCII, where blanking the rest is twice as fast as looking for the words.
+
+    >>> words("x = get_file(a.b)  # größer")
+    ['x', 'get_file', 'a', 'b', 'größer']
+    """
+    return text.translate(_BETWEEN_WORDS).split() if text.isascii() else _any_words(text)
 
 
 def stem_all(parts: Sequence[str]) -> list[str]:
-    """Snowball English stems of lower-case words."""
+    """Return the Snowball English stems of lower-case words."""
+    import Stemmer  # a compiled library, which many users of this module do not need
+
     # A Stemmer object is not thread-safe, and making one takes a microsecond.
     return Stemmer.Stemmer("english", 0).stemWords(parts)
 
 
 def split_identifier(word: str) -> list[str]:
-    """The parts of an identifier, lower case, unstemmed.
+    """Return the parts of an identifier, lower case, unstemmed.
 
     >>> split_identifier("XMLHttpRequest"), split_identifier("snake_case_2")
     (['xml', 'http', 'request'], ['snake', 'case', '2'])
@@ -61,7 +62,7 @@ def split_identifier(word: str) -> list[str]:
 
 
 def compound_term(word: str) -> str:
-    """The identifier as one term: case and underscores do not count (`getFile` = `get_file`).
+    """Return the identifier as one term: case and underscores do not count (`getFile` = `get_file`).
 
     >>> compound_term("get_file"), compound_term("getFile"), compound_term("__init__")
     ('getfile', 'getfile', 'init')
@@ -70,15 +71,15 @@ def compound_term(word: str) -> str:
 
 
 def word_terms(word: str) -> list[str]:
-    """Return the index terms of a word: its stemmed parts, and the whole when it has several."""
+    """Return the index terms of a word: its stemmed parts, and the whole if it has several."""
     return expand_words([word])[0]
 
 
 def expand_words(unique_words: Sequence[str]) -> list[list[str]]:
-    """`terms` of many words at once: one regex pass and one stemming pass for all of them."""
+    """Return the index terms of many words: one regex pass and one stemming pass for all of them."""
     short = [word if len(word) <= WORD_CHARS_MAX else "" for word in unique_words]
     joined = "\n".join(short)
-    if joined.count("\n") >= len(short):  # a name may hold a line break (a selector, a quoted identifier)
+    if joined.count("\n") >= len(short):  # a name may contain a line break (a selector, a quoted identifier)
         joined = "\n".join(word.replace("\n", " ") for word in short)
     pieces = _parts_or_break(joined)
     stems = stem_all([piece.lower() for piece in pieces])
@@ -98,12 +99,26 @@ def expand_words(unique_words: Sequence[str]) -> list[list[str]]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The terms of a query, each once, in order; stop words dropped unless nothing else is left."""
-    asked = words(text)
-    telling = [word for word in asked if word.lower() not in STOP_WORDS] or asked
-    return unique(term for group in expand_words(telling) for term in group)
+    """Return the unique terms of a query, in order; stop words are dropped unless nothing else is left."""
+    all_words = split_words(text)
+    content_words = [word for word in all_words if word.lower() not in STOP_WORDS] or all_words
+    return unique(term for group in expand_words(content_words) for term in group)
 
 
 def unique(items: Iterable[str]) -> list[str]:
-    """Each item once, in order of first appearance."""
+    """Return each item once, in order of first appearance."""
     return list(dict.fromkeys(items))
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the model tokens of a text, rounded up, near enough to keep a budget; no tokenizer is loaded.
+
+    Characters outside of ASCII count as one token each, as most scripts do.
+
+    >>> estimate_tokens("def login(user): ..."), estimate_tokens("")
+    (5, 0)
+    """
+    if text.isascii():
+        return -(-len(text) // CHARS_PER_TOKEN)
+    plain = sum(character < "\x80" for character in text)
+    return -(-plain // CHARS_PER_TOKEN) + len(text) - plain

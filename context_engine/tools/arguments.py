@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json
 
 UNKNOWN_MAX = 20

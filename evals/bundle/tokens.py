@@ -27,7 +27,7 @@ from context_engine.context.budget import estimate_max_tokens
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.settings import Settings
-from context_engine.text.words import STOP_WORDS, words
+from context_engine.text.words import STOP_WORDS, split_words
 from context_engine.tools import call
 from context_engine.tools.context_tools import get_context_for_prompt
 from context_engine.tools.tool import Call
@@ -69,7 +69,7 @@ def by_search(engine: Engine, question: str, wanted: Wanted) -> int:
 
 def by_grep(engine: Engine, question: str, wanted: Wanted) -> int:
     """What finding the words and reading the files costs, down to the file."""
-    keywords = [word for word in words(question) if word.lower() not in STOP_WORDS and len(word) > 2]
+    keywords = [word for word in split_words(question) if word.lower() not in STOP_WORDS and len(word) > 2]
     found = _reply(engine, "scout", keywords=keywords or [question], max_results=FILES_READ_MAX, max_matches_per_file=1)
     spent = estimate_max_tokens(json.dumps(found, ensure_ascii=False))
     for file in found["files"]:

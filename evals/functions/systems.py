@@ -14,7 +14,7 @@ from math import log1p
 import numpy as np
 
 from context_engine.search.rankers import IDF_POWER, K1, B
-from context_engine.text.words import expand_words, query_terms, words
+from context_engine.text.words import expand_words, query_terms, split_words
 
 STATIC_SHARE, MINILM_SHARE = 0.5, 0.75
 """Beside BM25 at 1: what held up at function level in the study that the design reports."""
@@ -53,7 +53,7 @@ def by_words(questions: Sequence[str], texts: Sequence[str]) -> Scores:
 
 
 def _terms(text: str) -> list[str]:
-    return [term for group in expand_words(words(text)) for term in group]
+    return [term for group in expand_words(split_words(text)) for term in group]
 
 
 def spread(scores: Scores) -> Scores:

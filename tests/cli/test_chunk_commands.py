@@ -19,7 +19,7 @@ from context_engine.search import chunk_folder
 from context_engine.search.chunk_export import BATCH, ExportReport, write_chunk_files
 from context_engine.search.chunk_files import FILES
 from context_engine.search.chunk_folder import read_folder
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 from tests.support.engines import cache_for
 from tests.support.trees import tree
 

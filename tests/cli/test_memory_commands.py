@@ -14,7 +14,7 @@ from context_engine.cli import app, shell_completion
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.memory.memory_requests import CATEGORIES
-from context_engine.text.readable_names import short_id
+from context_engine.text.ids import short_id
 from tests.support.engines import cache_for
 from tests.support.trees import tree
 

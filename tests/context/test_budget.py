@@ -15,7 +15,7 @@ from context_engine.context.budget import (
     SnippetPacker,
     estimate_max_tokens,
 )
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
 options = st.builds(SnippetOption, st.integers(0, 2), spans, st.sampled_from([0.2, 0.5, 1.0]), st.booleans())

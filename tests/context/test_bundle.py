@@ -21,7 +21,7 @@ from context_engine.context.related_files import RelatedFile, list_partner_names
 from context_engine.context.widen import find_symbol_at, widen_to_symbol
 from context_engine.engine import Engine
 from context_engine.model import Definition, Filter, Query, RelPath
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 

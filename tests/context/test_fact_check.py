@@ -14,7 +14,7 @@ from context_engine.context.fact_check import (
     check_claims,
     is_inside_workspace,
 )
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 FILES = {
     "till/auth.py": 'def login(user):\n    """Let in."""\n    return  check(user)\n',

@@ -24,9 +24,8 @@ from context_engine.context.fragments import (
 from context_engine.context.regions import fit_regions
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition, RelPath
-from context_engine.text.lines import shorten_line
-from context_engine.text.spans import LineSpan, group_spans
-from context_engine.text.token_estimate import estimate_tokens
+from context_engine.text.lines import LineSpan, group_spans, shorten_line
+from context_engine.text.words import estimate_tokens
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
 places = st.builds(FragmentPlace, st.sampled_from(IMPORTANCE), st.sampled_from("ab"), st.integers(0, 1), spans)

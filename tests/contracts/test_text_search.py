@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, InvalidArgument, SearchTimeout
 from context_engine.repo.ripgrep import GrepRequest, PythonGrep, Ripgrep, SearchDeadline, TextEngine, batches, found_rg
-from context_engine.text.search_patterns import escape_literal
+from context_engine.text.patterns import escape_literal
 from tests.support.trees import ordinary_user, tree
 
 ENGINES: dict[str, Callable[[Path], TextEngine]] = {

@@ -8,7 +8,7 @@ from context_engine.edit.anchors import WINDOW_CHARS
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import plan
 from context_engine.errors import AnchorFailed, CallError, MultipleMatches
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 TARGET = "x = 1"
 

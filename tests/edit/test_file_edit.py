@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.edit.delta import ByteChange, make_delta
 from context_engine.edit.file_edit import FileReplacement, delete_file, delta_of, hash_of, revert_op, write_file
 from context_engine.edit.journal import Op
 from context_engine.edit.model import Inverse
 from context_engine.edit.patch import EditPlan
 from context_engine.errors import BinaryFile, BugError, InvalidArgument, StaleFile, StorageCorrupt, WrongEncoding
-from context_engine.text.delta import ByteChange, make_delta
 
 LINES = "".join(f"line {n}\n" for n in range(40)).encode()
 

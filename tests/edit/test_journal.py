@@ -11,10 +11,10 @@ import apsw
 import pytest
 
 from context_engine.edit import journal as module
+from context_engine.edit.delta import make_delta
 from context_engine.edit.journal import Journal, Op, State
 from context_engine.errors import StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.storage.state_folder import is_state_path
-from context_engine.text.delta import make_delta
 from tests.support.trees import ordinary_user
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0

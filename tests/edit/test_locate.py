@@ -12,7 +12,7 @@ from context_engine.edit.locate import ANCHORED_MAX, by_distance, by_whitespace,
 from context_engine.edit.model import Edit
 from context_engine.edit.normalized_lines import keys_of
 from context_engine.errors import MultipleMatches
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 texts = st.text(st.sampled_from("ab \n"), max_size=12)
 words = st.sampled_from(["alphabet", "alphabot", "alphabett", "omega", "omegas", ""])

@@ -17,7 +17,7 @@ from context_engine.edit.file_edit import edit_file
 from context_engine.edit.model import Edit, Fuzzy, Inverse
 from context_engine.edit.patch import plan, revert
 from context_engine.errors import CallError
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 # A small world: lines that look alike, in all kinds of whitespace and line ends.
 indents = st.sampled_from(["", "  ", "    ", "      ", "\t", "\t\t"])

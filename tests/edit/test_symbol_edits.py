@@ -20,7 +20,7 @@ from context_engine.edit.patch import plan, revert
 from context_engine.edit.symbol_edits import SymbolEdit, resolve_symbols
 from context_engine.errors import CallError, FuzzyUnsafe, NoChange, SymbolNotFound, WrongEncoding
 from context_engine.languages import Grammars, Languages, outline
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 from tests.project.test_specs import SPECS, Case, cases, content
 from tests.support.engines import GRAMMARS
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.embedding.batches import BATCH_TOKENS_MAX, ITEMS_MAX, batches, cut, encodable
-from context_engine.text import token_estimate
+from context_engine.text.words import estimate_tokens
 
 SIZES = st.lists(
     st.sampled_from([0, 1, 50, 3_000, BATCH_TOKENS_MAX // 2, BATCH_TOKENS_MAX, 2 * BATCH_TOKENS_MAX]), max_size=80
@@ -32,8 +32,8 @@ def test_a_batch_is_within_its_bounds_unless_one_text_alone_is_larger(sizes: lis
 def test_a_cut_text_is_the_longest_beginning_that_fits(text: str, tokens_max: int) -> None:
     short = cut(text, tokens_max)
     assert text.startswith(short)
-    assert token_estimate.estimate_tokens(short) <= tokens_max
-    assert short == text or token_estimate.estimate_tokens(text[: len(short) + 1]) > tokens_max
+    assert estimate_tokens(short) <= tokens_max
+    assert short == text or estimate_tokens(text[: len(short) + 1]) > tokens_max
 
 
 @given(st.text(st.characters(), max_size=20))

@@ -15,7 +15,7 @@ from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.index.postings import LESSER_WEIGHT, IndexedFile, SegmentBuilder
 from context_engine.index.segment import CHUNK_FIELDS, FILE_FIELDS, LENGTH_FIELDS, Segment, term_hashes
 from context_engine.index.snapshot import Snapshot
-from context_engine.text.words import compound_term, split_identifier, word_terms, words
+from context_engine.text.words import compound_term, split_identifier, split_words, word_terms
 
 WORDS = ["pool", "getUser", "get_user", "users", "x1", "Zoo"]
 texts = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
@@ -80,18 +80,18 @@ def by_hand(files: list[IndexedFile]) -> tuple[dict[str, Counts], dict[str, list
 
     chunk = 0
     for number, file in enumerate(files):
-        document("path", number, words(file.path))
+        document("path", number, split_words(file.path))
         strong = [name for name, weight, _ in file.names if weight > LESSER_WEIGHT]
         document("def", number, [*strong, *file.headings])
-        document("doc", number, words(file.doc))
+        document("doc", number, split_words(file.doc))
         stem = file.path.rpartition("/")[2]
         stem = stem.partition(".")[0] or stem
-        parts = {part for word in words(stem) for part in split_identifier(word)}
+        parts = {part for word in split_words(stem) for part in split_identifier(word)}
         for part in parts:
             counts["stem"][part][number] = 1
         lengths["stem"].append(len(parts))
         for index, piece in enumerate(file.chunks):
-            document("body", chunk, words(file.text[piece.start : piece.stop]))
+            document("body", chunk, split_words(file.text[piece.start : piece.stop]))
             for tag in (*file.tags, *file.chunk_tags.get(index, ())):
                 counts["tag"][tag][chunk] = 1
             for name, weight, line in file.names:

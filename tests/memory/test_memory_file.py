@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from context_engine.memory.memory_file import Link, Memory, parsed, rewritten, title_of, written
 from context_engine.storage import timestamps
-from context_engine.text.ids import CHANCE_BYTES, uuid7
-from context_engine.text.readable_names import SLUG_CHARS_MAX, make_slug, short_id
+from context_engine.text.ids import CHANCE_BYTES, SLUG_CHARS_MAX, make_slug, short_id, uuid7
 
 PLAIN = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=30).map(lambda text: " ".join(text.split()))
 WORDS = PLAIN.filter(bool).filter(lambda text: text not in ("null", "~"))

@@ -22,7 +22,7 @@ from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.patch import EditPlan, plan, revert
 from context_engine.edit.read_tracker import ReadTracker
 from context_engine.errors import CallError
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 from tests.support.edits import editing
 
 SPECS = Path(__file__).resolve().parents[1] / "specs"

@@ -18,7 +18,7 @@ from context_engine.review.checks.check import ChangeRun, CheckExample, FileRun,
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.review_context import ReviewContext
 from context_engine.review.source_versions import ChangedFile, FileVersion
-from context_engine.text.diff import parse_diff
+from context_engine.text.diff_reader import parse_diff
 from tests.support.changes import PARSERS, changed_file, of_example, surroundings
 
 EVERY = (*check_registry.TEXT, *check_registry.FILE, *check_registry.CHANGE)

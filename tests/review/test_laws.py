@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from context_engine.review.checks import check_registry
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import ChangedFile
-from context_engine.text.diff import parse_diff
+from context_engine.text.diff_reader import parse_diff
 from tests.support.changes import PARSERS, changed_file, diff_text
 
 PATHS = st.sampled_from(

@@ -23,7 +23,7 @@ from context_engine.review.review_markdown import render_markdown
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.sarif import FINGERPRINT, render_sarif
 from context_engine.review.verdict import ReviewResult, make_result
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 FIX = Suggestion("Close it.", "with open(path) as file:\n    pass", can_auto_fix=True)
 LEAK = Finding(

@@ -26,7 +26,7 @@ from context_engine.review.review_store import ReviewSession, ReviewStore, Revie
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import Parsers
 from context_engine.secrets import redact
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import commit, git, repository, tree
 

@@ -40,8 +40,8 @@ from context_engine.review.second_pass_findings import (
 from context_engine.review.source_versions import ChangedFile, Parsers
 from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
 from context_engine.secrets import redact
-from context_engine.text.diff import parse_diff
-from context_engine.text.spans import LineSpan
+from context_engine.text.diff_reader import parse_diff
+from context_engine.text.lines import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 KEY = "ghp_" + "a1B2c3D4e5F6" * 3

@@ -34,7 +34,7 @@ from context_engine.review.validation.validation_request import (
     tier_of,
 )
 from context_engine.secrets import find_secrets, redact
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 FILES = {"src/app.py": "def login():\n    return 1\n", "src/util.ts": "export const a = 1\n"}

@@ -13,7 +13,7 @@ from context_engine.review.finding import CATEGORIES, assign_ids, finding_from_j
 from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, merge_coverage
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.verdict import make_result, merge_duplicates, select_findings
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 FINDING = Finding(
     rule="eval", source="builtin", title="Text run as code", body="It runs.", priority=1, category="security",

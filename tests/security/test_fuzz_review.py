@@ -27,8 +27,7 @@ from context_engine.review.reviewer import Reviewer
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
 from context_engine.review.validation.validation_request import KINDS, ValidationRequest
 from context_engine.secrets import find_secrets, redact
-from context_engine.text.diff import parse_diff as read_diff
-from context_engine.text.diff_patching import apply_diff, revert_diff, text_of_hunks
+from context_engine.text.diff_reader import parse_diff as read_diff
 from tests.plans.test_mermaid import LINE, shape
 from tests.plans.test_plan_html import HOSTILE, Read, hostile_everywhere
 from tests.review.test_validating import SERVICE
@@ -50,10 +49,10 @@ DIFFS = [
 def test_diffs() -> None:
     def read(text: str) -> None:
         for file in read_diff(text).files:
-            text_of_hunks(file)
+            file.text_of_hunks()
             for other in ("", "a\nb\ne", text):
-                apply_diff(file, other)
-                revert_diff(file, other)
+                file.apply(other)
+                file.revert(other)
 
     fuzz("diffs", mutated(DIFFS, ["@@ -1 +1 @@\n", "@@ -0,99999999999 +1,2 @@\n", "+++ ", "--- ", "diff --git "]), read)
 

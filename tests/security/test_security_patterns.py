@@ -300,7 +300,7 @@ NOT_CONSTANT = {
     "search/parsed_query.py": "patterns of its own table",
     "server/token_file.py": "its own numbers",
     "secrets/masked_text.py": "an escaped value",
-    "text/search_patterns.py": "only whether it compiles; the search runs in a process of its own with a limit of time",
+    "text/patterns.py": "only whether it compiles; the search runs in a process of its own with a limit of time",
     "secrets/secret_finder.py": "its own numbers",
     "secrets/assignments.py": "its own numbers",
     "secrets/verifiers.py": "joins patterns of its own",
@@ -319,7 +319,7 @@ NOT_CONSTANT = {
 
 def test_a_pattern_that_is_not_a_constant_has_its_reason() -> None:
     found = {module for module in modules() if any(map(is_not_constant, ast.walk(tree_of(module))))}
-    assert found - NOT_CONSTANT.keys() == set(), "run a stranger's pattern by text.linear"
+    assert found - NOT_CONSTANT.keys() == set(), "run a stranger's pattern by text.compile_linear"
     assert NOT_CONSTANT.keys() - found == set(), "no longer needed"
 
 
@@ -337,7 +337,7 @@ def test_only_one_module_knows_re2() -> None:
         for node in ast.walk(tree_of(module))
         if isinstance(node, ast.Import) and any(alias.name == "re2" for alias in node.names)
     ]
-    assert found == ["text/safe_regex.py"]
+    assert found == ["text/patterns.py"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from typing import Any
 import apsw
 import pytest
 
+from context_engine.edit.delta import ByteChange
 from context_engine.edit.journal import Journal, Op
 from context_engine.errors import ContextEngineError, InvalidArgument, StorageCorrupt
 from context_engine.review.review_store import ReviewStore
@@ -32,7 +33,6 @@ from context_engine.sharing.versioned_records import VersionedRecords
 from context_engine.storage import database
 from context_engine.storage.liveness import LivenessLock
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, FOLDER, StateFolder
-from context_engine.text.delta import ByteChange
 from tests.security.every_tool import through
 from tests.support.engines import open_engine
 from tests.support.trees import commit, repository

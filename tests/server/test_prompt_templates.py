@@ -19,7 +19,7 @@ from context_engine.engine import Engine
 from context_engine.server import mcp_server, prompt_templates
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import PROFILES, ToolSelection
-from context_engine.text.token_estimate import estimate_tokens
+from context_engine.text.words import estimate_tokens
 from context_engine.tools import Call
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree

@@ -12,7 +12,7 @@ from context_engine.review.checks.check import CheckExample
 from context_engine.review.review_context import ReviewContext
 from context_engine.review.source_versions import ChangedFile, Parsers
 from context_engine.secrets import find_secrets
-from context_engine.text.diff import parse_diff
+from context_engine.text.diff_reader import parse_diff
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 PARSERS = Parsers(LANGUAGES, GRAMMARS, lambda text, path: find_secrets(text, path=path))

@@ -29,7 +29,7 @@ from context_engine.model import (
     TreeEntry,
 )  # fmt: skip
 from context_engine.settings import Settings
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 
 LOGIN = 'def login(user, password):\n    """Let a user in."""\n    return check(user, hash_password(password))'
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import InvalidArgument
-from context_engine.text.search_patterns import closes_too_early, escape_literal, fold_case, to_python_pattern
+from context_engine.text.patterns import closes_too_early, escape_literal, fold_case, to_python_pattern
 
 
 @given(

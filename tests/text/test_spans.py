@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.text.spans import LineSpan, group_spans, merge_spans
+from context_engine.text.lines import LineSpan, group_spans, merge_spans
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
 

@@ -15,9 +15,9 @@ from context_engine.text.words import (
     expand_words,
     query_terms,
     split_identifier,
+    split_words,
     unique,
     word_terms,
-    words,
 )
 
 identifiers = st.text("aZbYx_19éß", min_size=1, max_size=8)
@@ -97,7 +97,7 @@ def test_data_is_not_taken_for_a_word() -> None:
 @given(st.text(st.characters(codec="ascii")) | st.text())
 @example("".join(map(chr, range(128))))
 def test_the_words_of_a_text_are_its_runs_of_letters_digits_and_underscores(text: str) -> None:
-    assert words(text) == re.findall(r"\w+", text)
+    assert split_words(text) == re.findall(r"\w+", text)
 
 
 def test_a_query_drops_small_words_unless_nothing_else_is_left() -> None:
@@ -121,4 +121,4 @@ def test_unique_keeps_the_first_of_each(items: list[str]) -> None:
 
 
 def test_words_are_runs_of_word_characters() -> None:
-    assert words("a.b_c(d2) - ünï") == ["a", "b_c", "d2", "ünï"]
+    assert split_words("a.b_c(d2) - ünï") == ["a", "b_c", "d2", "ünï"]

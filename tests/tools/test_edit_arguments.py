@@ -14,7 +14,7 @@ from context_engine.edit.edit_request import Want
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.symbol_edits import SymbolEdit
 from context_engine.errors import InvalidArgument
-from context_engine.text.spans import LineSpan
+from context_engine.text.lines import LineSpan
 from context_engine.tools.edit_arguments import (
     EDITS_MAX,
     AnchorArg,

@@ -23,7 +23,7 @@ from context_engine.errors import (
 )
 from context_engine.index import symbol_graph
 from context_engine.repo.walk import look
-from context_engine.text.token_estimate import estimate_tokens
+from context_engine.text.words import estimate_tokens
 from tests.e2e.conftest import FILES
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.text.delta import (
+from context_engine.edit.delta import (
     CONTEXT_BYTES_MAX,
     Delta,
     apply_delta,

@@ -1,6 +1,7 @@
 r"""PURE.
 
-How two versions of a file differ, in bytes with some lines around them: forth, back, and in a file changed since.
+The difference between two versions of a file, in bytes with some lines around them. It can be applied, reversed, and
+relocated in a file that has changed since.
 
 >>> delta = make_delta(b"a = 1\nb = 2\nc = 3\n", b"a = 1\nb = 5\nc = 3\n")
 >>> apply_delta(delta, b"a = 1\nb = 2\nc = 3\n"), apply_delta(reverse_delta(delta), b"a = 1\nb = 5\nc = 3\n")
@@ -16,13 +17,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 CONTEXT_LINES = 3
-"""As many as `diff` shows: enough to find a place again, few enough to bear changes nearby."""
+"""As many as `diff` shows: enough to find a place again, few enough to tolerate changes nearby."""
 CONTEXT_BYTES_MAX = 400
-"""On either side; a minified file has lines of megabytes."""
+"""On each side; a minified file has lines of megabytes."""
 
 
 class ByteChange(NamedTuple):
-    """At the offset `start` of the old version stood `old`; in the new one it is `new`. Both begin and end alike."""
+    """`old` at the offset `start` of the old version became `new`. Both begin and end with the same lines."""
 
     start: int
     old: bytes
@@ -34,59 +35,59 @@ Delta = tuple[ByteChange, ...]
 
 
 def delta_of_spans(new: bytes, spans: Iterable[tuple[int, int, bytes]]) -> Delta:
-    """The delta that made `new`, told by (start, stop, what stood there before) of its changed spans, in their order."""
+    """Return the delta that made `new`, from its changed spans in order: (start, stop, the original bytes)."""
     groups: list[list[tuple[int, int, bytes]]] = []
     reach = -1
     for start, stop, original in spans:
-        if groups and _above(new, start) <= reach:
+        if groups and _context_start(new, start) <= reach:
             groups[-1].append((start, stop, original))
         else:
             groups.append([(start, stop, original)])
-        reach = _below(new, stop)
+        reach = _context_end(new, stop)
     pieces: list[ByteChange] = []
     shift = 0
     for group in groups:
-        first, last = _above(new, group[0][0]), _below(new, group[-1][1])
-        now, before = new[first:last], _restored(new, first, last, group)
+        first, last = _context_start(new, group[0][0]), _context_end(new, group[-1][1])
+        now, before = new[first:last], _original_bytes(new, first, last, group)
         pieces.append(ByteChange(first - shift, before, now))
         shift += len(now) - len(before)
     return tuple(pieces)
 
 
 def make_delta(old: bytes, new: bytes) -> Delta:
-    """The delta between any two versions, as one piece: all from the first to the last byte that differs."""
+    """Return the delta between any two versions, as one piece: from the first to the last byte that differs."""
     if old == new:
         return ()
-    alike = _alike(old, new)
-    tail = _alike(old[alike:][::-1], new[alike:][::-1])
-    return delta_of_spans(new, [(alike, len(new) - tail, old[alike : len(old) - tail])])
+    prefix = _common_prefix(old, new)
+    tail = _common_prefix(old[prefix:][::-1], new[prefix:][::-1])
+    return delta_of_spans(new, [(prefix, len(new) - tail, old[prefix : len(old) - tail])])
 
 
 def reverse_delta(delta: Delta) -> Delta:
-    """The same difference, seen from the new version."""
-    turned: list[ByteChange] = []
+    """Return the delta that leads back from the new version."""
+    reversed_pieces: list[ByteChange] = []
     shift = 0
     for piece in delta:
-        turned.append(ByteChange(piece.start + shift, piece.new, piece.old))
+        reversed_pieces.append(ByteChange(piece.start + shift, piece.new, piece.old))
         shift += len(piece.new) - len(piece.old)
-    return tuple(turned)
+    return tuple(reversed_pieces)
 
 
 def apply_delta(delta: Delta, old: bytes) -> bytes:
-    """The new version, made of the very version the delta starts from. Raises: ValueError for another one."""
+    """Return the new version. Raises: ValueError if the delta was made for another old version."""
     parts: list[bytes] = []
     at = 0
     for piece in delta:
         stop = piece.start + len(piece.old)
         if old[piece.start : stop] != piece.old:
-            raise ValueError(f"at {piece.start} stands something else")
+            raise ValueError(f"the bytes at {piece.start} are not those of the delta")
         parts += (old[at : piece.start], piece.new)
         at = stop
     return b"".join((*parts, old[at:]))
 
 
 def relocate_delta(delta: Delta, data: bytes) -> Delta | None:
-    """The same difference from another version, in which each piece stands exactly once, in the same order; else None."""
+    """Return the delta for another version that contains each piece exactly once, in the same order; else None."""
     pieces: list[ByteChange] = []
     at = 0
     for piece in delta:
@@ -98,8 +99,8 @@ def relocate_delta(delta: Delta, data: bytes) -> Delta | None:
     return tuple(pieces)
 
 
-def _restored(new: bytes, first: int, last: int, spans: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """What stood where `new[first:last]` stands now."""
+def _original_bytes(new: bytes, first: int, last: int, spans: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """Return the original bytes of `new[first:last]`."""
     parts: list[bytes] = []
     at = first
     for start, stop, original in spans:
@@ -108,8 +109,8 @@ def _restored(new: bytes, first: int, last: int, spans: Iterable[tuple[int, int,
     return b"".join((*parts, new[at:last]))
 
 
-def _above(data: bytes, start: int) -> int:
-    """Where the context above an offset begins."""
+def _context_start(data: bytes, start: int) -> int:
+    """Return where the context above an offset begins."""
     least, at = max(0, start - CONTEXT_BYTES_MAX), start
     for _ in range(CONTEXT_LINES + 1):
         at = data.rfind(b"\n", least, at)
@@ -118,8 +119,8 @@ def _above(data: bytes, start: int) -> int:
     return at + 1
 
 
-def _below(data: bytes, stop: int) -> int:
-    """Where the context below an offset ends."""
+def _context_end(data: bytes, stop: int) -> int:
+    """Return where the context below an offset ends."""
     most, at = min(len(data), stop + CONTEXT_BYTES_MAX), stop
     for _ in range(CONTEXT_LINES + 1):
         at = data.find(b"\n", at, most) + 1
@@ -128,8 +129,8 @@ def _below(data: bytes, stop: int) -> int:
     return at
 
 
-def _alike(one: bytes, other: bytes) -> int:
-    """How many bytes at the beginning are the same: halved until found, since comparing slices is quick."""
+def _common_prefix(one: bytes, other: bytes) -> int:
+    """Return how many bytes at the beginning are the same, by bisection, since comparing slices is quick."""
     same, differs = 0, min(len(one), len(other)) + 1
     while differs - same > 1:
         middle = (same + differs) // 2

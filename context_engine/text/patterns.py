@@ -1,10 +1,18 @@
-r"""PURE.
+r"""PURE. Patterns that a stranger may have written: run by RE2, or translated for Python's `re`.
 
-Patterns of a text search: plain text as a pattern, and the same pattern for an engine that speaks another syntax.
+Python's `re` may take years for thirty characters, so it runs our own patterns only
+(tests/security/test_security_patterns.py). The time of RE2 grows with the text and with nothing else. It has no
+look-around and no back-references; a pattern that needs them is refused with RE2's reason.
 
-The contract is the syntax of Rust's `regex`, one line at a time, as ripgrep has it. `as_python` writes such a pattern
-for Python's `re` so that it finds the same lines, or says why it cannot: what one engine would answer and the other not
-is refused, never guessed.
+>>> compile_linear("(a+)+$").search("a" * 40 + "!") is None
+True
+>>> compile_linear(r"(a)\1")
+Traceback (most recent call last):
+ValueError: invalid escape sequence: \1
+
+The contract of a text search is the syntax of Rust's `regex`, one line at a time, as ripgrep has it.
+`to_python_pattern` translates such a pattern so that it finds the same lines, or says why it cannot: a pattern that the
+two engines would answer differently is refused.
 
 >>> escape_literal("a.b*")
 'a\\.b\\*'
@@ -15,16 +23,17 @@ is refused, never guessed.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from context_engine.errors import InvalidArgument
 
 _META = frozenset("\\.+*?()|[]{}^$")
 
 _UNDECODED = r"\udc80-\udcff"
-"""How `surrogateescape` shows bytes that are no UTF-8; to Rust they are no characters, so no class holds them."""
+"""How `surrogateescape` shows bytes that are not UTF-8; to Rust they are not characters, so no class contains them."""
 _NO_LINE_END = rf"\r\n{_UNDECODED}"
 _SPACES = r"\t\x0b\x0c \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-"""Unicode's White_Space without line ends; Python's own `\\s` holds four control characters more."""
+"""Unicode's White_Space without line ends; Python's own `\\s` has four control characters more."""
 _CLASSES = {"d": r"\d", "w": r"\w", "s": _SPACES}
 _POSIX = {
     "alnum": "0-9A-Za-z",
@@ -50,11 +59,42 @@ _NAMED_CLASS = re.compile(r"\[:(\^?)([a-z]+):\]")
 _BRACKETS = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*+(?:\]|\Z)|[()]", re.DOTALL)
 _REPEAT_MAX = 1_000
 """Rust gives up on larger ones as well: the compiled pattern would be too large."""
-_LINE_ENDS = "a search goes line by line, so a pattern holds no line end"
+_LINE_ENDS = "a search goes line by line, so a pattern cannot contain a line end"
+
+
+def load_re2() -> Any:
+    """Return the module of RE2, or None where it is not installed."""
+    try:
+        import re2
+    except ImportError:
+        return None
+    return re2
+
+
+def compile_linear(pattern: str | bytes, flags: str = "") -> Any:
+    """Return a compiled pattern with the methods of one of `re`; `flags` are letters out of `ims`.
+
+    Raises: ValueError.
+    """
+    engine = load_re2()
+    if engine is None:
+        raise ValueError("google-re2 is not installed")
+    options = engine.Options()
+    options.log_errors = False
+    kept = "".join(flag for flag in "ims" if flag in flags)
+    if kept:
+        pattern = b"(?%b)%b" % (kept.encode(), pattern) if isinstance(pattern, bytes) else f"(?{kept}){pattern}"
+    try:
+        return engine.compile(pattern, options)
+    except engine.error as error:
+        reason = error.args[0] if error.args else error
+        raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
+    except UnicodeError:
+        raise ValueError("it has half a character (a lone surrogate)") from None
 
 
 def escape_literal(text: str) -> str:
-    r"""Plain text as a pattern of Rust's syntax.
+    r"""Return plain text as a pattern in Rust's syntax.
 
     >>> escape_literal("a-b"), escape_literal("\0")
     ('a-b', '\\x00')
@@ -63,7 +103,7 @@ def escape_literal(text: str) -> str:
 
 
 def closes_too_early(pattern: str) -> bool:
-    r"""Whether a bracket closes a group that was never opened: ripgrep would take it for the end of one of its own.
+    r"""Return whether a bracket closes a group that was never opened: ripgrep would take it for the end of its own.
 
     >>> closes_too_early("a)(b"), closes_too_early(r"\)[)](a)")
     (True, False)
@@ -77,7 +117,7 @@ def closes_too_early(pattern: str) -> bool:
 
 
 def fold_case(text: str) -> str:
-    """The text as a search sees it that does not look at case: each character folded on its own, as Unicode's simple folding.
+    """Fold the case of each character on its own, as Unicode's simple folding does.
 
     >>> fold_case("Straẞe"), fold_case("ÅſK") == "åsk"
     ('straße', True)
@@ -86,7 +126,7 @@ def fold_case(text: str) -> str:
 
 
 def to_python_pattern(pattern: str, *, ignore_case: bool = False) -> str:
-    """The pattern for Python's `re`, to be searched in one line without its end.
+    """Translate the pattern for Python's `re`, to be searched in one line without its end.
 
     Raises: InvalidArgument, with the reason.
     """
@@ -107,7 +147,7 @@ def _fold_character(char: str) -> str:
 
 
 def _join_atoms(atoms: list[str]) -> str:
-    """The atoms one after the other; neighbours that both look at no case become one, which Python searches faster."""
+    """Join the atoms; neighbors that both ignore case become one, which Python searches faster."""
     written = [""]
     for atom in atoms:
         if atom.startswith("(?i:") and written[-1].startswith("(?i:"):
@@ -118,7 +158,7 @@ def _join_atoms(atoms: list[str]) -> str:
 
 
 class _PatternTranslator:
-    """One pass over a pattern; what it has read of a group stands in `atoms`, each as Python writes it."""
+    """One pass over a pattern; the parts of a group are collected in `atoms`, each in Python's syntax."""
 
     _DEPTH_MAX = 90  # Python's own compiler recurses too
 
@@ -128,7 +168,7 @@ class _PatternTranslator:
         self._ignore_case = ignore_case
 
     def alternatives(self, depth: int) -> str:
-        """Everything up to the bracket that closes this group, or the end."""
+        """Translate everything up to the bracket that closes this group, or the end."""
         if depth > self._DEPTH_MAX:
             raise InvalidArgument("groups are nested too deeply")
         outside, branches, atoms = self._ignore_case, [], []
@@ -145,14 +185,14 @@ class _PatternTranslator:
                 atoms.append(self._atom(char))
         if (depth == 0) != (char == ""):
             raise InvalidArgument("unopened group" if depth == 0 else "unclosed group")
-        self._ignore_case = outside  # a flag holds to the end of its group
+        self._ignore_case = outside  # a flag is valid to the end of its group
         return "|".join([*branches, _join_atoms(atoms)])
 
     def _peek(self) -> str:
         return self._pattern[self._at : self._at + 1]
 
     def _group(self, depth: int) -> list[str]:
-        """A group, or nothing for a flag that stands alone. Captures are not told, so every group is a plain one."""
+        """Translate a group; return nothing for a flag alone. Captures are not reported, so every group is a plain one."""
         if self._pattern.startswith(("(?=", "(?!", "(?<=", "(?<!"), self._at):
             raise InvalidArgument("look-around, including look-ahead and look-behind, is not supported")
         opening = _GROUP.match(self._pattern, self._at)
@@ -171,7 +211,7 @@ class _PatternTranslator:
         return [f"(?:{inside})"]
 
     def _repeat(self, atoms: list[str]) -> None:
-        """A quantifier for the atom before it; of two in a row the second repeats the first."""
+        """Apply a quantifier to the atom before it; of two in a row the second repeats the first."""
         counted = _REPEAT.match(self._pattern, self._at)
         if self._peek() == "{" and not counted:
             raise InvalidArgument("repetition quantifier expects a valid decimal")
@@ -216,7 +256,7 @@ class _PatternTranslator:
         return self._char(self._escaped_char())
 
     def _escaped_char(self) -> str:
-        """The single character that an escape stands for."""
+        """Return the single character that an escape means."""
         char = self._peek()
         if char.isdigit():
             raise InvalidArgument("backreferences are not supported")
@@ -256,7 +296,7 @@ class _PatternTranslator:
     # -- classes --
 
     def _class(self) -> str:
-        """A class in brackets, after its first one."""
+        """Translate a class in brackets, after the opening one."""
         negated = self._peek() == "^"
         self._at += negated
         members, first = [], True
@@ -270,7 +310,7 @@ class _PatternTranslator:
         return f"[^{inside}{_NO_LINE_END}]" if negated else f"[{inside}]"
 
     def _member(self) -> str:
-        """One character, range or named class."""
+        """Translate one character, range or named class."""
         if named := _NAMED_CLASS.match(self._pattern, self._at):
             if named[1] or named[2] not in _POSIX:
                 raise InvalidArgument(f"{named[0]} is not known without ripgrep")
@@ -297,7 +337,7 @@ class _PatternTranslator:
             raise InvalidArgument(_LINE_ENDS)
         if first == last:
             return re.escape(first)
-        around = r"\ud7ff\ue000-" if first < "\ud800" < last else ""  # between them lie the undecoded bytes
+        around = r"\ud7ff\ue000-" if first < "\ud800" < last else ""  # between them are the undecoded bytes
         return f"{re.escape(first)}-{around}{re.escape(last)}"
 
     def _class_char(self) -> str:

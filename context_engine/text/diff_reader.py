@@ -1,0 +1,490 @@
+r"""PURE. Read a unified diff in the form of any program: git, GNU diff, Mercurial or a mail with a patch in it.
+
+>>> parse_diff("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-y = 2\n+y = 3\n").files[0].path
+'x.py'
+
+The reader tells the lines of a header from lines of a hunk that look like one, counts the lines of each hunk, and
+refuses what would otherwise silently be read as no change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from context_engine.errors import DiffCombinedUnsupported, DiffInvalid, DiffTruncated, TooLarge
+from context_engine.text.diff import SUBMODULE, DiffHunk, DiffLine, FileDiff, Kind, UnifiedDiff
+from context_engine.text.lines import LineSpan
+
+DIFF_BYTES_MAX = 2_000_000
+"""Of a diff that a caller sends; a larger change is reviewed commit by commit."""
+GIT_DIFF_BYTES_MAX = 32_000_000
+"""Of a diff that we ask git for: the most that git may print in one call (`repo.git`)."""
+SHOWN_CHARS = 80
+PREFIXES = frozenset({"a/ b/", "c/ i/", "i/ w/", "c/ w/", "o/ w/", "1/ 2/", "i/ c/", "w/ i/", "w/ c/", "b/ a/"})
+"""Prefixes of the old and new name: git's own, those of diff.mnemonicPrefix, of --no-index, and of a reversed diff."""
+NOWHERE = "/dev/null"
+
+_HUNK_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_BINARY = re.compile(r"(?:Binary files (?=.* differ\Z)(.+) and (.+) differ|Binary file (.+) has changed)")
+_SUBMODULE_LOG = re.compile(r"Submodule (.+?) (?:([0-9a-f]{7,})\.{2,3}([0-9a-f]{7,})|contains )")
+_INDEX = re.compile(r"index ([0-9a-f]+)\.\.([0-9a-f]+)(?: (\d{6}))?")
+_HEADER = re.compile(
+    r"(new file mode|deleted file mode|old mode|new mode|rename from|rename to|copy from|copy to"
+    r"|similarity index|dissimilarity index) (.*)",
+    re.DOTALL,
+)
+_QUOTED_PAIR = re.compile(r'("(?:[^"\\]|\\.)*"|[^"]\S*) ("(?:[^"\\]|\\.)*"|[^"].*)')
+_CONVERTED = re.compile(r"^(?:diff --git |--- |\+\+\+ )[^\n]*\r$", re.MULTILINE)
+_EMPTY_BLOBS = ("e69de29", "473a0f4")
+"""How the hash of an empty file begins, in SHA-1 and SHA-256: a new empty file has no hunks."""
+_BODY = frozenset((" ", "+", "-", "\\", "", "\r"))
+"""The first characters of the lines of a hunk; a blank context line may have lost its blank."""
+
+
+def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> UnifiedDiff:
+    """Parse a diff; prose around it, as in a mail, is left out.
+
+    Raises: DiffInvalid, DiffTruncated, DiffCombinedUnsupported, TooLarge.
+    """
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    if size > bytes_max:
+        raise TooLarge(
+            f"the diff has {size:,} bytes, at most {bytes_max:,} are read",
+            suggestion="Review it commit by commit or folder by folder, or let review_git_diff take it from git.",
+            details={"bytes": size, "limit": bytes_max},
+        )
+    sections = _Reader(text).read()
+    if not sections:
+        raise DiffInvalid(
+            "the text contains no change of a file in the unified format",
+            suggestion="Send what git diff or diff -u writes: `--- a/x`, `+++ b/x`, `@@ -1 +1 @@`, then the lines.",
+        )
+    return UnifiedDiff(tuple(_join_sections(section.to_file_diff() for section in sections)))
+
+
+def _join_sections(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
+    """Join the two sections of one file.
+
+    A file that becomes a link is deleted and added; in a conflict, a line without a change comes before the change.
+    """
+    before: FileDiff | None = None
+    for change in files:
+        if before and before.kind == "unmerged" and before.path == change.path:
+            before = None
+        if before and (before.kind, change.kind, before.path) == ("deleted", "added", change.path):
+            before = replace(
+                before,
+                new_path=change.new_path,
+                kind="modified",
+                hunks=before.hunks + change.hunks,
+                new_mode=change.new_mode,
+                new_blob=change.new_blob,
+                new_has_newline=change.new_has_newline,
+            )
+            continue
+        if before:
+            yield before
+        before = change
+    if before:
+        yield before
+
+
+@dataclass(slots=True)
+class _Section:
+    """The content of a diff about one file, as far as it has been read."""
+
+    line: int
+    header_names: tuple[str, str] = ("", "")
+    marked_names: tuple[str, str] | None = None
+    moved_from: str = ""
+    moved_to: str = ""
+    is_copy: bool = False
+    old_mode: str = ""
+    new_mode: str = ""
+    is_added: bool = False
+    is_deleted: bool = False
+    is_binary: bool = False
+    is_unmerged: bool = False
+    similarity: int | None = None
+    blobs: tuple[str, str] = ("", "")
+    hunks: list[DiffHunk] = field(default_factory=list)
+    without_newline: set[str] = field(default_factory=set)
+
+    @property
+    def has_change(self) -> bool:
+        """Whether it changes anything: git also shows a header for a file that was touched and is as before."""
+        changes = self.hunks, self.moved_from, self.is_added, self.is_deleted, self.is_binary, self.is_unmerged
+        return any(changes) or self.old_mode != self.new_mode
+
+    @property
+    def paths(self) -> tuple[str, str]:
+        """The old and the new name, without prefixes; empty where there is none."""
+        if self.moved_from:
+            old, new = self.moved_from, self.moved_to
+        else:
+            old, new = strip_prefixes(*(self.marked_names or self.header_names))
+        old = "" if self.is_added or old == NOWHERE else old
+        new = "" if self.is_deleted or new == NOWHERE else new
+        if not old and not new and self.header_names != ("", ""):  # an empty file that was added or deleted
+            old, new = strip_prefixes(*self.header_names)
+            return ("", new) if self.is_added else (old, "")
+        return old, new
+
+    def take_header_line(self, line: str) -> bool:
+        """Take in a line between `diff --git` and the first hunk; return False if it is not one of git's."""
+        if index := _INDEX.fullmatch(line):
+            self.blobs = index[1], index[2]
+            if index[3]:
+                self.old_mode = self.new_mode = index[3]
+            return True
+        header = _HEADER.fullmatch(line)
+        if header is None:
+            return False
+        name, value = header.groups()
+        match name:
+            case "new file mode":
+                self.is_added, self.new_mode = True, value
+            case "deleted file mode":
+                self.is_deleted, self.old_mode = True, value
+            case "old mode":
+                self.old_mode = value
+            case "new mode":
+                self.new_mode = value
+            case "rename from" | "copy from":
+                self.is_copy, self.moved_from = self.is_copy or name == "copy from", unquote_path(value)
+            case "rename to" | "copy to":
+                self.moved_to = unquote_path(value)
+            case _:
+                percent = value.rstrip("%")
+                known = int(percent) if percent.isdecimal() else None
+                self.similarity = 100 - known if known is not None and name == "dissimilarity index" else known
+        return True
+
+    def to_file_diff(self) -> FileDiff:
+        """Return the section as a value."""
+        old, new = self.paths
+        old_blob, new_blob = (blob if blob.strip("0") else "" for blob in self.blobs)
+        return FileDiff(
+            old_path=old,
+            new_path=new,
+            kind=self._kind(old, new),
+            hunks=tuple(self.hunks),
+            is_binary=self.is_binary,
+            old_mode=self.old_mode if old else "",
+            new_mode=self.new_mode if new else "",
+            old_blob=old_blob,
+            new_blob=new_blob,
+            similarity=self.similarity,
+            old_has_newline="-" not in self.without_newline,
+            new_has_newline="+" not in self.without_newline,
+        )
+
+    def _kind(self, old: str, new: str) -> Kind:
+        if self.is_unmerged:
+            return "unmerged"
+        if not old or not new:
+            return "deleted" if old else "added"
+        if self.is_copy:
+            return "copied"
+        return "modified" if old == new else "renamed"
+
+    def check_whole(self) -> None:
+        """Refuse a file whose names are given, but no hunk. Raises: DiffTruncated."""
+        if self.marked_names and not (self.hunks or self.is_binary or self.is_unmerged):
+            raise self._truncated()
+
+    def check_last(self) -> None:
+        """Refuse a header alone at the end of the text: the rest was cut off. Raises: DiffTruncated."""
+        self.check_whole()
+        old, new = self.blobs
+        has_content = not (set(old + new) == {"0"} or new.startswith(_EMPTY_BLOBS) or old.startswith(_EMPTY_BLOBS))
+        if old != new and has_content and not (self.hunks or self.is_binary):
+            raise self._truncated()
+
+    def _truncated(self) -> DiffTruncated:
+        path = self.paths[1] or self.paths[0]
+        return DiffTruncated(
+            f"the diff names {path} as changed, but does not show how",
+            suggestion="Send the diff whole.",
+            details={"line": self.line, "path": path},
+        )
+
+
+class _Reader:
+    """One pass over the lines. `_at` is the next line; the last section of `_sections` is still open."""
+
+    def __init__(self, text: str) -> None:
+        if _CONVERTED.search(text):  # the headers end in carriage returns, so a program converted all lines
+            text = text.replace("\r\n", "\n")
+        self._lines = text.removesuffix("\n").split("\n")
+        self._at = 0
+        self._sections: list[_Section] = []
+        self._in_header = False
+
+    def read(self) -> list[_Section]:
+        """Return one section per changed file, in order."""
+        while self._at < len(self._lines):
+            self._step()
+        if self._sections:
+            self._sections[-1].check_last()
+        return [section for section in self._sections if section.has_change]
+
+    def _step(self) -> None:
+        """Read the next line, and those that belong to it."""
+        line = self._line(self._at)
+        for start, read in _READERS:
+            if line.startswith(start) and read(self, line):
+                return
+        if not (self._in_header and self._sections[-1].take_header_line(line)):
+            self._in_header = self._in_header and not line
+        self._at += 1
+
+    def _line(self, place: int) -> str:
+        return self._lines[place].rstrip("\r") if place < len(self._lines) else ""
+
+    def git_header(self, line: str) -> bool:
+        """Open a section for `diff --git a/x b/x`."""
+        self._open(_Section(self._at + 1, header_names=split_names(line.removeprefix("diff --git "))))
+        self._in_header = True
+        self._at += 1
+        return True
+
+    def combined(self, line: str) -> bool:
+        """Refuse a diff against several parents."""
+        raise DiffCombinedUnsupported(
+            f"line {self._at + 1} begins a combined diff: {line[:SHOWN_CHARS]}",
+            suggestion="Send the diff against one parent: git show -m --first-parent COMMIT, or git diff --ours in a conflict.",
+            details={"line": self._at + 1},
+        )
+
+    def file_names(self, line: str) -> bool:
+        """Read `--- a/x` with `+++ b/x` after it; alone the first is prose."""
+        after = self._line(self._at + 1)
+        if not after.startswith("+++ "):
+            return False
+        if not self._in_header:
+            self._open(_Section(self._at + 1))
+        self._sections[-1].marked_names = _marked_name(line[4:]), _marked_name(after[4:])
+        self._in_header = False
+        self._at += 2
+        return True
+
+    def binary(self, line: str) -> bool:
+        """Read the one line that `diff` writes for a whole binary change."""
+        match = _BINARY.fullmatch(line)
+        if match is None:
+            return False
+        if not self._in_header:
+            names = _marked_name(match[1] or match[3]), _marked_name(match[2] or match[3])
+            self._open(_Section(self._at + 1, marked_names=names))
+        return self._close_binary()
+
+    def binary_patch(self, line: str) -> bool:
+        """Read the head of a binary patch: no line of its encoded bytes looks like a header."""
+        return self._in_header and line == "GIT binary patch" and self._close_binary()
+
+    def _close_binary(self) -> bool:
+        self._sections[-1].is_binary = True
+        self._in_header = False
+        self._at += 1
+        return True
+
+    def unmerged(self, line: str) -> bool:
+        """Read the line for a file in the middle of a merge; git shows nothing more of it."""
+        name = unquote_path(line.removeprefix("* Unmerged path "))
+        self._open(_Section(self._at + 1, marked_names=(name, name), is_unmerged=True))
+        self._at += 1
+        return True
+
+    def submodule(self, line: str) -> bool:
+        """Read the line that `diff.submodule=log` writes instead of a hunk."""
+        match = _SUBMODULE_LOG.match(line)
+        if match is None:
+            return False
+        section = _Section(self._at + 1, marked_names=(match[1], match[1]), old_mode=SUBMODULE, new_mode=SUBMODULE)
+        commits = (
+            DiffLine("-", 1, 0, f"Subproject commit {match[2]}"),
+            DiffLine("+", 0, 1, f"Subproject commit {match[3]}"),
+        )
+        section.hunks = [DiffHunk(LineSpan(1, 1), LineSpan(1, 1), "", commits)]
+        self._open(section)
+        self._at += 1
+        return True
+
+    def hunk(self, line: str) -> bool:
+        """Read a hunk with as many lines as its header announces."""
+        header = _HUNK_HEADER.match(line)
+        if header is None:
+            raise self._invalid(f"is not a hunk header with line numbers: {line[:SHOWN_CHARS]}")
+        if not self._sections or self._sections[-1].marked_names is None:
+            raise self._invalid("begins a hunk, but no file was named before it")
+        self._in_header = False
+        section = self._lines[self._at][header.end() :].removeprefix(" ")
+        old, new = int(header[1]), int(header[3])
+        lines = tuple(self._hunk_lines(int(header[2] or 1), int(header[4] or 1), old, new))
+        old_count, new_count = (sum(line.mark != mark for line in lines) for mark in "+-")
+        self._sections[-1].hunks.append(DiffHunk(_span(old, old_count), _span(new, new_count), section, lines))
+        return True
+
+    def _hunk_lines(self, old_left: int, new_left: int, old: int, new: int) -> Iterator[DiffLine]:
+        """Yield the lines of a hunk that has so many of each version left, from these line numbers on."""
+        header, before = self._at, ""
+        self._at += 1
+        while old_left > 0 or new_left > 0:
+            line = self._lines[self._at] if self._at < len(self._lines) else None
+            if line is None and old_left == new_left == 1:  # the blank last line was trimmed with the text
+                yield DiffLine(" ", old, new, "")
+                return
+            if line is None or line[:1] not in _BODY:
+                raise self._truncated(header, old_left, new_left)
+            self._at += 1
+            match line[:1]:
+                case "\\":
+                    self._note_missing_newline(before)
+                case "-":
+                    yield DiffLine("-", old, 0, line[1:])
+                    old, old_left = old + 1, old_left - 1
+                case "+":
+                    yield DiffLine("+", 0, new, line[1:])
+                    new, new_left = new + 1, new_left - 1
+                case mark:
+                    yield DiffLine(" ", old, new, line[1:] if mark == " " else line)
+                    old, new, old_left, new_left = old + 1, new + 1, old_left - 1, new_left - 1
+            before = line[:1] or " "
+        if old_left < 0 or new_left < 0:
+            raise self._invalid("goes beyond what the header of its hunk announces", header)
+        if self._line(self._at).startswith("\\"):
+            self._note_missing_newline(before)
+            self._at += 1
+        self._check_end(header)
+
+    def _note_missing_newline(self, mark: str) -> None:
+        r"""Note `\ No newline at end of file` after a line with this mark; a context line is in both versions."""
+        if mark:
+            self._sections[-1].without_newline |= {mark} if mark in ("+", "-") else {"+", "-"}
+
+    def _check_end(self, header: int) -> None:
+        """Refuse a line after a hunk that looks like more of it. Raises: DiffInvalid."""
+        line = self._line(self._at)
+        if line[:1] in ("+", "-", " ") and line.strip() and not line.startswith(("--- ", "-- ")) and line != "--":
+            raise self._invalid("follows the last line that the header of its hunk announces", header)
+
+    def _open(self, section: _Section) -> None:
+        if self._sections:
+            self._sections[-1].check_whole()
+        self._sections.append(section)
+        self._in_header = False
+
+    def _truncated(self, header: int, old: int, new: int) -> DiffTruncated:
+        return DiffTruncated(
+            f"the hunk at line {header + 1} ends too early: {old} old and {new} new lines are missing",
+            suggestion="Send the diff whole; if it was written by hand, correct the numbers between @@ and @@.",
+            details={"line": header + 1, "missing_old": old, "missing_new": new},
+        )
+
+    def _invalid(self, why: str, header: int | None = None) -> DiffInvalid:
+        details = {"line": self._at + 1} | ({} if header is None else {"hunk": header + 1})
+        suggestion = "Send what git diff writes; if it was written by hand, correct the numbers between @@ and @@."
+        return DiffInvalid(f"line {self._at + 1} {why}", suggestion=suggestion, details=details)
+
+
+_READERS: tuple[tuple[str, Callable[[_Reader, str], bool]], ...] = (
+    ("diff --git ", _Reader.git_header),
+    ("diff --cc ", _Reader.combined),
+    ("diff --combined ", _Reader.combined),
+    ("@@@", _Reader.combined),
+    ("@@ ", _Reader.hunk),
+    ("--- ", _Reader.file_names),
+    ("Binary file", _Reader.binary),
+    ("GIT binary patch", _Reader.binary_patch),
+    ("* Unmerged path ", _Reader.unmerged),
+    ("Submodule ", _Reader.submodule),
+)
+"""The beginning of a line -> its reader, which returns False if the line is prose after all."""
+
+
+def _span(start: int, length: int) -> LineSpan | None:
+    return LineSpan(start, start + length - 1) if length else None
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def split_names(text: str) -> tuple[str, str]:
+    r"""Split the two names after `diff --git`. Blanks in them are ambiguous, unless both names are equal.
+
+    >>> split_names("a/x y b/x y"), split_names(r'"a/t\tb" b/x')
+    (('a/x y', 'b/x y'), ('a/t\tb', 'b/x'))
+    """
+    if '"' in text and (pair := _QUOTED_PAIR.fullmatch(text)):
+        return unquote_path(pair[1]), unquote_path(pair[2])
+    for place, character in enumerate(text):
+        old, new = text[:place], text[place + 1 :]
+        if character == " " and (old == new or (f"{old[:2]} {new[:2]}" in PREFIXES and old[2:] == new[2:])):
+            return old, new
+    old, _, new = text.partition(" ")
+    return old, new
+
+
+def _marked_name(text: str) -> str:
+    """Return the name after `---` or `+++`, up to the tab before a time."""
+    return unquote_path(text.partition("\t")[0].rstrip("\r"))
+
+
+def strip_prefixes(old: str, new: str) -> tuple[str, str]:
+    """Strip the prefixes that programs put before both names.
+
+    >>> strip_prefixes("a/x.py", "b/x.py"), strip_prefixes("x.py", "x.py"), strip_prefixes("/dev/null", "b/x.py")
+    (('x.py', 'x.py'), ('x.py', 'x.py'), ('/dev/null', 'x.py'))
+    >>> strip_prefixes("before/src/x.c", "after/src/x.c")
+    ('src/x.c', 'src/x.c')
+    """
+    left, right = old[:2], new[:2]
+    if f"{left} {right}" in PREFIXES:
+        return old[2:], new[2:]
+    if old == NOWHERE and right in ("b/", "w/", "i/", "2/"):
+        return old, new[2:]
+    if new == NOWHERE and left in ("a/", "c/", "i/", "1/", "o/"):
+        return old[2:], new
+    tails = old.partition("/")[2], new.partition("/")[2]
+    return tails if old != new and tails[0] and tails[0] == tails[1] else (old, new)
+
+
+_LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
+"""The escapes of C that git uses for a name with a quote, a backslash or a control character."""
+_ESCAPES = {character: letter for letter, character in _LETTERS.items()}
+_ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
+_SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
+
+
+def unquote_path(name: str) -> str:
+    r"""Return the name that git quoted. Octal escapes are bytes of UTF-8; an invalid byte becomes U+FFFD.
+
+    >>> unquote_path(r'"t\303\244b\there"'), unquote_path("plain name")
+    ('täb\there', 'plain name')
+    """
+    if len(name) < 2 or name[0] != '"' or name[-1] != '"':
+        return name
+    return _ESCAPE.sub(_unescape, name[1:-1].encode()).decode("utf-8", "replace")
+
+
+def quote_path(name: str) -> str:
+    r"""Return the name as git writes it in the header of a diff; letters outside of ASCII stay.
+
+    >>> quote_path("täb\there"), quote_path("plain name")
+    ('"täb\\there"', 'plain name')
+    """
+    special = _SPECIAL.sub(lambda match: _escape(match.group()), name)
+    return name if special == name else f'"{special}"'
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    escape = match[1].decode("latin-1")
+    return bytes([int(escape, 8)]) if len(escape) == 3 else _LETTERS.get(escape, escape).encode()
+
+
+def _escape(character: str) -> str:
+    letter = _ESCAPES.get(character)
+    return f"\\{letter}" if letter else f"\\{ord(character):03o}"
