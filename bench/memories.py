@@ -24,7 +24,7 @@ from context_engine.memory.memory_requests import Draft, Sought, Wanted
 from context_engine.memory.memory_similarity import Embed
 from context_engine.repo.paths import Root
 from context_engine.sharing.records import RecordFolder
-from context_engine.text.ids import uuid7
+from context_engine.text import uuid7
 
 SEED = 1
 ASKED = 200

@@ -35,7 +35,7 @@ from context_engine.search.chunk_files import ChunkRow, format_chunk_file
 from context_engine.search.chunk_folder import ChunkFolder, write_folder
 from context_engine.search.filters import Masks
 from context_engine.search.vector_search import cosines
-from context_engine.text.lines import LineSpan, merge_spans
+from context_engine.text import LineSpan, merge_spans
 from context_engine.tools.search_tools import _by_file
 from tests.support.engines import indexed, open_engine
 from tests.support.tools_stand_in import hit

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 ChunkKind = Literal["documentation", "symbols", "definitions", "data"]
 """What a chunk holds: prose by heading, a file's outline, code, or constants and configuration."""

@@ -30,7 +30,7 @@ from context_engine.storage.index_folders import (
     user_config_folder,
     user_data_folder,
 )
-from context_engine.text.untrusted_data import ParseError, read_yaml
+from context_engine.text import ParseError, read_yaml
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
 PLACES = ("cache_folder", "data_folder", "tokenizer_file")

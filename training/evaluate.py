@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from context_engine.embedding.embedder import normalize_rows
-from context_engine.text.words import expand_words, query_terms, split_words
+from context_engine.text import expand_words, query_terms, split_words
 from training.mine import Pair
 from training.train import Bags, summed
 

@@ -15,7 +15,7 @@ from rich.segment import Segment
 
 from context_engine.errors import Cancelled, ContextEngineError, NextStep
 from context_engine.secrets.masked_text import redact_file
-from context_engine.text.visible_text import escape_controls, escape_line
+from context_engine.text import escape_controls, escape_line
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -13,7 +13,7 @@ from context_engine.cli.workspace_root import find_project, resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.settings import Settings
-from context_engine.text.visible_text import escape_line
+from context_engine.text import escape_line
 from context_engine.tools.index_tools import count_reasons
 from context_engine.tools.reply import format_count
 

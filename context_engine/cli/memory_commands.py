@@ -215,7 +215,7 @@ def memory_add(
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.memory.memory_requests import Draft
-    from context_engine.text.ids import short_id
+    from context_engine.text import short_id
     from context_engine.tools.reply import compact_json
 
     draft = Draft(
@@ -346,7 +346,7 @@ def _find_memory(engine: Engine, name: str) -> Entry:
     Raises: MemoryNotFound, InvalidArgument when several ids end like that.
     """
     from context_engine.errors import InvalidArgument
-    from context_engine.text.ids import ids_ending_with
+    from context_engine.text import ids_ending_with
 
     ids = [entry.memory.id for entry in engine.memory.memories.entries() if entry.memory]
     found = [name] if name in ids else ids_ending_with(name, ids)
@@ -368,7 +368,7 @@ def _read_content(content: str) -> str:
 def _table_row(row: Row, now_s: float) -> list[Cell]:
     from context_engine.cli.console import format_age
     from context_engine.storage import timestamps
-    from context_engine.text.ids import short_id
+    from context_engine.text import short_id
 
     memory, standing = row.entry.memory, row.standing
     status: Cell = (standing.status, STATUS_STYLES[standing.status])
@@ -387,7 +387,7 @@ def _table_row(row: Row, now_s: float) -> list[Cell]:
 def _print_result(result: Result) -> None:
     """Print a line with type and source, then the content."""
     from context_engine.cli.console import escape_text, out
-    from context_engine.text.visible_text import escape_line
+    from context_engine.text import escape_line
 
     known = result.known
     title = "" if known.title in known.content else escape_line(known.title)
@@ -426,7 +426,7 @@ def _print_warnings(added: Added) -> None:
 
 
 def _describe_similar(similar: Similar) -> str:
-    from context_engine.text.ids import short_id
+    from context_engine.text import short_id
 
     memory = similar.entry.memory
     title = f"{short_id(memory.id)} {memory.title}" if memory else similar.entry.path

@@ -13,7 +13,7 @@ from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.model import Hit
-from context_engine.text.visible_text import escape_controls
+from context_engine.text import escape_controls
 from context_engine.tools.search_tools import excerpt_hit, main_score_parts, parse_search_arguments
 
 if TYPE_CHECKING:

@@ -96,7 +96,7 @@ def complete_plans(incomplete: str) -> Offers:
 
 def _plan_names(index: bytes) -> dict[str, str]:
     """Return ids and names of plans from their stored list; empty if it cannot be read."""
-    from context_engine.text.untrusted_data import read_json
+    from context_engine.text import read_json
 
     try:
         rows = [entry["row"] for entry in read_json(index, bytes_max=len(index)).get("plans", ())]

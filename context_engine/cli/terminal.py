@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from context_engine.text.visible_text import escape_characters, escape_controls
+from context_engine.text import escape_characters, escape_controls
 
 UNENCODABLE = "ctx-escape"
 """The name under which Python's encoders find `_escape_unencodable`."""

@@ -169,7 +169,7 @@ def _update_member(repositories: Repositories, member: WorkspaceMember) -> bool:
 
 def _print_member_error(member: WorkspaceMember, message: str) -> None:
     from context_engine.cli.console import err, escape_text
-    from context_engine.text.lines import shorten_line
+    from context_engine.text import shorten_line
 
     err.print(f"[red]error:[/red] {escape_text(member.name)}: {escape_text(shorten_line(message, 0, ERROR_CHARS_MAX))}")
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
-from context_engine.text.lines import LineSpan, merge_spans
+from context_engine.text import LineSpan, merge_spans
 
 TokenCounter = Callable[[str], int]
 """Tokens of a text: of the tokenizer that reads it, or at most."""

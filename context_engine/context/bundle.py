@@ -41,7 +41,7 @@ from context_engine.context.widen import find_symbol_at, widen_to_symbol
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
-from context_engine.text.lines import LineSpan, merge_spans
+from context_engine.text import LineSpan, merge_spans
 
 if TYPE_CHECKING:
     from context_engine.history.file_history import FileHistory

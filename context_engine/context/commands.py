@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from context_engine.text.untrusted_data import ParseError, read_json, read_toml
+from context_engine.text import ParseError, read_json, read_toml
 
 CommandKind = Literal["test", "lint", "types", "format", "build"]
 

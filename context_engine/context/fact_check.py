@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from context_engine.text.lines import LineSpan, count_lines
+from context_engine.text import LineSpan, count_lines
 
 NEAR_MAX = 3
 SHOWN_CHARS_MAX = 80

@@ -21,8 +21,7 @@ from typing import Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
-from context_engine.text.lines import LineSpan, group_spans, shorten_line
-from context_engine.text.words import estimate_tokens
+from context_engine.text import LineSpan, estimate_tokens, group_spans, shorten_line
 
 FragmentKind = Literal["lines", "symbol", "pattern", "keyword"]
 IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "pattern", "keyword")

@@ -24,8 +24,7 @@ from context_engine.model import (
     TextPart,
     TextQuery,
 )
-from context_engine.text.lines import LineSpan, split_lines
-from context_engine.text.words import STOP_WORDS, split_words, unique
+from context_engine.text import STOP_WORDS, LineSpan, split_lines, split_words, unique
 
 SPOTS_PER_FILE = 6
 """Chunks of one file that are weighed against each other; the seventh best tells little that the others do not."""

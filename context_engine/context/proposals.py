@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from context_engine.errors import InvalidArgument
-from context_engine.text.untrusted_data import ParseError, read_json
+from context_engine.text import ParseError, read_json
 
 PROBLEM_CHARS_MAX = 200
 """Of what a validator says: it repeats the whole value that is wrong."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from context_engine.text.lines import LineSpan, SpanGroup
+from context_engine.text import LineSpan, SpanGroup
 
 
 def fit_regions(

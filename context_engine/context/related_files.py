@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from context_engine.index.file_roles import role_of
-from context_engine.text.words import split_words
+from context_engine.text import split_words
 
 RELATED_MAX = 5
 """Of one file; more are a list nobody reads."""

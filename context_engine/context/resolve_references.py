@@ -13,7 +13,7 @@ from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.index.file_roles import role_of
 from context_engine.model import Definition
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 CANDIDATES_MAX = 5
 """Places behind one name that a question can offer at a glance."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from context_engine.model import Definition
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 HALF = 0.5
 """A place that holds a whole definition over half of its lines is about that one, not about what is around it."""

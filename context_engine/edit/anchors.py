@@ -13,7 +13,7 @@ from context_engine.edit.edit_errors import anchor_failed
 from context_engine.edit.file_content import FileContent
 from context_engine.edit.model import Edit, TextMatch
 from context_engine.edit.normalized_lines import BLANKS, indent_of, keys_of
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 WINDOW_CHARS = 100
 """Context is looked for within its own length and so many characters more, as the tool's description has it."""

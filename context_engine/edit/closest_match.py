@@ -16,7 +16,7 @@ from rapidfuzz.distance import Levenshtein
 from context_engine.edit.file_content import FileContent
 from context_engine.edit.normalized_lines import keys_of
 from context_engine.edit.placeholder import has_placeholder
-from context_engine.text.lines import shorten_line
+from context_engine.text import shorten_line
 
 OFTEN = 40
 """A line that stands in a file more often says nothing about where the target is."""

@@ -19,7 +19,7 @@ from context_engine.edit import edit_errors
 from context_engine.edit.file_content import FileContent, content_of
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.errors import CallError, InvalidEdit
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 _HEAD = re.compile(r"@@ -(?P<first>\d{1,9})(?:,\d+)? \+\d{1,9}(?:,\d+)? @@")
 _BARE_HEAD = re.compile(r"@@(?: .*)?")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from context_engine.edit.align import by_lines, turns
 from context_engine.edit.file_content import FileContent
 from context_engine.edit.model import Patch
-from context_engine.text.lines import shorten_line
+from context_engine.text import shorten_line
 
 CONTEXT_LINES = 3
 LINE_CHARS_MAX = 1_000

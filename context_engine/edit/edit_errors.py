@@ -22,7 +22,7 @@ from context_engine.errors import (
     NoMatch,
     WrongEncoding,
 )
-from context_engine.text.lines import shorten_line
+from context_engine.text import shorten_line
 
 SHOWN_MAX = 10
 """More places than these cost more to read than a longer target costs to write."""

@@ -21,7 +21,7 @@ from context_engine.errors import CallError
 from context_engine.languages import Grammars, Languages
 from context_engine.secrets import count_labels
 from context_engine.secrets.masked_text import redact_file
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 AROUND_SECRETS = (
     "Leave the line with the secret out: edit the lines around it, and let the user change the secret. Where the label is meant"

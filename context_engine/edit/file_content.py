@@ -23,7 +23,7 @@ from itertools import accumulate, chain, repeat
 from context_engine.edit.normalized_lines import key_of
 from context_engine.errors import BinaryFile, NextStep, TooLarge, WrongEncoding
 from context_engine.secrets.masked_text import redact_file
-from context_engine.text.lines import split_lines
+from context_engine.text import split_lines
 
 BYTES_MAX = 32 << 20
 """Hundred times the largest file people write by hand; what is larger is data, and wants another program."""

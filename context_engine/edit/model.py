@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 MatchType = Literal["exact", "whitespace", "fuzzy"]
 

@@ -22,7 +22,7 @@ from context_engine.edit.normalized_lines import BLANKS
 from context_engine.edit.placeholder import placeholders
 from context_engine.edit.splice import splice, verbatim
 from context_engine.errors import CallError, Conflict
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 PREVIEW_LINES_MAX = 200
 """More of a difference is not read; the placements say where the rest is."""

@@ -23,7 +23,7 @@ from context_engine.errors import CallError, InvalidArgument, MultipleMatches, N
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.languages import Grammars, Language, Languages, Outline, PathIndex, Symbol, outline, resolve_import
 from context_engine.languages.name_occurrences import NameScope, Occurrence, occurrences, places
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 HEAD_BYTES = 200
 """The first line says what a script is written in."""

@@ -23,7 +23,7 @@ from context_engine.errors import CallError, MultipleMatches, SymbolNotFound
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.languages import Grammars, Language, Languages, Outline, Symbol, above, leading_part, outline
 from context_engine.languages.signatures import ATTRIBUTE
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 Place = Literal["replace", "before", "after"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from context_engine.text.words import CHARS_PER_TOKEN, estimate_tokens
+from context_engine.text import CHARS_PER_TOKEN, estimate_tokens
 
 ITEMS_MAX = 32
 """Texts in one request: text-embeddings-inference refuses more unless told otherwise, all others take more."""

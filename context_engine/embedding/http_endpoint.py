@@ -28,7 +28,7 @@ from context_engine.embedding.http_retry import (
     sanitize_text,
 )
 from context_engine.errors import EmbedderUnusable
-from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json
+from context_engine.text import OUTPUT_BYTES_MAX, ParseError, read_json
 
 if TYPE_CHECKING:
     import httpx2

@@ -10,7 +10,7 @@ from typing import Any
 
 from context_engine import secrets
 from context_engine.errors import EmbedderFailed, EmbedderUnusable, HostError
-from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json
+from context_engine.text import OUTPUT_BYTES_MAX, ParseError, read_json
 
 FIRST_WAIT_S = 1.0
 """Before the second try, when the endpoint does not say; doubled each time."""

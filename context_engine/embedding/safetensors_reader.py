@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from context_engine.text.untrusted_data import read_json
+from context_engine.text import read_json
 
 DTYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1", "BOOL": "?"}
 """How the format names what numpy knows; bfloat16 is not among them."""

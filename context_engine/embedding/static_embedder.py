@@ -20,7 +20,7 @@ from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, co
 from context_engine.embedding.static_table import BadTableError, StaticTable, read_sha256, unpack_table
 from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
 from context_engine.errors import StorageCorrupt
-from context_engine.text.words import split_words
+from context_engine.text import split_words
 
 SHIPPED = Path(__file__).with_name("static.table")
 RECIPE = 1

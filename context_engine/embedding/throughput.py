@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from context_engine.text.words import CHARS_PER_TOKEN
+from context_engine.text import CHARS_PER_TOKEN
 
 TEXT_S = 0.05
 """What a full text is thought to take before any was measured: as on the slowest machine this was tried on."""

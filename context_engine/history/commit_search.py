@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.search.rankers import K1, B
-from context_engine.text.words import expand_words, query_terms, split_words, unique
+from context_engine.text import expand_words, query_terms, split_words, unique
 
 Floats = npt.NDArray[np.float64]
 

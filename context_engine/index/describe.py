@@ -14,7 +14,7 @@ from context_engine.index.postings import IndexedFile
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol, encode_outline
 from context_engine.index.tags import front_matter_tags, inline_tag_places
 from context_engine.languages import Grammars, Language, Languages, Symbol, doc_head, outline
-from context_engine.text.words import split_words
+from context_engine.text import split_words
 
 PLAIN = Language(name="text", content="code")
 """The language of a file that no language claims: lines of text."""

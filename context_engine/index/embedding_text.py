@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol
-from context_engine.text.words import split_identifier, split_words, unique
+from context_engine.text import split_identifier, split_words, unique
 
 RECIPE = 1
 """Raise it when the same file gives other texts: it is part of the embedder's fingerprint, so old vectors are not used

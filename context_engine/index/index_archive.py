@@ -52,7 +52,7 @@ from context_engine.index.index_transfer import migrate
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import AnyStore
 from context_engine.storage.progress_counter import OnProgress, ProgressCounter
-from context_engine.text.untrusted_data import read_json
+from context_engine.text import read_json
 
 FORMAT = 1
 """Of the archive itself: the fields of its manifest and the names of its members."""

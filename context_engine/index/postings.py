@@ -29,7 +29,7 @@ from context_engine.index.segment import (
     StaticVectors,
     term_hashes,
 )
-from context_engine.text.words import compound_term, expand_words, split_identifier, split_words
+from context_engine.text import compound_term, expand_words, split_identifier, split_words
 
 LESSER_WEIGHT = 3
 """Names of at most this weight (variables, fields, keys) can be searched, but do not show what a file is about."""

@@ -19,8 +19,7 @@ from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
 from context_engine.secrets.masked_text import RedactedDocuments
-from context_engine.text.lines import LineSpan
-from context_engine.text.words import compound_term, expand_words, split_words
+from context_engine.text import LineSpan, compound_term, expand_words, split_words
 
 FILES_PARSED_MAX = 300
 """Files parsed for one step of a trace; a name that occurs in more is too common to follow."""

@@ -16,7 +16,7 @@ from context_engine.repo import file_reader
 from context_engine.repo.paths import Root, is_sensitive
 from context_engine.repo.walk import look
 from context_engine.repo.workspace_files import LANGUAGE_CHARS, RANGE_BYTES_MAX
-from context_engine.text.lines import LineSpan, count_lines
+from context_engine.text import LineSpan, count_lines
 
 SHIFTED_LINES_MAX = 50
 """A definition found within so many lines of its indexed place is taken for the same one."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from context_engine.text.untrusted_data import ParseError, read_yaml
+from context_engine.text import ParseError, read_yaml
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _INLINE = re.compile(r"(?:^|(?<=[\s(,;]))#([A-Za-z][\w-]*(?:/[\w-]+)*)(?![\w#])")

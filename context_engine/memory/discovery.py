@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from context_engine.text.ids import uuid8
+from context_engine.text import uuid8
 
 Type = Literal["pattern", "rule", "decision", "issue"]
 Source = Literal["discovery", "git"]

@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from context_engine.text.words import STOP_WORDS, expand_words, split_words, unique
+from context_engine.text import STOP_WORDS, expand_words, split_words, unique
 
 SAME_WORDS_MIN = 0.80
 SAME_MEANING_MIN = 0.90

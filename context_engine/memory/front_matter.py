@@ -26,7 +26,7 @@ from typing import Any
 
 import yaml
 
-from context_engine.text.untrusted_data import ParseError, read_yaml
+from context_engine.text import ParseError, read_yaml
 
 _FENCED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<yaml>(?:.*?\n)??)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from context_engine.memory.discovery import Discovery, Source, Type, discovered
-from context_engine.text.visible_text import escape_line
+from context_engine.text import escape_line
 
 CONFIDENCE: Mapping[str, float] = {
     "adr": 0.95,

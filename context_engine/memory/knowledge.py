@@ -33,7 +33,7 @@ from context_engine.memory.memory_similarity import nearness, prepare
 from context_engine.secrets.masked_text import redact_file
 from context_engine.storage import timestamps
 from context_engine.storage.timestamps import DAY_S, Now
-from context_engine.text.words import query_terms
+from context_engine.text import query_terms
 
 IMPORTERS_VERSION = b"2:"
 """Raise it when an importer finds something else: every file is asked again."""

@@ -28,8 +28,7 @@ from context_engine.memory.memory_requests import CATEGORIES, CONTENT_CHARS_MAX,
 from context_engine.memory.memory_similarity import Embed, nearness
 from context_engine.secrets import redact
 from context_engine.storage.timestamps import Now, format_timestamp
-from context_engine.text.ids import CHANCE_BYTES, uuid7
-from context_engine.text.words import query_terms
+from context_engine.text import CHANCE_BYTES, query_terms, uuid7
 
 MEMORIES_MAX = 2_000
 """Where adding begins to warn: beyond it nobody reads them any more."""

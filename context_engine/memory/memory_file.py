@@ -24,7 +24,7 @@ from typing import Any
 from context_engine.memory import front_matter
 from context_engine.memory.memory_requests import PRIORITIES, SUBTYPES
 from context_engine.storage import timestamps
-from context_engine.text.ids import make_slug, short_id, uuid8
+from context_engine.text import make_slug, short_id, uuid8
 
 DERIVED_TITLE_CHARS_MAX = 80
 """Of a title that is taken from the first line of the content."""

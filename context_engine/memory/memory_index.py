@@ -26,7 +26,7 @@ from context_engine.embedding.vector_rows import hash_texts
 from context_engine.storage import storage_errors
 from context_engine.storage.database import transaction
 from context_engine.storage.index_folders import is_network_drive
-from context_engine.text.words import expand_words, split_words
+from context_engine.text import expand_words, split_words
 
 SCHEMA_VERSION = 1
 """Raise it when tables, terms or payloads change: an older file is begun anew."""

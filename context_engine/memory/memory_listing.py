@@ -14,7 +14,7 @@ from context_engine.memory.memory_folder import Entry
 from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, Wanted
 from context_engine.search.text_search import cursor, position
 from context_engine.storage import timestamps
-from context_engine.text.visible_text import escape_line
+from context_engine.text import escape_line
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]
 STAMP_CHARS = 8

@@ -47,7 +47,7 @@ from context_engine.plans.model import (
     format_effort,
 )
 from context_engine.plans.step_ordering import PlanTask, build_steps, deferred_titles
-from context_engine.text.words import STOP_WORDS, split_words
+from context_engine.text import STOP_WORDS, split_words
 
 QUESTIONS_MAX = 6
 CANDIDATES_MAX = 5

@@ -13,7 +13,7 @@ import msgspec
 from context_engine.errors import InvalidArgument
 from context_engine.plans.plan_events import PlanStatus
 from context_engine.search.text_search import cursor, position
-from context_engine.text.ids import ids_ending_with, make_slug, short_id
+from context_engine.text import ids_ending_with, make_slug, short_id
 
 SORTS = ("updated_at", "created_at", "name", "progress")
 ORDERS = ("desc", "asc")

@@ -13,7 +13,7 @@ from context_engine.plans.model import Plan, PlanStep, format_effort, step_numbe
 from context_engine.plans.plan_diff import STEP_ORDER, FieldChange, PlanDifference, summarize
 from context_engine.plans.plan_events import DONE, Execution, StepState
 from context_engine.plans.plan_json import PlanVersion
-from context_engine.text.visible_text import escape_line
+from context_engine.text import escape_line
 
 BAR_CHARS = 20
 VALUE_CHARS = 80

@@ -36,7 +36,7 @@ from context_engine.storage.event_log import LogContent
 from context_engine.storage.numbered_versions import corrupt_version_error
 from context_engine.storage.numbered_versions import version_file_name as file_of
 from context_engine.storage.timestamps import Now, format_timestamp
-from context_engine.text.ids import CHANCE_BYTES, uuid7
+from context_engine.text import CHANCE_BYTES, uuid7
 
 MIRROR = "PLAN.md"
 DAMAGED_LOG_ADVICE = (

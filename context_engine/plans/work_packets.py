@@ -19,9 +19,8 @@ from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import FileOutline
 from context_engine.plans.model import Plan, PlanStep, step_numbers
-from context_engine.text.lines import LineSpan, merge_spans, slice_lines
-from context_engine.text.lines import count_lines as count_lines
-from context_engine.text.visible_text import escape_line
+from context_engine.text import LineSpan, escape_line, merge_spans, slice_lines
+from context_engine.text import count_lines as count_lines
 
 TOKENS_MAX = 2_000
 """Of one packet, as the contract has it."""

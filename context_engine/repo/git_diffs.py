@@ -18,7 +18,7 @@ from context_engine.repo.diff_range import DiffRange, scope_of
 from context_engine.repo.file_reader import binary, contents
 from context_engine.repo.git import OUTPUT_BYTES_MAX, Git
 from context_engine.repo.paths import Root, is_sensitive, path_of_listing
-from context_engine.text.diff_reader import quote_path, unquote_path
+from context_engine.text import quote_path, unquote_path
 
 VERSION_BYTES_MAX = 2_000_000
 """A larger file is hardly written by hand, and no checker gets through it in time."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from context_engine.repo import file_reader
 from context_engine.secrets.masked_text import AROUND_BYTES, WHOLE_BYTES_MAX, RedactedDocument
 from context_engine.storage.confined_folder import ConfinedFolder
-from context_engine.text.lines import shorten_line
+from context_engine.text import shorten_line
 
 LINE_BYTES = 4_096
 """Read at once: nearly every line ends within it."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from context_engine.errors import AccessFailed, BugError, Cancelled, InvalidArgument, SearchTimeout, TooLarge
 from context_engine.repo.executables import find_programs
-from context_engine.text.patterns import closes_too_early, to_python_pattern
+from context_engine.text import closes_too_early, to_python_pattern
 
 if TYPE_CHECKING:
     import subprocess

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, read_json
+from context_engine.text import OUTPUT_BYTES_MAX, read_json
 
 NAME = "ruff"
 SUFFIXES = (".py", ".pyi")

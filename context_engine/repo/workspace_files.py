@@ -15,7 +15,7 @@ from context_engine.repo.paths import Root
 from context_engine.repo.walk import look
 from context_engine.secrets.masked_text import RedactedDocument, RedactedDocuments, mark_searched
 from context_engine.storage.timestamps import format_utc
-from context_engine.text.lines import LineSpan, count_lines
+from context_engine.text import LineSpan, count_lines
 
 READ_BYTES_MAX = 1_000_000
 """Larger files are read in parts (docs/tools.md)."""

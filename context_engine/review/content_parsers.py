@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from context_engine.languages.brackets import bracket_problem
 from context_engine.languages.syntax_errors import syntax_errors
 from context_engine.model import Finding, syntax_finding
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.languages import Language

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from context_engine.model import Finding, Suggestion
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 Category = Literal["correctness", "security", "performance", "maintainability", "style", "documentation"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 from context_engine.model import Finding
 from context_engine.review.finding import CATEGORIES, PRIORITIES, Category
 from context_engine.review.new_findings import mark_new
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.review.source_versions import ChangedFile, FileVersion

@@ -33,8 +33,7 @@ from context_engine.review.session_runner import SessionOutcome
 from context_engine.review.source_versions import ChangedFile, Parsers, make_changed_file
 from context_engine.review.telemetry import UnitMetrics
 from context_engine.review.verdict import make_result, suppression_reason
-from context_engine.text.diff import FileDiff, UnifiedDiff
-from context_engine.text.diff_reader import GIT_DIFF_BYTES_MAX, parse_diff
+from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
 
 if TYPE_CHECKING:
     from context_engine.review.review_context import ReviewContext

@@ -12,7 +12,7 @@ from context_engine.model import Finding, Skipped
 from context_engine.review.finding import PRIORITIES
 from context_engine.review.review_coverage import AnalyzerRun, Coverage
 from context_engine.review.verdict import ReviewResult
-from context_engine.text.visible_text import escape_line
+from context_engine.text import escape_line
 
 SKIPPED_MAX = 20
 """More files than this are counted, not listed."""

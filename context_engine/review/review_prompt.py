@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from context_engine.context.refinement_prompt import BRIEF_TOKENS_MAX, BriefSection, build_brief
 from context_engine.model import Finding
 from context_engine.review.finding import PRIORITIES
-from context_engine.text.diff import DiffHunk, FileDiff
+from context_engine.text import DiffHunk, FileDiff
 
 TASK = (
     "Review this change as an experienced colleague would. Report only what is wrong in the new lines: logic errors, broken "

@@ -43,7 +43,7 @@ from context_engine.secrets.redactor import Redactor
 from context_engine.storage.liveness import LivenessLock, home_id
 from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import Now
-from context_engine.text.diff_reader import GIT_DIFF_BYTES_MAX, parse_diff
+from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
 
 if TYPE_CHECKING:
     from context_engine.history.file_history import FileHistory

@@ -11,8 +11,7 @@ from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument
 from context_engine.review.invariants import InvariantSet, TextPattern, parse_invariants
-from context_engine.text.patterns import compile_linear
-from context_engine.text.untrusted_data import ParseError, read_yaml
+from context_engine.text import ParseError, compile_linear, read_yaml
 
 NAMES = (".review-invariants.yml", ".review-invariants.yaml", ".context-engine/review-invariants.yml")
 """Where a team's rules lie when nobody says where; the first that is there."""

@@ -31,9 +31,7 @@ from context_engine.review.second_pass_findings import SCHEMA, join_findings, va
 from context_engine.review.source_versions import ChangedFile
 from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
 from context_engine.storage.timestamps import Now
-from context_engine.text.diff import DiffHunk, DiffLine, FileDiff
-from context_engine.text.ids import CHANCE_BYTES, uuid7
-from context_engine.text.lines import LineSpan
+from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, uuid7
 
 LINES_MAX = 20_000
 """Of all hunks together; the brief shows some hundred of them, and no draft speaks of what it was not shown."""

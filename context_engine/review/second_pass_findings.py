@@ -21,8 +21,7 @@ from context_engine.context.fact_check import (
 )
 from context_engine.model import Finding, Suggestion
 from context_engine.review.finding import CATEGORIES, fingerprint
-from context_engine.text.diff import FileDiff
-from context_engine.text.lines import LineSpan, merge_spans
+from context_engine.text import FileDiff, LineSpan, merge_spans
 
 CONFIDENCE_MAX = 0.85
 """What nobody has confirmed: of findings of good models about one in six is wrong, however sure they sound."""

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Protocol
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.languages import Grammars, Language, Languages, Outline, outline, syntax_errors
 from context_engine.languages.captures import Captures, Match
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.languages import Symbol
     from context_engine.model import Finding
-    from context_engine.text.diff import FileDiff
+    from context_engine.text import FileDiff
 
 PARSED_BYTES_MAX = 1_000_000
 """Parsing a megabyte takes a tenth of a second; larger files are hardly written by hand."""

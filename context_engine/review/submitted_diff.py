@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from context_engine.review.source_versions import ChangedFile, Parsers, make_changed_file
 
 if TYPE_CHECKING:
-    from context_engine.text.diff import FileDiff
+    from context_engine.text import FileDiff
 
 Read = Callable[[str], str | None]
 """A path -> the text that lies there, or None."""

@@ -24,7 +24,7 @@ from context_engine.search import fuse
 from context_engine.search.chunk_files import ChunkRow, ChunkSet
 from context_engine.search.rankers import IDF_POWER, K1, B
 from context_engine.search.vector_search import cosines, greatest
-from context_engine.text.words import query_terms, split_words
+from context_engine.text import query_terms, split_words
 
 WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
 """Words 1 to meaning 0.75 is what worked for functions by their docstrings; a title has the weight of path and names in

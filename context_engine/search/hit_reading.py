@@ -14,7 +14,7 @@ from context_engine.repo.workspace_files import LoadedFile, ReadFile
 from context_engine.search.filters import tags_of
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Place
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 OUTLINE_LINES_MAX = 200
 """Symbols listed in a file's `symbols` chunk."""

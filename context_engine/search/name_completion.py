@@ -14,7 +14,7 @@ from context_engine.index import Snapshot
 from context_engine.index.segment import term_hashes
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol, decode_outline
 from context_engine.index.symbol_graph import qualified_names
-from context_engine.text.words import compound_term
+from context_engine.text import compound_term
 
 AFTER_EVERY_NAME = "\U0010ffff"
 """Sorts behind every character a name may hold."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.index.segment import term_hashes
-from context_engine.text.words import STOP_WORDS, compound_term, query_terms, split_identifier, split_words, unique
+from context_engine.text import STOP_WORDS, compound_term, query_terms, split_identifier, split_words, unique
 
 _SYMBOL = re.compile(r"[\w$]+(?:(?:::|\.|#|->|/)[\w$]+)*(?:\(\))?[?!]?").fullmatch
 _NOT_CODE = (

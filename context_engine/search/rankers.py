@@ -17,7 +17,7 @@ from context_engine.index.snapshot import Matches, Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.model import CHUNK_KINDS
 from context_engine.search.parsed_query import Asked
-from context_engine.text.words import compound_term, stem_all
+from context_engine.text import compound_term, stem_all
 
 Floats = npt.NDArray[np.float32]
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
 from context_engine.repo.ignore_rules import IgnoreRules, PlacedRules, Stack, is_ignored
-from context_engine.text.patterns import escape_literal, fold_case
+from context_engine.text import escape_literal, fold_case
 
 ALTERNATIVES_MAX = 100
 """Globs that one glob with braces may become; more is a slip or an attack."""

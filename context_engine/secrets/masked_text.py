@@ -27,7 +27,7 @@ from typing import NamedTuple
 from xxhash import xxh3_128_digest
 
 from context_engine.secrets import RedactedText, Tier, find_secrets
-from context_engine.text.lines import slice_lines
+from context_engine.text import slice_lines
 
 OF_FILES: Tier = "reply"
 """By which rules the text of a file is masked. A whole reply is searched by strict ones: it holds ids and hashes of

@@ -17,8 +17,7 @@ from typing import Any, Literal, Protocol
 
 from context_engine.errors import InvalidArgument
 from context_engine.secrets.prefilter import WordIndex, aho_corasick
-from context_engine.text.patterns import compile_linear, load_re2
-from context_engine.text.untrusted_data import ParseError, read_toml
+from context_engine.text import ParseError, compile_linear, load_re2, read_toml
 
 Tier = Literal["strict", "reply", "broad"]
 Place = Literal["start", "name", "near", "line", "file", "any name", "anywhere"]

@@ -41,7 +41,7 @@ from context_engine.server.profiles import (
     find_forbidding_option,
 )
 from context_engine.server.rate_limits import RateLimiter, parse_rates, slow_after_s
-from context_engine.text.visible_text import escape_controls
+from context_engine.text import escape_controls
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import parse_json_text, to_snake_case
 from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call

@@ -235,6 +235,6 @@ def _listen(options: ServeOptions, env: Mapping[str, str]) -> None:
 
 
 def _format_error(error: ContextEngineError) -> str:
-    from context_engine.text.visible_text import escape_line
+    from context_engine.text import escape_line
 
     return f"ctx serve: {escape_line(error.message)}. {escape_line(error.suggestion)}\n"

@@ -38,7 +38,7 @@ def split_words(text: str) -> list[str]:
 
     Most code is ASCII, where blanking the rest is twice as fast as looking for the words.
 
-    >>> words("x = get_file(a.b)  # größer")
+    >>> split_words("x = get_file(a.b)  # größer")
     ['x', 'get_file', 'a', 'b', 'größer']
     """
     return text.translate(_BETWEEN_WORDS).split() if text.isascii() else _any_words(text)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
-from context_engine.text.lines import LineSpan
-from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json
+from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, ParseError, read_json
 
 UNKNOWN_MAX = 20
 """Unknown arguments that one error reports: more than any tool takes."""

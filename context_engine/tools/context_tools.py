@@ -13,8 +13,7 @@ from context_engine.context.resolve_references import PromptReference
 from context_engine.context.rewrite_validation import PromptRewrite, build_rewrite_request, check_rewrite
 from context_engine.model import Filter
 from context_engine.secrets import redact
-from context_engine.text.lines import shorten_line
-from context_engine.text.visible_text import escape_line
+from context_engine.text import escape_line, shorten_line
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,

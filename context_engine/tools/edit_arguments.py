@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from context_engine.edit.file_content import BYTES_MAX
 from context_engine.edit.model import Edit, Fuzzy
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 from context_engine.tools.arguments import (
     ENDLESS,
     ArgumentType,

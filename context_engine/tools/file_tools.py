@@ -7,8 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from context_engine.errors import CallError, ContextEngineError, TooLarge
-from context_engine.text.lines import split_lines
-from context_engine.text.visible_text import escape_line
+from context_engine.text import escape_line, split_lines
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
 from context_engine.tools.reply import (
     NOTE_CHARS,

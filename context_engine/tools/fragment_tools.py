@@ -22,9 +22,16 @@ from context_engine.context.fragments import (
 from context_engine.context.regions import fit_regions
 from context_engine.errors import ContextEngineError, InvalidArgument, InvalidLineRange, TooLarge
 from context_engine.model import TextPart, TextQuery
-from context_engine.text.lines import LineSpan, SpanGroup, group_spans, shorten_line, split_lines
-from context_engine.text.visible_text import escape_line
-from context_engine.text.words import CHARS_PER_TOKEN, estimate_tokens
+from context_engine.text import (
+    CHARS_PER_TOKEN,
+    LineSpan,
+    SpanGroup,
+    escape_line,
+    estimate_tokens,
+    group_spans,
+    shorten_line,
+    split_lines,
+)
 from context_engine.tools.arguments import IntegerArg, LineRangesArg, TextArg, TextListArg
 from context_engine.tools.file_tools import AROUND, SHA_CHARS
 from context_engine.tools.reply import NOTE_CHARS, clip_line, compact_json, count_fitting, format_count, reply_size

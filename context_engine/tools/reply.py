@@ -15,9 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from context_engine.text.lines import shorten_line
-from context_engine.text.visible_text import escape_controls
-from context_engine.text.words import estimate_tokens
+from context_engine.text import escape_controls, estimate_tokens, shorten_line
 
 NOTE_CHARS = 600
 """Reserved for the notes that say what was left out and how to get it."""

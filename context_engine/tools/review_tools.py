@@ -19,7 +19,7 @@ from context_engine.review.finding import CATEGORIES, PRIORITIES
 from context_engine.review.review_options import FAIL_ON, ReviewOptions
 from context_engine.review.review_request import ReviewRequest
 from context_engine.storage.timestamps import format_timestamp
-from context_engine.text.diff_reader import DIFF_BYTES_MAX
+from context_engine.text import DIFF_BYTES_MAX
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,

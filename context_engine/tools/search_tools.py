@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
-from context_engine.text.lines import LineSpan
-from context_engine.text.visible_text import escape_line
+from context_engine.text import LineSpan, escape_line
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg, bind
 from context_engine.tools.reply import (
     NOTE_CHARS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.search.text_search import by_keywords, cursor, page, position, ranked, stamp
-from context_engine.text.visible_text import escape_line
+from context_engine.text import escape_line
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import (
     NOTE_CHARS,

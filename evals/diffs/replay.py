@@ -20,8 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.errors import ContextEngineError
-from context_engine.text.diff import FileDiff, UnifiedDiff
-from context_engine.text.diff_reader import GIT_DIFF_BYTES_MAX, parse_diff
+from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
 
 STYLES = {
     "plain": ("diff-tree", "-p", "-M", "--root", "--no-commit-id", "--full-index"),

@@ -28,7 +28,7 @@ from context_engine.edit.model import Edit, Fuzzy  # noqa: E402
 from context_engine.edit.patch import plan  # noqa: E402
 from context_engine.errors import ContextEngineError  # noqa: E402
 from context_engine.repo.paths import Root  # noqa: E402
-from context_engine.text.lines import LineSpan  # noqa: E402
+from context_engine.text import LineSpan  # noqa: E402
 
 STATE = Path(tempfile.gettempdir()) / "ctx-edit-bench"
 

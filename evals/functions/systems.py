@@ -14,7 +14,7 @@ from math import log1p
 import numpy as np
 
 from context_engine.search.rankers import IDF_POWER, K1, B
-from context_engine.text.words import expand_words, query_terms, split_words
+from context_engine.text import expand_words, query_terms, split_words
 
 STATIC_SHARE, MINILM_SHARE = 0.5, 0.75
 """Beside BM25 at 1: what held up at function level in the study that the design reports."""

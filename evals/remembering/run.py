@@ -17,7 +17,7 @@ import numpy as np
 from context_engine.index.encoder import StaticEncoder
 from context_engine.memory import memory_ranking
 from context_engine.memory.memory_index import Item, Recall
-from context_engine.text.words import query_terms
+from context_engine.text import query_terms
 
 Scores = Mapping[int, float]
 RRF_K = 60

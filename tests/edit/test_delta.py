@@ -95,7 +95,7 @@ def swapped(lines: dict[bytes, bytes]) -> Delta:
 
 
 def test_from_another_version_than_its_own_it_is_refused() -> None:
-    with pytest.raises(ValueError, match="something else"):
+    with pytest.raises(ValueError, match="not those of the delta"):
         apply_delta(changed_at_50(), NUMBERED[1:])
 
 

@@ -21,7 +21,7 @@ from context_engine.review.review_coverage import NO_TIME, AnalyzerRun
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.reviewer import TESTS, is_generated
 from context_engine.review.source_versions import ChangedFile, FileVersion
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 ANALYZER_S = 20.0
 """One program over the files of one change; a compiler that starts cold takes some ten seconds."""

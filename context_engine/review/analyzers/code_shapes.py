@@ -13,7 +13,7 @@ from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import apart, bare, run
 from context_engine.review.invariants import InvariantSet
 from context_engine.review.source_versions import FileVersion
-from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, read_json
+from context_engine.text import OUTPUT_BYTES_MAX, read_json
 
 PROGRAM = "ast-grep"
 PATTERN_S = 5.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError, relative_path
-from context_engine.text.untrusted_data import read_json
+from context_engine.text import read_json
 
 CONFIDENCE = 0.85
 LINT_CONFIDENCE = 0.75

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError, relative_path
-from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, read_json
+from context_engine.text import OUTPUT_BYTES_MAX, read_json
 
 SUFFIXES = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 SERIOUS, MILD = 0.8, 0.7

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from context_engine.review.checks.check import CheckRule, on_line, py
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.languages import Symbol

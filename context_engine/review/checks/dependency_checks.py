@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from context_engine.review.checks.check import CheckRule, on_line
-from context_engine.text.untrusted_data import read_json, read_toml
+from context_engine.text import read_json, read_toml
 
 if TYPE_CHECKING:
     from context_engine.model import Finding

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.review.checks.check import SCRIPT, CheckRule, on_line
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.model import Finding

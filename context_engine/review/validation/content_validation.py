@@ -45,8 +45,7 @@ from context_engine.review.validation.workspace_claims import (
     find_unknown_names,
     find_unresolved_imports,
 )
-from context_engine.text.diff_reader import GIT_DIFF_BYTES_MAX, parse_diff
-from context_engine.text.untrusted_data import ParseError, read_toml, read_yaml
+from context_engine.text import GIT_DIFF_BYTES_MAX, ParseError, parse_diff, read_toml, read_yaml
 
 if TYPE_CHECKING:
     from context_engine.context.workspace import Workspace

@@ -19,7 +19,7 @@ from context_engine.context.fact_check import (
 from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import BriefSection, build_brief
 from context_engine.review.validation.validation_request import make_finding
-from context_engine.text.lines import count_lines, split_lines
+from context_engine.text import count_lines, split_lines
 
 if TYPE_CHECKING:
     from context_engine.model import Finding

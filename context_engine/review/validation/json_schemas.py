@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from context_engine.context.proposals import PROBLEM_CHARS_MAX, format_location
 from context_engine.errors import InvalidArgument
 from context_engine.review.validation.validation_request import make_finding
-from context_engine.text.patterns import compile_linear
+from context_engine.text import compile_linear
 
 if TYPE_CHECKING:
     from context_engine.model import Finding

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from fnmatch import translate
 from typing import Any
 
-from context_engine.text.untrusted_data import ParseError, read_json, read_toml
+from context_engine.text import ParseError, read_json, read_toml
 
 DEFAULT = 120
 """Without settings: the limit of most linters."""

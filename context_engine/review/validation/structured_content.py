@@ -11,7 +11,7 @@ from context_engine.review.finding import CATEGORIES
 from context_engine.review.second_pass_findings import SCHEMA
 from context_engine.review.validation.json_schemas import add_place, find_schema_errors
 from context_engine.review.validation.validation_request import make_finding
-from context_engine.text.diff_reader import parse_diff
+from context_engine.text import parse_diff
 
 if TYPE_CHECKING:
     from context_engine.model import Finding

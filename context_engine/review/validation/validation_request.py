@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from context_engine.model import Finding, Suggestion
-from context_engine.text.lines import LineSpan
+from context_engine.text import LineSpan
 
 ContentKind = Literal[
     "generated_code", "plan_output", "review_finding", "raw_text", "json", "yaml", "toml", "markdown", "diff", "mermaid"

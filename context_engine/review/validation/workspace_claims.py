@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from context_engine.context.workspace import Workspace
     from context_engine.languages import Grammars, Language, PathIndex
     from context_engine.model import Finding
-    from context_engine.text.diff import DiffHunk, UnifiedDiff
+    from context_engine.text import DiffHunk, UnifiedDiff
 
 NEAR_LINES = 200
 """A hunk that fits within this distance belongs to a file that has changed since; programs that apply it search as far."""
