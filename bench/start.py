@@ -29,7 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ROOT, ms, p50_p95, table
-from context_engine.server.parent_process import read_process
+from context_engine.server.shutdown import read_process
 
 PARTS = ("start", "calls", "exit")
 FILESYSTEM = ROOT / "build/clients/protocol/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"

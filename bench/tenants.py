@@ -163,11 +163,12 @@ def share(each: Tenant, address: str, cache: Path) -> int:
 @contextmanager
 def serving(roots: Sequence[str], tokens: Path) -> Generator[Any]:
     """What `ctx serve --tokens` puts behind HTTP, over all these repositories: token -> its gate."""
-    from context_engine.server.client_sessions import ClientSessions
-    from context_engine.server.dispatcher import ToolDispatcher, discard_line
+    from context_engine.server.dispatcher import ToolDispatcher
     from context_engine.server.grants import OWNER
     from context_engine.server.profiles import ToolSelection
     from context_engine.server.projects import Projects
+    from context_engine.server.server_log import discard_line
+    from context_engine.server.shared_server import ClientSessions
     from context_engine.server.token_file import TokenFile
 
     projects = Projects(roots, log=discard_line, isolated=True)

@@ -29,9 +29,7 @@ def main(argv: list[str]) -> int:
     how = ["--check", "--diff", "--check-fail-msg=run `make docs`"] if check else ["-r"]
     cog = ["-m", "cogapp", *how, "-P", "-U", "-I", ".", "--verbosity=1", *files]
     # tests compare these with what they are made from, so a check has nothing to do
-    others = (
-        [] if check else [["-m", "context_engine.server.protocol_catalogue", "--write"], ["scripts/dist.py", "--sync"]]
-    )
+    others = [] if check else [["-m", "scripts.protocol_catalogue", "--write"], ["scripts/dist.py", "--sync"]]
     return max(subprocess.run([sys.executable, *each], cwd=ROOT, check=False).returncode for each in [*others, cog])
 
 

@@ -104,7 +104,7 @@ PROGRAMS = (
         "this very program, in a folder of its own",
     ),
     Reach(
-        "server/parent_process.py:_read_ps",
+        "server/shutdown.py:_read_ps",
         "`ps`",
         "a server that has no `/proc`",
         "/bin/ps or /usr/bin/ps, one number",

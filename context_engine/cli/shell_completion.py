@@ -37,7 +37,7 @@ def build_script(shell: str) -> str:
 
 def complete_tools(incomplete: str) -> Offers:
     """Complete names of tools, with their descriptions."""
-    from context_engine.server.protocol_catalogue import read_catalogue
+    from context_engine.server.serve import read_catalogue
 
     listed = (row["tool"] for row in read_catalogue()["tools"])
     return _starting(incomplete, ((tool["name"], tool["description"].partition(". ")[0]) for tool in listed))

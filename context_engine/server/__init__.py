@@ -1,16 +1,16 @@
-"""The outside door: MCP over stdio and HTTP. The only room that is async and the only one that speaks the protocol.
+"""The server: MCP over stdio and HTTP. Only this package is async and speaks the protocol.
 
-`serve.main` runs a server until its client leaves; `dispatcher.Gate` is what every call passes, `ctx call` included.
+`serve.main` runs a server until its client leaves; every call passes `dispatcher.ToolDispatcher`, also that of `ctx call`.
 
-| corner | files |
+| topic | files |
 | --- | --- |
-| starting at once | options, about, catalogue, front, lines, streams, conversation, serve |
-| ending well | shutdown, parent |
-| which workspace | projects, opening, asking |
-| what a call passes | dispatcher, profiles, limits, metrics, progress, threads |
-| the protocol | mcp, resources, prompts, completions, register |
-| over HTTP | http, guard, token, prometheus, records |
-| for a team | team, grants, token_file, authenticator, sessions, seen, audit, spans |
+| fast start | serve, serve_options, bootstrap, framing, stdio_session |
+| shutdown | shutdown |
+| projects | projects, chunk_server |
+| calls | dispatcher, profiles, rate_limits, metrics, server_log, worker_threads |
+| protocol | mcp_server, client_requests, resources, prompt_templates, tool_mounting |
+| HTTP | http_server, connections, message_checks, authentication, otel_spans |
+| shared servers | shared_server, grants, token_file |
 
-Those that start at once import the standard library alone, and of that little; a test holds them to it.
+The modules of the fast start import only a small part of the standard library; a test checks that.
 """

@@ -1,45 +1,269 @@
-"""Authentication of requests: find the grant of the token of a request, or the HTTP reply that refuses it.
+"""Which HTTP requests a server accepts: by their host, the origin of their page, and their token.
 
-    401  no token, one that is none of ours, or one whose time has passed
-    429  more requests than the token's rate has room for; `Retry-After` says when
-    503  the file with the tokens cannot be read: nobody is let in, and the log says why
+A page in a browser can reach a server on this machine by a name of its own that it points here (DNS rebinding). Such a
+request has that name in `Host`, and the page in `Origin`; other clients send no `Origin`. A page may send requests to
+the server that it came from, by name and port, and to no other.
 
-A tool that is called too often is told so in its reply, where an agent reads it (RATE_LIMITED). The limit here stands
-far above: a call does not come alone, but with lists, notifications and pings, and a client reads no reason out of a
-429.
+>>> guard = RequestGuard(AllowedHosts("127.0.0.1"), token="s3cret")
+>>> guard.find_refusal("/mcp", {"host": "evil.example:8000"}).status, guard.find_refusal("/mcp", {"host": "localhost:8000"}).status
+(421, 401)
+>>> guard.find_refusal("/mcp", {"host": "localhost:8000", "authorization": "Bearer s3cret"}) is None
+True
+
+A server has one token, or none, or the tokens of a team. For those the `Authenticator` finds the grant, or refuses:
+
+    401  a missing, unknown or expired token
+    429  more requests than the rate of the token allows; `Retry-After` has the time to wait
+    503  the file of tokens cannot be read: no request is accepted, and the log has the reason
+
+A tool that is called too often reports that in its reply, where an agent reads it (RATE_LIMITED). The limit here is far
+higher, because a call comes with lists, notifications and pings, and a client does not read the reason of a 429.
 """
 
 from __future__ import annotations
 
+import hmac
+import ipaddress
 import math
+import os
+import re
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from context_engine.errors import ContextEngineError
+import platformdirs
+
+from context_engine.errors import AccessFailed, ContextEngineError, HostError, InvalidArgument
 from context_engine.server.grants import Grant
-from context_engine.server.logging_bridge import RepeatFilter
-from context_engine.server.origin_check import OPEN_PATHS, HttpRefusal
 from context_engine.server.rate_limits import RateLimiter
+from context_engine.server.server_log import Log, RepeatFilter
 from context_engine.server.token_file import TokenFile
 
+OPEN_PATHS = ("/health", "/ready")
+"""The paths without a token, for process supervisors; their replies contain no names."""
+NAMES_OF_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+DEFAULT_PORTS = {"http": 80, "https": 443}
 REQUESTS_A_CALL = 6
-"""A client of an older protocol version sends three requests to connect and one to leave; a call is one request, or two
+"""A client of an older protocol version sends three requests to connect and one to leave. A call is one request, or two
 with a ping."""
-HOW = (
+HINT = (
     "Send the header `Authorization: Bearer <token>`; the operator of this server creates one with `ctx token create`."
 )
+RANDOM_BYTES = 32
+"""256 bits cannot be guessed at any rate."""
+TOKEN_CHARS_MIN = 16
+"""Shorter tokens are typed words."""
+TOKEN_BYTES_MAX = 4_096
+OTHERS_MAY = 0o077
+
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@?#\s]+))(?::\d{1,5})?")
+_ORIGIN = re.compile(r"(https?)://([^/?#\s]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRefusal:
+    """An HTTP response that refuses a request; `headers` are added to the usual ones."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+# -- host, origin and a single token ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedHosts:
+    """The names of a server: those of this machine, the address that it is bound to, and those that it was given."""
+
+    bound: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.bound == "localhost" or _has_ip_property(self.bound, "is_loopback")
+
+    def allows(self, host: str) -> bool:
+        """Return whether a `Host` header, with its port, names this server.
+
+        A server that is bound to every address accepts any IP address, because DNS cannot change what that means.
+        """
+        name = host_name(host)
+        if name in {*NAMES_OF_THIS_MACHINE, self.bound.lower(), *map(str.lower, self.others)}:
+            return True
+        if not name:
+            return False
+        is_bound_to_all = _has_ip_property(self.bound, "is_unspecified")
+        return _has_ip_property(name, "is_loopback") or (is_bound_to_all and _has_ip_property(name, "version"))
+
+    def allows_origin(self, origin: str, host: str) -> bool:
+        """Return whether an `Origin` header names a page of this server, by the name and port of `Host` or a given name.
+
+        Another port of this machine is another server, whose pages are not ours.
+        """
+        page = _ORIGIN.fullmatch(origin)
+        if page is None:
+            return False
+        port = DEFAULT_PORTS[page[1].lower()]
+        is_same = (host_name(page[2]), host_port(page[2], port)) == (host_name(host), host_port(host, port))
+        return host_name(page[2]) in map(str.lower, self.others) or (is_same and self.allows(host))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGuard:
+    """The check of every request to a server; with an empty `token` it requires none."""
+
+    hosts: AllowedHosts
+    token: str = ""
+
+    def find_refusal(self, path: str, headers: Mapping[str, str]) -> HttpRefusal | None:
+        """Return why a request is refused, or None. Header names are in lower case."""
+        if not self.hosts.allows(headers.get("host", "")):
+            return HttpRefusal(421, "This server is not called by that name; --http-host adds one.")
+        if "origin" in headers and not self.hosts.allows_origin(headers["origin"], headers["host"]):
+            return HttpRefusal(403, "Pages of other origins may not use this server.")
+        if not self.token or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
+            return None
+        text = "Send the header `Authorization: Bearer <token>`; `ctx serve --http` printed at its start where the token is."
+        return _unauthorized_refusal(text, is_invalid="authorization" in headers)
+
+    def _has_token(self, authorization: str) -> bool:
+        """Return whether the header has the token, in constant time."""
+        scheme, _, given = authorization.partition(" ")
+        same = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token.encode())
+        return scheme.lower() == "bearer" and same
+
+
+def host_name(host: str) -> str:
+    """Return the name in a `Host` header in its plainest spelling; empty for an invalid one.
+
+    >>> host_name("LOCALHOST.:8000"), host_name("[0:0:0:0:0:0:0:1]:80"), host_name("a@b"), host_name("")
+    ('localhost', '::1', '', '')
+    """
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return ""
+    if found[1] is None:
+        return found[2].lower().removesuffix(".")
+    try:
+        return ipaddress.IPv6Address(found[1]).compressed
+    except ValueError:
+        return ""
+
+
+def host_port(host: str, default: int) -> int:
+    """Return the port in a `Host` header, or the default of its scheme.
+
+    >>> host_port("[::1]:8000", 80), host_port("localhost", 443)
+    (8000, 443)
+    """
+    _, colon, port = host.rpartition("]")[2].rpartition(":")
+    return int(port) if colon and port.isdecimal() else default
+
+
+def _has_ip_property(address: str, name: str) -> bool:
+    """Return a property of an IP address; False for a host name."""
+    try:
+        return bool(getattr(ipaddress.ip_address(address), name))
+    except ValueError:
+        return False
+
+
+# -- where the single token comes from --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """The token that clients must send, and its location in words; an empty value means no token."""
+
+    value: str
+    location: str
+
+
+def choose_token(*, given: str | None, file: str | None, is_loopback: bool) -> BearerToken:
+    """Return the token to require: the given one, the one in the file, our own if other machines reach the server, or none.
+
+    Raises: InvalidArgument for an invalid token or a missing file, AccessFailed, HostError.
+    """
+    if given:
+        return BearerToken(_check_token(given, "CTX_HTTP_TOKEN"), "in the variable CTX_HTTP_TOKEN")
+    if file:
+        return BearerToken(_check_token(_read_token(Path(file).expanduser()), file), f"in {file}")
+    if is_loopback:
+        return BearerToken("", "not asked for: only this machine can reach the server")
+    own = default_bearer_file()
+    if not own.exists():
+        _create_bearer_file(own)
+    if os.name == "posix" and own.stat().st_mode & OTHERS_MAY:
+        raise HostError(
+            f"other users can read the token in {own}",
+            suggestion="Delete the file: a new token is created at the next start.",
+        )
+    return BearerToken(_check_token(_read_token(own), str(own)), f"in {own}")
+
+
+def default_bearer_file() -> Path:
+    """Return the path of the token file that the server creates itself."""
+    return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "http-token"
+
+
+def _create_bearer_file(path: Path) -> None:
+    """Create a token that only this user can read; one that another server created meanwhile stays."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as out:
+            out.write(secrets.token_urlsafe(RANDOM_BYTES) + "\n")
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise HostError(
+            f"the token cannot be written to {path}: {error.strerror or error}",
+            suggestion="Name a file with --token-file, or put a token into CTX_HTTP_TOKEN.",
+        ) from error
+
+
+def _read_token(path: Path) -> str:
+    try:
+        with path.open("rb") as source:
+            return source.read(TOKEN_BYTES_MAX).decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        raise InvalidArgument(
+            f"there is no token file {path}",
+            suggestion='Create one: python -c "import secrets; print(secrets.token_urlsafe(32))" > FILE',
+        ) from None
+    except OSError as error:
+        raise AccessFailed(
+            f"the token file {path} cannot be read: {error.strerror or error}",
+            suggestion="Let the user that runs the server read it.",
+        ) from error
+
+
+def _check_token(value: str, source: str) -> str:
+    if len(value) < TOKEN_CHARS_MIN or not value.isascii() or not value.isprintable() or " " in value:
+        raise InvalidArgument(
+            f"the token in {source} is invalid",
+            suggestion=f"Use at least {TOKEN_CHARS_MIN} ASCII characters and no blank; delete the file to get a new one.",
+        )
+    return value
+
+
+# -- the tokens of a team ---------------------------------------------------------------------------------------------
 
 
 class Authenticator:
-    """Lets in who shows a token of the file. Thread-safe. `log` hears of each that is not let in."""
+    """The check of the tokens of a team. Thread-safe. `log` receives a line for each refused request."""
 
     def __init__(
         self,
         tokens: TokenFile,
         *,
-        log: Callable[[dict[str, Any]], None],
+        log: Log,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -52,44 +276,36 @@ class Authenticator:
         self._repeats = RepeatFilter()
 
     def authenticate(self, path: str, headers: Mapping[str, str], address: str = "") -> Grant | HttpRefusal | None:
-        """Whose request this is, or why it is refused; None for a path that is open to everybody.
+        """Return the grant of a request, or why it is refused; None for a path without a token.
 
-        `address` is where it comes from, for the log.
+        `address`, where the request comes from, is for the log.
         """
         if path in OPEN_PATHS:
             return None
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        token = given.strip() if scheme.lower() == "bearer" else ""
         try:
-            grant = self._tokens.find_grant(_bearer_token(headers))
+            grant = self._tokens.find_grant(token)
         except ContextEngineError as error:
             self._log({"event": "tokens", "ok": False, "error": error.as_dict()})
-            return HttpRefusal(503, "The tokens of this server cannot be read; its log says why.")
-        refusal = (
-            self._refuse_unknown(headers)
-            if grant is None
-            else self._refuse_expired(grant) or self._refuse_excess(grant)
-        )
-        if refusal is None:
+            return HttpRefusal(503, "The tokens of this server cannot be read; its log has the reason.")
+        if grant is None:
+            refusal = _unauthorized_refusal(HINT, is_invalid="authorization" in headers)
+        elif grant.is_expired(self._now()):  # only its holder learns that it was valid
+            refusal = _unauthorized_refusal(f"This token has expired. {HINT}", is_invalid=True)
+        elif (refusal := self._refuse_excess(grant)) is None:
             return grant
         self._log_refusal(refusal, path, grant.name if grant else "", address)
         return refusal
 
     def _log_refusal(self, refusal: HttpRefusal, path: str, token: str, address: str) -> None:
-        """Log a refusal; of many from one place some are left out, and counted."""
+        """Log a refusal; of many with one token and address some are left out and counted."""
         left_out = self._repeats.admit((refusal.status, token, address), self._clock())
         if left_out is None:
             return
         line: dict[str, Any] = {"event": "refused", "ok": False, "status": refusal.status, "path": path[:100]}
-        more = {"token": token, "from": address, "left_out": left_out}
-        self._log(line | {key: value for key, value in more.items() if value})
-
-    def _refuse_unknown(self, headers: Mapping[str, str]) -> HttpRefusal:
-        return _unauthorized_refusal(HOW, "invalid_token" if "authorization" in headers else "")
-
-    def _refuse_expired(self, grant: Grant) -> HttpRefusal | None:
-        """Refuse an expired token; only its holder learns that it was valid."""
-        if not grant.is_expired(self._now()):
-            return None
-        return _unauthorized_refusal(f"This token has expired. {HOW}", "invalid_token")
+        optional = {"token": token, "from": address, "left_out": left_out}
+        self._log(line | {key: value for key, value in optional.items() if value})
 
     def _refuse_excess(self, grant: Grant) -> HttpRefusal | None:
         if not grant.per_minute:
@@ -103,12 +319,6 @@ class Authenticator:
         return HttpRefusal(429, f"Too many requests with this token. Wait {wait_s} s.", {"retry-after": str(wait_s)})
 
 
-def _bearer_token(headers: Mapping[str, str]) -> str:
-    """The bearer token in the headers; empty when there is none."""
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    return given.strip() if scheme.lower() == "bearer" else ""
-
-
-def _unauthorized_refusal(text: str, error: str) -> HttpRefusal:
-    why = f', error="{error}"' if error else ""
-    return HttpRefusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{why}'})
+def _unauthorized_refusal(text: str, *, is_invalid: bool) -> HttpRefusal:
+    detail = ', error="invalid_token"' if is_invalid else ""
+    return HttpRefusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{detail}'})

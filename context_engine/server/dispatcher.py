@@ -1,13 +1,12 @@
 """Every tool call, over MCP or from the terminal: admit, run, report errors, redact, measure, write one log line.
 
-A call is admitted when its tool is not switched off, was not called too often, and nobody has cancelled it. `call_tool`
-is opened here, so that what it reaches passes the same checks under its own name. The dispatcher knows nothing of the
-protocol.
+A call is admitted if its tool is switched on, was not called too often, and the call was not canceled. `call_tool` is
+resolved here, so that the tool that it calls passes the same checks under its own name. The dispatcher knows nothing of
+the protocol.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import threading
@@ -41,7 +40,7 @@ from context_engine.server.profiles import (
     find_forbidding_option,
 )
 from context_engine.server.rate_limits import RateLimiter, parse_rates, slow_after_s
-from context_engine.text import escape_controls
+from context_engine.server.server_log import Log, discard_line
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import parse_json_text, to_snake_case
 from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call
@@ -53,17 +52,13 @@ if TYPE_CHECKING:
     from context_engine.search.served_chunks import ServedChunks
     from context_engine.settings import Settings
 
-Log = Callable[[dict[str, Any]], None]
-
 REPLY_CHARS_MAX = 36_000
-"""Until an Engine is open and its settings say otherwise."""
+"""The limit until the settings of an open Engine set another."""
 REPORT = "This is a defect of ours; the log on stderr has the details worth reporting."
 MESSAGE_CHARS_MAX = 500
-"""Of an error that is too long to be sent as it is."""
-
-
+"""The length of the message of an error that is too long to be sent as it is."""
 PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path"})
-"""Arguments that hold one path of a project."""
+"""Arguments that are one path of a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCall:
-    """A call taken apart: the tool that is meant, on which project; `via` is the tool it came through, if any."""
+    """A call with its tool and project; `via` is `call_tool` for a call that came through it."""
 
     tool: Tool
     name: str
@@ -85,36 +80,10 @@ class ResolvedCall:
     via: str = ""
 
 
-def discard_line(line: dict[str, Any]) -> None:
-    """Discard a log line: at the terminal the reply says everything."""
-
-
-def log_to_stderr(line: dict[str, Any]) -> None:
-    """A log that writes one JSON object a line to stderr, in one piece, since threads share it."""
-    sys.stderr.write(escape_controls(json.dumps(line, ensure_ascii=False)) + "\n")
-    sys.stderr.flush()
-
-
-def log_failures_to_stderr(line: dict[str, Any]) -> None:
-    """A log that keeps only what went wrong, or took too long."""
-    if not line.get("ok") or line.get("slow"):
-        log_to_stderr(line)
-
-
-LOGS: dict[str, Log] = {
-    "debug": log_to_stderr,
-    "info": log_to_stderr,
-    "warning": log_failures_to_stderr,
-    "error": log_failures_to_stderr,
-    "off": discard_line,
-}
-"""The log of each `log_level`."""
-
-
 def single_engine(engine: Engine) -> Callable[[str], Engine]:
-    """The engines of a dispatcher to one workspace: its name may be given, another one is refused."""
+    """Return the `engine` argument of a dispatcher for one workspace, which refuses other project names."""
 
-    def named(project: str) -> Engine:
+    def find_engine(project: str) -> Engine:
         if project not in ("", engine.root.name):
             raise InvalidArgument(
                 f"no project is called {project[:MESSAGE_CHARS_MAX]!r}",
@@ -123,15 +92,16 @@ def single_engine(engine: Engine) -> Callable[[str], Engine]:
             )
         return engine
 
-    return named
+    return find_engine
 
 
 class ToolDispatcher:
-    """The door to the tools. Thread-safe. `engine` gives the Engine of a project ("": the only one), or raises why not.
+    """The entry to the tools. Thread-safe.
 
-    `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text; `chunks` gives the
-    folder of chunk files that the search for chunks answers from, where one is served. `grant` says what its callers
-    may do; `names` are the projects that exist for them, so that what can be asked of several at once is.
+    `engine` returns the Engine of a project ("": the only one), or raises the reason why it is not open. `limits` are
+    those of the settings by default. `redact` is applied to every outgoing text. `chunks` returns the served folder of
+    chunk files, if there is one. `grant` has the permissions of the callers. `project_names` are the projects that
+    exist for them; some tools search all of these at once.
     """
 
     def __init__(
@@ -162,10 +132,9 @@ class ToolDispatcher:
         self._clock = clock
         self._lock = threading.Lock()
         self._chars_max = REPLY_CHARS_MAX
-        self._listed = frozenset(each.name for each in tools.ALL if selection.lists(each.name))
-        self.forbidden: Mapping[str, str] = {
-            each.name: option for each in tools.ALL if (option := self._find_forbidding_option(each, each.name))
-        }
+        self._listed = frozenset(tool.name for tool in tools.ALL if selection.lists(tool.name))
+        options = {tool.name: self._find_forbidding_option(tool) for tool in tools.ALL}
+        self.forbidden: Mapping[str, str] = {name: option for name, option in options.items() if option}
 
     def for_grant(
         self,
@@ -176,9 +145,9 @@ class ToolDispatcher:
         metrics: Metrics,
         project_names: Callable[[], Sequence[str]] = tuple,
     ) -> ToolDispatcher:
-        """A dispatcher of the same server for the holder of a token: with the projects, role, rates, log and counts of his own.
+        """Return a dispatcher of this server for one token, with its own projects, role, rates, log and metrics.
 
-        The folder of chunk files belongs to no project, so it is there for those alone from whom no project is hidden.
+        The folder of chunk files belongs to no project, so only grants that see every project have it.
         """
         return ToolDispatcher(
             engine,
@@ -193,29 +162,30 @@ class ToolDispatcher:
         )
 
     def call(self, name: str, arguments: Any, call: Call) -> CallResult:
-        """Run one call to its end. Never raises for what a tool or its caller did wrong."""
+        """Run one call to its end. Errors of the tool or its caller are in the result."""
         with collect_redactions():
             return self._call(name, arguments, call)
 
     def _call(self, name: str, arguments: Any, call: Call) -> CallResult:
         started = self._clock()
-        asked = None
+        resolved = None
         try:
-            asked = parse_call(name, arguments)
-            outcome = CallResult(self._run(asked, call))
+            resolved = parse_call(name, arguments)
+            outcome = CallResult(self._run(resolved, call))
         except ContextEngineError as error:
-            outcome = _error_result(error, asked.tool if asked else None)
-        except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and say so
-            outcome = self._report_bug(asked, name, error)
+            outcome = _error_result(error, resolved.tool if resolved else None)
+        except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and report it
+            outcome = self._report_bug(resolved, name, error)
+        metric = _metric_name(resolved, name)
         try:
-            outcome = self._finish_reply(outcome, _metric_name(asked, name))
+            outcome = self._finish_reply(outcome, metric)
         except Exception:  # noqa: BLE001 - what cannot be masked must not leave
-            outcome = self._withhold_reply(_metric_name(asked, name))
-        self._record_call(outcome, asked, _metric_name(asked, name), self._clock() - started)
+            outcome = self._withhold_reply(metric)
+        self._record_call(outcome, resolved, metric, self._clock() - started)
         return outcome
 
     def engine(self, project: str = "") -> Engine:
-        """The open Engine of a project. Raises: whatever keeps it from being open."""
+        """Return the open Engine of a project. Raises: the reason why it is not open."""
         engine = self._engine(project)
         with self._lock:
             self._chars_max = engine.settings.result_chars_max
@@ -223,16 +193,17 @@ class ToolDispatcher:
                 self._limits = self._limits_from_settings(engine.settings)
         return engine
 
-    def _target_of(self, asked: ResolvedCall) -> Engine | MultiRepo:
+    def _target_of(self, call: ResolvedCall) -> Engine | MultiRepo:
         """Return the engine of the project that a call names, or of all projects if the tool can search several."""
-        names = self._names() if asked.tool.name in MULTI_PROJECT_TOOLS and asked.project in ("", EVERY_PROJECT) else ()
-        if len(names) < 2:
-            engine = self.engine(
-                "" if asked.project == EVERY_PROJECT and asked.tool.name in MULTI_PROJECT_TOOLS else asked.project
-            )
-            _refuse_clone(engine, asked.tool)
-            return engine
-        return self._open_together(names)
+        project = call.project
+        if call.tool.name in MULTI_PROJECT_TOOLS and project in ("", EVERY_PROJECT):
+            names = self._names()
+            if len(names) >= 2:
+                return self._open_together(names)
+            project = ""
+        engine = self.engine(project)
+        _refuse_clone(engine, call.tool)
+        return engine
 
     def _open_together(self, names: Sequence[str]) -> MultiRepo:
         """Open the projects as one engine, whose answers name those that failed.
@@ -258,12 +229,12 @@ class ToolDispatcher:
 
     def _limits_from_settings(self, settings: Settings) -> RateLimiter:
         stated = parse_rates(settings.rate_limits_per_minute)
-        for name in sorted(stated.keys() - {*PROFILES["all"], *(each.name for each in tools.ALL)}):
+        for name in sorted(stated.keys() - {*PROFILES["all"], *(tool.name for tool in tools.ALL)}):
             self.log({"event": "settings", "ok": False, "why": f"rate_limits_per_minute: no tool is called {name}"})
         return RateLimiter(stated, burst_minutes=settings.rate_burst_minutes)
 
     def redact(self, text: str, sender: str = "(other)") -> str:
-        """A text as it may leave: secrets masked and counted, and no lone surrogates, which no client could decode."""
+        """Return a text that may leave: secrets are masked and counted, and lone surrogates are replaced."""
         return self._redact_and_count(text, sender).text
 
     def _redact_and_count(self, text: str, sender: str) -> RedactedText:
@@ -272,45 +243,46 @@ class ToolDispatcher:
             self.metrics.add_redacted(sender, masked.count)
         return masked
 
-    def _run(self, asked: ResolvedCall, call: Call) -> Reply:
-        """The call itself, if it is admitted. Raises: ContextEngineError, and whatever a bug raises."""
-        self._refuse_switched_off(asked)
-        self._refuse_role(asked.tool)
+    def _run(self, resolved: ResolvedCall, call: Call) -> Reply:
+        """Run a call if it is admitted. Raises: ContextEngineError, and any exception of a bug."""
+        self._refuse_switched_off(resolved)
+        self._refuse_role(resolved.tool)
         if call.cancel.is_set():
             raise Cancelled("cancelled before it began")
         self._refuse_token_too_often()
-        asked = _infer_project_from_path(asked, self._names())
-        engine = self._target_of(asked)
-        self._refuse_too_often(asked.tool.name)
+        resolved = _infer_project_from_path(resolved, self._names())
+        engine = self._target_of(resolved)
+        self._refuse_too_often(resolved.tool.name)
         known = replace(
             call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, disabled=self.forbidden
         )
-        return asked.tool.call(engine, asked.arguments, known)
+        return resolved.tool.call(engine, resolved.arguments, known)
 
-    def _refuse_switched_off(self, asked: ResolvedCall) -> None:
-        for name in (asked.tool.name, asked.name, asked.via):
-            if option := find_forbidding_option(
-                self.selection, name, asked.tool.touches, destructive=asked.tool.hints.destructive
-            ):
+    def _refuse_switched_off(self, call: ResolvedCall) -> None:
+        tool = call.tool
+        for name in (tool.name, call.name, call.via):
+            option = find_forbidding_option(self.selection, name, tool.touches, destructive=tool.hints.destructive)
+            if option:
                 raise AccessDenied(
                     f"{name} is switched off: the server was started with {option}",
                     suggestion=ASK_MANIFEST,
                     details={"tool": name, "option": option},
                 )
 
-    def _find_forbidding_option(self, tool: Tool, name: str) -> str:
+    def _find_forbidding_option(self, tool: Tool) -> str:
         """Return the reason why a tool is off: an option of the server, or the role of the caller."""
         destructive = tool.hints.destructive
-        option = find_forbidding_option(self.selection, name, tool.touches, destructive=destructive)
-        beyond = forbids(self.grant.role, tool.touches, destructive=destructive)
-        return option or (f"the role {self.grant.role}" if beyond else "")
+        option = find_forbidding_option(self.selection, tool.name, tool.touches, destructive=destructive)
+        if not option and forbids(self.grant.role, tool.touches, destructive=destructive):
+            return f"the role {self.grant.role}"
+        return option
 
     def _refuse_role(self, tool: Tool) -> None:
         needed = required_role(tool.touches, destructive=tool.hints.destructive)
         if forbids(self.grant.role, tool.touches, destructive=tool.hints.destructive):
             raise AccessDenied(
                 f"{tool.name} needs a token of the role {needed}, and this one is of the role {self.grant.role}",
-                suggestion="Ask who runs the server for such a token, or do without the tool.",
+                suggestion="Ask the operator of the server for such a token, or do without the tool.",
                 details={"tool": tool.name, "role": self.grant.role, "needs": needed},
             )
 
@@ -328,17 +300,14 @@ class ToolDispatcher:
         if wait_s:
             raise _rate_limit_error(tool, limits.per_minute[tool], wait_s, {"tool": tool})
 
-    def _report_bug(self, asked: ResolvedCall | None, name: str, error: Exception) -> CallResult:
-        tool = _metric_name(asked, name)
+    def _report_bug(self, call: ResolvedCall | None, name: str, error: Exception) -> CallResult:
+        tool = _metric_name(call, name)
         self.log({"event": "bug", "tool": tool, "trace": self.redact(traceback.format_exc(), tool)})
-        bug = BugError(
-            f"{tool} failed: {type(error).__name__}: {error}",
-            suggestion=REPORT,
-        )
-        return _error_result(bug, asked.tool if asked else None)
+        bug = BugError(f"{tool} failed: {type(error).__name__}: {error}", suggestion=REPORT)
+        return _error_result(bug, call.tool if call else None)
 
     def _finish_reply(self, outcome: CallResult, sender: str) -> CallResult:
-        """The outcome as it leaves: masked, and inside the limit of a reply."""
+        """Return the outcome as it leaves: redacted, and within the limit of a reply."""
         error = outcome.error
         text = _append_count(self._redact_and_count(outcome.reply.text, sender))
         if reply_size(text) <= self._chars_max:
@@ -347,43 +316,35 @@ class ToolDispatcher:
         return CallResult(Reply(self.redact(tools.failure(error).text, sender), is_error=True), error)
 
     def _shorten_error(self, error: ContextEngineError, sender: str) -> ContextEngineError:
-        """The same error with less to say: of many failures what failed and why, as far as they fit.
-
-        Masked, then cut.
-        """
-
-        def cut(text: str) -> str:
-            return self.redact(text, sender)[:MESSAGE_CHARS_MAX]
-
-        kept = ("edit", "path", "code", "message")
-        failed = [{key: row[key] for key in kept if key in row} for row in error.details.get("failed", ())]
+        """Return the same error with shorter texts and as many of its failed edits as fit. Texts are redacted, then cut."""
+        failed = [_shorten_failure(row) for row in error.details.get("failed", ())]
         room = self._chars_max - 4 * MESSAGE_CHARS_MAX
         count = count_fitting(map(compact_json, failed), chars_max=room)
         details = {"failed": failed[:count]} if count else {}
-        return type(error)(cut(error.message), suggestion=cut(error.suggestion), details=details)
+        message = self.redact(error.message, sender)[:MESSAGE_CHARS_MAX]
+        suggestion = self.redact(error.suggestion, sender)[:MESSAGE_CHARS_MAX]
+        return type(error)(message, suggestion=suggestion, details=details)
 
     def _withhold_reply(self, tool: str) -> CallResult:
         error = sys.exception()
-        trace = "".join(
-            traceback.format_tb(error.__traceback__ if error else None)
-        )  # without its message, which is as unsearched
-        self.log({"event": "bug", "tool": tool, "trace": trace})
+        trace = traceback.format_tb(error.__traceback__ if error else None)  # its message may contain secrets
+        self.log({"event": "bug", "tool": tool, "trace": "".join(trace)})
         bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
         return CallResult(tools.failure(bug), bug)
 
-    def _record_call(self, outcome: CallResult, asked: ResolvedCall | None, tool: str, took_s: float) -> None:
+    def _record_call(self, outcome: CallResult, call: ResolvedCall | None, tool: str, took_s: float) -> None:
         """Count the call and write its line."""
         code = outcome.error.code if outcome.error else ""
-        slow = bool(asked) and took_s > slow_after_s(tool, with_dependencies=_asks_for_dependencies(asked.arguments))
+        slow = bool(call) and took_s > slow_after_s(tool, with_dependencies=_asks_for_dependencies(call.arguments))
         self.metrics.add(tool, took_s * 1000, code, slow=slow)
         line: dict[str, Any] = {"event": "call", "tool": tool, "ms": round(took_s * 1000, 2), "ok": not code}
         line["chars"] = len(outcome.reply.text)
-        told = {"error": code, "slow": slow, "project": asked and asked.project, "via": asked and asked.via}
-        self.log(line | {key: value for key, value in told.items() if value})
+        optional = {"error": code, "slow": slow, "project": call and call.project, "via": call and call.via}
+        self.log(line | {key: value for key, value in optional.items() if value})
 
 
 def parse_call(name: str, arguments: Any) -> ResolvedCall:
-    """Which tool is meant, on which project, with what arguments. Raises: UnknownTool, InvalidArgument."""
+    """Return the tool, project and arguments of a call. Raises: UnknownTool, InvalidArgument."""
     tool = tools.find(name)
     given, project = _split_project(arguments)
     if tool is not call_tool:
@@ -394,7 +355,7 @@ def parse_call(name: str, arguments: Any) -> ResolvedCall:
 
 
 def _split_project(arguments: Any) -> tuple[Any, str]:
-    """The arguments without `project`, which no tool takes itself, and the project."""
+    """Return the arguments without `project`, which no tool takes itself, and the project."""
     arguments = parse_json_text(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(arguments, Mapping) or "project" not in arguments:
         return arguments, ""
@@ -404,16 +365,18 @@ def _split_project(arguments: Any) -> tuple[Any, str]:
     return {key: value for key, value in arguments.items() if key != "project"}, project or ""
 
 
-def _infer_project_from_path(asked: ResolvedCall, names: Sequence[str]) -> ResolvedCall:
-    """Where a path begins with the name of a project, as answers over several write it, that is the project meant."""
-    given = asked.arguments
-    if asked.project or len(names) < 2 or asked.tool.name in MULTI_PROJECT_TOOLS or not isinstance(given, Mapping):
-        return asked
+def _infer_project_from_path(call: ResolvedCall, names: Sequence[str]) -> ResolvedCall:
+    """Take the project from a path such as `web:src/app.py`, as replies about several projects write it."""
+    given = call.arguments
+    if call.project or len(names) < 2 or call.tool.name in MULTI_PROJECT_TOOLS or not isinstance(given, Mapping):
+        return call
     for key, value in given.items():
-        name, between, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
-        if between and name in names and to_snake_case(str(key)) in PATH_ARGUMENTS:
-            return replace(asked, arguments={**given, key: rest or "."}, project=name)
-    return asked
+        if not isinstance(value, str) or to_snake_case(str(key)) not in PATH_ARGUMENTS:
+            continue
+        name, colon, rest = value.partition(":")
+        if colon and name in names:
+            return replace(call, arguments={**given, key: rest or "."}, project=name)
+    return call
 
 
 def _refuse_clone(engine: Engine, tool: Tool) -> None:
@@ -427,11 +390,10 @@ def _refuse_clone(engine: Engine, tool: Tool) -> None:
 
 
 def _asks_for_dependencies(arguments: Any) -> bool:
-    """Whether a call that reads a file asks for what the file imports."""
+    """Return whether a call that reads a file asks for the imports of the file, too."""
     given = arguments if isinstance(arguments, Mapping) else {}
-    return any(
-        value not in (False, None, "false") for key, value in given.items() if to_snake_case(str(key)) == "include_deps"
-    )
+    values = [value for key, value in given.items() if to_snake_case(str(key)) == "include_deps"]
+    return any(value not in (False, None, "false") for value in values)
 
 
 def _rate_limit_error(what: str, per_minute: int, wait_s: float, details: Mapping[str, Any]) -> RateLimited:
@@ -444,10 +406,10 @@ def _rate_limit_error(what: str, per_minute: int, wait_s: float, details: Mappin
     )
 
 
-def _metric_name(asked: ResolvedCall | None, name: str) -> str:
-    """The tool's own name; whatever else a client sends is counted as one, so that metrics cannot grow without end."""
-    if asked:
-        return asked.tool.name
+def _metric_name(call: ResolvedCall | None, name: str) -> str:
+    """Return the name of the tool itself; all unknown names share one, so that metrics cannot grow without end."""
+    if call:
+        return call.tool.name
     try:
         return tools.find(name).name
     except ContextEngineError:
@@ -455,7 +417,7 @@ def _metric_name(asked: ResolvedCall | None, name: str) -> str:
 
 
 def _append_count(masked: RedactedText) -> str:
-    """The text, and how many secrets are masked in it, where JSON stays JSON."""
+    """Return the text with the number of masked secrets; JSON stays JSON."""
     if not masked.count:
         return masked.text
     if masked.text.startswith('{"'):
@@ -464,15 +426,19 @@ def _append_count(masked: RedactedText) -> str:
 
 
 def _error_result(error: ContextEngineError, tool: Tool | None) -> CallResult:
-    """The outcome of an error; where another call of the same tool would fail too, with a tool that takes another way."""
+    """Return the result of an error; where a repeated call would fail too, it names a tool that works differently."""
     if tool and tool.instead and not isinstance(error, CallError):
         next_steps = (*error.next_steps, NextStep(tool.instead, "meanwhile: it works in another way"))
         error = type(error)(error.message, suggestion=error.advice, next_steps=next_steps, details=error.details)
     return CallResult(tools.failure(error, tool.error_fields if tool else {}), error)
 
 
+def _shorten_failure(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: row[key] for key in ("edit", "path", "code", "message") if key in row}
+
+
 def _too_large_error(chars: int, chars_max: int) -> TooLarge:
-    """Tools keep the limit themselves; a reply that did not is refused rather than cut by a client in silence."""
+    """Return the error for a reply over the limit, which a client would cut silently. Tools keep the limit themselves."""
     return TooLarge(
         f"the reply has {chars:,} characters, at most {chars_max:,} are sent",
         suggestion="Ask for less: fewer results, a narrower path, a line range.",

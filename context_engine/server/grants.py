@@ -1,8 +1,8 @@
 """PURE. The permissions of a token of a shared server: a role, projects, an expiry time, a call rate.
 
-A role may do what the ones before it may: `read` changes nothing, `write` changes files, records and the index, `admin`
-also empties the index and reads everybody's metrics. A project that a grant does not see does not exist for who holds
-it.
+Each role may do what the ones before it may. `read` changes nothing; `write` changes files, records and the index;
+`admin` also empties the index and reads the metrics of all tokens. A project that a grant does not see does not exist
+for its holder.
 
 >>> grant = Grant("1f", "ci", "read", ("web", "/src/api"))
 >>> grant.sees("web", "/src/web"), grant.sees("api", "/src/api"), grant.sees("till", "/src/till")
@@ -17,14 +17,16 @@ from dataclasses import dataclass
 
 ROLES = ("read", "write", "admin")
 EVERY_PROJECT = "*"
-"""In place of projects: all of them, those of tomorrow included."""
+"""In place of projects: all of them, future ones included."""
+SCOPE_KEY = "ctx.grant"
+"""The key of the grant in the scope of a request that was let in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
     """The permissions of one token. `projects` are names or paths; `expires_s` is a time, None for never.
 
-    `per_minute` is how many tools it may call in a minute, 0 for any number.
+    `per_minute` is the number of tools that it may call in a minute, 0 for any number.
     """
 
     id: str
@@ -40,14 +42,11 @@ class Grant:
         return EVERY_PROJECT in self.projects
 
     def sees(self, name: str, path: str) -> bool:
-        """Whether a project of that name, at that path, exists for it.
-
-        Letter by letter: no pattern, no folder above.
-        """
+        """Return whether a project exists for it, by its exact name or path: no pattern, no folder above."""
         return self.sees_all or name in self.projects or path in self.projects
 
     def is_expired(self, now_s: float) -> bool:
-        """Whether its time has passed."""
+        """Return whether it has expired."""
         return self.expires_s is not None and now_s >= self.expires_s
 
 
@@ -56,7 +55,7 @@ OWNER = Grant("", "owner", "admin", (EVERY_PROJECT,))
 
 
 def required_role(touches: str, *, destructive: bool) -> str:
-    """The least role that may use a tool. `call_tool` itself touches nothing: what it reaches is judged for itself.
+    """Return the lowest role that may use a tool. `call_tool` itself touches nothing; the tool that it calls is checked.
 
     >>> [required_role(touches, destructive=touches == "index") for touches in ("nothing", "anything", "records", "index")]
     ['read', 'read', 'write', 'admin']
@@ -67,5 +66,5 @@ def required_role(touches: str, *, destructive: bool) -> str:
 
 
 def forbids(role: str, touches: str, *, destructive: bool) -> bool:
-    """Whether a tool is beyond a role."""
+    """Return whether a role may not use a tool."""
     return ROLES.index(role) < ROLES.index(required_role(touches, destructive=destructive))

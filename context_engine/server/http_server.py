@@ -33,15 +33,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from context_engine.errors import ContextEngineError, HostError, InvalidArgument
-from context_engine.server import bearer_token, connections, logging_bridge, mcp_server, prometheus
-from context_engine.server.client_sessions import SCOPE_KEY
+from context_engine.server import authentication, connections, mcp_server, metrics
+from context_engine.server.authentication import AllowedHosts, HttpRefusal, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.grants import Grant
+from context_engine.server.grants import SCOPE_KEY, Grant
+from context_engine.server.mcp_server import VERSION
 from context_engine.server.message_checks import SESSIONS_MAX, MessageMiddleware, SessionLimiter
-from context_engine.server.origin_check import AllowedHosts, HttpRefusal, RequestGuard
 from context_engine.server.projects import Projects
 from context_engine.server.serve_options import ServeOptions
-from context_engine.server.server_identity import VERSION
+from context_engine.server.server_log import install_bridge
 from context_engine.server.shared_server import SharedServer
 from context_engine.server.shutdown import ShutdownCoordinator, wait_forever
 
@@ -93,13 +93,14 @@ def serve_http(
     timeout_s = parse_seconds("--shutdown-timeout", options.shutdown_timeout, SHUTDOWN_TIMEOUT_S)
     delay_s = parse_seconds("--shutdown-delay", options.shutdown_delay, 0.0)
     hosts = AllowedHosts(host, tuple(options.http_hosts))
-    token = (
-        bearer_token.BearerToken("", shared.token_location)
-        if shared
-        else bearer_token.choose_token(given=options.http_token, file=options.token_file, is_loopback=hosts.is_loopback)
-    )
+    if shared:
+        token = authentication.BearerToken("", shared.token_location)
+    else:
+        token = authentication.choose_token(
+            given=options.http_token, file=options.token_file, is_loopback=hosts.is_loopback
+        )
     listening = bind_socket(host, port)
-    logging_bridge.install_bridge(dispatcher.log)
+    install_bridge(dispatcher.log)
     projects.settle()  # clients share these projects, so none of them is asked for its own folders
     projects.start()
     print(f"ctx: serving {endpoint_url(listening)} (token {token.location})", file=sys.stderr, flush=True)  # noqa: T201
@@ -209,14 +210,13 @@ def create_application(
     def ready(_: Request) -> Response:
         return _readiness_response(projects, shutdown)
 
-    def metrics(request: Request) -> Response:
-        rows = shared.sessions.metrics_by_role(request.scope[SCOPE_KEY]) if shared else {}
-        page = (
-            prometheus.format_metrics_by_role(rows, VERSION)
-            if shared
-            else prometheus.format_metrics(dispatcher.metrics.rows(), VERSION)
-        )
-        return Response(page, media_type=prometheus.CONTENT_TYPE)
+    def show_metrics(request: Request) -> Response:
+        if shared:
+            roles = shared.sessions.metrics_by_role(request.scope[SCOPE_KEY])
+            page = metrics.format_metrics_by_role(roles, VERSION)
+        else:
+            page = metrics.format_metrics(dispatcher.metrics.rows(), VERSION)
+        return Response(page, media_type=metrics.CONTENT_TYPE)
 
     paths = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -226,7 +226,7 @@ def create_application(
         stateless_http=stateless,
         # The guard checks more than the library would.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", metrics)],
+        custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", show_metrics)],
     )
     sessions = None if stateless else SessionLimiter(server.session_manager)
     checked = MessageMiddleware(paths, path=PATH, bytes_max=BODY_BYTES_MAX, sessions=sessions)

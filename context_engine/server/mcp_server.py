@@ -1,7 +1,7 @@
-"""The Model Context Protocol over whatever pair of streams it is given: tools, resources, prompts, completions.
+"""The Model Context Protocol over any pair of streams: tools, resources, prompts, completions.
 
-Both eras of the protocol work on one process (`server/discover` and `initialize`); the library decides by the first
-request. Whatever touches an Engine runs in a worker thread; what goes wrong in it becomes an error here.
+Both kinds of the protocol work (`server/discover` and `initialize`); the library decides by the first request. All work
+with an Engine runs in a worker thread, and its errors become errors of the protocol here.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from context_engine import tools
+from context_engine import __version__, tools
 from context_engine.errors import BugError, CallError, ContextEngineError, FileNotFound, UnknownTool
-from context_engine.server import completions, profiles, prompt_templates, resources
-from context_engine.server.client_roots import forget_roots, settle_projects
-from context_engine.server.client_sessions import SCOPE_KEY, ClientSessions
+from context_engine.server import profiles, prompt_templates, resources
+from context_engine.server.client_requests import ClientInputRequired, create_asker, forget_roots, settle_projects
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
-from context_engine.server.elicitation import ClientInputRequired, create_asker
-from context_engine.server.grants import Grant
+from context_engine.server.grants import SCOPE_KEY, Grant
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import Projects
-from context_engine.server.server_identity import INSTRUCTIONS, NAME, TITLE, VERSION
-from context_engine.server.shared_server import SharedServer
+from context_engine.server.shared_server import ClientSessions, SharedServer
 from context_engine.server.shutdown import ShutdownCoordinator
 from context_engine.server.worker_threads import WorkerThreads
 from context_engine.tools import Tool
 
+NAME = "ctx"
+TITLE = "Context Engine"
+VERSION = __version__
 LIST_TTL_MS = 3_600_000
 """The lists of tools, prompts and resources do not change while a server runs."""
 LISTS: tuple[CacheableMethod, ...] = (
@@ -49,7 +49,7 @@ LISTS: tuple[CacheableMethod, ...] = (
     "server/discover",
 )
 READS = ("resources/read", "prompts/get", "completion/complete")
-"""The methods that read a project and are not tools."""
+"""The methods other than tools that read a project."""
 RESOURCE_NOT_FOUND = -32002
 """The code before protocol version 2026-07-28, which replaced it by "invalid params"."""
 Context = ServerRequestContext[Any]
@@ -63,29 +63,28 @@ def build_server(
     shutdown: ShutdownCoordinator | None = None,
     shared: SharedServer | None = None,
 ) -> Server[Any]:
-    """A protocol server over the dispatcher, with no stream yet.
+    """Return a protocol server over the dispatcher, with no stream yet.
 
-    `shown` says which tools are listed; the dispatcher's own by default.
-
-    With a `shared` each request is answered as its token sees the server, and one that came without a grant not at all.
+    `selection` decides which tools are listed; by default that of the dispatcher. With `shared` each request is answered
+    as its token sees the server; a request without a grant is an error.
     """
     views = ServerViews(dispatcher, selection or dispatcher.selection, shared.sessions if shared else None)
-    answers = _RequestHandlers(views, projects, WorkerThreads(shutdown or ShutdownCoordinator(lambda: None)))
+    handlers = _RequestHandlers(views, projects, WorkerThreads(shutdown or ShutdownCoordinator(lambda: None)))
     server: Server[Any] = Server(
         NAME,
         version=VERSION,
         title=TITLE,
-        instructions=INSTRUCTIONS,
+        instructions=prompt_templates.INSTRUCTIONS,
         cache_hints=dict.fromkeys(LISTS, CacheHint(LIST_TTL_MS, "private" if shared else "public")),
         get_tool_input_schema=_schema_of,
-        on_list_tools=answers.list_tools,
-        on_call_tool=answers.call_tool,
-        on_list_resources=answers.list_resources,
-        on_list_resource_templates=answers.list_templates,
-        on_read_resource=answers.read_resource,
-        on_list_prompts=answers.list_prompts,
-        on_get_prompt=answers.get_prompt,
-        on_completion=answers.complete,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+        on_completion=handlers.complete,
         on_subscriptions_listen=ListenHandler(InMemorySubscriptionBus()),
     )
     server.add_request_handler("server/discover", types.RequestParams, partial(_discover, server))
@@ -101,7 +100,7 @@ def build_server(
 
 
 def _state_security(shared: SharedServer | None) -> RequestStateSecurity:
-    """How what a client carries from one round of a call to the next is sealed: for this process, or for a shared's servers."""
+    """Return how the state that a client carries between rounds of a call is sealed: for this process, or for a team."""
     if shared is None:
         return RequestStateSecurity.ephemeral()
     return RequestStateSecurity(keys=[shared.sealing_key], bind_principal=lambda context: grant_of(context).id)
@@ -110,31 +109,31 @@ def _state_security(shared: SharedServer | None) -> RequestStateSecurity:
 async def _discover(server: Server[Any], _: Context, __: types.RequestParams) -> types.DiscoverResult:
     """Return the identity of the server, and that its lists never change.
 
-    The library would say that they may because somebody may listen; a client then listens before it asks anything else.
+    The library would report that they may change, and a client would then subscribe before its first request.
     """
     return types.DiscoverResult(
         supported_versions=list(MODERN_PROTOCOL_VERSIONS),
         capabilities=server.get_capabilities(),
-        instructions=INSTRUCTIONS,
+        instructions=prompt_templates.INSTRUCTIONS,
     )
 
 
-# -- tools as the protocol shows them -----------------------------------------------------------------------------
+# -- tools as the protocol lists them ----------------------------------------------------------------------------
 
 
 def tool_rows() -> list[dict[str, Any]]:
-    """Every tool in the order of the catalogue, as `profiles.listed` takes them."""
+    """Return every tool in the order of the catalogue, as `profiles.list_tools` takes them."""
     return [tool_row(tool) for tool in tools.ALL]
 
 
 def tool_row(tool: Tool) -> dict[str, Any]:
-    """One tool: as on the wire, what it may change, and its other names."""
+    """Return one tool: as on the wire, what it may change, and its other names."""
     wire = wire_tool(tool).model_dump(mode="json", by_alias=True, exclude_none=True)
     return {"tool": wire, "touches": tool.touches, "aliases": list(tool.aliases)}
 
 
 def wire_tool(tool: Tool) -> types.Tool:
-    """A tool as `tools/list` shows it."""
+    """Return a tool as `tools/list` has it."""
     hints = tool.hints
     title = tool.name.replace("_", " ").capitalize()
     return types.Tool(
@@ -154,9 +153,9 @@ def wire_tool(tool: Tool) -> types.Tool:
 
 
 def tool_result(outcome: CallResult) -> types.CallToolResult:
-    """One text block.
+    """Return the result of a call as one text block.
 
-    Unknown tools and what a seed calls malformed are errors of the protocol, all others are replies.
+    Unknown tools and malformed calls are errors of the protocol; all other errors are replies.
     """
     error = outcome.error
     if error and tools.is_malformed(error):
@@ -179,24 +178,24 @@ async def call_tool(
     work = partial(dispatcher.call, name or params.name, params.arguments)
     try:
         return tool_result(await threads.run(context, work, ask=create_asker(context, params, dispatcher.redact)))
-    except ClientInputRequired as unanswered:
-        return unanswered.required
+    except ClientInputRequired as question:
+        return question.required
 
 
 def _schema_of(name: str) -> Mapping[str, Any] | None:
-    """The schema of any tool: HTTP clients may repeat arguments in headers, which are checked against it."""
+    """Return the schema of a tool, which checks the arguments that HTTP clients repeat in headers."""
     try:
         return tools.find(name).schema
     except UnknownTool:
         return None
 
 
-# -- answers ------------------------------------------------------------------------------------------------------
+# -- requests -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """The server as one of those who ask sees it: a dispatcher, the names of several projects, the tools that are listed."""
+    """The server as one client sees it: a dispatcher, the names of several projects, the listed tools."""
 
     dispatcher: ToolDispatcher
     projects: tuple[str, ...]
@@ -209,36 +208,36 @@ class ServerView:
 
 
 class ServerViews:
-    """The views of one server: one for everybody, or one for each grant where a shared shares it. Thread-safe."""
+    """The views of one server: one for all clients, or one for each grant of a shared server. Thread-safe."""
 
     def __init__(
-        self, dispatcher: ToolDispatcher, shown: ToolSelection, sessions: ClientSessions | None = None
+        self, dispatcher: ToolDispatcher, selection: ToolSelection, sessions: ClientSessions | None = None
     ) -> None:
-        self._shown = shown
+        self._selection = selection
         self._sessions = sessions
-        self._everybody = _create_view(dispatcher, shown)
+        self._default = _create_view(dispatcher, selection)
         self._known: dict[tuple[Grant, tuple[str, ...]], ServerView] = {}
 
     def for_request(self, context: Context) -> ServerView:
-        """The view of a request. Raises: BugError where a request of a shared's server came past the authenticator."""
+        """Return the view of a request. Raises: BugError for a request to a shared server without a grant."""
         if self._sessions is None:
-            return self._everybody
+            return self._default
         grant = grant_of(context)
         names = self._sessions.projects_of(grant).names
         if (grant, names) not in self._known:
-            shown = self._shown._replace(projects=names if len(names) > 1 else ())
-            self._known[grant, names] = _create_view(self._sessions.dispatcher(grant), shown)
+            selection = self._selection._replace(projects=names if len(names) > 1 else ())
+            self._known[grant, names] = _create_view(self._sessions.dispatcher(grant), selection)
         return self._known[grant, names]
 
 
-def _create_view(dispatcher: ToolDispatcher, shown: ToolSelection) -> ServerView:
-    allowed = [each for each in tool_rows() if each["tool"]["name"] not in dispatcher.forbidden]
-    listed = [types.Tool.model_validate(wire) for wire in profiles.list_tools(allowed, shown)]
-    return ServerView(dispatcher, tuple(shown.projects), listed)
+def _create_view(dispatcher: ToolDispatcher, selection: ToolSelection) -> ServerView:
+    allowed = [row for row in tool_rows() if row["tool"]["name"] not in dispatcher.forbidden]
+    listed = [types.Tool.model_validate(wire) for wire in profiles.list_tools(allowed, selection)]
+    return ServerView(dispatcher, tuple(selection.projects), listed)
 
 
 def grant_of(context: Context) -> Grant:
-    """Whose request it is. Raises: BugError."""
+    """Return the grant of a request. Raises: BugError."""
     grant = context.request.scope.get(SCOPE_KEY) if context.request is not None else None
     if not isinstance(grant, Grant):
         raise BugError("a request reached a shared server without a grant")
@@ -324,7 +323,7 @@ class _RequestHandlers:
 
     async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         view = self._views.for_request(context)
-        find = partial(completions.complete_argument, view.dispatcher, params, view.projects)
+        find = partial(prompt_templates.complete_argument, view.dispatcher, params, view.projects)
         try:
             return types.CompleteResult(completion=await self._threads.run(context, lambda _: find()))
         except ContextEngineError as error:
@@ -334,13 +333,13 @@ class _RequestHandlers:
 def _protocol_error(
     dispatcher: ToolDispatcher, error: ContextEngineError, code: int | None = None, **details: str
 ) -> MCPError:
-    """An error of ours where the protocol has no reply for it: whose fault it is decides the code."""
-    whose = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
-    return MCPError(code or whose, dispatcher.redact(_sentence(error)), details | {"code": error.code})
+    """Return an error of the protocol, with a code for an error of the caller or of the server."""
+    default = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
+    return MCPError(code or default, dispatcher.redact(_sentence(error)), details | {"code": error.code})
 
 
 def _check_cursor(params: types.PaginatedRequestParams | None) -> None:
-    """Every list of ours has one page, so a cursor is none of ours."""
+    """Refuse a cursor, because every list has one page."""
     if params is not None and params.cursor:
         raise MCPError(types.INVALID_PARAMS, "unknown cursor: the list has one page")
 
@@ -354,7 +353,7 @@ def _sentence(error: ContextEngineError) -> str:
 
 
 async def _log_reads(views: ServerViews, ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Middleware: what is read other than by a tool leaves a line of the audit log as well."""
+    """Write an audit line for a read that is not a tool call. This is a middleware."""
     if ctx.method not in READS:
         return await call_next(ctx)
     started, failure = time.perf_counter(), ""
@@ -364,14 +363,12 @@ async def _log_reads(views: ServerViews, ctx: Context, call_next: CallNext) -> H
         failure = str((error.error.data or {}).get("code", error.error.code))
         raise
     finally:
-        line = {
-            "event": "read",
-            "method": ctx.method,
-            "project": requested_project(ctx.method, ctx.params),
-            "ok": not failure,
-        }
-        took = {"ms": round((time.perf_counter() - started) * 1000, 2)}
-        views.for_request(ctx).dispatcher.log(line | ({"error": failure} if failure else {}) | took)
+        project = requested_project(ctx.method, ctx.params)
+        line: dict[str, Any] = {"event": "read", "method": ctx.method, "project": project, "ok": not failure}
+        if failure:
+            line["error"] = failure
+        line["ms"] = round((time.perf_counter() - started) * 1000, 2)
+        views.for_request(ctx).dispatcher.log(line)
 
 
 def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
@@ -389,15 +386,15 @@ def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
 
 
 async def _log_crashes(dispatcher: ToolDispatcher, ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Middleware: what no handler foresaw is one line of the log, and to the client an error without our insides."""
+    """Log an unexpected exception in one line, and send the client an error without internals. This is a middleware."""
     try:
         return await call_next(ctx)
     except (MCPError, ValidationError):
         raise
-    except Exception as crash:  # noqa: BLE001 - the server must outlive a defect in any handler, and say so
+    except Exception as crash:  # noqa: BLE001 - the server must outlive a defect in any handler, and report it
         last = traceback.extract_tb(crash.__traceback__)[-1]
-        at = f"{last.filename}:{last.lineno} in {last.name}"
-        dispatcher.log({"event": "crash", "method": ctx.method, "ok": False, "error": repr(crash), "at": at})
+        location = f"{last.filename}:{last.lineno} in {last.name}"
+        dispatcher.log({"event": "crash", "method": ctx.method, "ok": False, "error": repr(crash), "at": location})
         raise MCPError(
             types.INTERNAL_ERROR,
             f"{ctx.method} failed; this is a defect of the server, and the log on stderr has the details",

@@ -1,4 +1,6 @@
-"""How calls went, per tool, in constant memory: counts, kinds of errors, and latencies in buckets 10 % wide.
+"""The metrics of calls per tool, in constant memory: counts, kinds of errors, and latencies in buckets 10 % wide.
+
+They are shown as JSON rows, and as the text that Prometheus reads.
 
 >>> metrics = Metrics()
 >>> for ms in range(1, 101): metrics.add("trace", ms)
@@ -11,6 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,10 +27,28 @@ BUCKETS = 200
 SHARES = (50, 95, 99)
 """The percentiles in the reply."""
 
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+COUNTERS = {
+    "calls": ("ctx_tool_calls_total", "Calls of a tool."),
+    "rate_limited": ("ctx_tool_rate_limited_total", "Calls refused because there were too many."),
+    "slow": ("ctx_tool_slow_total", "Calls that took longer than they should."),
+    "masked": ("ctx_tool_masked_total", "Secrets masked in the replies of a tool."),
+}
+"""Key of a row -> the name and meaning of its metric."""
+ERRORS = ("ctx_tool_errors_total", "Failed calls of a tool by the code of their error.")
+DURATIONS = ("ctx_tool_duration_seconds", "How long calls of a tool took.")
+QUANTILES = {"p50_ms": "0.5", "p95_ms": "0.95", "p99_ms": "0.99"}
+
+Rows = Mapping[str, Mapping[str, Any]]
+"""The result of `Metrics.rows`: tool -> its counts and times."""
+Row = tuple[Mapping[str, str], Mapping[str, Any]]
+"""Labels and their row."""
+Value = tuple[str, Mapping[str, str], float]
+
 
 @dataclass(slots=True)
 class _ToolCounts:
-    """One tool."""
+    """The counts of one tool."""
 
     calls: int = 0
     ok: int = 0
@@ -40,9 +61,9 @@ class _ToolCounts:
 
 
 class Metrics:
-    """Thread-safe.
+    """The metrics of one server, of one token of a shared server, or of one `ctx call`. Thread-safe.
 
-    One per server, per token of a shared one, or per `ctx call`. What is counted is counted in `within`, too.
+    Everything is counted in `within`, too.
     """
 
     def __init__(self, within: Metrics | None = None) -> None:
@@ -51,7 +72,7 @@ class Metrics:
         self._rows: dict[str, _ToolCounts] = {}
 
     def add(self, tool: str, ms: float, error: str = "", *, slow: bool = False) -> None:
-        """Count one call of a tool; `error` is its code, empty when all went well."""
+        """Count one call of a tool; `error` is its code, empty for success."""
         if self._within is not None:
             self._within.add(tool, ms, error, slow=slow)
         bucket = int(math.log(max(ms, LEAST_MS) / LEAST_MS, STEP))
@@ -66,34 +87,96 @@ class Metrics:
             row.longest_ms = max(row.longest_ms, ms)
 
     def add_redacted(self, tool: str, count: int) -> None:
-        """Count secrets that were masked in what a tool, or something else that speaks, sent out."""
+        """Count secrets that were masked in the reply of a tool, or of another sender."""
         if self._within is not None:
             self._within.add_redacted(tool, count)
         with self._lock:
             self._rows.setdefault(tool, _ToolCounts()).masked += count
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """Tool -> its counts, errors by code, and p50, p95 and p99 in milliseconds; most called first."""
+        """Return tool -> its counts, errors by code, and p50, p95 and p99 in milliseconds; most called first."""
         with self._lock:
             ordered = sorted(self._rows.items(), key=lambda pair: (-pair[1].calls, pair[0]))
             return {tool: _format_row(row) for tool, row in ordered}
 
 
 def _format_row(row: _ToolCounts) -> dict[str, Any]:
-    """The row as it is shown; counts of what should not happen only when it did."""
-    told: dict[str, Any] = {"calls": row.calls, "ok": row.ok}
+    """Return the row as it is shown; counts of problems only where there were some."""
+    shown: dict[str, Any] = {"calls": row.calls, "ok": row.ok}
     if row.errors:
-        told["errors"] = dict(sorted(row.errors.items()))
+        shown["errors"] = dict(sorted(row.errors.items()))
     unusual = {"rate_limited": row.errors[RateLimited.code], "slow": row.slow, "masked": row.masked}
-    told |= {name: count for name, count in unusual.items() if count}
-    return told | {"total_ms": round(row.total_ms, 2)} | {f"p{each}_ms": _quantile(row, each / 100) for each in SHARES}
+    shown |= {name: count for name, count in unusual.items() if count}
+    shown["total_ms"] = round(row.total_ms, 2)
+    return shown | {f"p{percent}_ms": _quantile(row, percent / 100) for percent in SHARES}
 
 
 def _quantile(row: _ToolCounts, share: float) -> float:
-    """The middle of the bucket in which that share of the calls is reached, never above the longest call."""
+    """Return the middle of the bucket in which that share of the calls is reached, at most the longest call."""
     wanted, seen = share * row.calls, 0
     for number, count in enumerate(row.buckets):
         seen += count
         if seen >= wanted and seen:
             return round(min(LEAST_MS * STEP ** (number + 0.5), row.longest_ms), 2)
     return 0.0
+
+
+# -- the text format of Prometheus -------------------------------------------------------------------------------------
+
+
+def format_metrics(rows: Rows, version: str) -> str:
+    """Return the rows of `Metrics` in the text format of Prometheus, with durations in seconds.
+
+    >>> rows = {"trace": {"calls": 2, "ok": 1, "errors": {"SYMBOL_NOT_FOUND": 1}, "p50_ms": 3.5, "total_ms": 7.0}}
+    >>> print(format_metrics(rows, "1.0"))  # doctest: +ELLIPSIS
+    # HELP ctx_build_info The running version.
+    # TYPE ctx_build_info gauge
+    ctx_build_info{version="1.0"} 1
+    # HELP ctx_tool_calls_total Calls of a tool.
+    # TYPE ctx_tool_calls_total counter
+    ctx_tool_calls_total{tool="trace"} 2
+    ...
+    """
+    return _page([({"tool": tool}, row) for tool, row in rows.items()], version)
+
+
+def format_metrics_by_role(roles: Mapping[str, Rows], version: str) -> str:
+    """Return the metrics of a shared server, where each value has the role of its tokens."""
+    labeled = [({"tool": tool, "role": role}, row) for role, rows in roles.items() for tool, row in rows.items()]
+    return _page(labeled, version)
+
+
+def _page(rows: Sequence[Row], version: str) -> str:
+    lines = [*_metric("ctx_build_info", "The running version.", "gauge", [("", {"version": version}, 1)])]
+    for key, (name, meaning) in COUNTERS.items():
+        values: list[Value] = [("", labels, row.get(key, 0)) for labels, row in rows]
+        lines += _metric(name, meaning, "counter", values)
+    lines += _metric(*ERRORS, "counter", _errors(rows))
+    lines += _metric(*DURATIONS, "summary", _durations(rows))
+    return "\n".join(lines) + "\n"
+
+
+def _errors(rows: Sequence[Row]) -> Iterator[Value]:
+    for labels, row in rows:
+        for code, count in row.get("errors", {}).items():
+            yield "", {**labels, "code": code}, count
+
+
+def _durations(rows: Sequence[Row]) -> Iterator[Value]:
+    for labels, row in rows:
+        for key, quantile in QUANTILES.items():
+            yield "", {**labels, "quantile": quantile}, row.get(key, 0) / 1000
+        yield "_sum", labels, row.get("total_ms", 0) / 1000
+        yield "_count", labels, row.get("calls", 0)
+
+
+def _metric(name: str, meaning: str, kind: str, values: Iterable[Value]) -> Iterator[str]:
+    yield f"# HELP {name} {meaning}"
+    yield f"# TYPE {name} {kind}"
+    for suffix, labels, value in values:
+        pairs = ",".join(f'{label}="{_escape_label(text)}"' for label, text in labels.items())
+        yield f"{name}{suffix}{{{pairs}}} {value:.10g}"
+
+
+def _escape_label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

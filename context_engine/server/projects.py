@@ -1,48 +1,57 @@
-"""Which projects are open: those named at the start, else those the client works in, else the one around this process.
+"""The open projects: those named at the start, else those the client works in, else the one around this process.
 
-    projects = Projects(named_at_start(options.roots, os.environ), here=os.getcwd(), log=log)
+    projects = Projects(initial_folders(options.roots, os.environ), here=os.getcwd(), log=log)
     projects.start()                          # opens the known folders during the first replies
-    projects.settle(roots=[...])             # the folders that the client reported
-    projects.engine("web").search(...)
+    projects.settle(roots=[...])              # the folders that the client reported
+    projects.engine("web").search.find(...)
 
-The order is that of the client guide (docs/guides/clients.md). Standard library only: the fast start imports this.
+The order is that of the client guide (docs/guides/clients.md). Each project is opened once, in a thread, so that no
+client waits; the result is kept for all calls. The fast start imports this module, so it imports little.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from context_engine.errors import CallError, InvalidArgument, UnsuitableRoot
+from context_engine.errors import BugError, CallError, ContextEngineError, InvalidArgument, UnsuitableRoot
 from context_engine.repo import workspace_roots
-from context_engine.server.project_loader import ProjectLoader
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
+    from context_engine.server.server_log import Log
+    from context_engine.settings import Settings
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 CLIENT_VARIABLE = "CLAUDE_PROJECT_DIR"
-"""Set by one client for the servers that it starts; the others say it over the protocol."""
+"""Set by one client for the servers that it starts; the others send the folders over the protocol."""
+AFTER_REPLY_S = 0.05
+"""The imports of the Engine would delay the first reply, so they start this long after it."""
+READ_AFTER_S = 5.0
+"""Loading a model takes a second of work, which the first replies do not need."""
+Sees = Callable[[str, str], bool]
+"""Returns whether a project of this name and path exists for the caller."""
 
 
-def initial_folders(asked: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders that are certain before a client says a word: options (or their twin `CTX_ROOT`), then its variable.
+def initial_folders(roots: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the folders that are known before the client sends anything: by option or `CTX_ROOT`, else by its variable.
 
     >>> initial_folders([], {"CLAUDE_PROJECT_DIR": "/work/web"}), initial_folders(["/a", "/b", "/a"], {})
     (('/work/web',), ('/a', '/b'))
     """
-    named = list(asked) or [env.get(CLIENT_VARIABLE, "")]
-    return tuple(dict.fromkeys(workspace_roots.real(each) for each in named if each.strip()))
+    named = list(roots) or [env.get(CLIENT_VARIABLE, "")]
+    return tuple(dict.fromkeys(workspace_roots.real(path) for path in named if path.strip()))
 
 
 def workspace_folders(workspace: str) -> dict[str, str]:
-    """Path -> name of the repositories that the user has put into a workspace and that are there.
+    """Return path -> name of the existing repositories of a workspace.
 
-    Raises: InvalidArgument (no such workspace), FileNotFound (none of its repositories is there), AccessFailed.
+    Raises: InvalidArgument (no such workspace), FileNotFound (none of its repositories exists), AccessFailed.
     """
-    from context_engine.repo.repositories import Repositories  # for those who name one
+    from context_engine.repo.repositories import Repositories  # only with --workspace
     from context_engine.storage.index_folders import user_cache_folder, user_config_folder
 
     members = Repositories(user_config_folder(), user_cache_folder()).roots(workspace)
@@ -52,7 +61,7 @@ def workspace_folders(workspace: str) -> dict[str, str]:
 def name_folders(paths: Sequence[str], given_names: Mapping[str, str] = NO_NAMES) -> dict[str, str]:
     """Return a short unique name for each folder, with as much of its path as needed: name -> path, in order.
 
-    `called` are names, by path, that somebody has given.
+    `given_names` are names by path.
 
     >>> name_folders(["/src/web", "/src/api"])
     {'web': '/src/web', 'api': '/src/api'}
@@ -65,10 +74,9 @@ def name_folders(paths: Sequence[str], given_names: Mapping[str, str] = NO_NAMES
         if path in given_names:
             named[given_names[path]] = path
             continue
+        others = [parts[other] for other in paths if other != path]
         depth = 1
-        while depth < len(parts[path]) and any(
-            other != path and parts[other][-depth:] == parts[path][-depth:] for other in paths
-        ):
+        while depth < len(parts[path]) and any(other[-depth:] == parts[path][-depth:] for other in others):
             depth += 1
         named["/".join(parts[path][-depth:]) or path] = path
     return named
@@ -77,9 +85,9 @@ def name_folders(paths: Sequence[str], given_names: Mapping[str, str] = NO_NAMES
 class Projects:
     """The open workspaces of one server. Thread-safe.
 
-    `named` is final when there is any. Without it the project around `here` is opened on suspicion, and kept unless
-    the client, once asked, names other folders. `called` are names, by path, that somebody has given to some of them.
-    Projects that are `apart` share nothing of the user's, not even the memories that follow him from one to the next.
+    `named` folders are final. Without them the project around `here` is opened in advance, and kept unless the client
+    names other folders. `given_names` are names by path. Projects that are `isolated` share no data of the user, not
+    even the memories that apply to all projects.
     """
 
     def __init__(
@@ -87,7 +95,7 @@ class Projects:
         named: Sequence[str],
         *,
         here: str = "",
-        log: Callable[[dict[str, Any]], None],
+        log: Log,
         follow: bool = True,
         isolated: bool = False,
         given_names: Mapping[str, str] = NO_NAMES,
@@ -96,7 +104,7 @@ class Projects:
         self._here = here
         self._log = log
         self._follow = follow
-        self._apart = isolated
+        self._isolated = isolated
         self._lock = threading.Lock()
         self._loaders: dict[str, ProjectLoader] = {}
         self._served: set[str] = set()
@@ -106,21 +114,21 @@ class Projects:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The valid values of the `project` argument, the default first."""
+        """The values of the `project` argument, the default first."""
         return tuple(self._paths_by_name)
 
     @property
     def paths_by_name(self) -> dict[str, str]:
-        """Name -> path of the projects, the default first."""
+        """The projects as name -> path, the default first."""
         return dict(self._paths_by_name)
 
     @property
     def is_settled(self) -> bool:
-        """Whether the folders are final; while they are not, the client should be asked."""
+        """Whether the folders are final; until then the client should be asked."""
         return self._settled
 
     def start(self) -> None:
-        """Open what is certain, and what is likely, without waiting."""
+        """Start to open the known folders, or the likely one."""
         with self._lock:
             for path in self._paths_by_name.values() or self._around_here():
                 self._loader(path).start()
@@ -128,7 +136,7 @@ class Projects:
     def settle(self, *, roots: Iterable[str] = (), workspaces: Iterable[str] = ()) -> None:
         """Choose the folders: the roots of the client, else the workspaces it mentioned, else the project around here.
 
-        Folders that cannot be a workspace (`/`, the home folder, what does not exist) are passed over.
+        Folders that cannot be a workspace (`/`, the home folder, missing folders) are skipped.
         """
         with self._lock:
             if self._settled:
@@ -136,7 +144,8 @@ class Projects:
             found = _usable_folders(roots) or _usable_folders(workspaces) or self._around_here()
             self._paths_by_name = name_folders(found)
             self._settled = True
-            for path in [path for path in self._loaders if path not in found and path not in self._served]:
+            unused = [path for path in self._loaders if path not in found and path not in self._served]
+            for path in unused:
                 threading.Thread(target=self._loaders.pop(path).close, name="closing", daemon=True).start()
             for path in found:
                 self._loader(path).start()
@@ -147,25 +156,24 @@ class Projects:
         self._settled = bool(self._named)
 
     def engine(self, project: str = "") -> Engine:
-        """The Engine of a project, by its name or path; the only one when no project is given. Waits until it is open.
+        """Return the Engine of a project by name or path, or the only one. Waits until it is open.
 
-        Raises: UnsuitableRoot when there is no project, InvalidArgument when it is not clear which, and why one did
-        not open.
+        Raises: UnsuitableRoot without a project, InvalidArgument when it is unclear which, and why one did not open.
         """
         self.settle()
         with self._lock:
             path = self._path_of(project)
-            opening = self._loader(path)
+            loader = self._loader(path)
             self._served.add(path)
-        return opening.engine()
+        return loader.engine()
 
     def states(self) -> dict[str, str]:
-        """Project -> `opening`, `open` or `failed`."""
+        """Return project -> `opening`, `open` or `failed`."""
         with self._lock:
             return {name: self._loader(path).state for name, path in self._paths_by_name.items()}
 
     def open_engines(self) -> list[Engine]:
-        """The Engines that are open by now; waits for none."""
+        """Return the Engines that are open by now."""
         with self._lock:
             engines = [self._loader(path).open_engine for path in self._paths_by_name.values()]
         return [engine for engine in engines if engine is not None]
@@ -174,20 +182,19 @@ class Projects:
         """Close every Engine; a later `engine` raises."""
         with self._lock:
             self._closed = True
-            openings = list(self._loaders.values())
-        for each in openings:
-            each.close()
+            loaders = list(self._loaders.values())
+        for loader in loaders:
+            loader.close()
 
     def _loader(self, path: str) -> ProjectLoader:
-        """The opening of a folder, made when it is new. The lock is held."""
+        """Return the loader of a folder; create it for a new one. The lock is held."""
         if self._closed:
             raise CallError("the server is ending", suggestion="Start it again.")
         if path not in self._loaders:
-            self._loaders[path] = ProjectLoader(path, log=self._log, follow=self._follow, isolated=self._apart)
+            self._loaders[path] = ProjectLoader(path, log=self._log, follow=self._follow, isolated=self._isolated)
         return self._loaders[path]
 
     def _path_of(self, project: str) -> str:
-        """The folder that is meant."""
         if not self._paths_by_name:
             raise UnsuitableRoot(
                 f"no project is open: the client named no folder, and {self._here or 'this process'} is in no project",
@@ -196,17 +203,15 @@ class Projects:
         return find_project_path(self._paths_by_name, project)
 
     def _around_here(self) -> list[str]:
-        """The project that this process was started in, if it was."""
+        """Return the project that this process was started in, if there is one."""
         found = workspace_roots.project_of_process(self._here) if self._here else None
         return [str(found)] if found else []
 
 
 def find_project_path(paths_by_name: Mapping[str, str], project: str) -> str:
-    """The folder of a project, by its name or path, among those that are there; the only one when none is named.
-
-    Raises: InvalidArgument, which names those that are there.
-    """
+    """Return the folder of a project by name or path, or the only one. Raises: InvalidArgument, with the open projects."""
     listed = ", ".join(paths_by_name)
+    verb = "is" if len(paths_by_name) == 1 else "are"
     if not project:
         if len(paths_by_name) == 1:
             return next(iter(paths_by_name.values()))
@@ -219,14 +224,14 @@ def find_project_path(paths_by_name: Mapping[str, str], project: str) -> str:
     if path not in paths_by_name.values():
         raise InvalidArgument(
             f"no open project is called {project!r}",
-            suggestion=f"There {'is' if len(paths_by_name) == 1 else 'are'} {listed}.",
+            suggestion=f"There {verb} {listed}.",
             details={"argument": "project", "projects": tuple(paths_by_name)},
         )
     return path
 
 
 def _real_path(path: str) -> str:
-    """The real path; nothing for a text that no path can be."""
+    """Return the real path; empty for a text that cannot be a path."""
     try:
         return workspace_roots.real(path)
     except ValueError:
@@ -234,11 +239,160 @@ def _real_path(path: str) -> str:
 
 
 def _usable_folders(folders: Iterable[str]) -> list[str]:
-    """The real paths of those that can be a workspace."""
+    """Return the real paths of the folders that can be a workspace."""
     found: dict[str, None] = {}
     for folder in folders:
         try:
             found[str(workspace_roots.choose(folder))] = None
         except CallError:
-            continue  # a root such as `/` says no more than that the client has none
+            continue  # a root such as `/` means that the client has none
     return list(found)
+
+
+# -- one project -------------------------------------------------------------------------------------------------------
+
+
+class ProjectLoader:
+    """An Engine that is, or will be, open. `start` returns at once; `engine` waits for the outcome."""
+
+    def __init__(self, root: str | Path, *, log: Log, follow: bool = True, isolated: bool = False) -> None:
+        self.root = root
+        self._log = log
+        self._follow = follow
+        self._isolated = isolated
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._needed = threading.Event()
+        self._engine: Engine | None = None
+        self._error: ContextEngineError | None = None
+
+    def start(self) -> None:
+        """Start to open the project after a short delay, or as soon as the Engine is needed."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._open, name="opening", daemon=True)
+                self._thread.start()
+
+    def engine(self) -> Engine:
+        """Return the open Engine. Raises: UnsuitableRoot, FileNotFound, InvalidArgument (settings), at every call."""
+        self._needed.set()
+        self.start()
+        assert self._thread is not None
+        self._thread.join()
+        if self._engine is None:
+            raise self._error or BugError("the workspace did not open")
+        return self._engine
+
+    @property
+    def open_engine(self) -> Engine | None:
+        """The Engine once it is open, else None."""
+        return self._engine
+
+    @property
+    def state(self) -> str:
+        """`open`, `failed`, or `opening` while neither is known."""
+        if self._engine:
+            return "open"
+        return "failed" if self._error else "opening"
+
+    def close(self) -> None:
+        """Close the Engine if it is open; a later `engine` raises."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+
+    def _open(self) -> None:
+        self._needed.wait(AFTER_REPLY_S)
+        try:
+            from context_engine.engine import Engine
+
+            settings = _isolated_settings(self.root) if self._isolated else None
+            engine = Engine.open(self.root, settings=settings)
+            if self._follow:
+                engine.index.update_in_background()  # before any call sees the Engine: it then answers "being built"
+                engine.embeddings.start(READ_AFTER_S)
+                engine.memory.start(READ_AFTER_S)
+        except ContextEngineError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call reports it
+            self._fail(BugError(f"the workspace did not open: {type(error).__name__}: {error}"))
+        else:
+            self._engine = engine
+            optional = {"mended": list(engine.mended), "ignored_settings": list(engine.settings.ignored)}
+            notes = {key: value for key, value in optional.items() if value}
+            self._log({"event": "open", "root": str(self.root), "ok": True} | notes)
+            if self._follow and engine.settings.watch:
+                threading.Thread(target=self._watch, args=(engine,), name="watching", daemon=True).start()
+
+    def _fail(self, error: ContextEngineError) -> None:
+        self._error = error
+        self._log({"event": "open", "root": str(self.root), "ok": False, "error": error.as_dict()})
+
+    def _watch(self, engine: Engine) -> None:
+        """Start to watch for edits, after the first replies: a watcher reads every folder once."""
+        try:
+            engine.watch()
+        except ContextEngineError as error:
+            self._log({"event": "watch", "ok": False, "error": error.as_dict()})
+
+
+def _isolated_settings(root: str | Path) -> Settings:
+    """Return the settings of a workspace, with a data folder that no other workspace reads.
+
+    Raises: UnsuitableRoot, FileNotFound, InvalidArgument.
+    """
+    from dataclasses import replace
+
+    from context_engine.settings import Settings
+    from context_engine.storage.index_folders import user_data_folder, workspace_id
+
+    folder = workspace_roots.choose(root)
+    settings = Settings.load(folder)
+    data_folder = settings.data_folder or user_data_folder()
+    return replace(settings, data_folder=data_folder / "shared" / workspace_id(folder))
+
+
+# -- the projects that a token sees ------------------------------------------------------------------------------------
+
+
+class ScopedProjects:
+    """The projects of a server that one token sees. Thread-safe.
+
+    A hidden project is not refused, it does not exist: the error is the one for an unknown name.
+    """
+
+    def __init__(self, projects: Projects, sees: Sees) -> None:
+        self._projects = projects
+        self._sees = sees
+
+    @property
+    def paths_by_name(self) -> dict[str, str]:
+        """The visible projects as name -> path, the default first."""
+        return {name: path for name, path in self._projects.paths_by_name.items() if self._sees(name, path)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The values of the `project` argument."""
+        return tuple(self.paths_by_name)
+
+    def engine(self, project: str = "") -> Engine:
+        """Return the Engine of a visible project. Raises: as `Projects.engine` does."""
+        return self._projects.engine(self._path(project))
+
+    def name_of(self, project: str) -> str:
+        """Return the name of the project of a call; empty if no visible one has that name or path."""
+        try:
+            path = self._path(project)
+        except ContextEngineError:
+            return ""
+        names = [name for name, visible in self.paths_by_name.items() if visible == path]
+        return names[0] if names else ""
+
+    def _path(self, project: str) -> str:
+        visible = self.paths_by_name
+        if not visible:
+            raise UnsuitableRoot(
+                "no project is open to this token",
+                suggestion="Ask the operator of the server for a token of a project: ctx token create NAME --project PROJECT.",
+            )
+        return find_project_path(visible, project)

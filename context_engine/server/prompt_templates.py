@@ -1,7 +1,7 @@
-"""Prompts a person picks in their client: each sends the agent to the right tools with what the index already knows.
+"""The instructions of the server, prompts that a user picks in the client, and completions while the user types.
 
-A prompt is short (the texts here and the facts in them stay under 600 tokens), names only tools that exist, and says so
-when there is no index to take facts from.
+A prompt sends the agent to the right tools with what the index knows already. It is short (texts and facts stay under
+600 tokens), names only existing tools, and reports a missing index.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import mcp_types as types
 from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.model import Query
 from context_engine.secrets.masked_text import collect_redactions
+from context_engine.server import resources
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools.arguments import suggest_nearest
 from context_engine.tools.memory_tools import render_rules_page
@@ -23,17 +24,31 @@ from context_engine.tools.memory_tools import render_rules_page
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
+INSTRUCTIONS = """\
+Finds code in this repository. Before grepping or opening files, ask codebase_retrieval in plain words; search_files finds \
+text, find_symbol finds definitions, read_fragment reads only the lines you need.
+
+Local, fast, always current: the index follows edits, and each answer states how fresh it is. Answers name path and lines; \
+an empty answer states the reason and the next step. Use read_file when you need more than a fragment. \
+To change files call edit_file, which refuses an uncertain edit and says what to send instead. \
+index_status reports what is indexed. More tools (callers and impact, undo, plans, reviews) are found with tool_manifest \
+and run with call_tool."""
+"""Some clients show a model only the first 250 characters, so these have the purpose and when to use it."""
 PLACES_MAX = 6
-"""Places named as a start: the agent searches further itself."""
+"""The number of places to start from; the agent searches further itself."""
 QUERY_CHARS = 200
 """The part of a long task that goes into a call: the important words come first."""
 ARGUMENT_CHARS_MAX = 4_000
-"""A task may be a page; whatever is longer belongs into the conversation."""
-
+"""A task may be a page; longer texts belong into the conversation."""
 RULES_CHARS = 1_800
 """The rules in a prompt, about 450 tokens; `ctx://rules` has all of them."""
 SENDER = "(prompt)"
-"""Under this name the metrics count what was masked here."""
+"""The name under which the metrics count masked secrets."""
+COMPLETION_SENDER = "(completion)"
+VALUES_MAX = 100
+"""The protocol allows as many in one answer."""
+TYPED_CHARS_MAX = 1_000
+"""No path or name is longer."""
 
 Completes = Literal["", "files", "places", "symbols", "names", "projects"]
 """The completions of an argument. `places` are files and folders; `names` are symbols, or places once a slash is
@@ -42,7 +57,7 @@ typed."""
 
 @dataclass(frozen=True, slots=True)
 class TemplateArgument:
-    """One blank of a prompt."""
+    """One argument of a prompt."""
 
     name: str
     description: str
@@ -52,7 +67,7 @@ class TemplateArgument:
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """One prompt; `write` makes its text of an engine, the arguments given, and the way to spell a call."""
+    """One prompt; `write` creates its text from an engine, the given arguments and a formatter of calls."""
 
     name: str
     title: str
@@ -63,14 +78,14 @@ class PromptTemplate:
 
 @dataclass(frozen=True, slots=True)
 class CallFormatter:
-    """How a call of a tool is spelled for this client: by its name, or through `call_tool` when it is not listed."""
+    """The format of tool calls for a client: by name, or through `call_tool` for a tool that is not listed."""
 
     listed: frozenset[str]
     forbidden: Sequence[str] = ()
     project: str = ""
 
     def format(self, tool: str, **arguments: Any) -> str:
-        """The call, as an agent would make it; nothing for a tool that is switched off."""
+        """Return the call as an agent would write it; empty for a tool that is switched off."""
         if tool in self.forbidden:
             return ""
         given = arguments | ({"project": self.project} if self.project else {})
@@ -80,27 +95,24 @@ class CallFormatter:
 
 
 def list_prompts(projects: Sequence[str]) -> list[types.Prompt]:
-    """The prompts as `prompts/list` shows them."""
-    return [
-        types.Prompt(
-            name=each.name,
-            title=each.title,
-            description=each.description,
-            arguments=[
-                types.PromptArgument(name=blank.name, description=blank.description, required=blank.required)
-                for blank in template_arguments(each, projects)
-            ],
-        )
-        for each in PROMPTS
+    """Return the prompts for `prompts/list`."""
+    return [_listed_prompt(prompt, projects) for prompt in PROMPTS]
+
+
+def _listed_prompt(prompt: PromptTemplate, projects: Sequence[str]) -> types.Prompt:
+    arguments = [
+        types.PromptArgument(name=argument.name, description=argument.description, required=argument.required)
+        for argument in template_arguments(prompt, projects)
     ]
+    return types.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=arguments)
 
 
 def find_prompt(name: str) -> PromptTemplate:
-    """The prompt of that name. Raises: InvalidArgument, with the nearest name."""
-    for each in PROMPTS:
-        if each.name == name:
-            return each
-    names = [each.name for each in PROMPTS]
+    """Return the prompt of a name. Raises: InvalidArgument, with the nearest name."""
+    for prompt in PROMPTS:
+        if prompt.name == name:
+            return prompt
+    names = [prompt.name for prompt in PROMPTS]
     raise InvalidArgument(
         f"no prompt is called {name!r}",
         suggestion=suggest_nearest(name, names).strip() or f"There are {', '.join(names)}.",
@@ -108,7 +120,7 @@ def find_prompt(name: str) -> PromptTemplate:
 
 
 def template_arguments(prompt: PromptTemplate, projects: Sequence[str]) -> tuple[TemplateArgument, ...]:
-    """Its arguments; with several projects also which one is meant."""
+    """Return the arguments of a prompt, with `project` where there are several."""
     if len(projects) < 2:
         return prompt.arguments
     return (
@@ -125,39 +137,29 @@ def render_prompt(
     listed: frozenset[str],
     projects: Sequence[str],
 ) -> str:
-    """The text of a prompt, masked. Raises: InvalidArgument, and why a workspace did not open."""
+    """Return the redacted text of a prompt. Raises: InvalidArgument, and why a workspace did not open."""
     prompt = find_prompt(name)
     given = _check_arguments(prompt, arguments, projects)
     project = given.pop("project", "")
+    calls = CallFormatter(listed, tuple(dispatcher.forbidden), project)
     with collect_redactions():
-        return dispatcher.redact(
-            prompt.write(
-                dispatcher.engine(project), given, CallFormatter(listed, tuple(dispatcher.forbidden), project)
-            ),
-            SENDER,
-        )
+        return dispatcher.redact(prompt.write(dispatcher.engine(project), given, calls), SENDER)
 
 
 def _check_arguments(prompt: PromptTemplate, arguments: Mapping[str, str], projects: Sequence[str]) -> dict[str, str]:
-    """The arguments, blanks dropped. Raises: InvalidArgument for one that is missing, unknown or too long."""
-    known = {each.name: each for each in template_arguments(prompt, projects)}
+    """Return the non-empty arguments. Raises: InvalidArgument for a missing, unknown or too long one."""
+    known = {argument.name: argument for argument in template_arguments(prompt, projects)}
     given = {name: value.strip() for name, value in arguments.items() if value.strip()}
     for name, value in given.items():
         if name not in known:
-            raise _argument_error(
-                prompt,
-                f"has no argument {name!r}",
-                suggest_nearest(name, known).strip() or f"It has {', '.join(known)}.",
-            )
+            suggestion = suggest_nearest(name, known).strip() or f"It has {', '.join(known)}."
+            raise _argument_error(prompt, f"has no argument {name!r}", suggestion)
         if len(value) > ARGUMENT_CHARS_MAX:
-            raise _argument_error(
-                prompt,
-                f"takes at most {ARGUMENT_CHARS_MAX:,} characters of {name}",
-                "Say the rest in the conversation.",
-            )
-    for name, each in known.items():
-        if each.required and name not in given:
-            raise _argument_error(prompt, f"needs {name}", each.description)
+            problem = f"takes at most {ARGUMENT_CHARS_MAX:,} characters of {name}"
+            raise _argument_error(prompt, problem, "Say the rest in the conversation.")
+    for name, argument in known.items():
+        if argument.required and name not in given:
+            raise _argument_error(prompt, f"needs {name}", argument.description)
     return given
 
 
@@ -165,12 +167,12 @@ def _argument_error(prompt: PromptTemplate, what: str, suggestion: str) -> Inval
     return InvalidArgument(f"the prompt {prompt.name} {what}", suggestion=suggestion)
 
 
-# -- the four of them --------------------------------------------------------------------------------------------
+# -- the prompts -------------------------------------------------------------------------------------------------
 
 
 def _write_understand(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
     area, question = given.get("area", ""), given.get("question", "")
-    wanted = question or (f"how does {area} work" if area else "what does this project do and how is it built")
+    general = f"how does {area} work" if area else "what does this project do and how is it built"
     inside = {"include_paths": [f"{area}**" if area.endswith("/") else area]} if area else {}
     outlined = area if area and not area.endswith("/") else "path/of/a/file"
     aim = f"to answer: {question}" if question else "well enough to change it safely."
@@ -179,12 +181,12 @@ def _write_understand(engine: Engine, given: Mapping[str, str], calls: CallForma
         *_describe_overview(engine, calls),
         *_format_steps(
             "Go on in this order:",
-            (calls.format("codebase_retrieval", query=wanted, **inside), "the places worth reading"),
+            (calls.format("codebase_retrieval", query=question or general, **inside), "the places worth reading"),
             (calls.format("find_symbol", outline=outlined), "a file's skeleton before its text"),
             (calls.format("trace", symbol="Name", direction="callers"), "who uses what you found"),
             (_lines_of_a_file(calls), "the lines themselves"),
         ),
-        "Then tell what it is for, its main parts and how they work together, where a change would begin, and what you "
+        "Then report what it is for, its main parts and how they work together, where a change would begin, and what you "
         "are not sure of. Give path:line for every statement.",
     )
 
@@ -216,15 +218,15 @@ def _write_change(engine: Engine, given: Mapping[str, str], calls: CallFormatter
             (calls.format("codebase_retrieval", query=f"test {target or task}"[:QUERY_CHARS]), "the tests to extend"),
         ),
         "Make the smallest change that does it, in the style of the code around it, with a test that fails without it. "
-        "Edits are searchable at once. Run the tests, then tell what changed, path:line, and what could break.",
+        "Edits are searchable at once. Run the tests, then report what changed, path:line, and what could break.",
     )
 
 
 def _write_begin(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
     task = given.get("task", "")
-    asked = (
-        (calls.format("get_context_for_prompt", query=task[:QUERY_CHARS]), "what to read first") if task else ("", "")
-    )
+    context_call = calls.format("get_context_for_prompt", query=task[:QUERY_CHARS]) if task else ""
+    search_call = calls.format("context_search", query=task[:QUERY_CHARS] or "what the task is about")
+    memory_call = calls.format("add_memory", category="decisions", content="what was decided, and why")
     return _join_paragraphs(
         f"Before work begins{f' on this: {task}' if task else ''}, here is what holds in this project. Keep to it; where the "
         "task asks for something else, say so and ask.",
@@ -232,24 +234,18 @@ def _write_begin(engine: Engine, given: Mapping[str, str], calls: CallFormatter)
         *([_describe_missing_index(engine, calls)] if engine.status().state != "ready" else []),
         *_format_steps(
             "Then:",
-            asked,
-            (
-                calls.format("context_search", query=task[:QUERY_CHARS] or "what the task is about"),
-                "known issues and patterns",
-            ),
-            (
-                calls.format("add_memory", category="decisions", content="what was decided, and why"),
-                "what the team should remember",
-            ),
+            (context_call, "what to read first"),
+            (search_call, "known issues and patterns"),
+            (memory_call, "what the team should remember"),
         ),
     )
 
 
 def _format_steps(above: str, *steps: tuple[str, str]) -> Iterator[str]:
-    """A paragraph with a line for each call that can be made, and what it is for."""
-    told = [f"- {call} for {what}" for call, what in steps if call]
-    if told:
-        yield "\n".join([above, *told])
+    """Yield a paragraph with a line for each call that can be made, and its purpose."""
+    lines = [f"- {call} for {purpose}" for call, purpose in steps if call]
+    if lines:
+        yield "\n".join([above, *lines])
 
 
 def _join_paragraphs(*paragraphs: str) -> str:
@@ -282,7 +278,7 @@ PROMPTS: tuple[PromptTemplate, ...] = (
         "find",
         "Find something in the code",
         "Find where something is: starts at the best places the index knows.",
-        (TemplateArgument("what", "A behaviour in plain words, or a symbol.", required=True, completes="symbols"),),
+        (TemplateArgument("what", "A behavior in plain words, or a symbol.", required=True, completes="symbols"),),
         _write_find,
     ),
     PromptTemplate(
@@ -296,14 +292,14 @@ PROMPTS: tuple[PromptTemplate, ...] = (
         _write_change,
     ),
 )
-"""Every prompt, in the order a person sees them."""
+"""All prompts, in the order in which clients list them."""
 
 
 # -- what the index knows -----------------------------------------------------------------------------------------
 
 
 def _describe_overview(engine: Engine, calls: CallFormatter) -> Iterator[str]:
-    """Size, languages, folders, entry points and central files, a line each."""
+    """Yield size, languages, folders, entry points and central files, one line each."""
     try:
         known = engine.search.overview()
     except NotIndexed:
@@ -315,16 +311,19 @@ def _describe_overview(engine: Engine, calls: CallFormatter) -> Iterator[str]:
         "seems to start in": ", ".join(known.starts),
         "much leans on": ", ".join(known.central),
     }
-    told = [f"- {name}: {fact}" for name, fact in facts.items() if fact]
-    yield "\n".join([f"What the index knows ({known.freshness}):", *told])
+    lines = [f"- {name}: {fact}" for name, fact in facts.items() if fact]
+    yield "\n".join([f"What the index knows ({known.freshness}):", *lines])
 
 
 def _describe_places(engine: Engine, what: str, calls: CallFormatter) -> Iterator[str]:
-    """Where a symbol is defined; for anything else, and for a symbol that is not, what a search finds."""
+    """Yield where a symbol is defined; for any other text, and for an unknown symbol, what a search finds."""
     try:
-        found = engine.symbols.find(what, limit=PLACES_MAX) if len(what.split()) == 1 and "/" not in what else None
+        is_name = len(what.split()) == 1 and "/" not in what
+        found = engine.symbols.find(what, limit=PLACES_MAX) if is_name else None
         if found and found.definitions:
-            rows = [(each.path, each.span.first, each.span.last, each.qualified) for each in found.definitions]
+            rows = [
+                (symbol.path, symbol.span.first, symbol.span.last, symbol.qualified) for symbol in found.definitions
+            ]
             yield "\n".join([f"Defined here, says the index ({found.freshness}):", *_format_places(rows)])
             return
         answer = engine.search.find(Query(what, limit=PLACES_MAX, chunks_per_file=1))
@@ -332,12 +331,15 @@ def _describe_places(engine: Engine, what: str, calls: CallFormatter) -> Iterato
         yield _describe_missing_index(engine, calls)
         return
     rows = [(hit.chunk.path, hit.chunk.span.first, hit.chunk.span.last, hit.chunk.title) for hit in answer.hits]
-    told = f"Start here, says the index ({answer.freshness}), best first:"
-    yield "\n".join([told, *_format_places(rows)]) if rows else f"The index has no place for it: {answer.reason}."
+    if not rows:
+        yield f"The index has no place for it: {answer.reason}."
+        return
+    yield "\n".join([f"Start here, says the index ({answer.freshness}), best first:", *_format_places(rows)])
 
 
 def _format_places(rows: Iterable[tuple[str, int, int, str]]) -> list[str]:
-    return [f"- {path}:{first}-{last} {title if title != path else ''}".rstrip() for path, first, last, title in rows]
+    titled = ((path, first, last, "" if title == path else title) for path, first, last, title in rows)
+    return [f"- {path}:{first}-{last} {title}".rstrip() for path, first, last, title in titled]
 
 
 def _format_counts(counts: Iterable[tuple[str, int]]) -> str:
@@ -348,3 +350,65 @@ def _describe_missing_index(engine: Engine, calls: CallFormatter) -> str:
     if engine.status().state == "building":
         return "The index is still being built, so nothing can be said beforehand; the tools answer as it grows."
     return f"There is no index yet, so nothing can be said beforehand: call {calls.format('index_workspace')} first."
+
+
+# -- completions -------------------------------------------------------------------------------------------------------
+
+
+def complete_argument(
+    dispatcher: ToolDispatcher, params: types.CompleteRequestParams, projects: Sequence[str]
+) -> types.Completion:
+    """Return at most 100 completions of an argument, and their total number. Raises: InvalidArgument."""
+    given = (params.context.arguments if params.context else None) or {}
+    typed = params.argument.value[:TYPED_CHARS_MAX]
+    match _completion_kind(params, projects):
+        case "":
+            values: Sequence[str] = ()
+            total = 0
+        case "projects":
+            values = [name for name in projects if name.lower().startswith(typed.lower())]
+            total = len(values)
+        case kind:
+            values, total = _find_names(dispatcher.engine(given.get("project", "")), kind, typed)
+    return types.Completion(
+        values=[dispatcher.redact(value, COMPLETION_SENDER) for value in values],
+        total=total,
+        has_more=total > len(values),
+    )
+
+
+def _find_names(engine: Engine, kind: Completes, typed: str) -> tuple[Sequence[str], int]:
+    """Return names of a kind from the index, and their total number."""
+    if kind == "names":
+        kind = "places" if "/" in typed else "symbols"
+    if kind == "symbols":
+        return engine.search.complete_symbol(typed, limit=VALUES_MAX)
+    return engine.search.complete_path(typed, limit=VALUES_MAX, folders=kind == "places")
+
+
+def _completion_kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Completes:
+    """Return the kind of completion of an argument.
+
+    Raises: InvalidArgument for an unknown prompt, template or argument.
+    """
+    kinds = _completion_kinds(params.ref, projects)
+    name = params.argument.name
+    if name not in kinds:
+        raise InvalidArgument(
+            f"there is no argument {name!r}",
+            suggestion=suggest_nearest(name, kinds).strip() or f"There is {', '.join(kinds)}.",
+        )
+    return kinds[name]
+
+
+def _completion_kinds(
+    ref: types.PromptReference | types.ResourceTemplateReference, projects: Sequence[str]
+) -> Mapping[str, Completes]:
+    """Return argument -> completions of a prompt, or of the template of files."""
+    if isinstance(ref, types.PromptReference):
+        arguments = template_arguments(find_prompt(ref.name), projects)
+        return {argument.name: argument.completes for argument in arguments}
+    known = resources.file_template(projects).uri_template
+    if ref.uri != known:
+        raise InvalidArgument(f"there is no resource template {ref.uri}", suggestion=f"There is {known}.")
+    return {"path": "files"} if len(projects) < 2 else {"path": "files", "project": "projects"}

@@ -1,22 +1,26 @@
-"""A server that a team shares, put together: its tokens, who lets their holders in, their dispatchers, the audit log.
+"""A server that a team shares: its tokens, their authentication, a dispatcher for each grant, and the audit log.
 
-There is a team where `--tokens` names a file, or where `ctx token create` made one and no single token was given.
+A server is shared where `--tokens` names a file, or where `ctx token create` created one and no single token is given.
+A dispatcher of a grant never asks who called: what a token may not see cannot be reached through it.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from context_engine.errors import InvalidArgument
-from context_engine.server.audit_log import AuditLog
 from context_engine.server.authentication import Authenticator
-from context_engine.server.client_sessions import ClientSessions
-from context_engine.server.dispatcher import Log, ToolDispatcher
+from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.grants import ROLES, Grant
+from context_engine.server.metrics import Metrics
 from context_engine.server.otel_spans import add_span_attributes
-from context_engine.server.projects import Projects
+from context_engine.server.projects import Projects, ScopedProjects
 from context_engine.server.serve_options import ServeOptions
+from context_engine.server.server_log import AuditLog, Log
 from context_engine.server.token_file import TokenFile, default_token_file
 
 
@@ -24,8 +28,8 @@ from context_engine.server.token_file import TokenFile, default_token_file
 class SharedServer:
     """The authentication and sessions of a server that several users share.
 
-    Under `sealing_key` its processes seal what a client carries for them from one request to the next; `place` says in
-    words where the tokens are.
+    Its processes seal with `sealing_key` what a client carries from one request to the next. `token_location` describes
+    where the tokens are.
     """
 
     sessions: ClientSessions
@@ -35,8 +39,10 @@ class SharedServer:
 
 
 def is_shared(options: ServeOptions) -> bool:
-    """Whether tokens of a team are asked for. Raises: InvalidArgument for options that exclude each other."""
-    single = "CTX_HTTP_TOKEN" if options.http_token else "--token-file" if options.token_file else ""
+    """Return whether the options ask for the tokens of a team. Raises: InvalidArgument for options that conflict."""
+    single = "--token-file" if options.token_file else ""
+    if options.http_token:
+        single = "CTX_HTTP_TOKEN"
     if options.tokens and single:
         raise InvalidArgument(
             f"--tokens and {single} exclude each other",
@@ -45,28 +51,79 @@ def is_shared(options: ServeOptions) -> bool:
     shared = bool(options.http and (options.tokens or (not single and default_token_file().exists())))
     if options.audit_log and not shared:
         raise InvalidArgument(
-            "--audit-log is for a server that a team shares", suggestion="Make tokens first: ctx token create NAME."
+            "--audit-log is for a server that a team shares", suggestion="Create tokens first: ctx token create NAME."
         )
     return shared
 
 
 def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, projects: Projects) -> SharedServer:
-    """The team of a server.
+    """Create what a shared server needs besides the usual parts.
 
     Raises: HostError, StorageCorrupt, AccessFailed, InvalidArgument, each with the next step.
     """
     path = Path(options.tokens).expanduser().absolute() if options.tokens else default_token_file()
     tokens = TokenFile(path, now=time.time)
     key = tokens.sealing_key()
-    sessions = ClientSessions(dispatcher, projects, audit=_open_audit_log(options))
+    audit: Log | None = AuditLog(options.audit_log, now=time.time).write if options.audit_log else None
+    if audit is not None and options.otel:
+        audit = add_span_attributes(audit)
+    sessions = ClientSessions(dispatcher, projects, audit=audit)
     count = len(tokens.page().tokens)
-    place = f"one of the {count} in {path}" if count else f"in {path}, which has none yet: ctx token create NAME"
-    return SharedServer(sessions, Authenticator(tokens, log=sessions.log_refusal), key, place)
+    location = f"one of the {count} in {path}" if count else f"in {path}, which has none yet: ctx token create NAME"
+    return SharedServer(sessions, Authenticator(tokens, log=sessions.audit), key, location)
 
 
-def _open_audit_log(options: ServeOptions) -> Log | None:
-    """The audit log that was asked for; spans hear of its lines as they do of those of the log."""
-    if not options.audit_log:
-        return None
-    audit = AuditLog(options.audit_log, now=time.time).write
-    return add_span_attributes(audit) if options.otel else audit
+class ClientSessions:
+    """The dispatchers of all grants that have sent a request. Thread-safe.
+
+    `audit` receives a line for each call; by default the log does.
+    """
+
+    def __init__(self, dispatcher: ToolDispatcher, projects: Projects, *, audit: Log | None = None) -> None:
+        self.audit: Log = audit or dispatcher.log
+        self._dispatcher = dispatcher
+        self._projects = projects
+        self._lock = threading.Lock()
+        self._dispatchers: dict[Grant, ToolDispatcher] = {}
+        self._by_role = {role: Metrics() for role in ROLES}
+
+    def dispatcher(self, grant: Grant) -> ToolDispatcher:
+        """Return the dispatcher of a grant, the same one each time."""
+        with self._lock:
+            if grant not in self._dispatchers:
+                self._dispatchers[grant] = self._create_dispatcher(grant)
+            return self._dispatchers[grant]
+
+    def projects_of(self, grant: Grant) -> ScopedProjects:
+        """Return the projects that a grant sees."""
+        return ScopedProjects(self._projects, grant.sees)
+
+    def metrics_by_role(self, grant: Grant) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return role -> metrics by tool: of all tokens for an admin of all projects, else of this grant alone."""
+        if grant.role == ROLES[-1] and grant.sees_all:
+            return {role: metrics.rows() for role, metrics in self._by_role.items()}
+        return {grant.role: self.dispatcher(grant).metrics.rows()}
+
+    def _create_dispatcher(self, grant: Grant) -> ToolDispatcher:
+        scoped = self.projects_of(grant)
+        return self._dispatcher.for_grant(
+            scoped.engine,
+            grant,
+            log=self._create_log(grant, scoped),
+            metrics=Metrics(within=self._by_role[grant.role]),
+            project_names=lambda: scoped.names,
+        )
+
+    def _create_log(self, grant: Grant, scoped: ScopedProjects) -> Log:
+        """Return a log that adds the token and the name of the project; only calls and reads go to the audit log."""
+
+        def write(line: dict[str, Any]) -> None:
+            if line.get("event") not in ("call", "read"):
+                self._dispatcher.log({"token": grant.name} | line)
+                return
+            project = scoped.name_of(str(line.get("project", "")))
+            rest = {key: value for key, value in line.items() if key != "project"}
+            named = {"project": project} if project else {}
+            self.audit({"token": grant.name, "role": grant.role} | rest | named)
+
+        return write

@@ -1,4 +1,9 @@
-"""How the server ends: at the end of input, on a signal, without its parent, and within two seconds whatever still runs."""
+"""How the server ends: at the end of input, on a signal or without its client, and within two seconds in any case.
+
+The input does not always end when the client is killed, so the client process is watched. It is the nearest ancestor
+that is not a wrapper: `sh -c`, `env`, `uv run`, `npx` and similar programs may outlive the client or exit before it. A
+process is identified by its number and start time, because numbers are reused.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +11,47 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections import namedtuple
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 FINISH_S = 1.0
-"""Calls that are under way get this long to be answered: `printf '...' | ctx serve` closes its end at once."""
+"""The time for open calls to be answered: `printf '...' | ctx serve` closes its end at once."""
 CANCEL_S = 0.2
-"""Then this long to notice that they are cancelled."""
+"""The time for canceled calls to end."""
 CLOSE_S = 0.5
-"""And the Engine this long to close; its files survive any end, and its processes end with us. All under two seconds."""
+"""The time for the Engine to close; its files survive any end, and its processes end with ours."""
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-"""Those that ask a process to end; no system has all of them."""
+"""The signals that end a process; no system has all of them."""
+EVERY_S = 1.0
+"""Half of the two seconds in which a server must end after its client."""
+ANCESTORS_MAX = 20
+"""Wrappers are not nested deeper; a loop in the data of the system ends here."""
+SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "cmd", "powershell", "pwsh")
+LAUNCHERS = (
+    *("env", "nice", "nohup", "setsid", "stdbuf", "timeout", "time", "xargs", "sudo", "doas", "tini", "dumb-init"),
+    *("uv", "uvx", "pipx", "poetry", "hatch", "pdm", "conda", "mamba", "micromamba", "mise", "asdf", "direnv", "nix"),
+    *("npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "npx-cli.js", "npm-cli.js", "pnpm.cjs", "yarn.js"),
+)
+INTERPRETERS = ("node", "bun", "python", "python3", "pythonw")
+"""Programs that are a wrapper if their script is one."""
+HINT = "SIGURG"
+"""A signal that is ignored by default, and otherwise sent only for urgent data on sockets, which the server lacks."""
+PR_SET_PDEATHSIG = 1
+"""The option of prctl(2)."""
+DEAD = (b"Z", b"X")
+"""The states of a process that has ended without notice by its parent."""
+PS_WORDS_MIN = 8
+"""State, parent, a date of five words, and a command."""
+
+ProcessInfo = namedtuple("ProcessInfo", "pid parent started arguments")  # noqa: PYI024 - annotations need `typing`
+"""`started` is a text of the system, only to be compared; `arguments` is the command line."""
 
 
 class ShutdownCoordinator:
-    """The calls that are running, and one way out. Thread-safe.
+    """The running calls, and the shutdown of the process. Thread-safe.
 
-    `finish(seconds)` waits until what was asked is answered; `close` gives back what is open.
+    `finish(seconds)` waits until all requests are answered; `close` closes what is open.
     """
 
     def __init__(self, close: Callable[[], None], *, finish: Callable[[float], None] = lambda _: None) -> None:
@@ -30,16 +59,16 @@ class ShutdownCoordinator:
         self._finish = finish
         self._running: set[threading.Event] = set()
         self._changed = threading.Condition()
-        self._leaving = self._cancelled = False
+        self._has_begun = self._is_canceled = False
         self.is_ending = False
         """Whether the end has been announced: the server still answers, but load balancers should not send requests."""
 
     @contextmanager
     def track(self, cancel: threading.Event) -> Generator[None]:
-        """Around a call: it is waited for at the end, and cancelled."""
+        """Track a call until the block ends: the shutdown waits for it, then cancels it."""
         with self._changed:
             self._running.add(cancel)
-        if self._cancelled:
+        if self._is_canceled:
             cancel.set()
         try:
             yield
@@ -49,7 +78,7 @@ class ShutdownCoordinator:
                 self._changed.notify_all()
 
     def wait_until_idle(self, seconds: float) -> bool:
-        """Until no call is under way, or the time is over; whether none is."""
+        """Wait until no call is running; return False when the time is over before."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, seconds)
 
@@ -58,7 +87,7 @@ class ShutdownCoordinator:
         self.is_ending = True
 
     def shut_down_on_signals(self) -> None:
-        """SIGINT, SIGTERM and their like end the process cleanly, also while nothing happens."""
+        """Make SIGINT, SIGTERM and similar signals end the process cleanly, also while it is idle."""
         for name in SIGNALS:
             if number := getattr(signal, name, None):
                 signal.signal(number, lambda *_: self.shut_down_in_thread())
@@ -70,12 +99,12 @@ class ShutdownCoordinator:
     def shut_down(self, status: int = 0) -> None:
         """Finish, cancel, close, exit, each for a bounded time. Returns at once when the shutdown has begun already."""
         with self._changed:
-            if self._leaving:
+            if self._has_begun:
                 return
-            self._leaving = True
+            self._has_begun = True
         self._finish(FINISH_S)
         with self._changed:
-            self._cancelled = True
+            self._is_canceled = True
             for cancel in self._running:
                 cancel.set()
             self._changed.wait_for(lambda: not self._running, CANCEL_S)
@@ -87,13 +116,136 @@ class ShutdownCoordinator:
 
 
 def wait_forever() -> None:
-    """Until another thread ends the process.
+    """Wait until another thread ends the process.
 
     A signal may reach any thread, but only the main thread acts on it: it waits where every signal wakes it.
     """
     reading, writing = os.pipe()
-    if os.name == "posix":  # elsewhere a pipe cannot, and need not
+    if os.name == "posix":  # other systems cannot, and need not
         os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     while True:
         os.read(reading, 1)
+
+
+# -- the client process ------------------------------------------------------------------------------------------------
+
+
+def find_client(ancestors: Iterable[ProcessInfo]) -> ProcessInfo | None:
+    """Return the first ancestor that is not a wrapper; None when there is none below process 1."""
+    return next((process for process in ancestors if process.pid > 1 and not is_wrapper(process.arguments)), None)
+
+
+def is_wrapper(arguments: Sequence[str]) -> bool:
+    """Return whether a command line only starts another one.
+
+    >>> is_wrapper(["/bin/sh", "-c", "ctx serve"]), is_wrapper(["node", "/usr/bin/npx", "x"]), is_wrapper(["claude"])
+    (True, True, False)
+    >>> is_wrapper(["python3.12", "-m", "pipx", "run"]), is_wrapper(["python3", "agent.py"])
+    (True, False)
+    """
+    words = [_program_name(word) for word in arguments]
+    if not words or words[0].lstrip("-") in (*SHELLS, *LAUNCHERS):
+        return True
+    if words[0] not in INTERPRETERS and not words[0].startswith("python3."):
+        return False
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    return script in LAUNCHERS
+
+
+def list_ancestors(pid: int) -> Iterator[ProcessInfo]:
+    """Yield the parent of a process, its parent, and so on, as far as this user may read."""
+    process = read_process(pid)
+    for _ in range(ANCESTORS_MAX):
+        if process is None or process.parent < 1:
+            return
+        process = read_process(process.parent)
+        if process is not None:
+            yield process
+
+
+def read_process(pid: int) -> ProcessInfo | None:
+    """Return a process as it is now; None if it does not exist, or cannot be read."""
+    if os.path.isdir("/proc/self"):
+        return _read_proc(pid)
+    return _read_ps(pid) if os.name == "posix" else None
+
+
+class ParentWatcher:
+    """A thread that calls `gone` once, when the process of the client has ended."""
+
+    def __init__(self, gone: Callable[[], None]) -> None:
+        self._gone = gone
+        self._woken = threading.Event()
+
+    def start(self) -> None:
+        """Start to watch. Call in the main thread, where alone a signal handler can be set."""
+        if hint := getattr(signal, HINT, None):
+            signal.signal(hint, lambda *_: self._woken.set())
+        threading.Thread(target=self._watch, name="parent", daemon=True).start()
+
+    def _watch(self) -> None:
+        watched = find_client(list_ancestors(os.getpid()))
+        if watched is None:
+            return
+        self._woken.wait(EVERY_S)  # the import below must not delay the first reply
+        _request_death_signal()
+        while (now := read_process(watched.pid)) is not None and now.started == watched.started:
+            self._woken.wait(EVERY_S)
+            self._woken.clear()
+        self._gone()
+
+
+def _request_death_signal() -> None:
+    """Let Linux send a signal when the parent ends, or only the thread of it that started this process.
+
+    So the signal means only that it is time to check. It is ignored where no handler is set.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes  # some milliseconds
+
+    with suppress(OSError, AttributeError):  # another C library, or a sandbox: the check every second is enough
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(getattr(signal, HINT)))
+
+
+def _read_proc(pid: int) -> ProcessInfo | None:
+    """Read a process from the files of Linux."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            status = file.read().rpartition(b")")[2].split()  # the name before it may contain anything
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            arguments = tuple(word.decode(errors="replace") for word in file.read().split(b"\0") if word)
+    except OSError:
+        return None
+    state, parent, started = status[0], int(status[1]), status[19].decode()
+    return None if state in DEAD else ProcessInfo(pid, parent, started, arguments)
+
+
+def _read_ps(pid: int) -> ProcessInfo | None:
+    """Read a process from the command that every Unix has."""
+    import subprocess  # some milliseconds, and only where there is no /proc
+
+    from context_engine.repo.executables import find_program
+
+    program = find_program("ps", beside=("/bin", "/usr/bin"), path="")
+    command = [program, "-o", "stat=,ppid=,lstart=,command=", "-p", str(pid)]
+    try:
+        output = subprocess.run(  # noqa: S603 - a fixed command and a number
+            command, stdin=subprocess.DEVNULL, capture_output=True, env={**os.environ, "LC_ALL": "C"}, check=False
+        ).stdout.decode(errors="replace")
+    except OSError:
+        return None
+    words = output.split()
+    if len(words) < PS_WORDS_MIN or words[0][:1].encode() in DEAD:
+        return None
+    return ProcessInfo(pid, int(words[1]), " ".join(words[2:7]), tuple(words[7:]))
+
+
+def _program_name(word: str) -> str:
+    r"""Return the name of a program without folder and suffix.
+
+    >>> _program_name("/usr/bin/env"), _program_name(r"C:\x\UVX.EXE")
+    ('env', 'uvx')
+    """
+    return word.replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe")

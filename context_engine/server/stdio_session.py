@@ -1,24 +1,32 @@
-"""One client at the two pipes, heard from the first moment: by the front until the protocol library is there, then by it.
+"""The session of one client over stdin and stdout, from the first byte to the last.
 
-    conversation = Conversation(pipes, front)
-    conversation.listen()               # a thread of its own, until the client closes
-    await conversation.converse(server) # another thread, when the library is loaded
+    session = StdioSession(claim_stdio(), bootstrap)
+    session.read_messages()        # in a thread of its own, until the client closes
+    await session.run(server)      # in another thread, once the library is loaded
 
-One thread reads for good, another writes; the hand-over happens under the lock that every message is heard under, so no
-message is lost and none comes twice. Stdlib only until `converse`.
+The bootstrap answers until the protocol library is loaded, then the library does. One thread reads, another writes. The
+hand-over happens under the lock under which every message is received, so no message is lost or comes twice.
+
+The standard streams are claimed before anything heavy is imported. After that descriptor 0 reads nothing and descriptor
+1 writes to stderr, so neither a print of a library nor a child process can reach the client. Messages go through a
+`StreamWriter`, so no thread waits for a client that does not read. Only the standard library is imported before `run`.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import select
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import deque, namedtuple
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import eq
 
 from context_engine.server.framing import LineFramer, duplicate_id_reply, parse_line
-from context_engine.server.stdio_streams import StdioPipes, StreamWriter, has_hung_up, read_chunks
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
@@ -34,23 +42,31 @@ if TYPE_CHECKING:
 LINE_BYTES_MAX = 16_000_000
 """A file of some megabytes fits, escaped. Longer lines are accidents, and are refused without being stored."""
 REPLIES_BYTES_MAX = 4_000_000
-"""Replies that wait for a client that does not read: a hundred of the longest. Then calls wait."""
+"""Unread replies: a hundred of the longest. Beyond that calls wait."""
 UNANSWERED_MAX = 256
-"""Requests under way at once; no client was seen to have more than some dozen. Then reading waits."""
+"""Open requests; known clients have some dozen at most. Beyond that reading waits."""
 LOOK_S = 0.1
-"""How often to look, while reading waits, whether the client is still there."""
+"""How often to check, while reading waits, whether the client still exists."""
 ENDLESS = "subscriptions/listen"
-"""A request whose answer comes when the connection ends: nothing waits for it."""
+"""A request that is answered when the connection ends, so nothing waits for it."""
+StdioPipes = namedtuple("StdioPipes", "incoming outgoing")  # noqa: PYI024 - annotations need `typing`, slow to import
+"""The descriptors to read from the client and to write to it."""
+READ_BYTES = 65_536
+"""The capacity of a pipe on Linux: a read never returns more."""
+LOG_BYTES_MAX = 1_000_000
+"""The unread log lines that are kept; further ones are dropped."""
+JOIN_S = 0.1
+"""How long `close` waits for the thread, since a blocked write cannot be interrupted."""
 
 
 class StdioSession:
-    """Thread-safe. `gone` is called when the client cannot be answered any more."""
+    """The session of the client. Thread-safe. `gone` is called when the client can receive no more replies."""
 
     def __init__(
         self, pipes: StdioPipes, bootstrap: BootstrapResponder, *, gone: Callable[[], None] = lambda: None
     ) -> None:
         self._incoming = pipes.incoming
-        self._bootstrap: BootstrapResponder = bootstrap
+        self._bootstrap = bootstrap
         self._out = StreamWriter(pipes.outgoing, bytes_max=REPLIES_BYTES_MAX, gone=gone)
         self._changed = threading.Condition()
         self._unanswered: list[tuple[str | int, str]] = []  # id and method
@@ -63,16 +79,16 @@ class StdioSession:
 
     def read_messages(self) -> None:
         """Read messages until the client closes its end of the pipe or ends."""
-        cutter = LineFramer(LINE_BYTES_MAX)
+        framer = LineFramer(LINE_BYTES_MAX)
         for chunk in read_chunks(self._incoming):
-            for line in cutter.feed(chunk):
+            for line in framer.feed(chunk):
                 if not self._has_room():
                     return
                 self.receive(line)
-        self.receive(cutter.rest())
+        self.receive(framer.rest())
 
     def receive(self, line: bytes) -> None:
-        """One line of the client."""
+        """Handle one line of the client."""
         message, refusal = parse_line(line, bytes_max=LINE_BYTES_MAX)
         if refusal:
             self._send_reply(refusal)
@@ -96,11 +112,11 @@ class StdioSession:
             self._out.drain(until - time.monotonic())
 
     def close(self) -> None:
-        """End the thread that writes; what is not out by now is dropped."""
+        """End the writing thread; unwritten replies are dropped."""
         self._out.close()
 
     async def run(self, server: Server[Any], *, began: Callable[[], None] = lambda: None) -> None:
-        """Be the transport of the library's server. Calls `began` when it has been handed all that waited."""
+        """Be the transport of the server of the library. `began` is called after the hand-over of the waiting messages."""
         import asyncio
 
         import anyio
@@ -109,36 +125,36 @@ class StdioSession:
         to_client, from_server = anyio.create_memory_object_stream["SessionMessage"]()
         waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         async with to_server, from_server, anyio.create_task_group() as tasks:
-            tasks.start_soon(self._bring, waiting, to_server)
-            tasks.start_soon(self._send, from_server)
+            tasks.start_soon(self._pass_to_server, waiting, to_server)
+            tasks.start_soon(self._pass_to_client, from_server)
             self._hand_over(waiting, asyncio.get_running_loop())
             began()
             await server.run(from_client, to_client, server.create_initialization_options())
             tasks.cancel_scope.cancel()
 
-    # -- hearing --
+    # -- receiving --
 
     def _track_request(self, message: dict[str, Any]) -> None:
-        """Keep count of who waits for an answer. The lock is held."""
+        """Track the requests without an answer. The lock is held."""
         if "method" not in message:
             return
         if "id" in message:
             self._unanswered.append((message["id"], message["method"]))
         elif message["method"] == "notifications/cancelled":
-            withdrawn = str((message.get("params") or {}).get("requestId"))  # some clients turn 7 into "7" here
-            self._settle(lambda ident: str(ident) == withdrawn)
+            canceled = str((message.get("params") or {}).get("requestId"))  # some clients turn 7 into "7" here
+            self._settle(lambda ident: str(ident) == canceled)
 
     def _is_under_way(self, message: dict[str, Any]) -> bool:
-        """Whether this is a request with the id of another one that is not answered yet. The lock is held."""
+        """Return whether a request has the id of another open one. The lock is held."""
         if "method" not in message or "id" not in message:
             return False
         return any(ident == message["id"] for ident, _ in self._unanswered)
 
     def _settle(self, is_it: Callable[[str | int], bool]) -> None:
-        """The newest such request is answered, or will never be. The lock is held."""
-        for place in reversed(range(len(self._unanswered))):
-            if is_it(self._unanswered[place][0]):
-                del self._unanswered[place]
+        """Remove the newest such request, which is answered or canceled. The lock is held."""
+        for index in reversed(range(len(self._unanswered))):
+            if is_it(self._unanswered[index][0]):
+                del self._unanswered[index]
                 self._changed.notify_all()
                 return
 
@@ -146,7 +162,7 @@ class StdioSession:
         return all(method == ENDLESS for _, method in self._unanswered)
 
     def _has_room(self) -> bool:
-        """Wait until there is room for one more request; False when the client is gone before."""
+        """Wait until there is room for one more request; return False when the client is gone before."""
         with self._changed:
             while self._is_full():
                 self._changed.wait(LOOK_S)
@@ -155,8 +171,8 @@ class StdioSession:
         return True
 
     def _is_full(self) -> bool:
-        under_way = len(self._unanswered) + self._bootstrap.waiting
-        return under_way >= UNANSWERED_MAX or self._out.is_full
+        requests = len(self._unanswered) + self._bootstrap.waiting
+        return requests >= UNANSWERED_MAX or self._out.is_full
 
     def _send_reply(self, reply: dict[str, Any]) -> None:
         self._out.put(json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
@@ -164,13 +180,13 @@ class StdioSession:
     # -- the library --
 
     def _hand_over(self, waiting: asyncio.Queue[dict[str, Any]], loop: asyncio.AbstractEventLoop) -> None:
-        """All that waits, and from now on every message as it is heard."""
+        """Pass on the waiting messages, and from now on every message as it is received."""
         with self._changed:
             for message in self._bootstrap.hand_over():
                 waiting.put_nowait(message)
             self._hand_on = partial(loop.call_soon_threadsafe, waiting.put_nowait)
 
-    async def _bring(
+    async def _pass_to_server(
         self, waiting: asyncio.Queue[dict[str, Any]], to_server: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
         """Pass the messages of the client to the library."""
@@ -180,18 +196,18 @@ class StdioSession:
         while True:
             message = await waiting.get()
             try:
-                spoken = jsonrpc_message_adapter.validate_python(message, by_name=False)
-            except ValueError as error:  # `parse_line` refuses such messages; the client must get a reply all the same
+                parsed = jsonrpc_message_adapter.validate_python(message, by_name=False)
+            except ValueError as error:  # `parse_line` refuses such messages; this makes sure of a reply
                 await to_server.send(error)
             else:
-                await to_server.send(SessionMessage(spoken))
+                await to_server.send(SessionMessage(parsed))
 
-    async def _send(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Pass the messages of the library to the client, except replies that it already has."""
+    async def _pass_to_client(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Pass the messages of the library to the client, except replies that it has already."""
         from anyio import to_thread
 
-        async for said in from_server:
-            message = said.message
+        async for outgoing in from_server:
+            message = outgoing.message
             reply_id = None if hasattr(message, "method") else getattr(message, "id", None)
             if reply_id is not None and self._bootstrap.is_repeat(reply_id):
                 continue
@@ -201,3 +217,188 @@ class StdioSession:
             if reply_id is not None:
                 with self._changed:
                     self._settle(partial(eq, reply_id))
+
+
+# -- the standard streams ----------------------------------------------------------------------------------------------
+
+
+def claim_stdio() -> StdioPipes:
+    """Claim stdin and stdout for the protocol. Call once, first."""
+    incoming, outgoing = _duplicate(0), _duplicate(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # the client gave no stderr
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+    os.close(null)
+    sys.stdin = io.StringIO()
+    sys.stdout = sys.stderr = LogStream(StreamWriter(2, bytes_max=LOG_BYTES_MAX))
+    return StdioPipes(incoming, outgoing)
+
+
+def read_chunks(descriptor: int) -> Iterator[bytes]:
+    """Yield the input as it arrives, until the other side closes or ends."""
+    while True:
+        try:
+            chunk = os.read(descriptor, READ_BYTES)
+        except OSError:  # a reset connection, where the pipe is a socket
+            return
+        if not chunk:
+            return
+        yield chunk
+
+
+def has_hung_up(descriptor: int) -> bool:
+    """Return whether the other side has closed, even with unread input; False where the system cannot report it."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(descriptor, getattr(select, "POLLRDHUP", 0))
+    return any(event & ~select.POLLNVAL for _, event in poll.poll(0))
+
+
+class StreamWriter:
+    """The only thread that writes to a pipe, terminal or file: a message is one write. Thread-safe.
+
+    The thread writes through its own duplicate of the descriptor. No other code knows its number, and the thread closes
+    it as its last act. So no byte can reach a file that was given the same number later, whoever closes what and when.
+    """
+
+    def __init__(self, descriptor: int, *, bytes_max: int, gone: Callable[[], None] = lambda: None) -> None:
+        """The caller keeps `descriptor` and may close it.
+
+        `gone` is called when the other side does not exist any more.
+        """
+        self._bytes_max = bytes_max
+        self._gone = gone
+        self._queue: deque[bytes] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._is_over = False
+        self.has_written = threading.Event()
+        """Set when the first message is out."""
+        self._thread = threading.Thread(target=self._run, args=(_duplicate(descriptor),), name="writing", daemon=True)
+        self._thread.start()
+
+    def put(self, message: bytes) -> None:
+        """Queue a message; never waits, see `is_full`. It is dropped after `close`, or when the other side is gone."""
+        with self._changed:
+            if self._is_over:
+                return
+            self._queue.append(message)
+            self._bytes += len(message)
+            self._changed.notify_all()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more than `bytes_max` are unread by the other side."""
+        return self._bytes > self._bytes_max
+
+    def wait_for_room(self) -> None:
+        """Wait until it is not full."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self.is_full)
+
+    def drain(self, seconds: float) -> None:
+        """Wait until everything is written, the other side is gone, or the time is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._bytes, seconds)
+
+    def close(self, seconds: float = 0.0) -> bool:
+        """Wait for the other side to read the queue, drop the rest, end the thread. May be called twice.
+
+        Return whether the thread has ended. A thread that is blocked in a write ends when the other side reads or
+        closes. Until then its duplicate stays open.
+        """
+        self.drain(seconds)
+        self._end()
+        if self._thread is not threading.current_thread():  # `gone` may have called this
+            self._thread.join(JOIN_S)
+        return not self._thread.is_alive()
+
+    def _run(self, descriptor: int) -> None:
+        try:
+            while (message := self._next()) is not None:
+                _write_whole(descriptor, message)
+                self.has_written.set()
+                self._count_out(message)
+        except OSError:
+            self._end()
+            self._gone()
+        finally:
+            os.close(descriptor)
+
+    def _next(self) -> bytes | None:
+        """Wait for the next message; None when the writer is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._is_over)
+            return None if self._is_over else self._queue.popleft()
+
+    def _count_out(self, message: bytes) -> None:
+        with self._changed:
+            self._bytes = max(0, self._bytes - len(message))  # closing may have set it to 0
+            self._changed.notify_all()
+
+    def _end(self) -> None:
+        """Drop the queue, and wake every waiting thread."""
+        with self._changed:
+            self._is_over = True
+            self._queue.clear()
+            self._bytes = 0
+            self._changed.notify_all()
+
+
+def _write_whole(descriptor: int, message: bytes) -> None:
+    """Write a whole message: a signal may interrupt a write."""
+    rest = memoryview(message)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+class LogStream(io.TextIOBase):
+    """The replacement of stderr: lines go to a stream writer, which drops them when the reader does not keep up.
+
+    ``print`` writes a line and its end separately. So the text of each thread is kept until its line ends or is
+    flushed. Lines are written, or dropped, as a whole.
+    """
+
+    def __init__(self, writer: StreamWriter) -> None:
+        self._writer = writer
+        self._partial = threading.local()
+
+    def write(self, text: str) -> int:
+        """Keep the text until a line ends, then write it."""
+        self._partial.text = getattr(self._partial, "text", "") + text
+        if "\n" in text:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass on the text of this thread, or drop it where too much is unread."""
+        text = getattr(self._partial, "text", "")
+        self._partial.text = ""
+        if text and not self._writer.is_full:
+            self._writer.put(text.encode("utf-8", "backslashreplace"))
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor of the real stderr, for code below Python."""
+        return 2
+
+    def end(self, seconds: float) -> None:
+        """Wait for the last lines to be read; further lines are dropped."""
+        self._writer.close(seconds)
+
+
+def _duplicate(descriptor: int) -> int:
+    """Return a blocking copy that children do not inherit, above the three standard descriptors."""
+    copy = os.dup(descriptor)
+    os.set_inheritable(copy, False)
+    if os.name == "posix":
+        os.set_blocking(copy, True)
+    return copy

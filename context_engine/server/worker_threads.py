@@ -1,10 +1,11 @@
-"""Work off the event loop: in a few threads, with progress reports, cancelled with its request."""
+"""Work off the event loop: in a few threads, with progress reports, canceled with its request."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -14,25 +15,27 @@ import anyio
 import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 
-from context_engine.server.call_progress import EVERY_S, ProgressTicker
-from context_engine.server.client_sessions import SCOPE_KEY
-from context_engine.server.elicitation import Ask, ClientInputRequired
-from context_engine.server.grants import OWNER
+from context_engine.model import Progress
+from context_engine.server.client_requests import Ask, ClientInputRequired
+from context_engine.server.grants import OWNER, SCOPE_KEY
 from context_engine.server.shutdown import ShutdownCoordinator
 from context_engine.tools import Call
 from context_engine.tools.tool import no_answer
 
 AT_ONCE = 8
-"""Calls that run at once; further ones wait. Answers are short; only indexing is long, and it has its own lock."""
-
+"""Calls that run at once; further ones wait. Replies are quick; only indexing takes long, and it has its own lock."""
 SESSION_HEADER = "mcp-session-id"
 SESSION_CHARS = 12
+EVERY_S = 0.25
+"""The shortest time between two progress reports."""
+ALIVE_EVERY_S = 1.0
+"""A call without progress of its own reports the seconds it took so far, this often."""
 
 Result = TypeVar("Result")
 
 
 class WorkerThreads:
-    """The threads of one server. At the end of the process their work is awaited, then cancelled."""
+    """The threads of one server. At the end of the process their work is awaited, then canceled."""
 
     def __init__(self, shutdown: ShutdownCoordinator) -> None:
         self._shutdown = shutdown
@@ -42,11 +45,11 @@ class WorkerThreads:
     async def run(
         self, context: ServerRequestContext[Any], work: Callable[[Call], Result], *, ask: Ask = no_answer
     ) -> Result:
-        """The result of `work`. Its call is cancelled with the request, and its progress goes to the client.
+        """Return the result of `work`. Its call is canceled with the request, and its progress goes to the client.
 
-        Raises: what `work` raises, and Unanswered.
+        Raises: the errors of `work`, and ClientInputRequired.
         """
-        newest: list[Any] = []  # the step last told by the worker; one slot, written there and read here
+        newest: list[Progress] = []  # the newest step of the worker; one slot, written there and read here
         call = Call(
             progress=lambda step: newest.__setitem__(slice(None), [step]),
             cancel=threading.Event(),
@@ -61,7 +64,7 @@ class WorkerThreads:
                     result = await anyio.to_thread.run_sync(
                         partial(self._run_tracked, work, call), abandon_on_cancel=True, limiter=self._limiter
                     )
-                except (Exception, ClientInputRequired) as error:  # noqa: BLE001 - handed on below; the group would wrap it
+                except (Exception, ClientInputRequired) as error:  # noqa: BLE001 - raised below; the group would wrap it
                     failure = error
                 side.cancel_scope.cancel()
         finally:
@@ -71,28 +74,70 @@ class WorkerThreads:
         return result
 
     def _session(self, context: ServerRequestContext[Any]) -> str:
-        """Return the session of the caller.
+        """Return a name for the session of the caller: the client of a pipe, else a session id or a token.
 
-        A pipe has one client; over HTTP only older protocol versions send a session id.
-
-        A token of a shared server is somebody as well: with one, calls of the newer era belong together, too. What a
-        client shows to be let in is not kept as it is: the name of a session is written into the journal of edits.
+        A pipe has one client; over HTTP only older protocol versions send a session id. With a token of a shared server
+        calls of newer versions belong together, too. The name is a hash, because the journal of edits contains it.
         """
         if context.request is None:
             return self._pipe
         grant = context.request.scope.get(SCOPE_KEY, OWNER)
-        shown = f"{grant.id}{context.request.headers.get(SESSION_HEADER, '')}"
-        return sha256(shown.encode()).hexdigest()[:SESSION_CHARS] if shown else ""
+        identity = f"{grant.id}{context.request.headers.get(SESSION_HEADER, '')}"
+        return sha256(identity.encode()).hexdigest()[:SESSION_CHARS] if identity else ""
 
     def _run_tracked(self, work: Callable[[Call], Result], call: Call) -> Result:
         with self._shutdown.track(call.cancel):
             return work(call)
 
 
-async def _send_progress(context: ServerRequestContext[Any], newest: list[Any]) -> None:
-    """Until cancelled: send what the ticker lets pass."""
+async def _send_progress(context: ServerRequestContext[Any], newest: list[Progress]) -> None:
+    """Send progress notifications until canceled."""
     ticker = ProgressTicker(time.monotonic())
     while True:
         await anyio.sleep(EVERY_S)
-        if told := ticker.tick(time.monotonic(), newest[0] if newest else None):
-            await context.session.report_progress(told.progress, told.total, told.message)
+        if notification := ticker.tick(time.monotonic(), newest[0] if newest else None):
+            await context.session.report_progress(notification.progress, notification.total, notification.message)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressNotification:
+    """One notification."""
+
+    progress: float
+    total: float | None
+    message: str
+
+
+@dataclass(slots=True)
+class ProgressTicker:
+    """The progress reports of one call, which never go backwards: a stage starts where the one before ended."""
+
+    started_s: float
+    _stage: str = ""
+    _before: float = 0.0
+    _last: ProgressNotification = field(default_factory=lambda: ProgressNotification(0.0, None, ""))
+    _last_s: float = float("-inf")
+
+    def tick(self, now_s: float, step: Progress | None) -> ProgressNotification | None:
+        """Return the notification to send now, or None. It may be called at any rate with the newest step."""
+        if now_s - self._last_s < EVERY_S:
+            return None
+        notification = self._report_elapsed(now_s) if step is None else self._report_step(step)
+        if notification is None or notification.progress <= self._last.progress:
+            return None
+        self._last, self._last_s = notification, now_s
+        return notification
+
+    def _report_step(self, step: Progress) -> ProgressNotification:
+        if step.stage != self._stage:
+            self._stage, self._before = step.stage, self._last.progress
+        if not step.total:
+            return ProgressNotification(self._before + step.done, None, step.stage)
+        message = f"{step.stage}: {step.done:,} of {step.total:,} files"
+        return ProgressNotification(self._before + step.done, self._before + step.total, message)
+
+    def _report_elapsed(self, now_s: float) -> ProgressNotification | None:
+        if now_s - max(self._last_s, self.started_s) < ALIVE_EVERY_S:
+            return None
+        elapsed_s = now_s - self.started_s
+        return ProgressNotification(round(elapsed_s, 2), None, f"working for {elapsed_s:.0f} s")

@@ -17,9 +17,10 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 
 from context_engine.server import http_server, mcp_server
-from context_engine.server.dispatcher import ToolDispatcher, log_to_stderr
-from context_engine.server.origin_check import AllowedHosts, RequestGuard
+from context_engine.server.authentication import AllowedHosts, RequestGuard
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.projects import Projects
+from context_engine.server.server_log import log_to_stderr
 from tests.clients import fixtures
 from tests.clients.fixtures import Context
 

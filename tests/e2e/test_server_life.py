@@ -17,8 +17,8 @@ import pytest
 
 from context_engine import __version__, tools
 from context_engine.server import mcp_server
-from context_engine.server.parent_process import read_process
 from context_engine.server.profiles import ToolSelection, list_tools
+from context_engine.server.shutdown import read_process
 from context_engine.server.stdio_session import LINE_BYTES_MAX
 from tests.e2e.conftest import planted
 from tests.e2e.test_agent_session import told, wait_for

@@ -30,14 +30,13 @@ TOUCHES_FILES = {
     "cli/app.py": "asks whether a word typed at the terminal is a path; opens nothing",
     "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",
     "cli/doctor/": "tries whether the cache can be written, makes a folder of its own to try the server in, asks whether roots exist",
-    "server/bearer_token.py": "the bearer token of the HTTP server, in the user's config folder or where its owner put it",
+    "server/authentication.py": "the bearer token of the HTTP server, in the user's config folder or where its owner put it",
     "server/token_file.py": "the tokens of a shared server, in the user's config folder or where its owner put them",
     "server/shared_server.py": "asks whether there is such a file; opens nothing",
-    "server/audit_log.py": "the audit log of a shared server, where its owner wants it",
-    "server/stdio_streams.py": "the standard streams, moved aside so that no print can spoil the protocol, and /dev/null",
-    "server/shutdown.py": "a pipe to itself, which every signal wakes it with",
-    "server/parent_process.py": "what the system tells of the processes that started this one",
-    "server/protocol_catalogue.py": "its own generated file in this package",
+    "server/server_log.py": "the audit log of a shared server, where its owner wants it",
+    "server/stdio_session.py": "the standard streams, moved aside so that no print can spoil the protocol, and /dev/null",
+    "server/shutdown.py": "a pipe to itself, which every signal wakes it with, and the data of the system on parent processes",
+    "server/serve.py": "its own generated file in this package",
     "storage/": "files of our own, in the user's cache and in `.context-engine/`",
     "edit/journal.py": "the journal of edits, in `.context-engine/`",
     "history/commit_facts.py": "the mined history, in the user's cache",
@@ -67,7 +66,7 @@ TOUCHES_FILES = {
 # Functions that close a descriptor which they did not open, each with the reason why nothing else can use its number
 # later.
 CLOSES_FOR_OTHERS = {
-    "server/stdio_streams.py:_run": "a thread that owns the duplicate made for it; nothing else knows its number",
+    "server/stdio_session.py:_run": "a thread that owns the duplicate made for it; nothing else knows its number",
 }
 
 # What a module that knows the folder `.context-engine/` may ask the system for by a path of its own. Whatever is in

@@ -64,8 +64,7 @@ def test_it_stands_in_the_terminal_too(grown: None) -> None:
 
 
 NAMED_IN = {
-    "server_identity.py": "the instructions, which an agent reads",
-    "prompt_templates.py": "texts for agents",
+    "prompt_templates.py": "texts for agents, the instructions of the server among them",
     "resources.py": "texts for agents",
     "profiles.py": "the lists of what a client is shown",
     "rate_limits.py": "the lists of what is limited",

@@ -18,11 +18,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 
-from context_engine.server import connections, protocol_catalogue
+from context_engine.server import connections, serve
 from context_engine.server.bootstrap import BootstrapResponder
 from context_engine.server.profiles import ToolSelection
-from context_engine.server.stdio_session import StdioSession
-from context_engine.server.stdio_streams import StdioPipes
+from context_engine.server.stdio_session import StdioPipes, StdioSession
 from tests.security.test_security_http import HEAD, OPENING, PATIENCE_S, POSTED, all_of, place, serving
 
 FUZZ_S = float(os.environ.get("CTX_TEST_FUZZ_S", "0"))
@@ -203,7 +202,7 @@ def test_any_line_over_stdio_gets_at_most_one_reply_and_the_next_one_its_own() -
     nothing = os.open(os.devnull, os.O_RDONLY)
     conversation = StdioSession(
         StdioPipes(nothing, writing),
-        BootstrapResponder(protocol_catalogue.read_catalogue(), ToolSelection(), private="p"),
+        BootstrapResponder(serve.read_catalogue(), ToolSelection(), private="p"),
     )
     conversation._hand_on = lambda message: {"jsonrpc": "2.0", "id": message.get("id"), "result": {}}
     ping = json.dumps({"jsonrpc": "2.0", "id": "our own", "method": "ping"}).encode()

@@ -25,15 +25,13 @@ import httpx2
 import pytest
 
 from context_engine.server import connections, http_server, mcp_server, message_checks
-from context_engine.server.authentication import Authenticator
+from context_engine.server.authentication import AllowedHosts, Authenticator, RequestGuard
 from context_engine.server.bootstrap import BootstrapResponder
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR
-from context_engine.server.logging_bridge import LINES_MAX, LoggingBridge
-from context_engine.server.origin_check import AllowedHosts, RequestGuard
 from context_engine.server.profiles import ToolSelection
-from context_engine.server.stdio_session import StdioSession
-from context_engine.server.stdio_streams import StdioPipes
+from context_engine.server.server_log import LINES_MAX, LoggingBridge
+from context_engine.server.stdio_session import StdioPipes, StdioSession
 from tests.support import preloaded
 from tests.support.serving import in_thread
 from tests.support.tools_stand_in import StandIn

@@ -17,7 +17,7 @@ from context_engine.cli.index_command import index
 from context_engine.cli.status_command import status
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.server.project_loader import ProjectLoader
+from context_engine.server.projects import ProjectLoader
 from context_engine.settings import Settings, knobs
 from tests.security.test_security_untrusted import ALIAS_BOMB, MERGE_BOMB
 

@@ -22,12 +22,14 @@ from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from context_engine import tools
-from context_engine.server import mcp_server, protocol_catalogue, server_identity
+from context_engine.server import mcp_server
 from context_engine.server.bootstrap import BootstrapResponder
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.profiles import PROFILES, ToolSelection
-from context_engine.server.stdio_session import StdioSession
-from context_engine.server.stdio_streams import StdioPipes
+from context_engine.server.prompt_templates import INSTRUCTIONS
+from context_engine.server.serve import CATALOGUE_FILE, read_catalogue
+from context_engine.server.stdio_session import StdioPipes, StdioSession
+from scripts import protocol_catalogue
 from tests.support.tools_stand_in import StandIn
 
 Message = dict[str, Any]
@@ -38,7 +40,7 @@ PATIENCE_S = 120.0
 
 @cache
 def written() -> dict[str, Any]:
-    return protocol_catalogue.read_catalogue()
+    return read_catalogue()
 
 
 def front(shown: ToolSelection | None = None) -> BootstrapResponder:
@@ -150,9 +152,9 @@ def fronted(message: Message, after: Sequence[Message] = (), shown: ToolSelectio
 
 
 def test_the_catalogue_is_what_the_library_says_now() -> None:
-    assert protocol_catalogue.format_catalogue(protocol_catalogue.build_catalogue()) == Path(
-        protocol_catalogue.FILE
-    ).read_text(encoding="utf-8"), "run `make docs`"
+    assert protocol_catalogue.format_catalogue(protocol_catalogue.build_catalogue()) == Path(CATALOGUE_FILE).read_text(
+        encoding="utf-8"
+    ), "run `make docs`"
 
 
 def test_the_catalogue_holds_every_tool_in_order() -> None:
@@ -426,7 +428,7 @@ def test_nothing_heavy_is_loaded_when_the_first_reply_leaves(first: Message, tmp
         [sys.executable, "-c", SPY, "serve", "--root", str(tmp_path)],
         input=json.dumps(first) + "\n", env=env, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    assert json.loads(ended.stdout)["result"]["instructions"] == server_identity.INSTRUCTIONS
+    assert json.loads(ended.stdout)["result"]["instructions"] == INSTRUCTIONS
     loaded = json.loads((tmp_path / "modules.json").read_text())
     plain = subprocess.run(
         [sys.executable, "-c", "import json, sys; print(json.dumps(sorted(sys.modules)))"],
@@ -438,9 +440,9 @@ def test_nothing_heavy_is_loaded_when_the_first_reply_leaves(first: Message, tmp
 
 
 def test_the_first_sentence_of_the_instructions_says_it_all() -> None:
-    first, _, rest = server_identity.INSTRUCTIONS.partition("\n\n")
+    first, _, rest = INSTRUCTIONS.partition("\n\n")
     assert len(first) <= 240
-    assert len(server_identity.INSTRUCTIONS) < 4_000
+    assert len(INSTRUCTIONS) < 4_000
     known = {*PROFILES["all"]}
     assert {"codebase_retrieval", "search_files", "find_symbol", "read_fragment"} <= known & set(words(first))
     assert {name for name in words(first + rest) if "_" in name} <= known

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.model import Progress
-from context_engine.server.call_progress import ProgressTicker
+from context_engine.server.worker_threads import ProgressTicker
 
 
 def test_stages_follow_each_other() -> None:

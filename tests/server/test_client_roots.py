@@ -16,7 +16,7 @@ import pytest
 from mcp import Client
 
 from context_engine.server import mcp_server
-from context_engine.server.client_roots import workspaces_in_meta
+from context_engine.server.client_requests import workspaces_in_meta
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.projects import Projects
 

@@ -14,8 +14,8 @@ import pytest
 
 from context_engine.errors import InvalidArgument
 from context_engine.server import http_server, mcp_server
+from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.origin_check import AllowedHosts, RequestGuard
 from context_engine.server.shutdown import ShutdownCoordinator
 from tests.support.sharing import PATIENCE_S, message, request
 from tests.support.tools_stand_in import StandIn

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from context_engine import tools
 from context_engine.errors import Cancelled
-from context_engine.server import elicitation, mcp_server
+from context_engine.server import client_requests, mcp_server
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import UserAnswer, UserQuestion, no_answer, tool
@@ -158,7 +158,7 @@ def test_a_question_that_nobody_answers_in_time_stays_open(
     asking: Callable[..., Asking], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asking(APPROVAL)
-    monkeypatch.setattr(elicitation, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(client_requests, "FORM_TIMEOUT_S", 0.05)
 
     async def asleep(context: Any, params: Any) -> types.ElicitResult:
         await anyio.sleep_forever()
@@ -233,8 +233,8 @@ def test_earlier_answers_travel_sealed(asking: Callable[..., Asking]) -> None:
 
 def test_a_client_that_only_opens_addresses_shows_no_forms() -> None:
     url_only = types.ClientCapabilities(elicitation=types.ElicitationCapability(url=types.UrlElicitationCapability()))
-    assert not elicitation._shows_forms(url_only)
-    assert elicitation._shows_forms(types.ClientCapabilities(elicitation=types.ElicitationCapability()))
+    assert not client_requests._shows_forms(url_only)
+    assert client_requests._shows_forms(types.ClientCapabilities(elicitation=types.ElicitationCapability()))
 
 
 def test_a_call_without_a_client_asks_nobody() -> None:

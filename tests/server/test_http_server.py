@@ -23,9 +23,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from context_engine import __version__
 from context_engine.errors import HostError, InvalidArgument
-from context_engine.server import bearer_token, http_server, mcp_server
+from context_engine.server import authentication, http_server, mcp_server
+from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.origin_check import AllowedHosts, RequestGuard
 from context_engine.server.profiles import ToolSelection
 from tests.support import preloaded
 from tests.support.serving import in_thread
@@ -275,38 +275,38 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_whom_others_can_reach_asks_for_a_token_that_is_made_once_and_is_its_users_alone(config: Path) -> None:
-    first = bearer_token.choose_token(given=None, file=None, is_loopback=False)
-    assert first.value == bearer_token.choose_token(given=None, file=None, is_loopback=False).value
+    first = authentication.choose_token(given=None, file=None, is_loopback=False)
+    assert first.value == authentication.choose_token(given=None, file=None, is_loopback=False).value
     assert len(first.value) >= 43
     assert first.value not in first.location
-    assert str(bearer_token.default_bearer_file()) in first.location
-    assert bearer_token.default_bearer_file().stat().st_mode & 0o777 == 0o600
-    assert bearer_token.default_bearer_file().is_relative_to(config)
+    assert str(authentication.default_bearer_file()) in first.location
+    assert authentication.default_bearer_file().stat().st_mode & 0o777 == 0o600
+    assert authentication.default_bearer_file().is_relative_to(config)
 
 
 def test_only_this_machine_is_trusted_without_a_token(config: Path) -> None:
-    assert bearer_token.choose_token(given=None, file=None, is_loopback=True).value == ""
-    assert bearer_token.choose_token(given=TOKEN, file=None, is_loopback=True).value == TOKEN
-    assert not bearer_token.default_bearer_file().exists()
+    assert authentication.choose_token(given=None, file=None, is_loopback=True).value == ""
+    assert authentication.choose_token(given=TOKEN, file=None, is_loopback=True).value == TOKEN
+    assert not authentication.default_bearer_file().exists()
 
 
 def test_a_file_that_was_named_is_read_and_what_is_no_token_is_refused(config: Path) -> None:
     file = config / "secret"
     file.write_text(TOKEN + "\n")
-    assert bearer_token.choose_token(given=None, file=str(file), is_loopback=False).value == TOKEN
+    assert authentication.choose_token(given=None, file=str(file), is_loopback=False).value == TOKEN
     for text in ("", "short", "two words in the file", "é" * 20):
         file.write_text(text)
         with pytest.raises(InvalidArgument):
-            bearer_token.choose_token(given=None, file=str(file), is_loopback=False)
+            authentication.choose_token(given=None, file=str(file), is_loopback=False)
     with pytest.raises(InvalidArgument, match="no token file"):
-        bearer_token.choose_token(given=None, file=str(config / "nothing"), is_loopback=True)
+        authentication.choose_token(given=None, file=str(config / "nothing"), is_loopback=True)
 
 
 def test_our_own_token_that_others_can_read_is_not_used(config: Path) -> None:
-    bearer_token.choose_token(given=None, file=None, is_loopback=False)
-    bearer_token.default_bearer_file().chmod(0o644)
+    authentication.choose_token(given=None, file=None, is_loopback=False)
+    authentication.default_bearer_file().chmod(0o644)
     with pytest.raises(HostError, match="other users can read") as caught:
-        bearer_token.choose_token(given=None, file=None, is_loopback=False)
+        authentication.choose_token(given=None, file=None, is_loopback=False)
     assert "Delete the file" in caught.value.suggestion
 
 

@@ -20,6 +20,7 @@ from context_engine.model import Progress
 from context_engine.server import mcp_server
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.profiles import ToolSelection
+from context_engine.server.prompt_templates import INSTRUCTIONS
 from tests.support.tools_stand_in import LOGIN, StandIn
 
 EVERYTHING = ToolSelection(profiles=("all",))
@@ -184,8 +185,8 @@ def test_an_empty_cortex_query_and_an_unknown_tool_are_invalid_params(era: str, 
 
 
 def test_instructions_say_in_240_characters_what_this_is_for_and_when() -> None:
-    first = mcp_server.INSTRUCTIONS[:240]
-    assert len(mcp_server.INSTRUCTIONS.split("\n\n")[0]) <= 240
+    first = INSTRUCTIONS[:240]
+    assert len(INSTRUCTIONS.split("\n\n")[0]) <= 240
     for word in ("code", "repository", "Before grepping", "codebase_retrieval", "find_symbol"):
         assert word in first
     for name in ("codebase_retrieval", "find_symbol", "read_file", "index_status", "tool_manifest"):
@@ -197,7 +198,7 @@ def test_the_server_introduces_itself(era: str) -> None:
     async def body() -> None:
         async with connected(StandIn(), era) as client:
             if era != "2026-07-28":  # a pinned version sends no opening request
-                assert client.instructions == mcp_server.INSTRUCTIONS
+                assert client.instructions == INSTRUCTIONS
                 assert client.server_info
                 assert (client.server_info.name, client.server_info.version) == ("ctx", __version__)
 
@@ -355,7 +356,7 @@ def test_a_client_may_listen_for_changes_and_hears_that_nothing_changes() -> Non
 
 
 def test_the_instructions_name_only_tools_that_the_default_profile_lists() -> None:
-    words = set(re.findall(r"[a-z_]+", mcp_server.INSTRUCTIONS))
+    words = set(re.findall(r"[a-z_]+", INSTRUCTIONS))
     named = words & {tool.name for tool in tools.ALL}
     assert "codebase_retrieval" in named
     assert {name for name in named if not ToolSelection().lists(name)} == set()

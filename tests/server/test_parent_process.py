@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from context_engine.server import parent_process
-from context_engine.server.parent_process import ProcessInfo, find_client, is_wrapper, list_ancestors, read_process
+from context_engine.server import shutdown
+from context_engine.server.shutdown import ProcessInfo, find_client, is_wrapper, list_ancestors, read_process
 
 WRAPPERS = (
     *("/bin/sh -c ctx", "-bash", "env A=1 ctx", "/usr/bin/uv run ctx", "uvx ctx", "timeout 9 ctx", "sudo ctx"),
@@ -69,26 +69,26 @@ def test_a_process_that_has_ended_is_not_there_also_while_nobody_has_noticed() -
 
 @pytest.mark.skipif(not shutil.which("ps") or not Path("/proc/self").is_dir(), reason="compares ps with /proc")
 def test_ps_says_the_same_as_proc() -> None:
-    here, there = parent_process._read_proc(os.getppid()), parent_process._read_ps(os.getppid())
+    here, there = shutdown._read_proc(os.getppid()), shutdown._read_ps(os.getppid())
     assert here
     assert there
     assert (here.pid, here.parent) == (there.pid, there.parent)
     assert " ".join(here.arguments).split()[0] == there.arguments[0]
-    assert parent_process._read_ps(2**22 + 1) is None
+    assert shutdown._read_ps(2**22 + 1) is None
 
 
 @pytest.mark.parametrize("tell", ["polling", "hint"])
 def test_the_end_of_whoever_started_us_is_told_once(tell: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parent_process, "EVERY_S", 0.01 if tell == "polling" else 3600.0)
-    monkeypatch.setattr(parent_process, "_request_death_signal", lambda: None)
+    monkeypatch.setattr(shutdown, "EVERY_S", 0.01 if tell == "polling" else 3600.0)
+    monkeypatch.setattr(shutdown, "_request_death_signal", lambda: None)
     client = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
     while not (watched := read_process(client.pid)) or not watched.arguments:
         pass  # it is forked, but has not become `sleep` yet
-    monkeypatch.setattr(parent_process, "list_ancestors", lambda _: iter([watched]))
+    monkeypatch.setattr(shutdown, "list_ancestors", lambda _: iter([watched]))
     told = threading.Event()
     before = signal.getsignal(signal.SIGURG)
     try:
-        parent_process.ParentWatcher(told.set).start()
+        shutdown.ParentWatcher(told.set).start()
         os.kill(os.getpid(), signal.SIGURG)  # a hint while the client lives: nothing happens
         assert not told.wait(0.1)
         client.kill()

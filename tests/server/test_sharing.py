@@ -19,10 +19,10 @@ from mcp.client.streamable_http import streamable_http_client
 from context_engine import tools
 from context_engine.errors import ContextEngineError, HostError, InvalidArgument
 from context_engine.server import http_server, mcp_server
+from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.grants import Grant
 from context_engine.server.metrics import Metrics
-from context_engine.server.origin_check import AllowedHosts, RequestGuard
 from context_engine.server.serve_options import parse_options
 from context_engine.server.shared_server import SharedServer, create_shared_server, is_shared
 from context_engine.server.token_file import TokenFile, TokenRequest

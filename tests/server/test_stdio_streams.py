@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from context_engine.server.stdio_streams import LogStream, StreamWriter, has_hung_up, read_chunks
+from context_engine.server.stdio_session import LogStream, StreamWriter, has_hung_up, read_chunks
 
 PATIENCE_S = 120.0
 PIPE_BYTES = 1 << 20

@@ -31,7 +31,7 @@ from context_engine.errors import (
 from context_engine.repo import file_writer
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
-from context_engine.server.project_loader import ProjectLoader
+from context_engine.server.projects import ProjectLoader
 from context_engine.tools import Call, Reply
 from tests.edit.test_transaction import Died, breaking
 from tests.support.engines import cache_for, found, indexed, open_engine

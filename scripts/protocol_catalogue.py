@@ -1,76 +1,66 @@
-"""The replies of the protocol library to the first requests, as a generated file: `protocol_catalogue.json`.
+"""Generate `protocol_catalogue.json`, the replies of the protocol library to the first requests of a client.
 
-    python -m context_engine.server.protocol_catalogue --write     after a change of tools, instructions or the library
-    python -m context_engine.server.protocol_catalogue --check     exit code 1 when the file is not what the library says
-
-`read` is all that a start needs, and imports nothing heavy; `made` asks the real server.
+python -m scripts.protocol_catalogue --write     after a change of tools, instructions or the library
+python -m scripts.protocol_catalogue --check     exit code 1 when the file is not up to date
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
 
-TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
-if TYPE_CHECKING:
-    from typing import Any
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+from mcp_types.methods import SERVER_RESULTS, serialize_server_result
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-FILE = os.path.join(os.path.dirname(__file__), "protocol_catalogue.json")
-WHO = {"name": "catalogue", "version": "0"}
+from context_engine import tools
+from context_engine.server import mcp_server
+from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.projects import Projects
+from context_engine.server.serve import CATALOGUE_FILE
+
+CLIENT = {"name": "catalogue", "version": "0"}
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 """The lists that clients request first. All but the first are the same for every start with one project."""
 
 
-def read_catalogue() -> dict[str, Any]:
-    """Return the rows of all tools, and for each protocol its versions, results and order of schema keys."""
-    with open(FILE, encoding="utf-8") as file:  # `importlib.resources` would take longer than all else here
-        return json.load(file)
-
-
 def build_catalogue() -> dict[str, Any]:
     """Build the catalogue from the replies of the server itself, once for each protocol."""
-    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
-
-    from context_engine import tools
-    from context_engine.server import mcp_server
-
-    opening = {"protocolVersion": HANDSHAKE_PROTOCOL_VERSIONS[-1], "capabilities": {}, "clientInfo": WHO}
-    meta = {"protocolVersion": MODERN_PROTOCOL_VERSIONS[-1], "clientInfo": WHO, "clientCapabilities": {}}
+    opening = {"protocolVersion": HANDSHAKE_PROTOCOL_VERSIONS[-1], "capabilities": {}, "clientInfo": CLIENT}
+    meta = {"protocolVersion": MODERN_PROTOCOL_VERSIONS[-1], "clientInfo": CLIENT, "clientCapabilities": {}}
     envelope = {"_meta": {f"io.modelcontextprotocol/{key}": value for key, value in meta.items()}}
+    legacy = {"initialize": opening, "ping": {}, **{method: {} for method in LISTS}}
+    modern = {"server/discover": envelope, **dict.fromkeys(LISTS, envelope)}
     return {
         "tools": _in_wire_order([mcp_server.tool_row(tool) for tool in tools.ALL], MODERN_PROTOCOL_VERSIONS[-1]),
-        "legacy": _build_protocol(
-            HANDSHAKE_PROTOCOL_VERSIONS, {"initialize": opening, "ping": {}, **{each: {} for each in LISTS}}
-        ),
-        "modern": _build_protocol(
-            MODERN_PROTOCOL_VERSIONS, {"server/discover": envelope, **dict.fromkeys(LISTS, envelope)}
-        ),
+        "legacy": _build_protocol(HANDSHAKE_PROTOCOL_VERSIONS, legacy),
+        "modern": _build_protocol(MODERN_PROTOCOL_VERSIONS, modern),
     }
 
 
 def format_catalogue(catalogue: Mapping[str, Any]) -> str:
-    """The text of the file: one line a tool, so that a change of one is a difference that can be read."""
+    """Format the file with one line per tool, so that the diff of a change is readable."""
     tools = ",\n".join(json.dumps(row, ensure_ascii=False) for row in catalogue["tools"])
     eras = {era: catalogue[era] for era in ("legacy", "modern")}
     return f'{{"tools": [\n{tools}\n],{json.dumps(eras, ensure_ascii=False, indent=1)[1:]}\n'
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the file, or check it; the exit code."""
-    now = format_catalogue(build_catalogue())
+    """Write the file, or check it. Return the exit code."""
+    catalogue = format_catalogue(build_catalogue())
+    file = Path(CATALOGUE_FILE)
     if list(argv) == ["--write"]:
-        with open(FILE, "w", encoding="utf-8") as file:
-            file.write(now)
+        file.write_text(catalogue, encoding="utf-8")
         return 0
-    with open(FILE, encoding="utf-8") as file:
-        is_current = file.read() == now
-    if not is_current:
-        sys.stderr.write(
-            "protocol_catalogue.json is out of date: python -m context_engine.server.protocol_catalogue --write\n"
-        )
-    return 0 if is_current else 1
+    if file.read_text(encoding="utf-8") == catalogue:
+        return 0
+    sys.stderr.write("protocol_catalogue.json is out of date: python -m scripts.protocol_catalogue --write\n")
+    return 1
 
 
 def _build_protocol(versions: Sequence[str], requests: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,15 +71,7 @@ def _build_protocol(versions: Sequence[str], requests: Mapping[str, Any]) -> dic
 
 
 def _request_results(requests: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The results of some requests, method -> parameters, of a new connection to the live server."""
-    import anyio
-    import mcp_types as types
-    from mcp.shared.message import SessionMessage
-
-    from context_engine.server import mcp_server
-    from context_engine.server.dispatcher import ToolDispatcher
-    from context_engine.server.projects import Projects
-
+    """Return the results of requests (method -> parameters) of a new connection to the server."""
     server = mcp_server.build_server(ToolDispatcher(Projects((), log=lambda _: None).engine))
 
     async def converse() -> list[dict[str, Any]]:
@@ -109,20 +91,14 @@ def _request_results(requests: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _in_wire_order(rows: Sequence[Mapping[str, Any]], version: str) -> list[dict[str, Any]]:
-    """The rows with the keys of each tool as the library orders them."""
-    from mcp_types.methods import serialize_server_result
-
+    """Return the rows with the keys of each tool as the library orders them."""
     page = {"tools": [row["tool"] for row in rows], "resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
     tools = serialize_server_result("tools/list", version, page)["tools"]
     return [{**row, "tool": tool} for row, tool in zip(rows, tools, strict=True)]
 
 
 def _schema_order(version: str) -> list[str]:
-    """The keys of an `inputSchema` that the library puts first in a version; the others stay as they come."""
-    from typing import get_args
-
-    from mcp_types.methods import SERVER_RESULTS
-
+    """Return the keys of an `inputSchema` that the library puts first in a version; the others stay in order."""
     page: Any = SERVER_RESULTS["tools/list", version]
     (tool,) = get_args(page.model_fields["tools"].annotation)
     fields = tool.model_fields["input_schema"].annotation.model_fields

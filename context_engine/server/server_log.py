@@ -1,0 +1,181 @@
+"""The logs of a server: its own on stderr, Python's logging as lines of it, and the audit log of a shared server.
+
+An audit log has a JSON line for each call: which token called which tool on which project, and the outcome.
+
+    {"at":"2026-11-21T19:00:00.000Z","token":"ci","role":"read","event":"call","tool":"trace","project":"web","ok":true,"ms":1.2}
+
+It contains neither arguments nor replies, and so no secret and no code. Each line is one write to a file that is opened
+for it. So several servers may share the file, and it can be moved away at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+from context_engine.errors import HostError
+from context_engine.storage.timestamps import Now, format_timestamp
+from context_engine.text import escape_controls
+
+Log = Callable[[dict[str, Any]], None]
+"""Writes one line, given as its fields."""
+
+TEXT_CHARS_MAX = 500
+"""The longest text of a record of Python's logging."""
+WINDOW_S = 60.0
+LINES_MAX = 10
+"""Lines of one kind in one window: enough to see what happens and from where."""
+KINDS_MAX = 1_000
+"""Kinds that are counted separately. Further ones are counted as one, so that no client can make the table grow."""
+AUDIT_FIELDS = ("token", "role", "event", "method", "tool", "via", "project", "status", "from", "ok", "error", "ms")
+"""The fields of an audit line, in this order; other fields of the log are left out."""
+STDERR = "-"
+
+
+def discard_line(line: dict[str, Any]) -> None:
+    """Discard a log line: at the terminal the reply contains everything."""
+
+
+def log_to_stderr(line: dict[str, Any]) -> None:
+    """Write a line as JSON to stderr, in one piece, because threads share it."""
+    sys.stderr.write(escape_controls(json.dumps(line, ensure_ascii=False)) + "\n")
+    sys.stderr.flush()
+
+
+def log_failures_to_stderr(line: dict[str, Any]) -> None:
+    """Write only the lines of calls that failed or took too long."""
+    if not line.get("ok") or line.get("slow"):
+        log_to_stderr(line)
+
+
+LOGS: dict[str, Log] = {
+    "debug": log_to_stderr,
+    "info": log_to_stderr,
+    "warning": log_failures_to_stderr,
+    "error": log_failures_to_stderr,
+    "off": discard_line,
+}
+"""The log of each `log_level`."""
+
+
+# -- Python's logging -------------------------------------------------------------------------------------------------
+
+
+class RepeatFilter:
+    """A filter that passes the first few lines of each kind in a minute, and counts the rest. Thread-safe.
+
+    A client can make some lines appear as often as it sends something. The count is reported with the next line.
+
+    >>> repeats = RepeatFilter(lines_max=1)
+    >>> [repeats.admit("refused", now_s) for now_s in (0.0, 1.0, 2.0, 61.0)]
+    [0, None, None, 2]
+    """
+
+    def __init__(self, *, lines_max: int = LINES_MAX) -> None:
+        self._lines_max = lines_max
+        self._lock = threading.Lock()
+        self._kinds: dict[Hashable, tuple[float, int, int]] = {}  # start of its window, lines in it, lines left out
+
+    def admit(self, kind: Hashable, now_s: float) -> int | None:
+        """Return how many lines of this kind were left out before this one; None to leave out this one, too."""
+        with self._lock:
+            if kind not in self._kinds and len(self._kinds) >= KINDS_MAX:
+                self._forget_old(now_s)
+                kind = kind if len(self._kinds) < KINDS_MAX else None
+            began_s, lines, left_out = self._kinds.pop(kind, (now_s, 0, 0))
+            if now_s - began_s >= WINDOW_S:
+                began_s, lines = now_s, 0
+            if lines >= self._lines_max:
+                self._kinds[kind] = (began_s, lines, left_out + 1)
+                return None
+            self._kinds[kind] = (began_s, lines + 1, 0)
+            return left_out
+
+    def _forget_old(self, now_s: float) -> None:
+        """Forget the kinds whose window is over and of which nothing was left out."""
+        for kind, (began_s, _, left_out) in list(self._kinds.items()):
+            if now_s - began_s >= WINDOW_S and not left_out:
+                del self._kinds[kind]
+
+
+class LoggingBridge(logging.Handler):
+    """A handler that passes warnings and errors to the log of the server."""
+
+    def __init__(self, log: Log, *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+        self._clock = clock
+        self._repeats = RepeatFilter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line without a traceback; repeated lines of one place in the code are counted instead."""
+        left_out = self._repeats.admit((record.pathname, record.lineno), self._clock())
+        if left_out is None:
+            return
+        crash = record.exc_info[1] if record.exc_info else None
+        text = f"{record.getMessage()}: {crash!r}" if crash is not None else record.getMessage()
+        line = {"event": "library", "ok": False, "from": record.name, "says": " ".join(text.split())[:TEXT_CHARS_MAX]}
+        self._log(line | ({"left_out": left_out} if left_out else {}))
+
+
+def install_bridge(log: Log) -> None:
+    """Send what libraries log through the log of the server. Call once, at the start of a server."""
+    logging.basicConfig(handlers=[LoggingBridge(log)], level=logging.WARNING, force=True)
+
+
+# -- the audit log ----------------------------------------------------------------------------------------------------
+
+
+def format_audit_line(line: Mapping[str, Any], at_s: float) -> str:
+    """Format one line of the audit log.
+
+    >>> format_audit_line({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "text": "secret"}, 0.0)
+    '{"at":"1970-01-01T00:00:00.000Z","event":"call","tool":"trace","ok":false,"error":"NOT_INDEXED"}'
+    """
+    fields = {"at": format_timestamp(at_s)} | {key: line[key] for key in AUDIT_FIELDS if key in line}
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+class AuditLog:
+    """An audit log in a file, or on stderr. Thread-safe. An error of writing is reported on stderr; calls continue."""
+
+    def __init__(self, location: str, *, now: Now) -> None:
+        """Check that the file can be written. Raises: HostError when it cannot."""
+        self._file = None if location == STDERR else Path(location).expanduser().absolute()
+        self._now = now
+        if self._file is not None:
+            try:
+                self._append(self._file, b"")
+            except OSError as error:
+                raise HostError(
+                    f"the audit log cannot be written to {self._file}: {error.strerror or error}",
+                    suggestion="Name a file in an existing folder, or - for stderr, with --audit-log.",
+                ) from error
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Write one line."""
+        text = format_audit_line(line, self._now()) + "\n"
+        if self._file is None:
+            sys.stderr.write(text)
+            return
+        try:
+            self._append(self._file, text.encode("utf-8", "replace"))
+        except OSError as error:
+            sys.stderr.write(f"ctx: the audit log cannot be written ({error.strerror or error}): {text}")
+
+    @staticmethod
+    def _append(path: Path, data: bytes) -> None:
+        """Append data in one write to a file that only its user can read."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            if data:
+                os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
