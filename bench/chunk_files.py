@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import cpu_ms, ms, p50_p95, table
-from context_engine.embedding.static_embedder import StaticEmbedder
+from context_engine.embedding import StaticEmbedder
 from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search.chunk_files import FILES, ChunkRow, format_chunk_file
 from context_engine.search.chunk_folder import write_folder

@@ -31,10 +31,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from bench.measure import ROOT, cpu_ms, ms, p50_p95, table
-from context_engine.embedding import minilm_graph, model_files, model_install, safetensors_reader
+from context_engine.embedding import (
+    SHIPPED,
+    StaticEmbedder,
+    minilm_graph,
+    model_files,
+    model_install,
+    safetensors_reader,
+)
 from context_engine.embedding.minilm import MiniLM, _session, batch_by_length, pad_rows
 from context_engine.embedding.model_files import MINILM, require_present
-from context_engine.embedding.static_embedder import SHIPPED, StaticEmbedder
 from context_engine.errors import StorageCorrupt, UnsupportedHost
 from context_engine.storage.index_folders import user_cache_folder
 

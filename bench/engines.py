@@ -33,7 +33,7 @@ from bench import sizes
 from bench.engine_layouts import DEPTH, Layout, OnPostgres, OnQdrant, Part, Wanted
 from bench.measure import ms, p50_p95, places, table
 from bench.one_size import NEAREST, Job
-from context_engine.embedding.embedder import normalize_rows
+from context_engine.embedding import normalize_rows
 from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.model import CHUNK_KINDS

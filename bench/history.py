@@ -18,10 +18,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ms, p50_p95, table
+from context_engine.history import FileHistory, HistoryFile, HistoryMiner
 from context_engine.history.change_prediction import combine_signals
-from context_engine.history.commit_facts import HistoryFile
-from context_engine.history.file_history import FileHistory
-from context_engine.history.mining import HistoryMiner, MinedHistory
+from context_engine.history.mining import MinedHistory
 from context_engine.repo.git import Git
 from context_engine.search.file_usage import Access
 

@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 
 from context_engine.index.encoder import StaticEncoder
+from context_engine.memory import KnowledgeQuery, MemoryDraft, MemoryQuery
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
-from context_engine.memory.memory_file import Link, Memory, written
-from context_engine.memory.memory_folder import Shelf
-from context_engine.memory.memory_index import Recall
-from context_engine.memory.memory_requests import Draft, Sought, Wanted
-from context_engine.memory.memory_similarity import Embed
+from context_engine.memory.memory_file import LinkedFile, Memory, format_file
+from context_engine.memory.memory_folder import MemoryFolder
+from context_engine.memory.memory_index import MemoryIndex
+from context_engine.memory.memory_similarity import TextEmbedder
 from context_engine.repo.paths import Root
 from context_engine.sharing.records import RecordFolder
 from context_engine.text import uuid7
@@ -43,13 +43,13 @@ def main() -> None:
         fill(Path(folder), count, words, chance)
         memories, knowledge = opened(Path(folder))
         began = time.perf_counter()
-        knowledge.search(Sought("the first one"))
+        knowledge.search(KnowledgeQuery("the first one"))
         print(f"{count:,} memories, indexed and embedded in {time.perf_counter() - began:.1f} s\n")
         print("| call | p50 ms | p95 ms |\n| --- | --- | --- |")
         questions = [" ".join(chance.choices(words, k=4)) for _ in range(ASKED)]
-        show("context_search", [spent(lambda text=text: knowledge.search(Sought(text))) for text in questions])
-        show("list_memories", [spent(lambda: memories.listed(Wanted())) for _ in range(20)])
-        new = (Draft("facts", f"{text} is new {number}") for number, text in enumerate(questions[:20]))
+        show("context_search", [spent(lambda text=text: knowledge.search(KnowledgeQuery(text))) for text in questions])
+        show("list_memories", [spent(lambda: memories.list_page(MemoryQuery())) for _ in range(20)])
+        new = (MemoryDraft("facts", f"{text} is new {number}") for number, text in enumerate(questions[:20]))
         show("add_memory", [spent(lambda draft=draft: memories.add(draft)) for draft in new])
 
 
@@ -71,18 +71,18 @@ def fill(root: Path, count: int, words: list[str], chance: random.Random) -> Non
             content=" ".join(chance.choices(words, k=60)),
             created_at="2026-01-01T00:00:00.000Z",
             updated_at="2026-01-01T00:00:00.000Z",
-            linked_files=(Link(f"src/{number % FILES}.py"),),
+            linked_files=(LinkedFile(f"src/{number % FILES}.py"),),
         )
-        (root / ".context-engine/memories" / made.file_name).write_text(written(made))
+        (root / ".context-engine/memories" / made.file_name).write_text(format_file(made))
 
 
 def opened(root: Path) -> tuple[Memories, Knowledge]:
     """The room as the Engine puts it together, with static vectors."""
-    recall, encoder = Recall(root / "cache/recall.db"), StaticEncoder()
-    shelf = Shelf(
+    recall, encoder = MemoryIndex(root / "cache/recall.db"), StaticEncoder()
+    shelf = MemoryFolder(
         "project", RecordFolder(root / ".context-engine", "memories"), recall, shown=".context-engine/memories"
     )
-    embed = Embed(encoder.identity, lambda texts: encoder.rows(texts).floats())
+    embed = TextEmbedder(encoder.identity, lambda texts: encoder.rows(texts).floats())
     memories = Memories({"project": shelf}, LinkedFiles(Root(root)), recall, now=lambda: NOW, embed=embed)
     return memories, Knowledge(memories, now=lambda: NOW)
 

@@ -25,8 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.measure import table
 from context_engine import tools
 from context_engine.context.widen import widen_to_symbol
-from context_engine.embedding.embedder import normalize_rows
-from context_engine.embedding.vector_rows import quantize
+from context_engine.embedding import normalize_rows, quantize
 from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.repo.ripgrep import PythonGrep
 from context_engine.repo.staleness_scan import scan
@@ -233,7 +232,7 @@ def what_is_known_is_found_in_less_than_two_seconds(folder: Path, tries: int) ->
     notes = "".join(f"# TODO: pool {n} is never drained\n" for n in range(40))
     asked = {"query": "which pools are never drained"}
     with indexed(tree(folder / "w", {f"src/part_{n}.py": notes for n in range(50)})) as engine:
-        engine.memory.settle()
+        engine.memory.run_to_end()
         assert "never drained" in tools.call(engine, "context_search", asked).text
         return Took(least(lambda: tools.call(engine, "context_search", asked), tries), 2_000)
 

@@ -44,7 +44,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = cloned(asked.repository, Path(folder) / "work")
         with opened(work) as engine:
-            engine.memory.settle()
+            engine.memory.run_to_end()
             first = reviewed("cold", engine, asked.base, asked.head)
             second = reviewed("again", engine, asked.base, asked.head)
         assert json.dumps(first["findings"]) == json.dumps(second["findings"]), "the second review finds something else"
@@ -53,7 +53,7 @@ def main() -> None:
             (other / FOLDER).mkdir()
             shutil.copy(work / FOLDER / KEY_FILE, other / FOLDER)  # labels of secrets in quotes are keyed by workspace
             with opened(other) as engine:
-                engine.memory.settle()
+                engine.memory.run_to_end()
             killed(other, asked.base, asked.head, after_done=number)
             with opened(other) as engine:
                 again = resumed(f"killed after {number} units", engine)

@@ -25,7 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import table
-from context_engine.embedding.vector_rows import VectorSpace, hash_texts, quantize
+from context_engine.embedding import VectorSpace, hash_texts, quantize
 from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.model import Query

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from context_engine.memory.memory_requests import Draft
+from context_engine.memory import MemoryDraft
 from context_engine.plans.plan_listing import PlanQuery
 from context_engine.sharing.shared_records import SharedRecords, open_shared_records
 from tests.support.databases import new_database
@@ -44,7 +44,7 @@ class Machine:
 
     def remember(self, number: int) -> None:
         self.memories.add(
-            Draft("facts", f"Number {number} of the things that somebody has to know is {number * 7919}.")
+            MemoryDraft("facts", f"Number {number} of the things that somebody has to know is {number * 7919}.")
         )
 
     def look(self) -> None:

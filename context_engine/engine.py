@@ -24,7 +24,7 @@ from context_engine.index.store_factory import AnyStore, open_store
 from context_engine.index.symbol_graph import ParsedFileCache
 from context_engine.index.workspace_languages import load_languages
 from context_engine.languages import Grammars
-from context_engine.memory.knowledge_service import KnowledgeDependencies, KnowledgeService
+from context_engine.memory import KnowledgeDependencies, KnowledgeService
 from context_engine.model import Filter, Hit, Progress, Query, Status
 from context_engine.repo import workspace_roots
 from context_engine.repo.clone_folders import is_clone
@@ -39,7 +39,7 @@ from context_engine.search.file_usage import Access
 from context_engine.search.text_scanner import Scanner
 from context_engine.secrets.masked_text import RedactedDocuments
 from context_engine.secrets.redactor import Redactor
-from context_engine.semantic.embedding_service import EmbedderSettings, EmbeddingDependencies, EmbeddingService
+from context_engine.semantic import EmbedderSettings, EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
 from context_engine.sharing.team_store import TeamStore
 from context_engine.storage.index_folders import user_cache_folder, user_data_folder, workspace_id

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from context_engine.index import IndexService
     from context_engine.repo.git import Git
     from context_engine.search.search_service import SearchService
-    from context_engine.semantic.embedding_service import EmbeddingService
+    from context_engine.semantic import EmbeddingService
 
 
 def read_status(

@@ -23,8 +23,7 @@ from context_engine.errors import CallError, FileNotFound, InvalidArgument, Inva
 from context_engine.index import IndexService, SymbolService
 from context_engine.index.file_roles import ROLES
 from context_engine.index.union_snapshot import REPOSITORY_SEPARATOR, UnionSnapshot
-from context_engine.memory.knowledge import Findings
-from context_engine.memory.memory_requests import Sought
+from context_engine.memory import KnowledgeQuery, KnowledgeResults
 from context_engine.model import (
     Answer,
     FileOutline,
@@ -337,9 +336,9 @@ class MultiRepoMemory:
         self._repositories = repositories
         self._search = search
 
-    def team(self) -> ProjectKnowledge:
+    def get_project_knowledge(self) -> ProjectKnowledge:
         """Return what all teams remember, and how tokens are counted; the history of each stays with its repository."""
-        teams = {name: engine.memory.team() for name, engine in self._repositories.engines.items()}
+        teams = {name: engine.memory.get_project_knowledge() for name, engine in self._repositories.engines.items()}
 
         def recall(text: str, count: int) -> Sequence[RememberedItem]:
             found = [
@@ -354,18 +353,20 @@ class MultiRepoMemory:
 
         return ProjectKnowledge(teams[next(iter(teams))].count_tokens, None, recall, localise)
 
-    def informed(self) -> MultiRepoMemory:
-        """Return what can be searched, as `KnowledgeService.informed`."""
+    def get_knowledge(self) -> MultiRepoMemory:
+        """Return what can be searched, as `KnowledgeService.get_knowledge`."""
         return self
 
-    def search(self, sought: Sought) -> Findings:
+    def search(self, sought: KnowledgeQuery) -> KnowledgeResults:
         """Search what is known in any of them, best first. Raises: as `Knowledge.search`."""
-        found = {name: engine.memory.informed().search(sought) for name, engine in self._repositories.engines.items()}
+        found = {
+            name: engine.memory.get_knowledge().search(sought) for name, engine in self._repositories.engines.items()
+        }
         results = [replace(row, project=name) for name, part in found.items() for row in part.results]
         results.sort(key=lambda row: -row.score)
         warnings = dict.fromkeys(warning for part in found.values() for warning in part.warnings)
         engines = {part.engine for part in found.values()}
-        return Findings(
+        return KnowledgeResults(
             tuple(results[: sought.limit]),
             sum(part.total for part in found.values()),
             sum(part.left_out for part in found.values()),

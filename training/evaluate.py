@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from context_engine.embedding.embedder import normalize_rows
+from context_engine.embedding import normalize_rows
 from context_engine.text import expand_words, query_terms, split_words
 from training.mine import Pair
 from training.train import Bags, summed

@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from context_engine.embedding.static_embedder import SHIPPED, WordPieceCache
+from context_engine.embedding import SHIPPED
+from context_engine.embedding.static_embedder import WordPieceCache
 from context_engine.embedding.static_table import pack_table, unpack_table
 from context_engine.languages import Languages
 from training import begin, evaluate, mine, overlap

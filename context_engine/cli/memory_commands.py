@@ -13,10 +13,7 @@ from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson
 if TYPE_CHECKING:
     from context_engine.cli.console import Cell
     from context_engine.engine import Engine
-    from context_engine.memory.knowledge import Result
-    from context_engine.memory.memories import Added, Similar
-    from context_engine.memory.memory_folder import Entry
-    from context_engine.memory.memory_listing import Row
+    from context_engine.memory import AddResult, KnowledgeResult, MemoryEntry, MemoryRow, SimilarMemory
 
 RULES_CHARS_MAX = 100_000
 """Of the page with all rules: more than anyone reads, and a limit all the same."""
@@ -62,14 +59,14 @@ def memory_list(
     from context_engine.cli.console import err, print_note, print_table
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.memory.memory_requests import Wanted
+    from context_engine.memory import MemoryQuery
 
-    wanted = Wanted(category.strip().lower(), query, tuple(tag or ()), status, sort=sort, limit=limit)
+    wanted = MemoryQuery(category.strip().lower(), query, tuple(tag or ()), status, sort=sort, limit=limit)
     with Engine.open(resolve_root(root)) as engine:
         if as_json:
             arguments = drop_unset(category=wanted.category, query=query, tags=wanted.tags, status=status)
             raise typer.Exit(print_reply(engine, "list_memories", arguments | {"limit": limit}))
-        page, now_s = engine.memory.memories.listed(wanted), engine.now()
+        page, now_s = engine.memory.memories.list_page(wanted), engine.now()
     if not page.rows:
         others = ", ".join(f"{count} {other}" for other, count in page.by_status.items() if other != status)
         hint = f"there are {others}" if others else "ctx memory add writes one"
@@ -106,7 +103,7 @@ def memory_search(
     from context_engine.cli.console import err, out, print_note
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.memory.memory_requests import Sought
+    from context_engine.memory import KnowledgeQuery
     from context_engine.tools.reply import format_count
 
     with Engine.open(resolve_root(root)) as engine:
@@ -115,7 +112,7 @@ def memory_search(
         if as_json:
             arguments = drop_unset(query=query, type=kind, module=module, limit=limit) | {"include_stale": stale}
             raise typer.Exit(print_reply(engine, "context_search", arguments))
-        found = engine.memory.informed().search(Sought(query, kind, module, limit, include_stale=stale))
+        found = engine.memory.get_knowledge().search(KnowledgeQuery(query, kind, module, limit, include_stale=stale))
     for number, result in enumerate(found.results):
         if number:
             out.print()
@@ -146,7 +143,7 @@ def memory_show(memory: Id, root: Root = None, as_json: AsJson = False) -> None:
 
     with Engine.open(resolve_root(root)) as engine:
         entry = _find_memory(engine, memory)
-        standing = engine.memory.memories.standings()(entry)
+        standing = engine.memory.memories.start_status_check()(entry)
     found = entry.memory
     assert found
     if as_json:
@@ -214,11 +211,11 @@ def memory_add(
     from context_engine.cli.console import escape_text, out
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.memory.memory_requests import Draft
+    from context_engine.memory import MemoryDraft
     from context_engine.text import short_id
     from context_engine.tools.reply import compact_json
 
-    draft = Draft(
+    draft = MemoryDraft(
         category=category.strip().lower(), content=_read_content(content), title=title, tags=tuple(tag or ()),
         subtype=subtype, priority=priority, source=source, owner=owner, expires_at=expires,
         linked_files=tuple(file or ()), supersedes=tuple(supersedes or ()), scope=scope,
@@ -260,14 +257,14 @@ def memory_edit(
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.errors import InvalidArgument
-    from context_engine.memory.memory_requests import Revision
+    from context_engine.memory import MemoryRevision
 
-    revision = Revision(
+    revision = MemoryRevision(
         category=category, content=None if content is None else _read_content(content), title=title,
         tags=None if tag is None else tuple(tag), linked_files=None if file is None else tuple(file),
         priority=priority, owner=owner, expires_at=expires, still_true=revalidate,
     )  # fmt: skip
-    if revision == Revision():
+    if revision == MemoryRevision():
         raise InvalidArgument(
             "no option says what to change",
             suggestion="Pass --content, --title, --tag, ... or --revalidate; ctx memory show names its file.",
@@ -336,11 +333,11 @@ def _collect_knowledge(engine: Engine) -> bool:
 
     if not ensure_index(engine, "searched"):
         return False
-    engine.memory.settle()
+    engine.memory.run_to_end()
     return True
 
 
-def _find_memory(engine: Engine, name: str) -> Entry:
+def _find_memory(engine: Engine, name: str) -> MemoryEntry:
     """Return the memory with this id, or with this end of an id.
 
     Raises: MemoryNotFound, InvalidArgument when several ids end like that.
@@ -365,12 +362,12 @@ def _read_content(content: str) -> str:
 # -- printing ---------------------------------------------------------------------------------------------------------
 
 
-def _table_row(row: Row, now_s: float) -> list[Cell]:
+def _table_row(row: MemoryRow, now_s: float) -> list[Cell]:
     from context_engine.cli.console import format_age
     from context_engine.storage import timestamps
     from context_engine.text import short_id
 
-    memory, standing = row.entry.memory, row.standing
+    memory, standing = row.entry.memory, row.status
     status: Cell = (standing.status, STATUS_STYLES[standing.status])
     if memory is None:
         return [("-", "dim"), "", status, "", f"{row.entry.path}: {standing.why}"]
@@ -384,12 +381,12 @@ def _table_row(row: Row, now_s: float) -> list[Cell]:
     ]
 
 
-def _print_result(result: Result) -> None:
+def _print_result(result: KnowledgeResult) -> None:
     """Print a line with type and source, then the content."""
     from context_engine.cli.console import escape_text, out
     from context_engine.text import escape_line
 
-    known = result.known
+    known = result.entry
     title = "" if known.title in known.content else escape_line(known.title)
     stale = f"  [yellow]{result.status}: {escape_text(result.why)}[/yellow]" if result.why else ""
     place = f"[bold]{escape_text(escape_line(known.place))}[/bold]"
@@ -401,7 +398,7 @@ def _print_result(result: Result) -> None:
     out.print(f"   [dim]{escape_text(origin)}[/dim]")
 
 
-def _print_json(entry: Entry, status: str, why: str) -> None:
+def _print_json(entry: MemoryEntry, status: str, why: str) -> None:
     import dataclasses
 
     from context_engine.tools.reply import compact_json, drop_empty
@@ -411,7 +408,7 @@ def _print_json(entry: Entry, status: str, why: str) -> None:
     print(compact_json({"ok": True} | drop_empty(row | {"path": entry.path, "version": entry.version})))
 
 
-def _print_warnings(added: Added) -> None:
+def _print_warnings(added: AddResult) -> None:
     """Print which memories are similar to a new one, and what was redacted in it."""
     from context_engine.cli.console import err, escape_text, print_note
     from context_engine.tools.reply import format_count
@@ -425,7 +422,7 @@ def _print_warnings(added: Added) -> None:
         print_note(f"{format_count(added.redactions, 'secret')} redacted")
 
 
-def _describe_similar(similar: Similar) -> str:
+def _describe_similar(similar: SimilarMemory) -> str:
     from context_engine.text import short_id
 
     memory = similar.entry.memory

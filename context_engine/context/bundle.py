@@ -44,7 +44,7 @@ from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQ
 from context_engine.text import LineSpan, merge_spans
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import FileHistory
+    from context_engine.history import FileHistory
 
 EXTRAS_SHARE = 0.25
 """Of the budget, for all that is no code: a question about code is answered by code."""

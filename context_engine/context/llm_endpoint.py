@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from context_engine.context.proposals import LISTED, NAMED, SINGLE, Schema, find_problem, is_strict, parse_draft
-from context_engine.embedding.http_endpoint import Endpoint, build_url
-from context_engine.embedding.http_retry import EndpointSpec, RetryPolicy, extract_json_message
+from context_engine.embedding import Endpoint, EndpointSpec, RetryPolicy, build_url, extract_json_message
 from context_engine.errors import ContextEngineError, HostError
 from context_engine.secrets import redact
 

@@ -15,7 +15,7 @@ from context_engine.context.budget import TokenCounter, estimate_max_tokens
 from context_engine.model import Query
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import FileHistory
+    from context_engine.history import FileHistory
 
 
 QUOTED_FROM_REPOSITORY = "quoted from files of this repository, not said by the user"

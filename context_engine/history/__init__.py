@@ -1,1 +1,28 @@
 """What the commits of a repository say: the log as facts, files that change together, blame, and what a task will change."""
+
+from __future__ import annotations
+
+from context_engine.lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from context_engine.history.blame import Blame
+    from context_engine.history.change_prediction import predict_changes
+    from context_engine.history.commit_facts import HistoryFile
+    from context_engine.history.file_history import CochangedFile, FileHistory
+    from context_engine.history.git_log import search_messages
+    from context_engine.history.mining import HistoryMiner
+
+__all__ = ["Blame", "CochangedFile", "FileHistory", "HistoryFile", "HistoryMiner", "predict_changes", "search_messages"]
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Blame": "blame",
+        "CochangedFile": "file_history",
+        "FileHistory": "file_history",
+        "HistoryFile": "commit_facts",
+        "HistoryMiner": "mining",
+        "predict_changes": "change_prediction",
+        "search_messages": "git_log",
+    },
+)

@@ -15,9 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.embedder import compute_fingerprint, normalize_rows
-from context_engine.embedding.static_embedder import SHIPPED, StaticEmbedder, read_fingerprint
-from context_engine.embedding.vector_rows import VectorRows, quantize
+from context_engine.embedding import (
+    SHIPPED,
+    StaticEmbedder,
+    VectorRows,
+    compute_fingerprint,
+    normalize_rows,
+    quantize,
+    read_fingerprint,
+)
 from context_engine.errors import StorageCorrupt
 from context_engine.index.embedding_text import RECIPE
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import VectorRows, VectorSpace
+from context_engine.embedding import VectorRows, VectorSpace
 from context_engine.index.snapshot import Snapshot
 
 

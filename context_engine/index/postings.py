@@ -16,7 +16,7 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import VectorRows, hash_texts
+from context_engine.embedding import VectorRows, hash_texts
 from context_engine.index.chunking import ChunkSpan, kind_code
 from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.index.encoder import CHUNK_HEADS, StaticEncoder

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
-from context_engine.embedding.vector_rows import KEY_BYTES, VectorRows
+from context_engine.embedding import KEY_BYTES, VectorRows
 from context_engine.errors import NextStep, StorageCorrupt
 
 MAGIC = b"CTXSEG04"

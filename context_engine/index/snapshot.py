@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import VectorRows
+from context_engine.embedding import VectorRows
 from context_engine.index.segment import CHUNK_FIELDS, Postings, Segment
 
 Ints = npt.NDArray[np.intp]

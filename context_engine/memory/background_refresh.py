@@ -14,17 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from context_engine.errors import BugError, Cancelled, ContextEngineError
-from context_engine.history.blame import Blame
-from context_engine.history.commit_facts import HistoryFile
-from context_engine.history.file_history import FileHistory
-from context_engine.history.git_log import search_messages
-from context_engine.history.mining import HistoryMiner
+from context_engine.history import Blame, FileHistory, HistoryFile, HistoryMiner, search_messages
 from context_engine.memory import importers
 from context_engine.memory.discovery import Discovery
 from context_engine.memory.knowledge import Knowledge
 from context_engine.repo.git import Git
 from context_engine.search.file_usage import Access
-from context_engine.semantic.embedding_backfill import lower_thread_priority
+from context_engine.semantic import lower_thread_priority
 from context_engine.storage.index_folders import workspace_id
 from context_engine.storage.timestamps import format_timestamp
 
@@ -39,7 +35,7 @@ CLOSE_WAIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class RefreshSources:
     """What is derived from: the repository of the workspace, and the indexed files.
 
     `files` gives them with what changes when their content does, `is_indexed` whether there are any yet; mined
@@ -53,10 +49,10 @@ class Sources:
     is_indexed: Callable[[], bool]
 
 
-class Learning:
+class BackgroundRefresh:
     """The thread that derives: first the history and what files tell, then, slowly, since when."""
 
-    def __init__(self, sources: Sources, knowledge: Knowledge, access: Access) -> None:
+    def __init__(self, sources: RefreshSources, knowledge: Knowledge, access: Access) -> None:
         """Nothing is read yet. What is found goes into `knowledge`; `access` hears of renamed files."""
         self._sources = sources
         self._knowledge = knowledge
@@ -89,7 +85,7 @@ class Learning:
         if self._thread is not None:
             self._ask()
 
-    def fresh(self) -> None:
+    def wait_until_fresh(self) -> None:
         """Wait a moment for what is not read yet; the first time, and when the head has moved, for longer."""
         seconds = MOMENT_S
         if not self._is_there or self._head() != self._of_head:
@@ -100,11 +96,11 @@ class Learning:
 
     def history(self) -> FileHistory | None:
         """The commits of the head as numbers about files, after a moment's wait; None without any, and while they are read."""
-        self.fresh()
+        self.wait_until_fresh()
         history = self._history
         return history if history is not None and len(history) else None
 
-    def settle(self) -> None:
+    def run_to_end(self) -> None:
         """Derive everything, and wait for it. Raises: what went wrong with it."""
         self._ask()
         with self._changed:
@@ -197,11 +193,11 @@ class Learning:
         if self._sources.is_indexed():
             self._knowledge.refresh(self._sources.files(), self._text, commit=head, cancel=self._stop)
         if head:
-            self._knowledge.learn("history", head.encode(), self._said)
+            self._knowledge.refresh_page("history", head.encode(), self._said)
 
     def _said(self) -> list[Discovery]:
-        told = search_messages(self._sources.git, importers.TELLING, most=importers.COMMITS_MAX)
-        return importers.from_commits(
+        told = search_messages(self._sources.git, importers.COMMIT_PATTERN, most=importers.COMMITS_MAX)
+        return importers.import_commits(
             importers.LoggedCommit(
                 each.hash, format_timestamp(each.at), *map(self._knowledge.scrub, (each.subject, each.body))
             )
@@ -211,7 +207,7 @@ class Learning:
     def _date(self, seconds: float) -> None:
         """Since when issues are known: a process for each file, so nobody waits for all of them in a large repository."""
         if self._of_head:
-            self._knowledge.date(self._blame, seconds=seconds, cancel=self._interrupt)
+            self._knowledge.add_dates(self._blame, seconds=seconds, cancel=self._interrupt)
 
     def _text(self, path: str) -> str | None:
         data = self._sources.read(path)

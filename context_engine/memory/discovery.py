@@ -13,8 +13,8 @@ from typing import Literal
 
 from context_engine.text import uuid8
 
-Type = Literal["pattern", "rule", "decision", "issue"]
-Source = Literal["discovery", "git"]
+DiscoveryType = Literal["pattern", "rule", "decision", "issue"]
+DiscoverySource = Literal["discovery", "git"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Discovery:
     """
 
     id: str
-    type: Type
+    type: DiscoveryType
     title: str
     content: str
-    source: Source
+    source: DiscoverySource
     path: str = ""
     line: int = 0
     commit: str = ""
@@ -43,18 +43,18 @@ class Discovery:
     def provenance(self) -> str:
         """Where it comes from: `path:line@commit`, as far as known.
 
-        >>> discovered("rule", "", "Use tabs.", "discovery", path="AGENTS.md", line=3, commit="1a2b3c4d5e6f7").provenance
+        >>> make_discovery("rule", "", "Use tabs.", "discovery", path="AGENTS.md", line=3, commit="1a2b3c4d5e6f7").provenance
         'AGENTS.md:3@1a2b3c4d5e6f'
         """
         place = f"{self.path}:{self.line}" if self.line else self.path
         return f"{place}@{self.commit[:12]}" if self.commit else place
 
 
-def discovered(
-    type: Type,  # noqa: A002 - the word of the reply
+def make_discovery(
+    type: DiscoveryType,  # noqa: A002 - the word of the reply
     title: str,
     content: str,
-    source: Source,
+    source: DiscoverySource,
     *,
     path: str = "",
     line: int = 0,

@@ -2,11 +2,11 @@
 
 Do two memories say the same, nearly the same, or the opposite? Judged by their words; who has vectors adds a cosine.
 
->>> sameness(said("Use tabs for indentation."), said("use TABS for indentation"))
+>>> compare_words(parse_statement("Use tabs for indentation."), parse_statement("use TABS for indentation"))
 1.0
->>> conflict(said("The server listens on port 3000"), said("The server listens on port 4000"))
+>>> find_conflict(parse_statement("The server listens on port 3000"), parse_statement("The server listens on port 4000"))
 'port is 3000 in one and 4000 in the other'
->>> conflict(said("Always use tabs in Makefiles"), said("Never use tabs in Makefiles"))
+>>> find_conflict(parse_statement("Always use tabs in Makefiles"), parse_statement("Never use tabs in Makefiles"))
 'one says to, the other says not to'
 """
 
@@ -36,7 +36,7 @@ _VALUE = re.compile(
 )
 
 
-def digest(content: str) -> str:
+def hash_content(content: str) -> str:
     """What two contents share that say the same in the same words: case, spacing and the marks around words do not count."""
     folded = unicodedata.normalize("NFKC", content).casefold()
     plain = " ".join(re.findall(r"[^\s.,;:!?*`'\"]+", folded))
@@ -44,7 +44,7 @@ def digest(content: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Statement:
     """What a content says, taken apart once to be compared often: its terms, those of its subject, yes or no, its values."""
 
     terms: frozenset[str]
@@ -53,11 +53,11 @@ class Said:
     values: Mapping[str, frozenset[str]]
 
 
-def said(content: str) -> Said:
+def parse_statement(content: str) -> Statement:
     """Take a content apart."""
     plain = [word.replace("’", "'") for word in _WORD.findall(content.casefold())]
     telling = [word for word in unique(plain) if word not in _NO_SUBJECT and not word[0].isdigit()]
-    return Said(
+    return Statement(
         terms=frozenset(term for group in expand_words(unique(split_words(content))) for term in group),
         subject=frozenset(group[-1] for group in expand_words(telling) if group),
         is_negative=sum(word in _NEGATIVE for word in plain) % 2 == 1,  # two negations are none
@@ -65,12 +65,12 @@ def said(content: str) -> Said:
     )
 
 
-def sameness(one: Said, other: Said) -> float:
+def compare_words(one: Statement, other: Statement) -> float:
     """The share of their terms that both have (Jaccard), 0 to 1."""
     return _jaccard(one.terms, other.terms)
 
 
-def conflict(one: Said, other: Said) -> str:
+def find_conflict(one: Statement, other: Statement) -> str:
     """What two contents about one subject disagree on, in words; empty when they do not seem to."""
     if _jaccard(one.subject, other.subject) < SAME_SUBJECT_MIN:
         return ""

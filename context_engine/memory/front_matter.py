@@ -6,9 +6,9 @@ A change replaces the lines of the keys it names. Keys we do not know, comments,
 byte, so that two people who change different things in one file are merged by git without a conflict.
 
 >>> text = "---\nid: mem_1\nmine: yes # a note\n---\nUse tabs.\n"
->>> read(text).fields
+>>> parse_front_matter(text).fields
 {'id': 'mem_1', 'mine': 'yes'}
->>> print(changed(text, {"id": None, "tags": ["style"]}), end="")
+>>> print(update_fields(text, {"id": None, "tags": ["style"]}), end="")
 ---
 mine: yes # a note
 tags:
@@ -35,7 +35,7 @@ _BREAKS = re.compile("[\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
+class FrontMatter:
     """What a file consists of: the fields of its front matter, and its body. `problem` says why there are no fields."""
 
     fields: Mapping[str, Any]
@@ -43,48 +43,54 @@ class Matter:
     problem: str = ""
 
 
-def read(text: str) -> Matter:
+def parse_front_matter(text: str) -> FrontMatter:
     """Take a file apart. One without front matter is all body; broken front matter is a problem, never an error."""
     fenced = _FENCED.match(text)
     if fenced is None:
-        return Matter({}, text, "its front matter has no end: a line `---` is missing" if _OPENED.match(text) else "")
+        return FrontMatter(
+            {}, text, "its front matter has no end: a line `---` is missing" if _OPENED.match(text) else ""
+        )
     body = text[fenced.end() :]
     try:
         fields = read_yaml(
             fenced["yaml"], plain_text=True, last_wins=True
         )  # `yes`, 1.10 and dates stay what was written
     except ParseError as error:
-        return Matter({}, body, f"its front matter cannot be read: {_said(error)}")
+        return FrontMatter({}, body, f"its front matter cannot be read: {_said(error)}")
     if fields is None or fields == "":
-        return Matter({}, body)
+        return FrontMatter({}, body)
     if not isinstance(fields, dict):
-        return Matter({}, body, "its front matter is no mapping of names to values")
-    return Matter(fields, body)
+        return FrontMatter({}, body, "its front matter is no mapping of names to values")
+    return FrontMatter(fields, body)
 
 
-def written(fields: Mapping[str, Any], body: str) -> str:
+def write_front_matter(fields: Mapping[str, Any], body: str) -> str:
     """A file of these fields, in their order, and this body."""
     return f"---\n{_yaml(fields)}---\n{body}"
 
 
-def changed(text: str, changes: Mapping[str, Any]) -> str:
+def update_fields(text: str, changes: Mapping[str, Any]) -> str:
     """The file with some fields set, or removed where the value is None.
 
     `text` is one that `read` has no problem with.
     """
     fenced = _FENCED.match(text)
     if fenced is None:
-        return written(_set({}, changes), text)
+        return write_front_matter(_set({}, changes), text)
     newline = "\r\n" if "\r\n" in fenced[0] else "\n"
     spliced = text[: fenced.start("yaml")] + _spliced(fenced["yaml"], changes, newline) + text[fenced.end("yaml") :]
-    after = read(spliced)
+    after = parse_front_matter(spliced)
     body = text[fenced.end() :]
-    if not after.problem and after.body == body and after.fields == _plain(_set(read(text).fields, changes)):
+    if (
+        not after.problem
+        and after.body == body
+        and after.fields == _plain(_set(parse_front_matter(text).fields, changes))
+    ):
         return spliced
-    return written(_set(_typed(fenced["yaml"]), changes), body)
+    return write_front_matter(_set(_typed(fenced["yaml"]), changes), body)
 
 
-def with_body(text: str, body: str) -> str:
+def replace_body(text: str, body: str) -> str:
     """The file with another body."""
     fenced = _FENCED.match(text)
     return text[: fenced.end()] + body if fenced else body
@@ -128,7 +134,7 @@ def _set(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 def _plain(fields: Mapping[str, Any]) -> Any:
     """The fields as they read once they are written."""
-    return read(written(fields, "")).fields
+    return parse_front_matter(write_front_matter(fields, "")).fields
 
 
 def _typed(matter: str) -> dict[str, Any]:

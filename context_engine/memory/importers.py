@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from context_engine.memory.discovery import Discovery, Source, Type, discovered
+from context_engine.memory.discovery import Discovery, DiscoverySource, DiscoveryType, make_discovery
 from context_engine.text import escape_line
 
 CONFIDENCE: Mapping[str, float] = {
@@ -47,12 +47,12 @@ _RULE_FILE = re.compile(
 _CONTRIBUTING = re.compile(r"(?:^|/)CONTRIBUTING(?:\.md|\.markdown|\.rst|\.txt)?$", re.IGNORECASE)
 
 
-def reads(path: str) -> bool:
+def is_importable(path: str) -> bool:
     """Whether the name of a file alone says that it tells something, whatever its language."""
     return bool(_is_adr(path) or _RULE_FILE.search(path) or _CONTRIBUTING.search(path))
 
 
-def from_file(path: str, text: str, *, commit: str = "") -> list[Discovery]:
+def import_file(path: str, text: str, *, commit: str = "") -> list[Discovery]:
     """What one file tells. `commit` is the one that is checked out, for provenance."""
     if _is_adr(path):
         found = _decision(path, text)
@@ -75,7 +75,7 @@ _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DocumentSection:
     """The lines under one heading. `line` is that of the heading, counted from 1; 0 before the first one."""
 
     line: int
@@ -110,7 +110,7 @@ def _decision(path: str, text: str) -> list[Discovery]:
     return [_found("decision", name, body, "discovery", "adr", path=path, line=line, status=status)]
 
 
-def _status(parts: Sequence[Part]) -> str:
+def _status(parts: Sequence[DocumentSection]) -> str:
     """What a record says of its own standing, in a line or under a heading."""
     for part in parts:
         if part.title.lower() == "status":
@@ -121,9 +121,9 @@ def _status(parts: Sequence[Part]) -> str:
     return ""
 
 
-def _parts(text: str) -> list[Part]:
+def _parts(text: str) -> list[DocumentSection]:
     """The text cut at its headings; what looks like one inside a code fence is none. Underlined headings count, too."""
-    parts, lines = [Part(0, 0, "", ())], text.splitlines()
+    parts, lines = [DocumentSection(0, 0, "", ())], text.splitlines()
     fence, gathered = "", []
     for number, line in enumerate(lines, 1):
         mark = _FENCE.match(line)
@@ -134,7 +134,9 @@ def _parts(text: str) -> list[Part]:
         if heading or underline:
             named = heading[2].rstrip(" \t#") or "#" if heading else gathered.pop().strip()
             parts[-1] = replace(parts[-1], lines=tuple(gathered))
-            parts.append(Part(number if heading else number - 1, len(heading[1]) if heading else 1, named, ()))
+            parts.append(
+                DocumentSection(number if heading else number - 1, len(heading[1]) if heading else 1, named, ())
+            )
             gathered = []
         else:
             gathered.append(line)
@@ -195,7 +197,7 @@ def _rules(path: str, text: str, importer: str) -> list[Discovery]:
     return found
 
 
-def _bullets(part: Part) -> Iterator[tuple[int, str, bool]]:
+def _bullets(part: DocumentSection) -> Iterator[tuple[int, str, bool]]:
     """Each bullet of a part with its line and whether it is numbered; continued lines joined, nothing out of code fences."""
     fence, line, said, is_step = "", 0, "", False
     for number, text in enumerate(part.lines, part.line + 1):
@@ -243,7 +245,7 @@ def _markers(path: str, text: str) -> list[Discovery]:
     return found
 
 
-def dated(found: Iterable[Discovery], blame: Callable[[str, int], tuple[str, str] | None]) -> list[Discovery]:
+def add_dates(found: Iterable[Discovery], blame: Callable[[str, int], tuple[str, str] | None]) -> list[Discovery]:
     """Issues with the commit and the day that each line was written in; `blame` answers None where nobody knows."""
 
     def one(each: Discovery) -> Discovery:
@@ -263,7 +265,7 @@ _FIX = re.compile(
 _NO_FIX = re.compile(r"^(?:docs?|feat(?:ure)?|add|remove|update|chore|refactor|more)\b", re.IGNORECASE)
 _REVERT = re.compile(r'^revert\b[: ]+"?', re.IGNORECASE)
 _BREAKING = re.compile(r"^\w+(?:\([^)]*\))?!:\s|^BREAKING[ -]CHANGE\b", re.MULTILINE)
-TELLING = r"^(hot|bug)?fix|fix(e[sd])?:? [^ ]*#[0-9]|^revert|^[a-z]+(\([^)]*\))?!:|^BREAKING[ -]CHANGE"
+COMMIT_PATTERN = r"^(hot|bug)?fix|fix(e[sd])?:? [^ ]*#[0-9]|^revert|^[a-z]+(\([^)]*\))?!:|^BREAKING[ -]CHANGE"
 """What git is asked for, POSIX: every message that one of these may find."""
 _BREAKING_BODY = re.compile(r"^BREAKING[ -]CHANGE:?\s*(.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -278,7 +280,7 @@ class LoggedCommit:
     body: str = ""
 
 
-def from_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
+def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
     """What the history tells, newest first: what was fixed or taken back, and what broke with the past on purpose."""
     found: list[Discovery] = []
     for commit in commits:
@@ -294,15 +296,15 @@ def from_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
     return found
 
 
-def _of_commit(type: Type, commit: LoggedCommit, content: str, importer: str) -> Discovery:  # noqa: A002
+def _of_commit(type: DiscoveryType, commit: LoggedCommit, content: str, importer: str) -> Discovery:  # noqa: A002
     return _found(type, _cut(commit.subject), content, "git", importer, commit=commit.hash, date=commit.date)
 
 
 def _found(  # one place where a confidence is given
-    type: Type,  # noqa: A002
+    type: DiscoveryType,  # noqa: A002
     title: str,
     content: str,
-    source: Source,
+    source: DiscoverySource,
     importer: str,
     *,
     path: str = "",
@@ -312,5 +314,5 @@ def _found(  # one place where a confidence is given
     status: str = "active",
     twin: int = 0,
 ) -> Discovery:
-    made = discovered(type, title, content, source, path=path, line=line, commit=commit, date=date, twin=twin)
+    made = make_discovery(type, title, content, source, path=path, line=line, commit=commit, date=date, twin=twin)
     return replace(made, confidence=CONFIDENCE[importer], status=status)

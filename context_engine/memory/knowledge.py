@@ -24,12 +24,12 @@ from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
 from context_engine.memory.discovery import Discovery
 from context_engine.memory.memories import Memories
-from context_engine.memory.memory_folder import Entry
-from context_engine.memory.memory_index import Item, Page, Pages
-from context_engine.memory.memory_listing import Standing, unread
-from context_engine.memory.memory_ranking import best, freshness, fused, weighed
-from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, Sought
-from context_engine.memory.memory_similarity import nearness, prepare
+from context_engine.memory.memory_folder import MemoryEntry
+from context_engine.memory.memory_index import IndexItem, IndexPage, Pages
+from context_engine.memory.memory_listing import MemoryStatus, describe_unreadable
+from context_engine.memory.memory_ranking import compute_freshness, compute_score, fuse_scores, take_best
+from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, KnowledgeQuery
+from context_engine.memory.memory_similarity import compute_similarity, embed_missing
 from context_engine.secrets.masked_text import redact_file
 from context_engine.storage import timestamps
 from context_engine.storage.timestamps import DAY_S, Now
@@ -51,7 +51,7 @@ Blame = Callable[[str, int], tuple[str, str] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnowledgeEntry:
     """One thing that is known, wherever it comes from. `place` is its provenance (`path:line@commit`), or its file."""
 
     id: str
@@ -73,13 +73,13 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class KnowledgeResult:
     """One answer.
 
     `score` is 0 to 1, best first. `project` names the repository it is from, where several were asked.
     """
 
-    known: Known
+    entry: KnowledgeEntry
     score: float
     status: str
     why: str = ""  # why it is stale
@@ -87,10 +87,10 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class KnowledgeResults:
     """What was found. `total` counts beyond the limit, too; `left_out` those that no longer hold."""
 
-    results: tuple[Result, ...]
+    results: tuple[KnowledgeResult, ...]
     total: int
     left_out: int
     engine: Literal["hybrid", "lexical"]
@@ -98,12 +98,12 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
+class RefreshCounts:
     """What a refresh did: files asked, files forgotten, and how many discoveries files tell of now."""
 
-    asked: int
-    gone: int
-    discoveries: int
+    read_count: int
+    removed_count: int
+    discovery_count: int
 
 
 class Knowledge:
@@ -117,7 +117,9 @@ class Knowledge:
         self._access = access
         self._lock = threading.Lock()
         self._dated: dict[str, bytes] = {}  # files whose issues were dated, and the stamp they had
-        self._seen: tuple[tuple[list[Entry], Pages, Pages], dict[int, Entry], dict[int, Known]] | None = None
+        self._seen: (
+            tuple[tuple[list[MemoryEntry], Pages, Pages], dict[int, MemoryEntry], dict[int, KnowledgeEntry]] | None
+        ) = None
         self._damage: tuple[str, ...] = ()
 
     # -- learning --
@@ -130,7 +132,7 @@ class Knowledge:
         commit: str = "",
         blame: Blame | None = None,
         cancel: threading.Event | None = None,
-    ) -> Refreshed:
+    ) -> RefreshCounts:
         """Ask every file whose stamp is another one, and forget those that are gone. A second call does nothing.
 
         `stamps` are all files by path, each with what changes when its content does; `read` gives a text, or None for
@@ -147,32 +149,32 @@ class Knowledge:
             paths = changed[first : first + FILES_AT_ONCE]
             told = {path: self._asked(path, read(path), commit, blame) for path in paths}
             self._recall.put(IN_FILES, {path: (wanted[path], _items(found)) for path, found in told.items()})
-        prepare(self._recall, self._memories.embed)
+        embed_missing(self._recall, self._memories.embed)
         pages = self._recall.pages(IN_FILES)
-        return Refreshed(len(changed), len(gone), sum(len(page.items) for page in pages.values()))
+        return RefreshCounts(len(changed), len(gone), sum(len(page.items) for page in pages.values()))
 
     def _asked(self, path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
         """What one file tells, read out of its text without secrets: what is cut out of it is kept."""
-        found = importers.from_file(path, text, commit=commit) if text else []
+        found = importers.import_file(path, text, commit=commit) if text else []
         if text and found:
-            found = importers.from_file(path, self.scrub(text), commit=commit)
-        return importers.dated(found, blame) if blame else found
+            found = importers.import_file(path, self.scrub(text), commit=commit)
+        return importers.add_dates(found, blame) if blame else found
 
     def scrub(self, text: str) -> str:
         """A text without secrets, as it may be kept."""
         return self._memories.scrub(text)
 
-    def learn(self, name: str, stamp: bytes, make: Callable[[], Iterable[Discovery]]) -> bool:
+    def refresh_page(self, name: str, stamp: bytes, make: Callable[[], Iterable[Discovery]]) -> bool:
         """Take what is no file: `make` is called when the stamp is another one than last time. Whether it was."""
         known = self._recall.pages(LEARNED).get(name)
         wanted = IMPORTERS_VERSION + stamp
         if known is not None and known.stamp == wanted:
             return False
         self._recall.put(LEARNED, {name: (wanted, _items(make()))})
-        prepare(self._recall, self._memories.embed)
+        embed_missing(self._recall, self._memories.embed)
         return True
 
-    def date(self, blame: Blame, *, seconds: float = math.inf, cancel: threading.Event | None = None) -> int:
+    def add_dates(self, blame: Blame, *, seconds: float = math.inf, cancel: threading.Event | None = None) -> int:
         """Ask since when issues are there whose day nobody knows yet, file by file; how many files were asked in this time.
 
         A line that is in no commit is asked for again by the next process. Raises: Cancelled, StorageBusy.
@@ -189,14 +191,14 @@ class Knowledge:
                 if time.monotonic() >= ends:
                     return asked
                 asked += 1
-                if (told := importers.dated(found, blame)) != found:
+                if (told := importers.add_dates(found, blame)) != found:
                     self._recall.put(IN_FILES, {path: (page.stamp, _items(told))})
             self._dated[path] = page.stamp
         return asked
 
     # -- finding --
 
-    def search(self, sought: Sought) -> Findings:
+    def search(self, sought: KnowledgeQuery) -> KnowledgeResults:
         """What is known about a question, best first. Filters come before any ranking. Nothing is changed by it.
 
         Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters, or an unknown type;
@@ -206,10 +208,12 @@ class Knowledge:
         entries, known = self._everything()
         is_filtered = sought.type != "all" or sought.module
         passing = {number: each for number, each in known.items() if _passes(each, sought)} if is_filtered else known
-        near = nearness(self._recall, self._memories.embed, sought.query)
-        relevance = best(fused(self._recall.matching(_telling(sought.query)), near.cosines, passing), JUDGED_MAX)
+        near = compute_similarity(self._recall, self._memories.embed, sought.query)
+        relevance = take_best(
+            fuse_scores(self._recall.score_words(_telling(sought.query)), near.cosines, passing), JUDGED_MAX
+        )
         access = self._percentiles({number: passing[number] for number in relevance})
-        standing = self._memories.standings()
+        standing = self._memories.start_status_check()
         judged = [
             self._judged(
                 passing[number],
@@ -222,11 +226,11 @@ class Knowledge:
         found = [each for each in judged if sought.include_stale or each.status == "active"]
         found = sorted((each for each in found if each.score >= sought.min_score), key=_best_first)
         left_out = sum(each.status == "stale" for each in judged) if not sought.include_stale else 0
-        warnings = (*_warnings(near.why_not, left_out), *self._damage)
-        engine: Literal["hybrid", "lexical"] = "lexical" if near.why_not else "hybrid"
-        return Findings(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
+        warnings = (*_warnings(near.problem, left_out), *self._damage)
+        engine: Literal["hybrid", "lexical"] = "lexical" if near.problem else "hybrid"
+        return KnowledgeResults(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
 
-    def remembered(self, text: str, limit: int) -> list[RememberedItem]:
+    def recall(self, text: str, limit: int) -> list[RememberedItem]:
         """What still holds about a text of any length, best first: for bundles and prompts, which show it beside code.
 
         Of commits at most `COMMITS_SHOWN`: many say the same, and what they fixed is in the code. Nothing for a text
@@ -236,17 +240,17 @@ class Knowledge:
         query = " ".join(text.split())[:most]
         if len(query) < least:
             return []
-        found = self.search(Sought(query, limit=RESULTS_MAX)).results
-        commits = [result for result in found if result.known.source == "git"]
+        found = self.search(KnowledgeQuery(query, limit=RESULTS_MAX)).results
+        commits = [result for result in found if result.entry.source == "git"]
         return [_remembered(result) for result in found if result not in commits[COMMITS_SHOWN:]][:limit]
 
-    def binding(self) -> list[Known]:
+    def list_binding(self) -> list[KnowledgeEntry]:
         """The rules and decisions that hold: what people wrote down first, critical before helpful; then the surest, newest first.
 
         Raises: StorageBusy.
         """
         entries, known = self._everything()
-        standing = self._memories.standings()
+        standing = self._memories.start_status_check()
         found = [(entries.get(number), each) for number, each in known.items() if each.type in ("rule", "decision")]
         held = [
             (entry, each) for entry, each in found if (standing(entry).status if entry else each.status) == "active"
@@ -256,7 +260,7 @@ class Knowledge:
         held.sort(key=lambda row: _rank(row[0], row[1]))
         return [each for _, each in held]
 
-    def _everything(self) -> tuple[dict[int, Entry], dict[int, Known]]:
+    def _everything(self) -> tuple[dict[int, MemoryEntry], dict[int, KnowledgeEntry]]:
         """Every memory, and everything that is known, by the number of its item."""
         state = self._memories.entries(), self._recall.pages(IN_FILES), self._recall.pages(LEARNED)
         with self._lock:
@@ -265,18 +269,22 @@ class Knowledge:
                 known = {number: _of_memory(entry) for number, entry in entries.items()}
                 known |= _decoded(state[1].values()) | _decoded(state[2].values())
                 self._seen = state, entries, known
-                self._damage = unread(state[0])
+                self._damage = describe_unreadable(state[0])
             return self._seen[1:]
 
-    def _judged(self, known: Known, standing: Standing | None, relevance: float, access: float) -> Result:
+    def _judged(
+        self, known: KnowledgeEntry, standing: MemoryStatus | None, relevance: float, access: float
+    ) -> KnowledgeResult:
         """How much one thing counts. `standing` is that of a memory; a discovery brings its own."""
         status, why = (standing.status, standing.why) if standing else (known.status, "")
         at = timestamps.parse_timestamp(known.date) if known.date else None
         age_days = (self._now() - at) / DAY_S if at is not None else 0.0
-        fresh = freshness(known.type, age_days=age_days, stale=status != "active")
-        return Result(known, weighed(relevance, confidence=known.confidence, fresh=fresh, access=access), status, why)
+        fresh = compute_freshness(known.type, age_days=age_days, stale=status != "active")
+        return KnowledgeResult(
+            known, compute_score(relevance, confidence=known.confidence, fresh=fresh, access=access), status, why
+        )
 
-    def _percentiles(self, known: Mapping[int, Known]) -> dict[int, float]:
+    def _percentiles(self, known: Mapping[int, KnowledgeEntry]) -> dict[int, float]:
         """For each thing the share of all that were found whose files are used less; nothing where nobody counts."""
         if self._access is None:
             return {}
@@ -286,7 +294,7 @@ class Knowledge:
         return {number: below[score] / len(order) for number, score in used.items()}
 
 
-def _check(sought: Sought) -> None:
+def _check(sought: KnowledgeQuery) -> None:
     least, most = QUERY_CHARS
     length = len(sought.query.strip())
     if length < least:
@@ -312,19 +320,21 @@ def _telling(query: str) -> list[str]:
     return [term for term in terms if term not in kinds] or terms
 
 
-def _items(found: Iterable[Discovery]) -> Sequence[Item]:
-    return [Item(msgspec.msgpack.encode(each), each.title, each.content, each.path.replace("/", " ")) for each in found]
+def _items(found: Iterable[Discovery]) -> Sequence[IndexItem]:
+    return [
+        IndexItem(msgspec.msgpack.encode(each), each.title, each.content, each.path.replace("/", " ")) for each in found
+    ]
 
 
 _decode = msgspec.msgpack.Decoder(Discovery).decode
 
 
-def _decoded(pages: Iterable[Page]) -> dict[int, Known]:
+def _decoded(pages: Iterable[IndexPage]) -> dict[int, KnowledgeEntry]:
     return {number: _of_discovery(_decode(payload)) for page in pages for number, payload in page.items}
 
 
-def _of_discovery(found: Discovery) -> Known:
-    return Known(
+def _of_discovery(found: Discovery) -> KnowledgeEntry:
+    return KnowledgeEntry(
         id=found.id,
         type=found.type,
         title=found.title,
@@ -339,11 +349,11 @@ def _of_discovery(found: Discovery) -> Known:
     )
 
 
-def _of_memory(entry: Entry) -> Known:
+def _of_memory(entry: MemoryEntry) -> KnowledgeEntry:
     held = entry.memory
     assert held
     paths = tuple(link.path for link in held.linked_files)
-    return Known(
+    return KnowledgeEntry(
         id=held.id,
         type=held.type,
         title=redact_file(held.title),  # people write these files, too
@@ -357,14 +367,14 @@ def _of_memory(entry: Entry) -> Known:
     )
 
 
-def _passes(known: Known, sought: Sought) -> bool:
+def _passes(known: KnowledgeEntry, sought: KnowledgeQuery) -> bool:
     return sought.type in ("all", known.type) and _in_module(known, sought.module)
 
 
-def _in_module(known: Known, module: str) -> bool:
+def _in_module(known: KnowledgeEntry, module: str) -> bool:
     """Whether one of its files lies in a folder, or carries its name.
 
-    >>> known = Known("", "", "", "", "", "", ("src/Auth/login.py",), "", 1.0, ())
+    >>> known = KnowledgeEntry("", "", "", "", "", "", ("src/Auth/login.py",), "", 1.0, ())
     >>> [_in_module(known, module) for module in ("", "src/auth", "auth", "login", "src/auth/", "aut", "src/login")]
     [True, True, True, True, True, False, False]
     """
@@ -377,21 +387,21 @@ def _lies_in(path: str, module: str) -> bool:
     return f"{path}/".startswith(f"{module}/") or module in parts or module == parts[-1].partition(".")[0]
 
 
-def _remembered(result: Result) -> RememberedItem:
-    known = result.known
+def _remembered(result: KnowledgeResult) -> RememberedItem:
+    known = result.entry
     source: Literal["memory", "discovery"] = "memory" if known.source == "memory" else "discovery"
     return RememberedItem(known.id, source, known.type, known.title, known.content, known.place, result.score)
 
 
-def _rank(entry: Entry | None, known: Known) -> tuple[int, float]:
+def _rank(entry: MemoryEntry | None, known: KnowledgeEntry) -> tuple[int, float]:
     """How much something binds: its priority when somebody wrote it down, else how sure it is."""
     if entry is not None and entry.memory:
         return PRIORITIES.index(entry.memory.priority), 0.0
     return len(PRIORITIES), -known.confidence
 
 
-def _best_first(result: Result) -> tuple[float, str, str]:
-    return -result.score, result.known.place, result.known.id
+def _best_first(result: KnowledgeResult) -> tuple[float, str, str]:
+    return -result.score, result.entry.place, result.entry.id
 
 
 def _warnings(why_not: str, left_out: int) -> tuple[str, ...]:

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.project_knowledge import ProjectKnowledge, RankedPaths
 from context_engine.context.tokenizer import load_tokenizer
-from context_engine.history.change_prediction import predict_changes
-from context_engine.history.file_history import FileHistory
+from context_engine.history import FileHistory, predict_changes
 from context_engine.index import IndexService, StaticEncoder
-from context_engine.memory.background_refresh import Learning, Sources
+from context_engine.memory.background_refresh import BackgroundRefresh, RefreshSources
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
-from context_engine.memory.memory_folder import Shelf
-from context_engine.memory.memory_index import Recall
-from context_engine.memory.memory_similarity import Embed
+from context_engine.memory.memory_folder import MemoryFolder
+from context_engine.memory.memory_index import MemoryIndex
+from context_engine.memory.memory_similarity import TextEmbedder
 from context_engine.model import Query
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
@@ -71,12 +70,12 @@ class KnowledgeService:
     def __init__(self, parts: KnowledgeDependencies) -> None:
         self._parts = parts
         index, access = parts.index, parts.access
-        recall = Recall(parts.workspace_cache / "recall.db")
+        recall = MemoryIndex(parts.workspace_cache / "recall.db")
         records = RecordFolder(parts.root.path / FOLDER, MEMORIES, shared_records=parts.shared_records)
         own_records = RecordFolder(parts.user_folder, MEMORIES)
         shelves = {
-            "project": Shelf("project", records, recall, shown=f"{FOLDER}/{MEMORIES}"),
-            "user": Shelf("user", own_records, recall, shown=str(parts.user_folder / MEMORIES)),
+            "project": MemoryFolder("project", records, recall, shown=f"{FOLDER}/{MEMORIES}"),
+            "user": MemoryFolder("user", own_records, recall, shown=str(parts.user_folder / MEMORIES)),
         }
         self.access = access
         self.memories = Memories(
@@ -90,8 +89,8 @@ class KnowledgeService:
         self.knowledge = Knowledge(
             self.memories, now=parts.now, access=lambda path: access.ranking_scores().get(path, 0.0)
         )
-        self._learning = Learning(
-            Sources(
+        self._learning = BackgroundRefresh(
+            RefreshSources(
                 parts.git,
                 parts.cache / "histories",
                 files=lambda: {path: state.sha256 for path, state in index.store.files().items()},
@@ -106,7 +105,7 @@ class KnowledgeService:
 
     # -- what is known --
 
-    def team(self) -> ProjectKnowledge:
+    def get_project_knowledge(self) -> ProjectKnowledge:
         """What is known at this moment, and how tokens are counted, for bundles and prompts.
 
         Raises: UnsupportedHost, InvalidArgument (a tokenizer that the settings name and nobody can read).
@@ -115,16 +114,16 @@ class KnowledgeService:
             self._count, self._counts = load_tokenizer(self._parts.tokenizer_file), True
         history = self._learning.history()
         return ProjectKnowledge(
-            self._count, history, self.knowledge.remembered, self._localise(history) if history else None
+            self._count, history, self.knowledge.recall, self._localise(history) if history else None
         )
 
     def history(self) -> FileHistory | None:
         """The commits of the head as numbers about files; None while they are being read, and without any."""
         return self._learning.history()
 
-    def informed(self) -> Knowledge:
+    def get_knowledge(self) -> Knowledge:
         """What is known, after a moment's wait for what was never derived here."""
-        self._learning.fresh()
+        self._learning.wait_until_fresh()
         return self.knowledge
 
     def _localise(self, history: FileHistory) -> Callable[[Query], RankedPaths]:
@@ -144,9 +143,9 @@ class KnowledgeService:
         """Something was indexed: derive what follows from it, if anybody has asked yet."""
         self._learning.wake()
 
-    def settle(self) -> None:
+    def run_to_end(self) -> None:
         """Derive all there is to derive, and wait for it. Raises: StorageBusy and what else went wrong."""
-        self._learning.settle()
+        self._learning.run_to_end()
 
     def clear(self) -> None:
         """Forget what is used. Memories stay."""
@@ -159,8 +158,8 @@ class KnowledgeService:
         self.memories.recall.close()
 
 
-def _embed(encoder: StaticEncoder | None) -> Embed | None:
+def _embed(encoder: StaticEncoder | None) -> TextEmbedder | None:
     """Static vectors, made where they are needed; None where the user wants none or the table cannot be used."""
     if encoder is None or not encoder.identity:
         return None
-    return Embed(encoder.identity, lambda texts: encoder.rows(texts).floats())
+    return TextEmbedder(encoder.identity, lambda texts: encoder.rows(texts).floats())

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from context_engine.errors import ContextEngineError
-from context_engine.memory.memory_file import Link
+from context_engine.memory.memory_file import LinkedFile
 from context_engine.model import RelPath
 from context_engine.repo import file_reader
 from context_engine.repo.paths import Root
 
-WhyStale = Callable[[Sequence[Link]], str]
+WhyStale = Callable[[Sequence[LinkedFile]], str]
 BYTES_MAX = 4_000_000
 """Of larger files, and of those that hold no text, only their being there counts."""
 
@@ -32,16 +32,16 @@ class LinkedFiles:
         self._known: dict[str, tuple[tuple[int, int], str]] = {}
         self._checked: dict[str, RelPath] = {}
 
-    def links(self, paths: Iterable[str]) -> tuple[Link, ...]:
+    def hash_files(self, paths: Iterable[str]) -> tuple[LinkedFile, ...]:
         """Files as they are now, as links. Raises: InvalidPath, AccessDenied, FileNotFound."""
         checked = dict.fromkeys(self._root.rel(path) for path in paths)
-        return tuple(Link(str(path), self._blob(path) or "") for path in checked)
+        return tuple(LinkedFile(str(path), self._blob(path) or "") for path in checked)
 
-    def look(self) -> WhyStale:
+    def start_check(self) -> WhyStale:
         """What tells which files are no longer what they were, in words, empty when all are; each file is looked at once."""
-        seen: dict[Link, str] = {}
+        seen: dict[LinkedFile, str] = {}
 
-        def why_stale(links: Sequence[Link]) -> str:
+        def why_stale(links: Sequence[LinkedFile]) -> str:
             for link in links:
                 if link not in seen:
                     seen[link] = self._trouble(link)
@@ -49,7 +49,7 @@ class LinkedFiles:
 
         return why_stale
 
-    def _trouble(self, link: Link) -> str:
+    def _trouble(self, link: LinkedFile) -> str:
         try:
             blob = self._blob(self._rel(link.path))
         except ContextEngineError:  # gone, or a path that a person wrote and that may not be read
@@ -79,15 +79,15 @@ class LinkedFiles:
 
     def _hashed(self, path: RelPath) -> str:
         try:
-            return blob_of(file_reader.read(self._root, path, bytes_max=BYTES_MAX).data)
+            return git_blob_hash(file_reader.read(self._root, path, bytes_max=BYTES_MAX).data)
         except ContextEngineError:
             return ""
 
 
-def blob_of(data: bytes) -> str:
+def git_blob_hash(data: bytes) -> str:
     r"""The name that git gives to this content, with LF at its line ends.
 
-    >>> blob_of(b"hello\r\n") == blob_of(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
+    >>> git_blob_hash(b"hello\r\n") == git_blob_hash(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
     True
     """
     plain = data.replace(b"\r\n", b"\n")

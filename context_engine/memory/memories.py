@@ -16,16 +16,30 @@ from typing import Literal
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, NextStep, StaleFile, StorageBusy
 from context_engine.memory import memory_checks, memory_listing
-from context_engine.memory.duplicate_memories import SAME_MEANING_MIN, SAME_WORDS_MIN, conflict, digest, said, sameness
+from context_engine.memory.duplicate_memories import (
+    SAME_MEANING_MIN,
+    SAME_WORDS_MIN,
+    compare_words,
+    find_conflict,
+    hash_content,
+    parse_statement,
+)
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memory_checks import Scrub
-from context_engine.memory.memory_file import Link, Memory, parsed, rewritten, written
-from context_engine.memory.memory_folder import Entry, Shelf
-from context_engine.memory.memory_index import Item, Recall
-from context_engine.memory.memory_listing import Listed, Standing
-from context_engine.memory.memory_ranking import fused
-from context_engine.memory.memory_requests import CATEGORIES, CONTENT_CHARS_MAX, ON_SIMILAR, Draft, Revision, Wanted
-from context_engine.memory.memory_similarity import Embed, nearness
+from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
+from context_engine.memory.memory_folder import MemoryEntry, MemoryFolder
+from context_engine.memory.memory_index import IndexItem, MemoryIndex
+from context_engine.memory.memory_listing import MemoryListing, MemoryStatus
+from context_engine.memory.memory_ranking import fuse_scores
+from context_engine.memory.memory_requests import (
+    CATEGORIES,
+    CONTENT_CHARS_MAX,
+    ON_SIMILAR,
+    MemoryDraft,
+    MemoryQuery,
+    MemoryRevision,
+)
+from context_engine.memory.memory_similarity import TextEmbedder, compute_similarity
 from context_engine.secrets import redact
 from context_engine.storage.timestamps import Now, format_timestamp
 from context_engine.text import CHANCE_BYTES, query_terms, uuid7
@@ -43,33 +57,33 @@ Action = Literal["created", "merged", "superseded", "rejected", "duplicate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Similar:
+class SimilarMemory:
     """A memory that says nearly the same, and how nearly (0 to 1); or one that says the opposite, and `why`."""
 
-    entry: Entry
+    entry: MemoryEntry
     score: float
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddResult:
     """What came of an addition. Nothing was written when the action is `rejected` or `duplicate`, or for a dry run."""
 
     id: str
     path: str
     action: Action
-    similar: tuple[Similar, ...] = ()
-    conflicts: tuple[Similar, ...] = ()
+    similar: tuple[SimilarMemory, ...] = ()
+    conflicts: tuple[SimilarMemory, ...] = ()
     redactions: int = 0
     indexed: bool = False
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Updated:
+class UpdateResult:
     """What came of a change."""
 
-    entry: Entry
+    entry: MemoryEntry
     changed: tuple[str, ...]
     redactions: int
 
@@ -82,12 +96,12 @@ class Memories:
 
     def __init__(
         self,
-        shelves: Mapping[str, Shelf],
+        shelves: Mapping[str, MemoryFolder],
         linked: LinkedFiles,
-        recall: Recall,
+        recall: MemoryIndex,
         *,
         now: Now,
-        embed: Embed | None = None,
+        embed: TextEmbedder | None = None,
         chance: Callable[[int], bytes] = os.urandom,
         scrub: Scrub = redact,
         categories: Sequence[str] = CATEGORIES,
@@ -104,30 +118,32 @@ class Memories:
 
     # -- reading --
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[MemoryEntry]:
         """Every file of memories, the project's first, as it is now. Raises: StorageBusy."""
         return [entry for shelf in self._shelves.values() for entry in shelf.entries()]
 
-    def standings(self) -> Callable[[Entry], Standing]:
+    def start_status_check(self) -> Callable[[MemoryEntry], MemoryStatus]:
         """What tells whether a memory holds at this moment, and if not why."""
-        now, why_stale = self._now(), self._linked.look()
-        return lambda entry: memory_listing.standing(entry, now, why_stale)
+        now, why_stale = self._now(), self._linked.start_check()
+        return lambda entry: memory_listing.compute_status(entry, now, why_stale)
 
-    def listed(self, wanted: Wanted, *, access: Callable[[str], float] = lambda path: 0.0) -> Listed:  # noqa: ARG005
+    def list_page(self, wanted: MemoryQuery, *, access: Callable[[str], float] = lambda path: 0.0) -> MemoryListing:  # noqa: ARG005
         """Memories that pass a filter, sorted, a page at a time. Raises: InvalidArgument, StorageBusy."""
         entries = self.entries()
         found, why_not = self._found(wanted.query, entries) if wanted.query.strip() else (None, "")
-        standing = self.standings()
-        listed = memory_listing.listed(wanted, [(entry, standing(entry)) for entry in entries], found, access)
+        standing = self.start_status_check()
+        listed = memory_listing.list_memories(wanted, [(entry, standing(entry)) for entry in entries], found, access)
         of_team = (shelf.records.problem for shelf in self._shelves.values())
         by_words = f"found by words alone: {why_not}" if why_not else ""
-        return replace(listed, warnings=tuple(filter(None, [*of_team, by_words, *memory_listing.unread(entries)])))
+        return replace(
+            listed, warnings=tuple(filter(None, [*of_team, by_words, *memory_listing.describe_unreadable(entries)]))
+        )
 
     def scrub(self, text: str) -> str:
         """A text without secrets, as it may be kept."""
         return self._scrub(text).text
 
-    def get(self, id: str) -> Entry:  # noqa: A002 - the word of the reply
+    def get(self, id: str) -> MemoryEntry:  # noqa: A002 - the word of the reply
         """The memory of an id. Raises: MemoryNotFound."""
         for entry in self.entries():
             if entry.memory and entry.memory.id == id:
@@ -138,24 +154,24 @@ class Memories:
             details={"id": id[:80]},
         )
 
-    def _found(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, float], str]:
+    def _found(self, query: str, entries: Sequence[MemoryEntry]) -> tuple[dict[int, float], str]:
         """How relevant each memory is to a question, and why meaning had no say."""
-        near = nearness(self.recall, self.embed, query)
-        by_words = self.recall.matching(query_terms(query))
-        return fused(by_words, near.cosines, {entry.number for entry in entries if entry.memory}), near.why_not
+        near = compute_similarity(self.recall, self.embed, query)
+        by_words = self.recall.score_words(query_terms(query))
+        return fuse_scores(by_words, near.cosines, {entry.number for entry in entries if entry.memory}), near.problem
 
     # -- writing --
 
-    def add(self, draft: Draft, *, on_similar: str = "warn", dry_run: bool = False) -> Added:
+    def add(self, draft: MemoryDraft, *, on_similar: str = "warn", dry_run: bool = False) -> AddResult:
         """Write a memory down, unless it is there already.
 
         Raises: InvalidArgument, InvalidPath, AccessDenied and FileNotFound for linked files, MemoryNotFound for ids to
         supersede, WriteFailed, DiskFull, StorageBusy.
         """
-        clean, redactions = memory_checks.scrubbed(draft, self._scrub)
-        clean = memory_checks.tidy(clean)
-        memory_checks.check(clean, self._categories)
-        memory_checks.check_among("on_similar", on_similar, ON_SIMILAR)
+        clean, redactions = memory_checks.remove_secrets(draft, self._scrub)
+        clean = memory_checks.normalize_draft(clean)
+        memory_checks.check_draft(clean, self._categories)
+        memory_checks.check_choice("on_similar", on_similar, ON_SIMILAR)
         shelf = self._shelf(clean.scope)
         made = self._made(clean)
         if dry_run:
@@ -163,14 +179,14 @@ class Memories:
         with shelf.records.writing():
             return replace(self._decided(shelf, made, clean, on_similar, write=True), redactions=redactions)
 
-    def _made(self, draft: Draft) -> Memory:
+    def _made(self, draft: MemoryDraft) -> Memory:
         """The memory that a draft becomes."""
         at = self._now()
         stamp = format_timestamp(at)
         plain = {each.name: getattr(draft, each.name) for each in fields(draft) if each.name != "scope"}
         plain |= {
-            "linked_files": self._linked.links(draft.linked_files),
-            "expires_at": memory_checks.moment(draft.expires_at),
+            "linked_files": self._linked.hash_files(draft.linked_files),
+            "expires_at": memory_checks.parse_expiry(draft.expires_at),
         }
         made = Memory(id=self._new_id(at), created_at=stamp, updated_at=stamp, **plain)
         memory_checks.check_writable(made)
@@ -179,17 +195,19 @@ class Memories:
     def _new_id(self, at: float) -> str:
         return f"mem_{uuid7(int(at * 1000), self._chance(CHANCE_BYTES))}"
 
-    def _decided(self, shelf: Shelf, made: Memory, draft: Draft, on_similar: str, *, write: bool) -> Added:
+    def _decided(
+        self, shelf: MemoryFolder, made: Memory, draft: MemoryDraft, on_similar: str, *, write: bool
+    ) -> AddResult:
         """What is to be done with a new memory beside those that are there, and the doing."""
         entries = [entry for entry in shelf.entries() if entry.memory]
-        standing = self.standings()
+        standing = self.start_status_check()
         holding = [entry for entry in entries if standing(entry).status in ("active", "stale")]
         named = _named(entries, draft.supersedes)
-        same = next((entry for entry in holding if entry.digest == digest(made.content)), None)
+        same = next((entry for entry in holding if entry.digest == hash_content(made.content)), None)
         if same and same.memory and not named:
-            return Added(same.memory.id, same.path, "duplicate", indexed=True)
+            return AddResult(same.memory.id, same.path, "duplicate", indexed=True)
         similar, conflicts = self._compared(made, [entry for entry in holding if entry not in named])
-        told = Added("", "", "created", similar, conflicts, warnings=_warnings(len(entries), similar, on_similar))
+        told = AddResult("", "", "created", similar, conflicts, warnings=_warnings(len(entries), similar, on_similar))
         if similar and on_similar == "reject":
             best = similar[0].entry
             return replace(told, id=best.memory.id if best.memory else "", path=best.path, action="rejected")
@@ -199,14 +217,16 @@ class Memories:
             named += [each.entry for each in similar]
         return self._created(shelf, made, named, told, write=write)
 
-    def _created(self, shelf: Shelf, made: Memory, older: Sequence[Entry], told: Added, *, write: bool) -> Added:
+    def _created(
+        self, shelf: MemoryFolder, made: Memory, older: Sequence[MemoryEntry], told: AddResult, *, write: bool
+    ) -> AddResult:
         """A new file; those it supersedes are told so in the same lock."""
         made = replace(made, supersedes=tuple(entry.memory.id for entry in older if entry.memory))
         action: Action = "superseded" if older else "created"
         if not write:
-            return replace(told, id=made.id, path=shelf.path_of(made.file_name), action=action)
+            return replace(told, id=made.id, path=shelf.display_path(made.file_name), action=action)
         for _ in range(TRIES):
-            if shelf.records.create(made.file_name, written(made).encode()):
+            if shelf.records.create(made.file_name, format_file(made).encode()):
                 break
             made = replace(made, id=self._new_id(self._now()))
         else:
@@ -214,10 +234,12 @@ class Memories:
         for entry in older:
             if entry.memory:
                 _rewrite(shelf, entry, replace(entry.memory, superseded_by=made.id))
-        path = shelf.path_of(made.file_name)
+        path = shelf.display_path(made.file_name)
         return replace(told, id=made.id, path=path, action=action, indexed=self._is_indexed(shelf))
 
-    def _merged(self, shelf: Shelf, entry: Entry, made: Memory, told: Added, *, write: bool) -> Added:
+    def _merged(
+        self, shelf: MemoryFolder, entry: MemoryEntry, made: Memory, told: AddResult, *, write: bool
+    ) -> AddResult:
         """What is new is put behind what there is."""
         old = entry.memory
         assert old
@@ -234,27 +256,29 @@ class Memories:
         _rewrite(shelf, entry, both)
         return replace(told, indexed=self._is_indexed(shelf))
 
-    def _compared(self, made: Memory, entries: Sequence[Entry]) -> tuple[tuple[Similar, ...], tuple[Similar, ...]]:
+    def _compared(
+        self, made: Memory, entries: Sequence[MemoryEntry]
+    ) -> tuple[tuple[SimilarMemory, ...], tuple[SimilarMemory, ...]]:
         """Which memories say nearly the same, best first, and which seem to say the opposite."""
-        text = Item(b"", made.title, made.content).text
-        cosines = nearness(self.recall, self.embed, text).cosines
-        shared = self.recall.matching(query_terms(text))
+        text = IndexItem(b"", made.title, made.content).text
+        cosines = compute_similarity(self.recall, self.embed, text).cosines
+        shared = self.recall.score_words(query_terms(text))
         near = sorted(cosines, key=lambda number: (-cosines[number], number))[:COMPARED_MAX]
         wordy = sorted(shared, key=lambda number: (-shared[number], number))[:COMPARED_MAX]
-        chosen, new = {*near, *wordy}, said(made.content)
-        similar: list[Similar] = []
-        conflicts: list[Similar] = []
+        chosen, new = {*near, *wordy}, parse_statement(made.content)
+        similar: list[SimilarMemory] = []
+        conflicts: list[SimilarMemory] = []
         for entry in entries:
             if entry.number in chosen and entry.memory:
-                old, cosine = said(entry.memory.content), cosines.get(entry.number, 0.0)
-                words = sameness(new, old)
-                if why := conflict(new, old):
-                    conflicts.append(Similar(entry, max(words, cosine), why))
+                old, cosine = parse_statement(entry.memory.content), cosines.get(entry.number, 0.0)
+                words = compare_words(new, old)
+                if why := find_conflict(new, old):
+                    conflicts.append(SimilarMemory(entry, max(words, cosine), why))
                 elif words >= SAME_WORDS_MIN or cosine >= SAME_MEANING_MIN:
-                    similar.append(Similar(entry, max(words, cosine)))
+                    similar.append(SimilarMemory(entry, max(words, cosine)))
         return _best(similar), _best(conflicts)
 
-    def update(self, id: str, revision: Revision, *, expected_version: str = "") -> Updated:  # noqa: A002
+    def update(self, id: str, revision: MemoryRevision, *, expected_version: str = "") -> UpdateResult:  # noqa: A002
         """Change a memory. What it does not name stays byte for byte; another category moves the file.
 
         Raises: MemoryNotFound, InvalidArgument, StaleFile when `expected_version` is no longer the file's, and as
@@ -264,25 +288,25 @@ class Memories:
         with shelf.records.writing():
             entry = self.get(id)
             old = _expected(entry, expected_version)
-            clean, redactions = memory_checks.scrubbed(revision, self._scrub)
-            new = memory_checks.revised(old, clean, self._categories)
+            clean, redactions = memory_checks.remove_secrets(revision, self._scrub)
+            new = memory_checks.apply_revision(old, clean, self._categories)
             new = replace(new, linked_files=self._links(old, clean))
             changed = tuple(each.name for each in fields(new) if getattr(new, each.name) != getattr(old, each.name))
             if not changed:
-                return Updated(entry, (), redactions)
+                return UpdateResult(entry, (), redactions)
             new = replace(new, updated_at=format_timestamp(self._now()))
             memory_checks.check_writable(new)
             _rewrite(shelf, entry, new)
-        return Updated(self.get(id), changed, redactions)
+        return UpdateResult(self.get(id), changed, redactions)
 
-    def _links(self, old: Memory, revision: Revision) -> tuple[Link, ...]:
+    def _links(self, old: Memory, revision: MemoryRevision) -> tuple[LinkedFile, ...]:
         if revision.linked_files is not None:
-            return self._linked.links(revision.linked_files)
+            return self._linked.hash_files(revision.linked_files)
         if revision.still_true:
-            return self._linked.links(link.path for link in old.linked_files)
+            return self._linked.hash_files(link.path for link in old.linked_files)
         return old.linked_files
 
-    def delete(self, id: str, *, expected_version: str = "") -> Entry:  # noqa: A002
+    def delete(self, id: str, *, expected_version: str = "") -> MemoryEntry:  # noqa: A002
         """Delete a memory; what it was. One that it superseded holds again.
 
         Raises: MemoryNotFound, StaleFile when `expected_version` is no longer the file's, WriteFailed, StorageBusy.
@@ -294,14 +318,14 @@ class Memories:
             shelf.records.remove(entry.name)
         return entry
 
-    def _shelf(self, scope: str) -> Shelf:
+    def _shelf(self, scope: str) -> MemoryFolder:
         if scope not in self._shelves:
             raise InvalidArgument(
                 f"there is no scope {scope!r}", suggestion=f"It is one of {', '.join(self._shelves)}."
             )
         return self._shelves[scope]
 
-    def _is_indexed(self, shelf: Shelf) -> bool:
+    def _is_indexed(self, shelf: MemoryFolder) -> bool:
         """Take what was written into the index; if that is held by somebody, the next look does it."""
         try:
             shelf.entries()
@@ -310,7 +334,7 @@ class Memories:
         return True
 
 
-def _named(entries: Sequence[Entry], ids: Sequence[str]) -> list[Entry]:
+def _named(entries: Sequence[MemoryEntry], ids: Sequence[str]) -> list[MemoryEntry]:
     """The memories of these ids. Raises: MemoryNotFound."""
     known = {entry.memory.id: entry for entry in entries if entry.memory}
     missing = [each for each in ids if each not in known]
@@ -325,7 +349,7 @@ def _named(entries: Sequence[Entry], ids: Sequence[str]) -> list[Entry]:
     return [known[each] for each in dict.fromkeys(ids)]
 
 
-def _warnings(count: int, similar: Sequence[Similar], on_similar: str) -> tuple[str, ...]:
+def _warnings(count: int, similar: Sequence[SimilarMemory], on_similar: str) -> tuple[str, ...]:
     told: list[str] = []
     if similar and on_similar == "warn":
         told.append(
@@ -336,7 +360,7 @@ def _warnings(count: int, similar: Sequence[Similar], on_similar: str) -> tuple[
     return tuple(told)
 
 
-def _best(found: Sequence[Similar]) -> tuple[Similar, ...]:
+def _best(found: Sequence[SimilarMemory]) -> tuple[SimilarMemory, ...]:
     return tuple(sorted(found, key=lambda each: (-each.score, each.entry.name))[:SHOWN_SIMILAR_MAX])
 
 
@@ -354,7 +378,7 @@ def _together(old: Memory, new: Memory) -> Memory:
     )
 
 
-def _expected(entry: Entry, version: str) -> Memory:
+def _expected(entry: MemoryEntry, version: str) -> Memory:
     """The memory, if its file is still the one that the caller has seen. Raises: StaleFile."""
     if version and version != entry.version:
         raise StaleFile(
@@ -367,18 +391,18 @@ def _expected(entry: Entry, version: str) -> Memory:
     return entry.memory
 
 
-def _rewrite(shelf: Shelf, entry: Entry, new: Memory) -> None:
+def _rewrite(shelf: MemoryFolder, entry: MemoryEntry, new: Memory) -> None:
     """Write what changed into the file, wherever its category wants it.
 
     Raises: InvalidArgument, WriteFailed, DiskFull.
     """
     old = entry.memory
     assert old
-    text = rewritten(shelf.text_of(entry.name), old, new)
+    text = update_file(shelf.read_text(entry.name), old, new)
     name = f"{new.category}/{entry.name.partition('/')[2]}"
-    read_back = parsed(text, name)
+    read_back = parse_file(text, name)
     if isinstance(read_back, str) or read_back.content != new.content:
-        raise memory_checks.unwritable(
+        raise memory_checks.unwritable_error(
             str(read_back) if isinstance(read_back, str) else "it would not read as it was meant"
         )
     if name == entry.name:
@@ -386,4 +410,6 @@ def _rewrite(shelf: Shelf, entry: Entry, new: Memory) -> None:
     elif shelf.records.create(name, text.encode()):
         shelf.records.remove(entry.name)
     else:
-        raise InvalidArgument(f"there is a file {shelf.path_of(name)} already", suggestion="Rename one of the two.")
+        raise InvalidArgument(
+            f"there is a file {shelf.display_path(name)} already", suggestion="Rename one of the two."
+        )

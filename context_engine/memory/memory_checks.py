@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from typing import Any, Protocol, TypeVar
 
 from context_engine.errors import InvalidArgument
-from context_engine.memory.memory_file import Memory, parsed, title_of, written
+from context_engine.memory.memory_file import Memory, derive_title, format_file, parse_file
 from context_engine.memory.memory_requests import (
     CONTENT_CHARS_MAX,
     PRIORITIES,
@@ -18,7 +18,7 @@ from context_engine.memory.memory_requests import (
     TAG_CHARS_MAX,
     TAGS_MAX,
     TITLE_CHARS_MAX,
-    Draft,
+    MemoryDraft,
 )
 from context_engine.storage import timestamps
 
@@ -30,7 +30,7 @@ TEXT_CHARS_MAX = 2_000
 Said = TypeVar("Said")
 
 
-class Masked(Protocol):
+class MaskedText(Protocol):
     """A text without its secrets, and how many it held."""
 
     @property
@@ -44,10 +44,10 @@ class Masked(Protocol):
         ...
 
 
-Scrub = Callable[[str], Masked]
+Scrub = Callable[[str], MaskedText]
 
 
-def scrubbed(said: Said, scrub: Scrub) -> tuple[Said, int]:
+def remove_secrets(said: Said, scrub: Scrub) -> tuple[Said, int]:
     """A draft or revision without secrets, and how many it held.
 
     Paths and ids are looked up, never kept as they were typed.
@@ -72,15 +72,15 @@ def scrubbed(said: Said, scrub: Scrub) -> tuple[Said, int]:
 _LOOKED_UP = frozenset({"category", "scope", "priority", "subtype", "linked_files", "supersedes", "still_true"})
 
 
-def tidy(draft: Draft) -> Draft:
+def normalize_draft(draft: MemoryDraft) -> MemoryDraft:
     """The draft with line ends and blanks as they are kept, and a title if it has none."""
     content = _lines(draft.content).strip()
-    title = " ".join(draft.title.split()) or (title_of(content) if content else "")
+    title = " ".join(draft.title.split()) or (derive_title(content) if content else "")
     tags = tuple(dict.fromkeys(" ".join(tag.split()) for tag in draft.tags if tag.strip()))
     return replace(draft, content=content, title=title, tags=tags, **_plain(draft))
 
 
-def _plain(draft: Draft) -> dict[str, Any]:
+def _plain(draft: MemoryDraft) -> dict[str, Any]:
     """Texts of one line, and lists without blanks."""
     texts = {name: " ".join(getattr(draft, name).split()) for name in ("source", "owner")}
     texts["evidence"] = _lines(draft.evidence).strip()
@@ -96,11 +96,11 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def check(draft: Draft, categories: Sequence[str]) -> None:
+def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
     """Refuse a draft that is out of bounds. Raises: InvalidArgument."""
-    check_among("category", draft.category, categories)
-    check_among("priority", draft.priority, PRIORITIES)
-    check_among("subtype", draft.subtype, ("", *SUBTYPES))
+    check_choice("category", draft.category, categories)
+    check_choice("priority", draft.priority, PRIORITIES)
+    check_choice("subtype", draft.subtype, ("", *SUBTYPES))
     if not draft.content:
         raise InvalidArgument("content is empty", suggestion="Say in a sentence or two what is to be remembered.")
     _short(
@@ -114,21 +114,21 @@ def check(draft: Draft, categories: Sequence[str]) -> None:
     _few("tags", draft.tags, TAGS_MAX)
     for name in ("linked_files", "linked_symbols", "linked_plans", "supersedes"):
         _few(name, getattr(draft, name), LINKS_MAX)
-    moment(draft.expires_at)
+    parse_expiry(draft.expires_at)
 
 
-def revised(old: Memory, revision: Any, categories: Sequence[str]) -> Memory:
+def apply_revision(old: Memory, revision: Any, categories: Sequence[str]) -> Memory:
     """The memory with the fields that a revision names; linked files are somebody else's. Raises: InvalidArgument."""
-    own = [each.name for each in fields(Draft) if hasattr(revision, each.name) and each.name != "linked_files"]
+    own = [each.name for each in fields(MemoryDraft) if hasattr(revision, each.name) and each.name != "linked_files"]
     named = [name for name in own if getattr(revision, name) is not None]
     values = {name: getattr(old, name) for name in own} | {name: getattr(revision, name) for name in named}
-    draft = tidy(Draft(**values, linked_files=revision.linked_files or ()))
-    check(draft, (*categories, old.category))
+    draft = normalize_draft(MemoryDraft(**values, linked_files=revision.linked_files or ()))
+    check_draft(draft, (*categories, old.category))
     new = {name: getattr(draft, name) for name in named}
-    return replace(old, **(new | ({"expires_at": moment(draft.expires_at)} if "expires_at" in new else {})))
+    return replace(old, **(new | ({"expires_at": parse_expiry(draft.expires_at)} if "expires_at" in new else {})))
 
 
-def moment(text: str) -> str:
+def parse_expiry(text: str) -> str:
     """A moment as it is kept; empty for none. Raises: InvalidArgument."""
     if not text.strip():
         return ""
@@ -145,21 +145,21 @@ def moment(text: str) -> str:
 def check_writable(memory: Memory) -> None:
     """Refuse what would not read again as it was meant, such as conflict markers. Raises: InvalidArgument."""
     try:
-        found = parsed(written(memory).encode("utf-8").decode("utf-8"), memory.file_name)
+        found = parse_file(format_file(memory).encode("utf-8").decode("utf-8"), memory.file_name)
     except UnicodeEncodeError:
-        raise unwritable("it holds half a character (a lone surrogate)") from None
+        raise unwritable_error("it holds half a character (a lone surrogate)") from None
     if found != memory:
-        raise unwritable(found if isinstance(found, str) else "it would not read as it was meant")
+        raise unwritable_error(found if isinstance(found, str) else "it would not read as it was meant")
 
 
-def unwritable(why: str) -> InvalidArgument:
+def unwritable_error(why: str) -> InvalidArgument:
     """The refusal of a memory that no file could hold."""
     return InvalidArgument(
         f"this cannot be kept in a file: {why}", suggestion="Leave out control characters and conflict markers."
     )
 
 
-def check_among(name: str, value: str, among: Sequence[str]) -> None:
+def check_choice(name: str, value: str, among: Sequence[str]) -> None:
     """Refuse what is none of a few words. Raises: InvalidArgument."""
     if value not in among:
         raise InvalidArgument(

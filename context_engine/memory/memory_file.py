@@ -36,7 +36,7 @@ _DATES = ("created_at", "updated_at", "expires_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkedFile:
     """A file that a memory speaks of, and the blob it was then; empty where only its being there counts."""
 
     path: str
@@ -60,7 +60,7 @@ class Memory:
     created_at: str = ""
     updated_at: str = ""
     expires_at: str = ""
-    linked_files: tuple[Link, ...] = ()
+    linked_files: tuple[LinkedFile, ...] = ()
     linked_symbols: tuple[str, ...] = ()
     linked_plans: tuple[str, ...] = ()
     supersedes: tuple[str, ...] = ()
@@ -77,10 +77,10 @@ class Memory:
         return f"{self.category}/{make_slug(self.title)}--{short_id(self.id)}.md"
 
 
-def title_of(content: str) -> str:
+def derive_title(content: str) -> str:
     r"""A title for a content that has none: its first line, cut at a word.
 
-    >>> title_of("## Money is counted in cents\n\nEverywhere.")
+    >>> derive_title("## Money is counted in cents\n\nEverywhere.")
     'Money is counted in cents'
     """
     first = next((line.strip(" \t#*->") for line in content.splitlines() if line.strip(" \t#*->")), "Untitled")
@@ -92,24 +92,24 @@ def title_of(content: str) -> str:
 # -- to a file ---------------------------------------------------------------------------------------------------------
 
 
-def written(memory: Memory) -> str:
+def format_file(memory: Memory) -> str:
     """The file of a new memory."""
-    return front_matter.written(_fields(memory), body_of(memory.content))
+    return front_matter.write_front_matter(_fields(memory), format_body(memory.content))
 
 
-def body_of(content: str) -> str:
+def format_body(content: str) -> str:
     """The body of a file whose content this is."""
     return f"\n{content}\n"
 
 
-def rewritten(text: str, old: Memory, new: Memory) -> str:
+def update_file(text: str, old: Memory, new: Memory) -> str:
     """The file with what has changed from one memory to another, and nothing else. `old` is what the file says now."""
-    before, after, stated = _fields(old), _fields(new), front_matter.read(text).fields
+    before, after, stated = _fields(old), _fields(new), front_matter.parse_front_matter(text).fields
     changes = {name: after.get(name) for name in {**after, **before} if after.get(name) != before.get(name)}
     kept = {name: after[name] for name in ("id", "created_at") if name not in stated}  # both would change with the file
     if new.content != old.content:
-        text = front_matter.with_body(text, body_of(new.content))
-    return front_matter.changed(text, kept | changes)
+        text = front_matter.replace_body(text, format_body(new.content))
+    return front_matter.update_fields(text, kept | changes)
 
 
 def _fields(memory: Memory) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _fields(memory: Memory) -> dict[str, Any]:
 # -- from a file -------------------------------------------------------------------------------------------------------
 
 
-def parsed(text: str, name: str, *, modified_at: float = 0.0) -> Memory | str:
+def parse_file(text: str, name: str, *, modified_at: float = 0.0) -> Memory | str:
     """The memory that a file holds, or what is wrong with it. `name` is its path below the folder of memories.
 
     What a person has left out is filled in: the id follows from the name, the title from the content, dates from the
@@ -133,7 +133,7 @@ def parsed(text: str, name: str, *, modified_at: float = 0.0) -> Memory | str:
     """
     if _CONFLICT.search(text):
         return "it holds conflict markers: a merge was not finished"
-    matter = front_matter.read(text)
+    matter = front_matter.parse_front_matter(text)
     if matter.problem:
         return matter.problem
     content = matter.body.strip()
@@ -153,7 +153,7 @@ def _memory(stated: Mapping[str, Any], content: str, name: str, modified_at: str
     held: dict[str, Any] = {key: _text(stated, key) for key in _TEXTS}
     held |= {key: _list(stated, key) for key in _LISTS} | {key: _date(stated, key) for key in _DATES}
     held["id"] = held["id"] or f"mem_{uuid8(name)}"
-    held["title"] = held["title"] or title_of(content)
+    held["title"] = held["title"] or derive_title(content)
     held["priority"] = held["priority"] or "helpful"
     held["created_at"] = held["created_at"] or modified_at
     held["updated_at"] = held["updated_at"] or held["created_at"]
@@ -186,12 +186,12 @@ def _date(stated: Mapping[str, Any], key: str) -> str:
     return "" if at is None else timestamps.format_timestamp(at)
 
 
-def _links(stated: Mapping[str, Any]) -> tuple[Link, ...]:
+def _links(stated: Mapping[str, Any]) -> tuple[LinkedFile, ...]:
     """Paths with their blobs, or as a person writes them: a list of paths."""
     value = stated.get("linked_files", {})
     if isinstance(value, dict) and all(isinstance(part, str) for pair in value.items() for part in pair):
-        return tuple(Link(path, "" if blob in ("null", "~") else blob) for path, blob in value.items())
-    return tuple(Link(path) for path in _list(stated, "linked_files"))
+        return tuple(LinkedFile(path, "" if blob in ("null", "~") else blob) for path, blob in value.items())
+    return tuple(LinkedFile(path) for path in _list(stated, "linked_files"))
 
 
 def _check_among(key: str, value: str, among: Sequence[str]) -> None:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from context_engine.memory import memory_file as memories
-from context_engine.memory.duplicate_memories import digest
+from context_engine.memory.duplicate_memories import hash_content
 from context_engine.memory.memory_file import Memory
-from context_engine.memory.memory_index import Item, Page, Recall
+from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
 from context_engine.sharing.records import RecordFolder, Stamp
 from context_engine.storage.state_folder import UNSETTLED_NS
 
@@ -30,7 +30,7 @@ twenty: within this rest, a second or two, only what was written over in place i
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MemoryEntry:
     """One file of memories. `memory` is None, and `problem` says why, where it cannot be understood.
 
     `number` is its item in the index, `version` changes with its bytes, `digest` is what exact duplicates share.
@@ -56,13 +56,13 @@ class _Stored(msgspec.Struct, array_like=True):
     problem: str = ""
 
 
-class Shelf:
+class MemoryFolder:
     """One folder of memories and their part of the index.
 
     Thread-safe. `shown` is how a file's path begins in replies.
     """
 
-    def __init__(self, scope: str, records: RecordFolder, recall: Recall, *, shown: str) -> None:
+    def __init__(self, scope: str, records: RecordFolder, recall: MemoryIndex, *, shown: str) -> None:
         """Nothing is read until it is asked for."""
         self.scope: str = scope
         self.records = records
@@ -72,9 +72,9 @@ class Shelf:
         self._lock = threading.Lock()
         self._decoded: dict[bytes, _Stored] = {}
         self._rest: tuple[tuple[int, ...], float] = (), 0.0
-        self._entries: tuple[Mapping[str, Page], tuple[Entry, ...]] | None = None
+        self._entries: tuple[Mapping[str, IndexPage], tuple[MemoryEntry, ...]] | None = None
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[MemoryEntry, ...]:
         """Every file, sorted by name. The same object as long as nothing changed. Raises: StorageBusy."""
         self._refresh()
         pages = self._recall.pages(self._source)
@@ -85,11 +85,11 @@ class Shelf:
                 self._decoded = {payload: self._decoded[payload] for payload in payloads}
             return self._entries[1]
 
-    def path_of(self, name: str) -> str:
+    def display_path(self, name: str) -> str:
         """A file as replies name it."""
         return f"{self._shown}/{name}"
 
-    def text_of(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """The text of a file that is known to be sound; empty when it went in this moment."""
         data = self.records.read(name)
         return data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
@@ -115,7 +115,7 @@ class Shelf:
         folders, until = self._rest
         return time.monotonic() < until and self.records.folders() == folders
 
-    def _page(self, name: str, stamp: Stamp) -> tuple[bytes, list[Item]] | None:
+    def _page(self, name: str, stamp: Stamp) -> tuple[bytes, list[IndexItem]] | None:
         """A file as a page of the index; None when it went in this moment."""
         settled = time.time_ns() - stamp[2] > UNSETTLED_NS
         data = self.records.read(name)
@@ -124,14 +124,16 @@ class Shelf:
         stored = _stored(data, name, stamp[2] / 1e9)
         held = stored.memory
         payload = msgspec.msgpack.encode(stored)
-        item = Item(payload, held.title, held.content, " ".join(held.tags)) if held else Item(payload, "", "")
+        item = IndexItem(payload, held.title, held.content, " ".join(held.tags)) if held else IndexItem(payload, "", "")
         return _packed(stamp) if settled else b"", [item]
 
-    def _entry(self, name: str, page: Page) -> Entry:
+    def _entry(self, name: str, page: IndexPage) -> MemoryEntry:
         number, payload = page.items[0]
         held = self._decoded.get(payload) or msgspec.msgpack.decode(payload, type=_Stored)
         self._decoded[payload] = held
-        return Entry(name, self.path_of(name), self.scope, number, held.version, held.memory, held.digest, held.problem)
+        return MemoryEntry(
+            name, self.display_path(name), self.scope, number, held.version, held.memory, held.digest, held.problem
+        )
 
 
 def _stored(data: bytes | str, name: str, modified_at: float) -> _Stored:
@@ -139,21 +141,21 @@ def _stored(data: bytes | str, name: str, modified_at: float) -> _Stored:
         return _Stored("", None, problem=data)
     version = hashlib.sha256(data).hexdigest()[:VERSION_CHARS]
     try:
-        held = memories.parsed(data.decode("utf-8"), name, modified_at=modified_at)
+        held = memories.parse_file(data.decode("utf-8"), name, modified_at=modified_at)
     except UnicodeDecodeError as error:
         return _Stored(version, None, problem=f"it is not UTF-8: {error.reason} at byte {error.start}")
     if (at := data.find(0)) >= 0:  # what a power cut leaves of a block that was never written
         return _Stored(version, None, problem=f"it is no text: there is a zero at byte {at}")
     if isinstance(held, str):
         return _Stored(version, None, problem=held)
-    return _Stored(version, held, digest(held.content))
+    return _Stored(version, held, hash_content(held.content))
 
 
 def _packed(stamp: Stamp) -> bytes:
     return struct.pack("<Qqq", *stamp)
 
 
-def _related(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def _related(entries: Iterable[MemoryEntry]) -> tuple[MemoryEntry, ...]:
     """Entries with what they say of each other: a second file of one id is a problem, what supersedes another replaces it.
 
     Only what is there counts: when the newer memory is deleted, the older one holds again.
@@ -164,9 +166,9 @@ def _related(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     return tuple(_replaced(entry, known, newer) for entry in listed)
 
 
-def _unique(entries: Iterable[Entry]) -> list[Entry]:
+def _unique(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
     first: dict[str, str] = {}
-    listed: list[Entry] = []
+    listed: list[MemoryEntry] = []
     for entry in entries:
         other = first.setdefault(entry.memory.id, entry.path) if entry.memory else entry.path
         same = f"it has the id of {other}; remove the line `id`, or one of the two"
@@ -174,7 +176,7 @@ def _unique(entries: Iterable[Entry]) -> list[Entry]:
     return listed
 
 
-def _replaced(entry: Entry, known: set[str], newer: Mapping[str, str]) -> Entry:
+def _replaced(entry: MemoryEntry, known: set[str], newer: Mapping[str, str]) -> MemoryEntry:
     held = entry.memory
     if held is None:
         return entry

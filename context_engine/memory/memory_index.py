@@ -22,7 +22,7 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import hash_texts
+from context_engine.embedding import hash_texts
 from context_engine.storage import storage_errors
 from context_engine.storage.database import transaction
 from context_engine.storage.index_folders import is_network_drive
@@ -58,7 +58,7 @@ Embedded = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class IndexItem:
     """One thing to be found by its title, body and tags. `payload` is handed back as it is."""
 
     payload: bytes
@@ -73,17 +73,17 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class IndexPage:
     """What was read from one source at one stamp: numbers and payloads of its items. A number is never given twice."""
 
     stamp: bytes
     items: tuple[tuple[int, bytes], ...]
 
 
-Pages = Mapping[str, Page]
+Pages = Mapping[str, IndexPage]
 
 
-class Recall:
+class MemoryIndex:
     """The index of one workspace. Thread-safe; any number of processes may hold one on the same file."""
 
     def __init__(self, path: Path) -> None:
@@ -92,7 +92,7 @@ class Recall:
         self._lock = threading.RLock()
         self._db: apsw.Connection | None = None
         self._inode = 0
-        self._pages: dict[str, dict[str, Page]] = {}
+        self._pages: dict[str, dict[str, IndexPage]] = {}
         self._seen = -1
         self._matrix: tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.float32]] | None = None
 
@@ -117,7 +117,7 @@ class Recall:
             self._asked(self._look)
             return self._pages.get(source, {})
 
-    def put(self, source: str, new: Mapping[str, tuple[bytes, Sequence[Item]]], gone: Iterable[str] = ()) -> None:
+    def put(self, source: str, new: Mapping[str, tuple[bytes, Sequence[IndexItem]]], gone: Iterable[str] = ()) -> None:
         """Put pages, each with its stamp, in the place of what was there, and drop those that are gone.
 
         Raises: StorageBusy.
@@ -129,7 +129,7 @@ class Recall:
 
     # -- finding --
 
-    def matching(self, terms: Sequence[str]) -> dict[int, float]:
+    def score_words(self, terms: Sequence[str]) -> dict[int, float]:
         """Items that hold any of these terms, each with its BM25, greater is better."""
         if not terms:
             return {}
@@ -138,7 +138,7 @@ class Recall:
         with self._lock:
             return dict(self._asked(lambda db: _rows(db, sql, (any_of,))))
 
-    def cosines(self, space: str, embed: Embedded, text: str, *, least: float = -1.0) -> dict[int, float]:
+    def score_vectors(self, space: str, embed: Embedded, text: str, *, least: float = -1.0) -> dict[int, float]:
         """The items whose cosine with a text is at least so much. What has no vector in this space yet gets one, once.
 
         Raises: whatever `embed` raises.
@@ -154,7 +154,7 @@ class Recall:
         near = np.flatnonzero(found >= least)
         return dict(zip(numbers[near].tolist(), found[near].tolist(), strict=True))
 
-    def fill(self, space: str, embed: Embedded) -> None:
+    def embed_missing(self, space: str, embed: Embedded) -> None:
         """Give every item its vector now, in portions, so that no question waits for all of them.
 
         Raises: as `embed`.
@@ -194,17 +194,21 @@ class Recall:
             if number is not None:
                 items.append((number, payload))
         self._pages = {
-            source: {name: Page(stamp, tuple(items)) for name, (stamp, items) in pages.items()}
+            source: {name: IndexPage(stamp, tuple(items)) for name, (stamp, items) in pages.items()}
             for source, pages in gathered.items()
         }
         self._seen = version
 
     def _put(
-        self, db: apsw.Connection, source: str, new: Mapping[str, tuple[bytes, Sequence[Item]]], gone: Sequence[str]
+        self,
+        db: apsw.Connection,
+        source: str,
+        new: Mapping[str, tuple[bytes, Sequence[IndexItem]]],
+        gone: Sequence[str],
     ) -> None:
         """One transaction; what is held in memory follows it when it has ended well."""
         self._look(db)
-        put: dict[str, Page] = {}
+        put: dict[str, IndexPage] = {}
         with transaction(db):
             for name in (*gone, *new):
                 _drop(db, source, name)
@@ -271,22 +275,22 @@ def _drop(db: apsw.Connection, source: str, name: str) -> None:
         db.execute("DELETE FROM page WHERE id = ?", (page,))
 
 
-def _insert(db: apsw.Connection, source: str, name: str, stamp: bytes, items: Sequence[Item]) -> Page:
+def _insert(db: apsw.Connection, source: str, name: str, stamp: bytes, items: Sequence[IndexItem]) -> IndexPage:
     db.execute("INSERT INTO page VALUES (NULL, ?, ?, ?)", (source, name, stamp))
     page = db.last_insert_rowid()
     numbers: list[int] = []
     for item, digest in zip(items, hash_texts([each.text for each in items]).tolist(), strict=True):
         db.execute("INSERT INTO item VALUES (NULL, ?, ?, ?, ?)", (page, item.payload, item.text, digest))
         numbers.append(db.last_insert_rowid())
-        said = [" ".join(terms_of(text)) for text in (item.title, item.body, item.tags)]
+        said = [" ".join(extract_terms(text)) for text in (item.title, item.body, item.tags)]
         db.execute("INSERT INTO words(rowid, title, body, tags) VALUES (?, ?, ?, ?)", (numbers[-1], *said))
-    return Page(stamp, tuple(zip(numbers, (item.payload for item in items), strict=True)))
+    return IndexPage(stamp, tuple(zip(numbers, (item.payload for item in items), strict=True)))
 
 
-def terms_of(text: str) -> list[str]:
+def extract_terms(text: str) -> list[str]:
     """The terms of a text, in order, as often as they stand in it.
 
-    >>> terms_of("the RetryPolicy of retries")
+    >>> extract_terms("the RetryPolicy of retries")
     ['the', 'retri', 'polici', 'retrypolicy', 'of', 'retri']
     """
     return [term for group in expand_words(split_words(text)) for term in group]

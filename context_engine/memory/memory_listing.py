@@ -10,8 +10,8 @@ from typing import Literal
 
 from context_engine.errors import InvalidArgument
 from context_engine.memory.linked_files import WhyStale
-from context_engine.memory.memory_folder import Entry
-from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, Wanted
+from context_engine.memory.memory_folder import MemoryEntry
+from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, MemoryQuery
 from context_engine.search.text_search import cursor, position
 from context_engine.storage import timestamps
 from context_engine.text import escape_line
@@ -24,7 +24,7 @@ UNREAD_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MemoryStatus:
     """Whether a memory holds, and why not."""
 
     status: Status
@@ -32,22 +32,22 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MemoryRow:
     """One memory of a list. `score` is its relevance, None without a query."""
 
-    entry: Entry
-    standing: Standing
+    entry: MemoryEntry
+    status: MemoryStatus
     score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class MemoryListing:
     """One page of memories; `total` and the counts are of all pages."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MemoryRow, ...]
     total: int
     first: int
-    stamped: str
+    stamp: str
     by_category: Mapping[str, int]
     by_status: Mapping[str, int]  # of all memories, whatever was asked for
     warnings: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Listed:
     def cursor_after(self, count: int) -> str:
         """Where to go on when so many rows of this page were shown; empty at the end."""
         stop = self.first + count
-        return cursor(stop, self.stamped) if stop < self.total else ""
+        return cursor(stop, self.stamp) if stop < self.total else ""
 
     @property
     def next_cursor(self) -> str:
@@ -63,50 +63,50 @@ class Listed:
         return self.cursor_after(len(self.rows))
 
 
-def standing(entry: Entry, now: float, why_stale: WhyStale) -> Standing:
+def compute_status(entry: MemoryEntry, now: float, why_stale: WhyStale) -> MemoryStatus:
     """Whether a memory holds at a moment. What nobody stands by any more is not asked whether it is stale."""
     held = entry.memory
     if held is None:
-        return Standing("invalid", entry.problem)
+        return MemoryStatus("invalid", entry.problem)
     if entry.replaced_by:
-        return Standing("superseded", f"by {entry.replaced_by}")
+        return MemoryStatus("superseded", f"by {entry.replaced_by}")
     expires = timestamps.parse_timestamp(held.expires_at) if held.expires_at else None
     if expires is not None and expires <= now:
-        return Standing("expired", f"on {held.expires_at}")
+        return MemoryStatus("expired", f"on {held.expires_at}")
     why = why_stale(held.linked_files) if held.linked_files else ""
-    return Standing("stale", why) if why else Standing("active")
+    return MemoryStatus("stale", why) if why else MemoryStatus("active")
 
 
-def listed(
-    wanted: Wanted,
-    known: Sequence[tuple[Entry, Standing]],
+def list_memories(
+    wanted: MemoryQuery,
+    known: Sequence[tuple[MemoryEntry, MemoryStatus]],
     found: Mapping[int, float] | None,
     access: Callable[[str], float],
-) -> Listed:
+) -> MemoryListing:
     """The page that was asked for. `found` is the relevance of each item to the query, None without one.
 
     Raises: InvalidArgument for an unknown status or sort, or a cursor of another list.
     """
     _check(wanted)
     rows = [
-        Row(entry, status, None if found is None else found.get(entry.number, 0.0))
+        MemoryRow(entry, status, None if found is None else found.get(entry.number, 0.0))
         for entry, status in known
         if _passes(wanted, entry, status) and (found is None or entry.number in found)
     ]
     rows.sort(key=lambda row: _order(wanted, row, access))
     stamped = _stamp(wanted, rows)
     start = position(wanted.cursor, stamped)
-    return Listed(
+    return MemoryListing(
         rows=tuple(rows[start : start + wanted.limit]),
         total=len(rows),
         first=start,
-        stamped=stamped,
+        stamp=stamped,
         by_category=dict(sorted(Counter(_category(row.entry) for row in rows).items())),
         by_status=dict(sorted(Counter(status.status for _, status in known).items())),
     )
 
 
-def unread(entries: Iterable[Entry]) -> tuple[str, ...]:
+def describe_unreadable(entries: Iterable[MemoryEntry]) -> tuple[str, ...]:
     """Say which memories cannot be read: what they hold is not found."""
     left = [entry for entry in entries if entry.memory is None]
     if not left:
@@ -116,7 +116,7 @@ def unread(entries: Iterable[Entry]) -> tuple[str, ...]:
     return (f"left out, since they cannot be read: {shown}{more}. Repair these files, or take them back from git.",)
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: MemoryQuery) -> None:
     for name, value, among in (("status", wanted.status, STATUSES), ("sort", wanted.sort, ("", *SORTS))):
         if value not in among:
             raise InvalidArgument(
@@ -124,7 +124,7 @@ def _check(wanted: Wanted) -> None:
             )
 
 
-def _passes(wanted: Wanted, entry: Entry, status: Standing) -> bool:
+def _passes(wanted: MemoryQuery, entry: MemoryEntry, status: MemoryStatus) -> bool:
     if wanted.status not in ("all", status.status) or wanted.category not in ("", _category(entry)):
         return False
     held = entry.memory
@@ -133,11 +133,11 @@ def _passes(wanted: Wanted, entry: Entry, status: Standing) -> bool:
     return {tag.casefold() for tag in wanted.tags} <= tags and (not wanted.linked_file or wanted.linked_file in files)
 
 
-def _category(entry: Entry) -> str:
+def _category(entry: MemoryEntry) -> str:
     return entry.name.split("/")[0]
 
 
-def _order(wanted: Wanted, row: Row, access: Callable[[str], float]) -> tuple[float, float, float, str]:
+def _order(wanted: MemoryQuery, row: MemoryRow, access: Callable[[str], float]) -> tuple[float, float, float, str]:
     """Best first; ties by what was changed last, then by name."""
     held = row.entry.memory
     updated = -(timestamps.parse_timestamp(held.updated_at) or 0.0) if held else 0.0
@@ -151,7 +151,7 @@ def _order(wanted: Wanted, row: Row, access: Callable[[str], float]) -> tuple[fl
     return first, updated, 0.0 if held else 1.0, row.entry.name
 
 
-def _stamp(wanted: Wanted, rows: Iterable[Row]) -> str:
+def _stamp(wanted: MemoryQuery, rows: Iterable[MemoryRow]) -> str:
     """What a cursor remembers: the question, and the memories that answer it in their order."""
     asked = (wanted.category, wanted.query, wanted.tags, wanted.status, wanted.linked_file, wanted.sort)
     told = [repr(asked), *(f"{row.entry.path}@{row.entry.version}" for row in rows)]

@@ -1,6 +1,6 @@
 """PURE. One score for what was found by its words and by its meaning, and what makes some of it count less.
 
->>> round(freshness("issue", age_days=180, stale=False), 3), freshness("rule", age_days=4_000, stale=False)
+>>> round(compute_freshness("issue", age_days=180, stale=False), 3), compute_freshness("rule", age_days=4_000, stale=False)
 (0.5, 1.0)
 """
 
@@ -29,7 +29,9 @@ ACCESS_SHARE_MAX = 0.15
 """What is used most counts that much more, and no more: what is found must still be what was asked for."""
 
 
-def fused(by_words: Mapping[int, float], by_meaning: Mapping[int, float], allowed: Container[int]) -> dict[int, float]:
+def fuse_scores(
+    by_words: Mapping[int, float], by_meaning: Mapping[int, float], allowed: Container[int]
+) -> dict[int, float]:
     """The relevance of each item found, 0 to 1; the best is 1 when words and meaning agree on it.
 
     Filters come first: what is not `allowed` neither ranks nor sets the scale.
@@ -52,7 +54,7 @@ def fused(by_words: Mapping[int, float], by_meaning: Mapping[int, float], allowe
     return {number: score for number, score in scores.items() if score >= least}
 
 
-def best(scores: Mapping[int, float], most: int) -> dict[int, float]:
+def take_best(scores: Mapping[int, float], most: int) -> dict[int, float]:
     """The greatest scores, ties by number."""
     if len(scores) <= most:
         return dict(scores)
@@ -63,13 +65,13 @@ def _share(value: float, best: float) -> float:
     return value / best if best else 0.0
 
 
-def freshness(type: str, *, age_days: float, stale: bool) -> float:  # noqa: A002 - the word of the reply
+def compute_freshness(type: str, *, age_days: float, stale: bool) -> float:  # noqa: A002 - the word of the reply
     """What is left of a score with time, and where the file that was spoken of is another one by now."""
     half_life = HALF_LIVES_DAYS.get(type)
     decayed = 0.5 ** (max(0.0, age_days) / half_life) if half_life else 1.0
     return max(decayed, OLD_SHARE_MIN) * (STALE_SHARE if stale else 1.0)
 
 
-def weighed(relevance: float, *, confidence: float, fresh: float, access: float) -> float:
+def compute_score(relevance: float, *, confidence: float, fresh: float, access: float) -> float:
     """The score that is shown, 0 to 1. `access` is the share of all items that are used less, 0 to 1."""
     return relevance * confidence * fresh * (1 + ACCESS_SHARE_MAX * access) / (1 + ACCESS_SHARE_MAX)

@@ -28,7 +28,7 @@ RESULTS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MemoryDraft:
     """What somebody wants to be remembered. `linked_files` are paths as they were typed, `supersedes` ids."""
 
     category: str
@@ -49,7 +49,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class MemoryRevision:
     """What is to be different in a memory; None leaves a field as it is.
 
     `linked_files` are looked at anew when given.
@@ -73,7 +73,7 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MemoryQuery:
     """Which memories are asked for; empty parts ask for nothing.
 
     `tags`: all of them. `sort` empty: by relevance with a query.
@@ -90,7 +90,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class KnowledgeQuery:
     """What somebody wants to know. `module`: a folder, a file or the name of either. `min_score`: 0 to 1."""
 
     query: str

@@ -28,7 +28,7 @@ from context_engine.model import Filter, Query, TextPart, TextQuery
 from context_engine.plans.model import PlanEvidence
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import FileHistory
+    from context_engine.history import FileHistory
 
 
 @dataclass(frozen=True, slots=True)

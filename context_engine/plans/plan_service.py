@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from context_engine.context.workspace import Workspace
 from context_engine.edit.edit_service import EditService
 from context_engine.errors import ContextEngineError, FileNotFound
-from context_engine.memory.knowledge_service import KnowledgeService
+from context_engine.memory import KnowledgeService
 from context_engine.plans.approval_service import ApprovalService
 from context_engine.plans.changeset import PlanSources
 from context_engine.plans.plan_creation import PlanFactory
@@ -88,7 +88,7 @@ class PlanService:
 
     def sources(self) -> PlanSources:
         """Return the present sources of plans."""
-        return PlanSources(self._workspace, self._knowledge.team(), self._knowledge.history())
+        return PlanSources(self._workspace, self._knowledge.get_project_knowledge(), self._knowledge.history())
 
 
 def workspace_paths(root: Root) -> WorkspacePaths:

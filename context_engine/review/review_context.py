@@ -16,7 +16,7 @@ from context_engine.languages import PathIndex
 from context_engine.review.source_versions import FileVersion
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import CochangedFile
+    from context_engine.history import CochangedFile
     from context_engine.review.source_versions import Parsers
 
 

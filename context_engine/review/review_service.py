@@ -46,10 +46,10 @@ from context_engine.storage.timestamps import Now
 from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
 
 if TYPE_CHECKING:
-    from context_engine.history.file_history import FileHistory
+    from context_engine.history import FileHistory
     from context_engine.index import SymbolService
     from context_engine.languages import Grammars, Languages
-    from context_engine.memory.knowledge_service import KnowledgeService
+    from context_engine.memory import KnowledgeService
     from context_engine.repo.git import Git
     from context_engine.repo.workspace_files import WorkspaceFiles
     from context_engine.sharing.shared_records import SharedRecords

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.embedder import Embedder
+from context_engine.embedding import Embedder
 from context_engine.index.embedding_text import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
 from context_engine.repo.workspace_files import ReadFile

@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from context_engine.embedding.embedder import EmbedderConfig
-from context_engine.embedding.embedder_registry import open_embedder
+from context_engine.embedding import EmbedderConfig, open_embedder
 from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.index import IndexService, StaticEncoder
 from context_engine.index.file_roles import ROLES

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import VectorRows
+from context_engine.embedding import VectorRows
 from context_engine.search import vector_search
 from context_engine.search.rankers import View
 

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.deadline_embedder import DeadlineEmbedder
+from context_engine.embedding import DeadlineEmbedder
 from context_engine.errors import InvalidArgument, InvalidVectors
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
 from context_engine.repo.watch import QUIET_MS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import VectorRows
+from context_engine.embedding import VectorRows
 from context_engine.errors import InvalidVectors
 
 Floats = npt.NDArray[np.float32]

@@ -19,9 +19,7 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.deadline_embedder import DeadlineEmbedder
-from context_engine.embedding.embedder import compute_fingerprint
-from context_engine.embedding.vector_rows import Keys, VectorSpace, hash_texts
+from context_engine.embedding import DeadlineEmbedder, Keys, VectorSpace, compute_fingerprint, hash_texts
 from context_engine.errors import ContextEngineError
 from context_engine.index import Snapshot, embedding_text
 from context_engine.index.describe import PLAIN

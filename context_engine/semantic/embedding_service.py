@@ -14,9 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from context_engine.embedding.deadline_embedder import DeadlineEmbedder
-from context_engine.embedding.embedder import EmbedderConfig
-from context_engine.embedding.embedder_registry import open_embedder
+from context_engine.embedding import DeadlineEmbedder, EmbedderConfig, open_embedder
 from context_engine.errors import Cancelled, EmbedderUnusable
 from context_engine.index import LiveIndex, Snapshot, StaticEncoder
 from context_engine.index.symbol_service import no_index

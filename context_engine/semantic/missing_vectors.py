@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import Keys, VectorSpace
+from context_engine.embedding import Keys, VectorSpace
 from context_engine.index import Snapshot
 from context_engine.semantic.embedding_queue import EmbeddingProgress
 

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.deadline_embedder import DeadlineEmbedder
-from context_engine.embedding.vector_rows import Keys, VectorRows, hash_texts, quantize
+from context_engine.embedding import DeadlineEmbedder, Keys, VectorRows, hash_texts, quantize
 from context_engine.index import Snapshot
 from context_engine.index.index_store import Vectors
 from context_engine.search import vector_search

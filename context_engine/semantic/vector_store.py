@@ -34,7 +34,7 @@ import numpy.typing as npt
 from filelock import FileLock, Timeout
 from xxhash import xxh3_64_intdigest
 
-from context_engine.embedding.vector_rows import KEY_BYTES, Keys, VectorRows, VectorSpace, quantize
+from context_engine.embedding import KEY_BYTES, Keys, VectorRows, VectorSpace, quantize
 from context_engine.errors import InvalidVectors, StorageBusy
 from context_engine.index.embedded_store import translate_disk_errors
 

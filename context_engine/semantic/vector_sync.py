@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace
+from context_engine.embedding import Keys, VectorRows, VectorSpace
 from context_engine.errors import ContextEngineError
 from context_engine.index import Snapshot
 from context_engine.semantic.missing_vectors import CARDS, KINDS, Mask, MissingVectors

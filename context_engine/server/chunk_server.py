@@ -14,8 +14,7 @@ from context_engine.errors import BugError, ContextEngineError
 from context_engine.repo import workspace_roots
 
 if TYPE_CHECKING:
-    from context_engine.embedding.deadline_embedder import DeadlineEmbedder
-    from context_engine.embedding.embedder import EmbedderConfig
+    from context_engine.embedding import DeadlineEmbedder, EmbedderConfig
     from context_engine.search.served_chunks import ServedChunks
     from context_engine.settings import Settings
 
@@ -85,8 +84,7 @@ class ChunkFolderLoader:
 
 def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> DeadlineEmbedder | None:
     """Return the embedder for questions to vectors of a model; None when there is none here."""
-    from context_engine.embedding.deadline_embedder import DeadlineEmbedder
-    from context_engine.embedding.embedder_registry import open_embedder
+    from context_engine.embedding import DeadlineEmbedder, open_embedder
 
     choice = choose_embedder(model, settings, env)
     return DeadlineEmbedder(lambda: open_embedder(choice)) if choice else None
@@ -94,7 +92,7 @@ def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) 
 
 def choose_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> EmbedderConfig | None:
     """Return the embedder for a model name in a chunk file: ours by its name, else the configured one."""
-    from context_engine.embedding.embedder import EmbedderConfig
+    from context_engine.embedding import EmbedderConfig
     from context_engine.storage.index_folders import user_cache_folder
 
     models_folder = (settings.cache_folder or user_cache_folder()) / "models"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from context_engine.embedding.vector_rows import KEY_BYTES, Keys, VectorRows, VectorSpace
+from context_engine.embedding import KEY_BYTES, Keys, VectorRows, VectorSpace
 from context_engine.sharing.postgres_session import (
     PostgresSession,
     SchemaPart,

@@ -24,7 +24,7 @@ import numpy as np
 from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
-from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace
+from context_engine.embedding import Keys, VectorRows, VectorSpace
 from context_engine.sharing.qdrant_session import QdrantSession, unusable_error
 from context_engine.sharing.remote_vectors import Mask, align_rows, check_shape, is_scale, key_bytes, split_messages
 

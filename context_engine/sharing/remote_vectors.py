@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.vector_rows import KEY_BYTES, LEVELS, Keys, VectorRows, VectorSpace
+from context_engine.embedding import KEY_BYTES, LEVELS, Keys, VectorRows, VectorSpace
 from context_engine.errors import InvalidVectors
 
 MESSAGE_BYTES = 4_000_000

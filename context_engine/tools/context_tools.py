@@ -75,7 +75,7 @@ def get_context_for_prompt(
     if len(query.strip()) < QUERY_CHARS_MIN:
         raise argument_error("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
     began = time.perf_counter()
-    chars_max, count = engine.settings.result_chars_max, engine.memory.team().count_tokens
+    chars_max, count = engine.settings.result_chars_max, engine.memory.get_project_knowledge().count_tokens
     write = render_bundle_json if format == "json" else render_bundle_markdown
     shown_query = shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN))
     meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
@@ -98,7 +98,7 @@ def get_context_for_prompt(
         external_sources,
         (step.fact,) if step else (),
     )
-    best = build_bundle(wish, engine, engine.memory.team(), excess)
+    best = build_bundle(wish, engine, engine.memory.get_project_knowledge(), excess)
     engine.search.note_shown(file.path for file in best.files)
     tokens = count(redact(write(best, meta)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
@@ -121,7 +121,7 @@ def enhance_prompt(
     Your words are not changed.
     """
     chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
-    made = build_enhanced_prompt(prompt, mode, chosen, engine, engine.memory.team())
+    made = build_enhanced_prompt(prompt, mode, chosen, engine, engine.memory.get_project_knowledge())
     reply: dict[str, Any] = {
         "enhanced_prompt": made.text,
         "original": prompt,
@@ -194,7 +194,7 @@ def _reference(reference: PromptReference) -> dict[str, Any]:
 
 def _of_draft(draft: str, made: EnhancedPrompt, mode: EnhanceMode, engine: "Engine") -> dict[str, Any]:
     """Check the caller's own version; return it, or the reasons why it is rejected."""
-    own = check_rewrite(draft, made, mode, engine, engine.memory.team())
+    own = check_rewrite(draft, made, mode, engine, engine.memory.get_project_knowledge())
     used = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
     if own.objections:
         return {"rejected": [objection._asdict() for objection in own.objections]} | used
@@ -207,7 +207,7 @@ def _of_second_pass(
     """Return what a model wrote from the facts, or the next step for the agent."""
 
     def own(draft: str) -> PromptRewrite:
-        return check_rewrite(draft, made, mode, engine, engine.memory.team())
+        return check_rewrite(draft, made, mode, engine, engine.memory.get_project_knowledge())
 
     climbed = engine.second_pass.run(
         build_rewrite_request(made, mode), assist, check=lambda draft: own(draft).problem, cancel=call.cancel

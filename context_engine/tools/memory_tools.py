@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
-from context_engine.memory.memory_requests import (
+from context_engine.memory import (
     CONTENT_CHARS_MAX,
     ON_SIMILAR,
     PRIORITIES,
@@ -18,10 +18,10 @@ from context_engine.memory.memory_requests import (
     TAGS_MAX,
     TITLE_CHARS_MAX,
     TYPES,
-    Draft,
-    Revision,
-    Sought,
-    Wanted,
+    KnowledgeQuery,
+    MemoryDraft,
+    MemoryQuery,
+    MemoryRevision,
 )
 from context_engine.secrets.masked_text import redact_file
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
@@ -30,9 +30,7 @@ from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.memory.knowledge import Known, Result
-    from context_engine.memory.memories import Similar
-    from context_engine.memory.memory_listing import Row
+    from context_engine.memory import KnowledgeEntry, KnowledgeResult, MemoryRow, SimilarMemory
 
 EXCERPT_CHARS = 240
 """Two or three lines: enough to recognize a memory."""
@@ -78,7 +76,7 @@ def add_memory(
 
     Reports duplicates, similar and contradicting memories. Redacts secrets.
     """
-    draft = Draft(
+    draft = MemoryDraft(
         category=category.strip().lower(),
         content=content,
         title=title,
@@ -123,8 +121,8 @@ def list_memories(
 
     query searches by words and meaning.
     """
-    wanted = Wanted(category.strip().lower(), query, tags, status, linked_file, sort, limit, cursor)
-    listed = engine.memory.memories.listed(wanted)
+    wanted = MemoryQuery(category.strip().lower(), query, tags, status, linked_file, sort, limit, cursor)
+    listed = engine.memory.memories.list_page(wanted)
     rows = [_memory_row(row, full=full) for row in listed.rows]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     notes = {
@@ -156,7 +154,7 @@ def update_memory(
     expected_version: Annotated[str, TextArg("The listed version; an error if it changed.", 0, 40)] = "",
 ) -> Reply:
     """Edit a memory, or confirm that a stale one is still valid. Other fields stay as they are, byte for byte."""
-    revision = Revision(
+    revision = MemoryRevision(
         category=category,
         content=content,
         title=title,
@@ -203,7 +201,7 @@ def context_search(
     Use it before a change, to learn why something is as it is.
     """
     began = time.perf_counter()
-    found = engine.memory.informed().search(Sought(query, type, module, limit, include_stale, min_score))
+    found = engine.memory.get_knowledge().search(KnowledgeQuery(query, type, module, limit, include_stale, min_score))
     shown = take_fitting_rows([_result(result) for result in found.results], chars_max=engine.settings.result_chars_max)
     took_ms = round((time.perf_counter() - began) * 1000)
     notes = {
@@ -215,7 +213,7 @@ def context_search(
     return Reply(compact_json(reply | drop_empty(notes)))
 
 
-def _similar(similar: "Similar") -> dict[str, Any]:
+def _similar(similar: "SimilarMemory") -> dict[str, Any]:
     memory = similar.entry.memory
     if memory is None:
         return {"path": similar.entry.path}
@@ -223,8 +221,8 @@ def _similar(similar: "Similar") -> dict[str, Any]:
     return drop_empty(row | {"excerpt": _excerpt(memory.content)})
 
 
-def _memory_row(row: "Row", *, full: bool) -> dict[str, Any]:
-    entry, memory, status = row.entry, row.entry.memory, row.standing
+def _memory_row(row: "MemoryRow", *, full: bool) -> dict[str, Any]:
+    entry, memory, status = row.entry, row.entry.memory, row.status
     if memory is None:
         return {"path": entry.path, "status": status.status, "error": status.why}
     told = {
@@ -249,8 +247,8 @@ def _memory_row(row: "Row", *, full: bool) -> dict[str, Any]:
     return drop_empty(told | (extra if full else {}))
 
 
-def _result(found: "Result") -> dict[str, Any]:
-    known: Known = found.known
+def _result(found: "KnowledgeResult") -> dict[str, Any]:
+    known: KnowledgeEntry = found.entry
     row = {
         "project": found.project,
         "id": known.id,
@@ -293,7 +291,7 @@ TITLES = {"rule": "Rules", "decision": "Decisions"}
 
 def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     """Render as many rules and decisions as fit, and the number of the others."""
-    known = engine.memory.informed().binding()
+    known = engine.memory.get_knowledge().list_binding()
     rows = [_rule_row(item) for item in known]
     count = count_fitting(rows, chars_max=max(chars_max - 200, 0))
     lines = [f"These are {QUOTED_FROM_REPOSITORY}.", ""] if known else []
@@ -307,13 +305,13 @@ def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     )
 
 
-def _rules_section(title: str, kind: str, known: Sequence["Known"]) -> Iterator[str]:
+def _rules_section(title: str, kind: str, known: Sequence["KnowledgeEntry"]) -> Iterator[str]:
     rows = [_rule_row(item) for item in known if item.type == kind]
     if rows:
         yield from (f"## {title}", "", *rows, "")
 
 
-def _rule_row(known: "Known") -> str:
+def _rule_row(known: "KnowledgeEntry") -> str:
     content = " ".join(known.content.split())
     title = "" if known.title in content else f"**{known.title}**: "
     if len(content) > ROW_CHARS_MAX:

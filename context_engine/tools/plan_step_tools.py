@@ -664,7 +664,10 @@ def _changes_by_model(
     from context_engine.plans.work_packets import STEP_TASK, step_prompt_parts
 
     made = build_packet(
-        stand.plan, _target_step(stand, number), engine.plans.sources().code, engine.memory.team().count_tokens
+        stand.plan,
+        _target_step(stand, number),
+        engine.plans.sources().code,
+        engine.memory.get_project_knowledge().count_tokens,
     )
     arguments: dict[str, Any] = {"plan_id": stand.plan.id, "step_number": number}
     kinds = FileChanges("").fields()

@@ -117,7 +117,7 @@ def main() -> None:
             settings = Settings(cache_folder=chosen.cache or Path(scratch), workers=0, staleness_ms=600_000)
             with Engine.open(repository, settings=settings) as engine:
                 engine.index.update()
-                engine.memory.settle()  # else history and dates arrive between the first answer and the second
+                engine.memory.run_to_end()  # else history and dates arrive between the first answer and the second
                 for question in questions(engine, draw, share):
                     one = asked(engine, question, draw)
                     began = time.perf_counter()

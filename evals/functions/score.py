@@ -26,10 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
-from context_engine.embedding.embedder import Embedder, EmbedderConfig
-from context_engine.embedding.embedder_registry import open_embedder
+from context_engine.embedding import Embedder, EmbedderConfig, StaticEmbedder, open_embedder
 from context_engine.embedding.model_files import MINILM
-from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.errors import StorageCorrupt, UnsupportedHost
 from context_engine.languages import Languages
 from context_engine.storage.index_folders import user_cache_folder

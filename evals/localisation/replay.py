@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from context_engine.engine import Engine
-from context_engine.history.commit_facts import HistoryFile
-from context_engine.history.file_history import FileHistory
-from context_engine.history.mining import HistoryMiner
+from context_engine.history import FileHistory, HistoryFile, HistoryMiner
 from context_engine.index.file_roles import ROLES
 from context_engine.model import Commit
 from context_engine.repo.git import Git

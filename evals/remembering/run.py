@@ -16,7 +16,7 @@ import numpy as np
 
 from context_engine.index.encoder import StaticEncoder
 from context_engine.memory import memory_ranking
-from context_engine.memory.memory_index import Item, Recall
+from context_engine.memory.memory_index import IndexItem, MemoryIndex
 from context_engine.text import query_terms
 
 Scores = Mapping[int, float]
@@ -28,9 +28,9 @@ def main() -> None:
     """Ask every question in every way."""
     told = tomllib.loads((Path(__file__).parent / "items.toml").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
-        recall = Recall(Path(folder) / "recall.db")
+        recall = MemoryIndex(Path(folder) / "recall.db")
         names = list(told["items"])
-        recall.put("eval", {name: (b"", [Item(name.encode(), "", text)]) for name, text in told["items"].items()})
+        recall.put("eval", {name: (b"", [IndexItem(name.encode(), "", text)]) for name, text in told["items"].items()})
         numbers = {name: page.items[0][0] for name, page in recall.pages("eval").items()}
         encoder = StaticEncoder()
 
@@ -39,8 +39,8 @@ def main() -> None:
 
         asked = [
             (
-                recall.matching(query_terms(text)),
-                recall.cosines("static", embed, text),
+                recall.score_words(query_terms(text)),
+                recall.score_vectors("static", embed, text),
                 [numbers[each] for each in right],
             )  # ty: ignore[invalid-argument-type]
             for text, right in told["questions"].items()
@@ -61,7 +61,9 @@ def ways() -> dict[str, Callable[[Scores, Scores], list[int]]]:
         "meaning": lambda _, meaning: best(meaning),
         "RRF": lambda words, meaning: best(reciprocal(words, meaning)),
         **sums,
-        "product": lambda words, meaning: best(memory_ranking.fused(words, meaning, words.keys() | meaning.keys())),
+        "product": lambda words, meaning: best(
+            memory_ranking.fuse_scores(words, meaning, words.keys() | meaning.keys())
+        ),
     }
 
 

@@ -18,9 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from context_engine.embedding.deadline_embedder import DeadlineEmbedder
-from context_engine.embedding.embedder import EmbedderConfig
-from context_engine.embedding.embedder_registry import open_embedder
+from context_engine.embedding import DeadlineEmbedder, EmbedderConfig, open_embedder
 from context_engine.engine import Engine
 from context_engine.errors import HostError
 from context_engine.index.embedded_store import EmbeddedStore

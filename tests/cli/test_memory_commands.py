@@ -168,7 +168,7 @@ def test_search_finds_what_people_wrote_and_what_the_repository_tells(root: Path
     added(ctx, "decisions", MONEY)
     with Engine.open(root) as engine:
         engine.index.update()
-        engine.memory.settle()
+        engine.memory.run_to_end()
     code, out, _ = ctx("memory", "search", "amounts of money in cents")
     assert code == 0
     heads = [line for line in out.splitlines() if line and not line.startswith(" ")]

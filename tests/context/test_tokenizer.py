@@ -58,4 +58,4 @@ def test_without_the_library_the_way_on_is_told(tmp_path: Path, monkeypatch: pyt
 
 def test_without_a_file_nothing_is_imported_and_a_bound_is_kept(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", {"a.py": "def drain():\n    pass\n"})) as engine:
-        assert engine.memory.team().count_tokens("drain") >= 1
+        assert engine.memory.get_project_knowledge().count_tokens("drain") >= 1

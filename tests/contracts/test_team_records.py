@@ -29,7 +29,7 @@ from context_engine.errors import (
     StoreUnavailable,
     StoreUnusable,
 )
-from context_engine.memory.memory_requests import Draft, Revision, Wanted
+from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery, MemoryRevision
 from context_engine.plans.plan_events import DECIDED
 from context_engine.plans.plan_listing import PlanQuery as Planned
 from context_engine.sharing import synced_folder
@@ -135,12 +135,12 @@ def test_a_plan_is_made_here_approved_there_and_carried_out_here(machine: Callab
 
 def test_what_is_remembered_changed_or_forgotten_here_is_so_there(machine: Callable[[str], Machine]) -> None:
     here, there = machine("here"), machine("there")
-    added = here.memories.add(Draft("decisions", "Money is counted in cents."))
-    (row,) = there.memories.listed(Wanted(query="money")).rows
+    added = here.memories.add(MemoryDraft("decisions", "Money is counted in cents."))
+    (row,) = there.memories.list_page(MemoryQuery(query="money")).rows
     assert row.entry.memory and row.entry.memory.id == added.id
-    there.memories.update(added.id, Revision(category="facts"))
+    there.memories.update(added.id, MemoryRevision(category="facts"))
     assert [name.split("/")[0] for name in here.remembered()] == ["facts"]
-    assert here.memories.add(Draft("facts", "Money is counted in cents.")).action == "duplicate"
+    assert here.memories.add(MemoryDraft("facts", "Money is counted in cents.")).action == "duplicate"
     here.memories.delete(added.id)
     assert there.remembered() == {}
 
@@ -188,8 +188,8 @@ def test_memories_of_a_person_and_records_of_another_repository_stay_where_they_
     machine: Callable[[str], Machine], tmp_path: Path
 ) -> None:
     here, there = machine("here"), machine("there")
-    here.memories.add(Draft("preferences", "I like tabs.", scope="user"))
-    here.memories.add(Draft("decisions", "Money is counted in cents."))
+    here.memories.add(MemoryDraft("preferences", "I like tabs.", scope="user"))
+    here.memories.add(MemoryDraft("decisions", "Money is counted in cents."))
     other = Machine(tmp_path / "other", database(), f"{tmp_path} of somebody else")
     assert (len(here.remembered()), len(there.remembered()), other.remembered()) == (2, 1, {})
     other.shared_records.close()
@@ -206,7 +206,7 @@ def test_names_are_unique_among_all_machines(machine: Callable[[str], Machine]) 
 
 def a_memory(here: Machine, content: str = "Money is counted in cents.") -> str:
     """The name of a new memory."""
-    here.memories.add(Draft("decisions", content))
+    here.memories.add(MemoryDraft("decisions", content))
     (name,) = here.remembered()
     return name
 
@@ -249,7 +249,7 @@ def test_where_two_people_wrote_the_teams_counts_and_the_other_is_kept_beside_it
     there.remembered()
     (aside,) = there.aside()
     assert "pfennigs" in aside.read_text() and "pence" in there.lie(f"memories/{name}").read_text()
-    assert aside.name in there.shared_records.problem == there.memories.listed(Wanted()).warnings[0]
+    assert aside.name in there.shared_records.problem == there.memories.list_page(MemoryQuery()).warnings[0]
     assert (here.aside(), here.shared_records.problem) == ([], "")
     aside.unlink()
     there.remembered()
@@ -262,7 +262,7 @@ def test_an_older_state_that_git_brings_back_is_no_edit(machine: Callable[[str],
     name = a_memory(here)
     old = here.lie(f"memories/{name}").read_bytes()
     (added,) = (entry.memory.id for entry in here.memories.entries() if entry.memory)
-    there.memories.update(added, Revision(content="Money is counted in pence."))
+    there.memories.update(added, MemoryRevision(content="Money is counted in pence."))
     here.remembered()
     here.lie(f"memories/{name}").write_bytes(old)
     assert here.remembered() == there.remembered() == {name: "Money is counted in pence."}
@@ -294,7 +294,7 @@ def test_a_file_that_is_too_large_for_the_team_stays_as_it_is_on_its_machine(
     rewrite(there, name, "cents", "cents " * 500)
     text = there.lie(f"memories/{name}").read_text()
     there.remembered()
-    here.memories.add(Draft("facts", "Tests need no network."))
+    here.memories.add(MemoryDraft("facts", "Tests need no network."))
     assert len(there.remembered()) == 2
     assert there.lie(f"memories/{name}").read_text() == text
     assert f"{name} cannot be read" in there.shared_records.problem
@@ -412,16 +412,16 @@ def test_while_the_database_is_away_everything_can_be_read_and_nothing_is_writte
             lambda: here.desk.save(plan(), name="Second"),
             lambda: here.steps.start("Cents", 1),
             lambda: here.desk.delete("Cents"),
-            lambda: here.memories.add(Draft("decisions", "Nobody will read this.")),
+            lambda: here.memories.add(MemoryDraft("decisions", "Nobody will read this.")),
         ):
             with pytest.raises(StoreUnavailable):
                 write()
         assert here.files() == before and [*here.remembered()] == [name]
         assert "does not answer" in here.shared_records.problem
         assert "does not answer" in here.desk.load("Cents").warnings[0]
-        assert "does not answer" in here.memories.listed(Wanted()).warnings[0]
+        assert "does not answer" in here.memories.list_page(MemoryQuery()).warnings[0]
     here.steps.start("Cents", 1)
-    here.memories.add(Draft("decisions", "Everybody reads this."))
+    here.memories.add(MemoryDraft("decisions", "Everybody reads this."))
     assert here.shared_records.problem == ""
     here.shared_records.close()
 
@@ -453,13 +453,13 @@ def test_who_may_only_read_the_database_reads_and_keeps_what_he_wrote(tmp_path: 
     reader = Machine(tmp_path / "reader", address.replace("//postgres:@", "//ctx_guest:@"), "app")
     assert [*reader.remembered()] == [name]
     with pytest.raises(StoreUnusable):
-        reader.memories.add(Draft("decisions", "Nobody will read this."))
+        reader.memories.add(MemoryDraft("decisions", "Nobody will read this."))
     rewrite(reader, name, "cents", "pence")
     assert reader.remembered()[name].endswith("pence.") and writer.remembered()[name].endswith("cents.")
     assert "not the team's yet" in reader.shared_records.problem
     tables = ", ".join(f"context_engine.{name}" for name in ("record", "record_kind", "record_known"))
     sql(address, f"GRANT INSERT, UPDATE ON {tables} TO ctx_guest")
-    reader.memories.add(Draft("decisions", "Everybody reads this."))
+    reader.memories.add(MemoryDraft("decisions", "Everybody reads this."))
     assert writer.remembered() == reader.remembered()
     assert len(writer.remembered()) == 2
     for each in (writer, reader):
@@ -523,7 +523,7 @@ def test_two_who_write_at_once_take_turns_or_hear_of_each_other(
         here.shared_records.store.acquire_lease(here.shared_records.repository, "memories", 1.0),
         pytest.raises(StorageBusy),
     ):
-        there.memories.add(Draft("decisions", "Nobody will read this."))
+        there.memories.add(MemoryDraft("decisions", "Nobody will read this."))
     assert [*there.remembered()] == [name]
 
 
@@ -532,9 +532,9 @@ def test_into_a_clone_nothing_is_written(tmp_path: Path) -> None:
     knobs = {"store_url": address, "store_records": True, "store_repository": "app"}
     clone = repository(tmp_path / "cache" / "clones" / "app", {"a.py": "x = 1\n"})
     with open_engine(repository(tmp_path / "app", {"a.py": "x = 1\n"}), **knobs) as engine:
-        engine.memory.memories.add(Draft("decisions", "Money is counted in cents."))
+        engine.memory.memories.add(MemoryDraft("decisions", "Money is counted in cents."))
     with open_engine(clone, **knobs, cache_folder=tmp_path / "cache") as engine:
-        assert engine.memory.memories.listed(Wanted()).rows == ()
+        assert engine.memory.memories.list_page(MemoryQuery()).rows == ()
     assert not (clone / ".context-engine").exists()
 
 
@@ -563,7 +563,7 @@ def writing(folder: Path, address: str, repository: str, writer: int) -> None:
         again(lambda: here.steps.start("shared", f"s{writer}"))
         again(lambda: here.steps.fail("shared", f"s{writer}", release=True))
         said = f"{('Otters', 'Badgers')[writer]} hold {number} {('stones', 'worms', 'paws', 'tails')[number % 4]} in the cellar {number}."
-        again(lambda said=said: here.memories.add(Draft("facts", said)))
+        again(lambda said=said: here.memories.add(MemoryDraft("facts", said)))
         again(lambda number=number: here.desk.save(plan(goal=f"{writer}.{number}"), name=f"own {writer}.{number}"))
         here.desk.delete(f"own {writer}.{number}") if number % 2 else None
     here.shared_records.close()

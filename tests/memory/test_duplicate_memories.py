@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.memory import duplicate_memories
-from context_engine.memory.duplicate_memories import digest, said
+from context_engine.memory.duplicate_memories import hash_content, parse_statement
 
 
 def sameness(one: str, other: str) -> float:
-    return duplicate_memories.sameness(said(one), said(other))
+    return duplicate_memories.compare_words(parse_statement(one), parse_statement(other))
 
 
 def conflict(one: str, other: str) -> str:
-    return duplicate_memories.conflict(said(one), said(other))
+    return duplicate_memories.find_conflict(parse_statement(one), parse_statement(other))
 
 
 SENTENCES = st.lists(
@@ -35,12 +35,12 @@ def test_who_is_compared_with_whom_does_not_matter(one: str, other: str) -> None
 def test_nothing_contradicts_itself_and_everything_is_the_same_as_itself(text: str) -> None:
     assert conflict(text, text) == ""
     assert sameness(text, text) == (1.0 if text else 0.0)
-    assert digest(text) == digest(f"  **{text.upper()}!**\n")
+    assert hash_content(text) == hash_content(f"  **{text.upper()}!**\n")
 
 
 @given(SENTENCES, SENTENCES)
 def test_equal_digests_mean_equal_words(one: str, other: str) -> None:
-    assert (digest(one) == digest(other)) == (one.casefold().split() == other.casefold().split())
+    assert (hash_content(one) == hash_content(other)) == (one.casefold().split() == other.casefold().split())
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.memory.memory_requests import Draft, Wanted
+from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery
 from tests.support import preloaded
 from tests.support.remembering import Remembering
 
@@ -74,7 +74,7 @@ def test_kills_while_memories_are_written_lose_nothing_said_and_leave_nothing_ha
             state[name], last = (what, int(number)), max(last, int(number))
         last += 1  # the one that nobody was told of may be there
         here = Remembering(root)
-        listed = here.memories.listed(Wanted(status="all", limit=10**6))
+        listed = here.memories.list_page(MemoryQuery(status="all", limit=10**6))
         assert [row.entry.path for row in listed.rows if row.entry.memory is None] == [], f"trial {trial}: half written"
         found = {row.entry.memory.id: row.entry.memory for row in listed.rows if row.entry.memory}
         for name, (what, number) in state.items():
@@ -86,6 +86,6 @@ def test_kills_while_memories_are_written_lose_nothing_said_and_leave_nothing_ha
                 assert number % 7 == 0, f"trial {trial}: lost, and not by a deletion that was under way"
         for left in root.rglob(".ctx-*.tmp"):  # an hour later nobody can be writing it any more
             os.utime(left, (time.time() - 7_200, time.time() - 7_200))
-        here.memories.add(Draft("facts", f"Trial {trial} is over.", title=f"Trial {trial}"), on_similar="allow")
+        here.memories.add(MemoryDraft("facts", f"Trial {trial} is over.", title=f"Trial {trial}"), on_similar="allow")
         assert [path.name for path in root.rglob(".ctx-*.tmp")] == [], f"trial {trial}: left by the killed writer"
     assert last > KILLS

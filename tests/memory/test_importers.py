@@ -10,9 +10,9 @@ from context_engine.memory.discovery import Discovery
 from context_engine.memory.importers import (
     CONFIDENCE,
     LoggedCommit,
-    dated,
-    from_commits,
-    from_file,
+    add_dates,
+    import_commits,
+    import_file,
 )
 
 ADR = """# 3. Count money in cents
@@ -40,7 +40,7 @@ def told(found: list[Discovery]) -> list[tuple[str, str, int]]:
 
 
 def test_an_architecture_decision_record_tells_its_decision_and_where_it_stands() -> None:
-    (found,) = from_file("docs/adr/0003-cents.md", ADR, commit="0123456789abcdef")
+    (found,) = import_file("docs/adr/0003-cents.md", ADR, commit="0123456789abcdef")
     assert (found.type, found.title, found.content) == (
         "decision",
         "Count money in cents",
@@ -54,16 +54,16 @@ def test_an_architecture_decision_record_tells_its_decision_and_where_it_stands(
     "standing", ["Superseded by 0007", "Deprecated", "rejected", "Accepted\n\nSuperseded by [7](0007.md)"]
 )
 def test_a_decision_that_nobody_stands_by_says_so(standing: str) -> None:
-    assert from_file("docs/adr/0003-cents.md", ADR.replace("Accepted", standing))[0].status == "superseded"
+    assert import_file("docs/adr/0003-cents.md", ADR.replace("Accepted", standing))[0].status == "superseded"
     short = f"# Cents\n\nStatus: {standing.splitlines()[-1]}\n\nUse cents.\n"
-    assert from_file("doc/decisions/0003-cents.md", short)[0].status == "superseded"
+    assert import_file("doc/decisions/0003-cents.md", short)[0].status == "superseded"
 
 
 @pytest.mark.parametrize(
     "path", ["docs/adr/README.md", "docs/adr/template.md", "docs/decisions/how-we-decide.md", "docs/a.md"]
 )
 def test_what_lies_beside_decisions_is_none(path: str) -> None:
-    assert from_file(path, ADR) == []
+    assert import_file(path, ADR) == []
 
 
 RULES = """# Rules
@@ -98,21 +98,21 @@ Some prose - with a dash.
     ],
 )
 def test_bullets_of_a_file_of_rules_are_rules(path: str) -> None:
-    assert told(from_file(path, RULES)) == [
+    assert told(import_file(path, RULES)) == [
         ("rule", "Use tabs, never spaces, also in Makefiles.", 7),
         ("rule", "Nested rules count as well.", 11),
         ("rule", "Run the tests first.", 17),
     ]
-    assert {each.title for each in from_file(path, RULES)} == {"Style"}
+    assert {each.title for each in import_file(path, RULES)} == {"Style"}
 
 
 def test_a_page_about_agents_states_no_rules() -> None:
-    assert from_file("docs/agents.md", RULES) == []
+    assert import_file("docs/agents.md", RULES) == []
 
 
 def test_of_a_contributing_file_only_what_asks_for_something_is_a_rule() -> None:
     text = "# Contributing\n\n1. Please fork this repository\n- Please write a test for each fix.\n- Questions: the forum\n"
-    assert told(from_file(".github/CONTRIBUTING.md", text)) == [("rule", "Please write a test for each fix.", 4)]
+    assert told(import_file(".github/CONTRIBUTING.md", text)) == [("rule", "Please write a test for each fix.", 4)]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_of_a_contributing_file_only_what_asks_for_something_is_a_rule() -> None
     ],
 )
 def test_what_somebody_left_to_do_in_a_comment_is_an_issue(line: str, content: str) -> None:
-    assert told(from_file("src/a.x", f"first\n{line}\n")) == [("issue", content, 2)]
+    assert told(import_file("src/a.x", f"first\n{line}\n")) == [("issue", content, 2)]
 
 
 @pytest.mark.parametrize(
@@ -142,15 +142,15 @@ def test_what_somebody_left_to_do_in_a_comment_is_an_issue(line: str, content: s
     ],
 )
 def test_what_is_no_comment_or_says_nothing_is_none(line: str) -> None:
-    assert from_file("src/a.py", line) == []
+    assert import_file("src/a.py", line) == []
 
 
 @given(
     st.lists(st.sampled_from(["# TODO: one thing", "# TODO: another thing", "code()"]), max_size=6), st.integers(0, 5)
 )
 def test_lines_that_move_keep_their_ids_and_no_two_are_the_same(lines: list[str], moved: int) -> None:
-    found = from_file("a.py", "\n".join(lines))
-    later = from_file("a.py", "\n" * moved + "\n".join(lines))
+    found = import_file("a.py", "\n".join(lines))
+    later = import_file("a.py", "\n" * moved + "\n".join(lines))
     assert [each.id for each in later] == [each.id for each in found]
     assert [each.line - moved for each in later] == [each.line for each in found]
     assert len({each.id for each in found}) == len(found) == sum(line != "code()" for line in lines)
@@ -158,14 +158,14 @@ def test_lines_that_move_keep_their_ids_and_no_two_are_the_same(lines: list[str]
 
 @given(st.text(), st.sampled_from(["docs/adr/0001-a.md", "AGENTS.md", "CONTRIBUTING.rst", "src/a.py"]))
 def test_no_text_is_too_odd(text: str, path: str) -> None:
-    found = from_file(path, text)
-    assert found == from_file(path, text)
+    found = import_file(path, text)
+    assert found == import_file(path, text)
     assert all(0 < each.line <= text.count("\n") + len(text.splitlines()) + 1 for each in found)
 
 
 def test_issues_get_the_commit_and_the_day_their_line_was_written() -> None:
-    found = from_file("a.py", "# TODO: one thing\n# TODO: another thing\n", commit="aaaa")
-    known = dated(found, lambda _, line: ("bbbb", "2026-01-01") if line == 1 else None)
+    found = import_file("a.py", "# TODO: one thing\n# TODO: another thing\n", commit="aaaa")
+    known = add_dates(found, lambda _, line: ("bbbb", "2026-01-01") if line == 1 else None)
     assert [(each.commit, each.date) for each in known] == [("bbbb", "2026-01-01"), ("aaaa", "")]
 
 
@@ -185,7 +185,7 @@ def test_issues_get_the_commit_and_the_day_their_line_was_written() -> None:
     ],
 )
 def test_the_history_tells_what_was_fixed_and_what_broke_on_purpose(subject: str, body: str, kind: str) -> None:
-    found = from_commits([LoggedCommit("abc" * 13, "2026-01-01T00:00:00Z", subject, body)])
+    found = import_commits([LoggedCommit("abc" * 13, "2026-01-01T00:00:00Z", subject, body)])
     assert [each.type for each in found] == [kind] * bool(kind)
     for each in found:
         assert (each.provenance, each.date, each.source) == ("@abcabcabcabc", "2026-01-01T00:00:00Z", "git")

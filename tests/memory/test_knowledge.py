@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, EmbedderFailed, InvalidArgument
-from context_engine.memory.importers import LoggedCommit, from_commits
-from context_engine.memory.knowledge import Findings, Refreshed
-from context_engine.memory.memory_ranking import best, freshness, fused, weighed
-from context_engine.memory.memory_requests import Draft, Sought
-from context_engine.memory.memory_similarity import Embed
+from context_engine.memory.importers import LoggedCommit, import_commits
+from context_engine.memory.knowledge import KnowledgeResults, RefreshCounts
+from context_engine.memory.memory_ranking import compute_freshness, compute_score, fuse_scores, take_best
+from context_engine.memory.memory_requests import KnowledgeQuery, MemoryDraft
+from context_engine.memory.memory_similarity import TextEmbedder
 from tests.support.remembering import Remembering
 
 ADR = "# Count money in cents\n\nStatus: accepted\n\n## Decision\n\nAmounts are whole numbers of cents.\n"
@@ -36,17 +36,17 @@ def here(tmp_path: Path) -> Remembering:
     return made
 
 
-def refresh(here: Remembering, files: dict[str, str]) -> Refreshed:
+def refresh(here: Remembering, files: dict[str, str]) -> RefreshCounts:
     stamps = {path: str(hash(text)).encode() for path, text in files.items()}
     return here.knowledge.refresh(stamps, files.get, commit="c0ffee" * 7, blame=lambda _, __: ("b1a3e", "2026-11-01"))
 
 
-def ask(here: Remembering, query: str, **sought: object) -> Findings:
-    return here.knowledge.search(Sought(query, **sought))  # ty: ignore[invalid-argument-type]
+def ask(here: Remembering, query: str, **sought: object) -> KnowledgeResults:
+    return here.knowledge.search(KnowledgeQuery(query, **sought))  # ty: ignore[invalid-argument-type]
 
 
-def places(found: Findings) -> list[str]:
-    return [result.known.place for result in found.results]
+def places(found: KnowledgeResults) -> list[str]:
+    return [result.entry.place for result in found.results]
 
 
 def test_questions_are_answered_by_what_the_repository_says_of_itself(here: Remembering) -> None:
@@ -56,30 +56,30 @@ def test_questions_are_answered_by_what_the_repository_says_of_itself(here: Reme
 
 
 def test_what_people_wrote_is_found_among_it(here: Remembering) -> None:
-    here.memories.add(Draft("preferences", "Round half to even.", title="Rounding"))
-    here.memories.add(Draft("facts", "Rounding is done by money.py", subtype="pattern"))
-    here.memories.add(Draft("decisions", "Rounding follows the law of each country."))
+    here.memories.add(MemoryDraft("preferences", "Round half to even.", title="Rounding"))
+    here.memories.add(MemoryDraft("facts", "Rounding is done by money.py", subtype="pattern"))
+    here.memories.add(MemoryDraft("decisions", "Rounding follows the law of each country."))
     found = ask(here, "rounding", limit=20)
-    kinds = {result.known.type for result in found.results if result.known.source == "memory"}
+    kinds = {result.entry.type for result in found.results if result.entry.source == "memory"}
     assert kinds == {"rule", "pattern", "decision"}
 
 
 def test_a_decision_record_that_is_deleted_is_forgotten_with_the_next_refresh(here: Remembering) -> None:
     rest = {path: text for path, text in FILES.items() if "adr" not in path}
-    assert refresh(here, rest) == Refreshed(asked=0, gone=1, discoveries=4)
+    assert refresh(here, rest) == RefreshCounts(read_count=0, removed_count=1, discovery_count=4)
     assert "docs/adr" not in " ".join(places(ask(here, "count money in cents")))
 
 
 def test_a_second_refresh_does_nothing_and_a_changed_file_is_asked_again(here: Remembering) -> None:
     before = ask(here, "amounts", limit=20)
-    assert refresh(here, FILES) == Refreshed(asked=0, gone=0, discoveries=5)
+    assert refresh(here, FILES) == RefreshCounts(read_count=0, removed_count=0, discovery_count=5)
     assert ask(here, "amounts", limit=20) == before
-    assert refresh(here, FILES | {"AGENTS.md": "- Amounts are never shown raw.\n"}).asked == 1
-    assert "Amounts are never shown raw." in [each.known.content for each in ask(here, "amounts").results]
+    assert refresh(here, FILES | {"AGENTS.md": "- Amounts are never shown raw.\n"}).read_count == 1
+    assert "Amounts are never shown raw." in [each.entry.content for each in ask(here, "amounts").results]
 
 
 def test_what_a_person_wrote_is_never_touched_by_a_refresh(here: Remembering) -> None:
-    added = here.memories.add(Draft("decisions", "Amounts are whole numbers of cents.", title="Cents"))
+    added = here.memories.add(MemoryDraft("decisions", "Amounts are whole numbers of cents.", title="Cents"))
     written = (here.folder / added.path).read_bytes()
     refresh(here, {})
     refresh(here, FILES)
@@ -92,26 +92,26 @@ def test_a_refresh_can_be_cancelled_and_goes_on_later(here: Remembering) -> None
     stop.set()
     with pytest.raises(Cancelled):
         here.knowledge.refresh({"b.py": b"1"}, {"b.py": "# TODO: go on here"}.get, cancel=stop)
-    assert here.knowledge.refresh({"b.py": b"1"}, {"b.py": "# TODO: go on here"}.get).discoveries == 1
+    assert here.knowledge.refresh({"b.py": b"1"}, {"b.py": "# TODO: go on here"}.get).discovery_count == 1
 
 
 def test_files_without_text_tell_nothing(here: Remembering) -> None:
-    assert here.knowledge.refresh({"logo.png": b"1"}, lambda _: None).discoveries == 0
+    assert here.knowledge.refresh({"logo.png": b"1"}, lambda _: None).discovery_count == 0
 
 
 def test_the_history_is_learned_once(here: Remembering) -> None:
     def make() -> list:
-        return from_commits([LoggedCommit("d" * 40, "2026-10-01T00:00:00Z", "fix: amounts were negative")])
+        return import_commits([LoggedCommit("d" * 40, "2026-10-01T00:00:00Z", "fix: amounts were negative")])
 
-    assert here.knowledge.learn("history", b"head 1", make)
-    assert not here.knowledge.learn("history", b"head 1", lambda: pytest.fail("asked again"))
+    assert here.knowledge.refresh_page("history", b"head 1", make)
+    assert not here.knowledge.refresh_page("history", b"head 1", lambda: pytest.fail("asked again"))
     assert "@dddddddddddd" in places(ask(here, "negative amounts"))
-    assert here.knowledge.learn("history", b"head 2", list)
+    assert here.knowledge.refresh_page("history", b"head 2", list)
     assert "@dddddddddddd" not in places(ask(here, "negative amounts"))
 
 
 def test_filters_come_before_the_ranking_and_work_together(here: Remembering) -> None:
-    assert {each.known.type for each in ask(here, "amounts", type="issue").results} == {"issue"}
+    assert {each.entry.type for each in ask(here, "amounts", type="issue").results} == {"issue"}
     assert places(ask(here, "amounts tokens", module="auth")) == ["src/auth/login.py:1@b1a3e"]
     assert places(ask(here, "amounts tokens", module="src/billing", type="issue")) == ["src/billing/tax.py:2@b1a3e"]
     assert ask(here, "amounts", module="auth", type="rule").total == 0
@@ -165,7 +165,7 @@ def test_a_failing_embedder_is_reported_with_its_reason(tmp_path: Path) -> None:
         raise EmbedderFailed(f"API rate limit exceeded for {len(texts)} texts")
 
     (tmp_path / "work").mkdir()
-    here = Remembering(tmp_path / "work", embed=Embed("toy", fail))
+    here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", fail))
     refresh(here, FILES)
     found = ask(here, "amounts")
     assert found.results
@@ -180,7 +180,7 @@ def test_meaning_finds_what_shares_no_word_and_each_text_is_embedded_once(tmp_pa
         return np.array([[0.1, "card" in text.lower() or "pan" in text.lower()] for text in texts], np.float32)
 
     (tmp_path / "work").mkdir()
-    here = Remembering(tmp_path / "work", embed=Embed("toy", toy))
+    here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", toy))
     refresh(here, FILES)
     assert len(embedded) == 5  # before anybody asks
     found = ask(here, "leaking a PAN")
@@ -188,38 +188,38 @@ def test_meaning_finds_what_shares_no_word_and_each_text_is_embedded_once(tmp_pa
     assert places(found)[0] == "AGENTS.md:4@c0ffeec0ffee"
     assert (found.engine, found.warnings) == ("hybrid", ())
     before = len(embedded)
-    again = Remembering(tmp_path / "work", embed=Embed("toy", toy))
+    again = Remembering(tmp_path / "work", embed=TextEmbedder("toy", toy))
     ask(again, "printing a PAN")
     assert embedded[before:] == ["printing a PAN"]
 
 
 def test_what_is_stale_is_left_out_and_counted_unless_asked_for(here: Remembering) -> None:
     here.write("src/money.py", "CENT = 1\n")
-    added = here.memories.add(Draft("facts", "Amounts pass through money.py", linked_files=("src/money.py",)))
+    added = here.memories.add(MemoryDraft("facts", "Amounts pass through money.py", linked_files=("src/money.py",)))
     here.write("src/money.py", "CENT = 2\n")
     found = ask(here, "amounts pass through", limit=20)
     assert added.path not in places(found)
     assert found.left_out == 1
     assert "include_stale" in found.warnings[-1]
-    shown = {each.known.place: each for each in ask(here, "amounts pass through", limit=20, include_stale=True).results}
+    shown = {each.entry.place: each for each in ask(here, "amounts pass through", limit=20, include_stale=True).results}
     assert (shown[added.path].status, shown[added.path].why) == ("stale", "src/money.py changed")
     assert shown[added.path].score == pytest.approx(0.3)
 
 
 def test_bundles_and_prompts_get_what_still_holds_about_a_text_of_any_length(here: Remembering) -> None:
-    added = here.memories.add(Draft("decisions", "Amounts are rounded once.", title="Once"))
-    found = here.knowledge.remembered("How are amounts rounded?\n" * 400, 3)
+    added = here.memories.add(MemoryDraft("decisions", "Amounts are rounded once.", title="Once"))
+    found = here.knowledge.recall("How are amounts rounded?\n" * 400, 3)
     assert len(found) == 2
     assert (found[0].id, found[0].source, found[0].place) == (added.id, "memory", added.path)
     assert found[1].source == "discovery"
-    assert len(here.knowledge.remembered("How are amounts rounded?", 1)) == 1
-    assert here.knowledge.remembered("ab", 3) == []
+    assert len(here.knowledge.recall("How are amounts rounded?", 1)) == 1
+    assert here.knowledge.recall("ab", 3) == []
 
 
 def test_issues_fade_and_rules_do_not(here: Remembering) -> None:
-    now = {each.known.place: each.score for each in ask(here, "amounts", limit=20).results}
+    now = {each.entry.place: each.score for each in ask(here, "amounts", limit=20).results}
     here.at("2027-05-20T12:00:00Z")  # 180 days on
-    later = {each.known.place: each.score for each in ask(here, "amounts", limit=20).results}
+    later = {each.entry.place: each.score for each in ask(here, "amounts", limit=20).results}
     assert later["src/billing/tax.py:2@b1a3e"] == pytest.approx(now["src/billing/tax.py:2@b1a3e"] / 2)
     assert later["AGENTS.md:3@c0ffeec0ffee"] == now["AGENTS.md:3@c0ffeec0ffee"]
 
@@ -240,7 +240,7 @@ def test_what_is_used_counts_a_little_more(tmp_path: Path) -> None:
     here = Remembering(tmp_path / "work", access=lambda path: float(path == "b.py"))
     refresh(here, {"a.py": "# TODO: twice the same", "b.py": "# TODO: twice the same"})
     first, second = ask(here, "twice the same").results
-    assert first.known.paths == ("b.py",)
+    assert first.entry.paths == ("b.py",)
     assert second.score < first.score <= second.score * 1.15
 
 
@@ -253,16 +253,16 @@ SCORES = st.dictionaries(st.integers(1, 9), st.floats(0.01, 10), max_size=5)
 def test_only_what_is_allowed_is_ranked_and_the_best_of_both_is_one(
     by_words: dict, by_meaning: dict, allowed: set
 ) -> None:
-    found = fused(by_words, by_meaning, allowed)
+    found = fuse_scores(by_words, by_meaning, allowed)
     assert found.keys() <= allowed
     assert all(0.0 < score <= 1.0 for score in found.values())
     others = {number: score * 100 for number, score in by_words.items() if number not in allowed}
-    assert fused(by_words | others, by_meaning, allowed) == found
+    assert fuse_scores(by_words | others, by_meaning, allowed) == found
 
 
 @given(SCORES, st.integers(0, 9))
 def test_the_best_are_no_worse_than_those_left_out(scores: dict, most: int) -> None:
-    kept = best(scores, most)
+    kept = take_best(scores, most)
     assert len(kept) == min(most, len(scores))
     left = [score for number, score in scores.items() if number not in kept]
     assert min(kept.values(), default=99.0) >= max(left, default=0.0) or most == 0
@@ -272,9 +272,13 @@ def test_the_best_are_no_worse_than_those_left_out(scores: dict, most: int) -> N
 def test_a_weighed_score_never_leaves_its_range(
     relevance: float, confidence: float, fresh: float, access: float
 ) -> None:
-    assert 0.0 <= weighed(relevance, confidence=confidence, fresh=fresh, access=access) <= relevance * 1.0000001
+    assert 0.0 <= compute_score(relevance, confidence=confidence, fresh=fresh, access=access) <= relevance * 1.0000001
 
 
 @given(st.sampled_from(["issue", "pattern", "rule", "decision"]), st.floats(0, 5_000), st.floats(0, 5_000))
 def test_nothing_grows_fresher_with_age(kind: str, age: float, more: float) -> None:
-    assert freshness(kind, age_days=age + more, stale=False) <= freshness(kind, age_days=age, stale=False) <= 1.0
+    assert (
+        compute_freshness(kind, age_days=age + more, stale=False)
+        <= compute_freshness(kind, age_days=age, stale=False)
+        <= 1.0
+    )

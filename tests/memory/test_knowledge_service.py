@@ -85,7 +85,7 @@ def test_commits_tell_what_was_fixed_also_in_the_text_below_their_subject(engine
 
 
 def test_an_open_issue_gets_the_day_its_line_was_written(engine: Engine) -> None:
-    engine.memory.settle()
+    engine.memory.run_to_end()
     (issue,) = [each for each in known(engine, "negative amounts", type="issue") if each["source"] != "git"]
     assert issue["module"] == "src"
     assert re.match(r"20\d\d-", issue["date"])
@@ -93,7 +93,7 @@ def test_an_open_issue_gets_the_day_its_line_was_written(engine: Engine) -> None
 
 def test_two_engines_derive_the_same_and_the_second_reads_nothing_anew(shop: Path) -> None:
     with indexed(shop) as one:
-        one.memory.settle()
+        one.memory.run_to_end()
         before = known(one, "amounts and invoices", limit=20)
     with open_engine(shop) as two:
         assert known(two, "amounts and invoices", limit=20) == before

@@ -24,14 +24,14 @@ from context_engine.errors import (
     StaleFile,
     StorageCorrupt,
 )
-from context_engine.memory.memories import Added
-from context_engine.memory.memory_requests import Draft, Revision, Wanted
-from context_engine.memory.memory_similarity import Embed
+from context_engine.memory.memories import AddResult
+from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery, MemoryRevision
+from context_engine.memory.memory_similarity import TextEmbedder
 from tests.support import preloaded
 from tests.support.remembering import FOLDER, Remembering
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # shaped like one, and never one
-CENTS = Draft("decisions", "Money is counted in cents, never in floats.", title="Cents")
+CENTS = MemoryDraft("decisions", "Money is counted in cents, never in floats.", title="Cents")
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def here(tmp_path: Path) -> Remembering:
 
 def statuses(here: Remembering) -> dict[str, tuple[str, str]]:
     """Every memory with its standing, by the name of its file without its id."""
-    rows = here.memories.listed(Wanted(status="all")).rows
-    return {row.entry.name.split("/")[1].split("--")[0]: (row.standing.status, row.standing.why) for row in rows}
+    rows = here.memories.list_page(MemoryQuery(status="all")).rows
+    return {row.entry.name.split("/")[1].split("--")[0]: (row.status.status, row.status.why) for row in rows}
 
 
 def names(here: Remembering, **wanted: object) -> list[str]:
-    rows = here.memories.listed(replace(Wanted(), **wanted)).rows
+    rows = here.memories.list_page(replace(MemoryQuery(), **wanted)).rows
     return [row.entry.memory.title if row.entry.memory else row.entry.name for row in rows]
 
 
@@ -74,9 +74,11 @@ def test_two_identical_calls_make_one_file(here: Remembering) -> None:
 
 
 def test_a_secret_never_reaches_the_disk(here: Remembering) -> None:
-    added = here.memories.add(Draft("facts", f"The bot uses {TOKEN}.", title=TOKEN, tags=(TOKEN,), evidence=TOKEN))
+    added = here.memories.add(
+        MemoryDraft("facts", f"The bot uses {TOKEN}.", title=TOKEN, tags=(TOKEN,), evidence=TOKEN)
+    )
     assert added.redactions == 4
-    here.memories.update(added.id, Revision(content=f"Now {TOKEN}"))
+    here.memories.update(added.id, MemoryRevision(content=f"Now {TOKEN}"))
     assert all(b"ghp_" not in path.read_bytes() for path in here.folder.parent.rglob("*") if path.is_file())
 
 
@@ -85,7 +87,7 @@ def test_a_title_never_leads_out_of_the_folder(here: Remembering, title: str) ->
     here.memories.add(replace(CENTS, title=title))
     assert len(here.files()) == 1
     assert [path for path in here.folder.parent.rglob("*.md") if path not in here.files()] == []
-    assert here.memories.listed(Wanted()).total == 1
+    assert here.memories.list_page(MemoryQuery()).total == 1
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_a_title_never_leads_out_of_the_folder(here: Remembering, title: str) ->
     ],
 )
 def test_what_is_out_of_bounds_is_refused_before_anything_is_written(
-    here: Remembering, draft: Draft, argument: str
+    here: Remembering, draft: MemoryDraft, argument: str
 ) -> None:
     with pytest.raises(InvalidArgument, match=argument) as refused:
         here.memories.add(draft)
@@ -181,14 +183,14 @@ def test_meaning_finds_what_other_words_say(tmp_path: Path) -> None:
         return np.array([[1.0, "money" in text.lower() or "euro" in text.lower()] for text in texts], np.float32)
 
     (tmp_path / "work").mkdir()
-    here = Remembering(tmp_path / "work", embed=Embed("toy", same))
+    here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", same))
     here.memories.add(CENTS)
     assert here.memories.add(replace(CENTS, content="Every euro is an integer of a hundred.")).similar[0].score > 0.99
 
 
 def test_what_contradicts_is_reported_and_written_all_the_same(here: Remembering) -> None:
-    first = here.memories.add(Draft("facts", "The API listens on port 3000"))
-    second = here.memories.add(Draft("facts", "The API listens on port 4000"), on_similar="reject")
+    first = here.memories.add(MemoryDraft("facts", "The API listens on port 3000"))
+    second = here.memories.add(MemoryDraft("facts", "The API listens on port 4000"), on_similar="reject")
     assert second.action == "created"
     assert [(each.entry.path, each.why) for each in second.conflicts] == [
         (first.path, "port is 4000 in one and 3000 in the other")
@@ -197,7 +199,7 @@ def test_what_contradicts_is_reported_and_written_all_the_same(here: Remembering
 
 def test_what_is_superseded_says_by_whom_and_holds_again_when_that_is_deleted(here: Remembering) -> None:
     first = here.memories.add(CENTS)
-    second = here.memories.add(Draft("decisions", "Money is a Decimal.", title="Decimal", supersedes=(first.id,)))
+    second = here.memories.add(MemoryDraft("decisions", "Money is a Decimal.", title="Decimal", supersedes=(first.id,)))
     assert second.action == "superseded"
     assert f"superseded_by: {second.id}\n" in (here.folder / first.path).read_text()
     assert statuses(here)["cents"] == ("superseded", f"by {second.id}")
@@ -236,7 +238,7 @@ def test_a_changed_linked_file_makes_a_memory_stale_and_is_named(here: Rememberi
     here.write("src/money.py", "CENT = 1\r\n")  # as another checkout has it
     assert statuses(here)["cents"] == ("active", "")
     here.write("src/money.py", "CENT = 2\n")
-    here.memories.update(added.id, Revision(still_true=True))
+    here.memories.update(added.id, MemoryRevision(still_true=True))
     assert statuses(here)["cents"] == ("active", "")
 
 
@@ -282,7 +284,7 @@ def test_a_file_written_by_hand_is_changed_without_losing_who_it_is(here: Rememb
     here.write(f"{FOLDER}/facts/go.md", "The build needs Go 1.22.\n")
     entry = here.memories.entries()[0]
     assert entry.memory
-    here.memories.update(entry.memory.id, Revision(tags=("build",), category="decisions"))
+    here.memories.update(entry.memory.id, MemoryRevision(tags=("build",), category="decisions"))
     moved = here.memories.get(entry.memory.id)
     assert moved.memory
     assert (moved.name, moved.memory.created_at) == ("decisions/go.md", entry.memory.created_at)
@@ -303,7 +305,7 @@ def test_a_file_that_cannot_be_understood_is_listed_with_the_reason_and_stops_no
 ) -> None:
     here.memories.add(CENTS)
     here.write(f"{FOLDER}/facts/broken.md", "").write_bytes(data)
-    listed = here.memories.listed(Wanted(status="all"))
+    listed = here.memories.list_page(MemoryQuery(status="all"))
     assert listed.total == len(here.files()) == 2
     assert listed.by_status == {"active": 1, "invalid": 1}
     assert why in statuses(here)["broken.md"][1]
@@ -344,9 +346,9 @@ def test_a_folder_that_is_a_link_is_not_written_through(here: Remembering) -> No
 def test_two_who_change_one_memory_do_not_lose_what_the_other_did(here: Remembering) -> None:
     added = here.memories.add(CENTS)
     seen = here.memories.get(added.id).version
-    here.memories.update(added.id, Revision(tags=("mine",)), expected_version=seen)
+    here.memories.update(added.id, MemoryRevision(tags=("mine",)), expected_version=seen)
     with pytest.raises(StaleFile):
-        here.memories.update(added.id, Revision(tags=("yours",)), expected_version=seen)
+        here.memories.update(added.id, MemoryRevision(tags=("yours",)), expected_version=seen)
     with pytest.raises(StaleFile):
         here.memories.delete(added.id, expected_version=seen)
     other = Remembering(here.folder)
@@ -362,19 +364,19 @@ def test_an_update_changes_what_it_names_and_keeps_the_rest_byte_for_byte(here: 
         .replace(b"never", b"**never**")
     )
     here.at("2026-11-22T00:00:00Z")
-    updated = here.memories.update(added.id, Revision(priority="critical"))
+    updated = here.memories.update(added.id, MemoryRevision(priority="critical"))
     assert updated.changed == ("priority",)
     text = path.read_text()
     assert "reviewers: [ann, bob]  # in turns\n" in text
     assert "**never**" in text
     assert "priority: critical\n" in text
     assert "updated_at: '2026-11-22T00:00:00.000Z'" in text
-    assert here.memories.update(added.id, Revision(priority="critical")).changed == ()
+    assert here.memories.update(added.id, MemoryRevision(priority="critical")).changed == ()
     assert path.read_text() == text
 
 
 def test_an_unknown_id_is_an_error_that_names_the_next_call(here: Remembering) -> None:
-    for call in (here.memories.delete, lambda each: here.memories.update(each, Revision())):
+    for call in (here.memories.delete, lambda each: here.memories.update(each, MemoryRevision())):
         with pytest.raises(MemoryNotFound) as refused:
             call("mem_no")
         assert "list_memories" in refused.value.suggestion
@@ -389,7 +391,7 @@ def many(here: Remembering) -> Remembering:
         here.at(f"2026-11-2{number}T00:00:00Z")
         kind = ("facts", "decisions")[number % 2]
         here.memories.add(
-            Draft(
+            MemoryDraft(
                 kind,
                 f"Number {number} is about {'otters ' * (number + 1)}",
                 title=f"{number}",
@@ -407,26 +409,28 @@ def test_lists_are_filtered_sorted_and_counted(many: Remembering) -> None:
     assert names(many, tags=("zoo", "n1")) == ["1"]
     assert sorted(names(many, query="otter")) == ["0", "1", "2"]
     assert names(many, query="n2") == ["2"]
-    listed = many.memories.listed(Wanted(limit=1))
+    listed = many.memories.list_page(MemoryQuery(limit=1))
     assert (listed.total, listed.by_category) == (3, {"decisions": 1, "facts": 2})
-    used = many.memories.listed(Wanted(sort="access"), access=lambda path: float("/1--" in path))
+    used = many.memories.list_page(MemoryQuery(sort="access"), access=lambda path: float("/1--" in path))
     assert used.rows[0].entry.memory is not None
     assert used.rows[0].entry.memory.title == "1"
 
 
 def test_pages_follow_each_other_and_an_old_cursor_is_refused(many: Remembering) -> None:
-    first = many.memories.listed(Wanted(limit=2))
-    second = many.memories.listed(Wanted(limit=2, cursor=first.next_cursor))
+    first = many.memories.list_page(MemoryQuery(limit=2))
+    second = many.memories.list_page(MemoryQuery(limit=2, cursor=first.next_cursor))
     assert [row.entry.memory.title for row in (*first.rows, *second.rows) if row.entry.memory] == ["2", "1", "0"]
     assert second.next_cursor == ""
     many.memories.add(CENTS)
     with pytest.raises(InvalidArgument, match="cursor"):
-        many.memories.listed(Wanted(limit=2, cursor=first.next_cursor))
+        many.memories.list_page(MemoryQuery(limit=2, cursor=first.next_cursor))
 
 
 def test_a_query_says_when_meaning_had_no_say(many: Remembering) -> None:
-    assert many.memories.listed(Wanted(query="otters")).warnings == ("found by words alone: no embeddings are at hand",)
-    assert many.memories.listed(Wanted()).warnings == ()
+    assert many.memories.list_page(MemoryQuery(query="otters")).warnings == (
+        "found by words alone: no embeddings are at hand",
+    )
+    assert many.memories.list_page(MemoryQuery()).warnings == ()
 
 
 def test_a_failing_embedder_fails_nothing(tmp_path: Path) -> None:
@@ -434,9 +438,9 @@ def test_a_failing_embedder_fails_nothing(tmp_path: Path) -> None:
         raise EmbedderFailed(f"rate limit exceeded for {len(texts)} texts")
 
     (tmp_path / "work").mkdir()
-    here = Remembering(tmp_path / "work", embed=Embed("toy", fail))
+    here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", fail))
     assert here.memories.add(CENTS).action == "created"
-    assert "rate limit exceeded" in here.memories.listed(Wanted(query="money")).warnings[0]
+    assert "rate limit exceeded" in here.memories.list_page(MemoryQuery(query="money")).warnings[0]
 
 
 # -- many processes, and a cache that goes -----------------------------------------------------------------------------
@@ -449,7 +453,7 @@ def test_who_says_the_same_at_the_same_moment_is_told_so(here: Remembering) -> N
 
         def add(one: Remembering, number: int = number, ready: threading.Barrier = ready, said: list = said) -> None:
             ready.wait()
-            said.append(one.memories.add(Draft("facts", f"Sentence number {number}")).action)
+            said.append(one.memories.add(MemoryDraft("facts", f"Sentence number {number}")).action)
 
         threads = [threading.Thread(target=add, args=(one,)) for one in both]
         for thread in threads:
@@ -480,10 +484,10 @@ def test_four_processes_add_fifty_each_and_all_are_found(here: Remembering) -> N
     running = [preloaded.Popen([*start, str(number)], cwd=Path(__file__).parents[2]) for number in range(4)]
     assert [process.wait(timeout=120) for process in running] == [0, 0, 0, 0]
     assert len(here.files()) == 200
-    assert here.memories.listed(Wanted(limit=200)).total == 200
+    assert here.memories.list_page(MemoryQuery(limit=200)).total == 200
     for number in range(4):
         for each in (0, 49):
-            best = here.memories.listed(Wanted(query=f"word{number}x{each}")).rows[0].entry.memory
+            best = here.memories.list_page(MemoryQuery(query=f"word{number}x{each}")).rows[0].entry.memory
             assert best is not None
             assert f"word{number}x{each} " in best.content
     assert list((here.folder / FOLDER).rglob("*.tmp")) == []
@@ -502,11 +506,11 @@ def test_memories_survive_a_restart_and_the_loss_of_the_whole_cache(here: Rememb
 
 
 def test_a_workspace_without_memories_stays_without_a_folder(here: Remembering) -> None:
-    assert here.memories.listed(Wanted()).total == 0
+    assert here.memories.list_page(MemoryQuery()).total == 0
     assert list(here.folder.iterdir()) == []
 
 
 def test_a_similar_one_is_told_of_in_words(here: Remembering) -> None:
     here.memories.add(CENTS)
-    added: Added = here.memories.add(NEARLY)
+    added: AddResult = here.memories.add(NEARLY)
     assert added.warnings[0].startswith("1 similar: update_memory changes one")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.memory.memory_file import Link, Memory, parsed, rewritten, title_of, written
+from context_engine.memory.memory_file import LinkedFile, Memory, derive_title, format_file, parse_file, update_file
 from context_engine.storage import timestamps
 from context_engine.text.ids import CHANCE_BYTES, SLUG_CHARS_MAX, make_slug, short_id, uuid7
 
@@ -35,7 +35,8 @@ def memories(draw: st.DrawFn) -> Memory:
         updated_at=draw(st.just(at) | MOMENTS),
         expires_at=draw(st.just("") | MOMENTS),
         linked_files=tuple(
-            Link(path, blob) for path, blob in draw(st.dictionaries(WORDS, st.just("") | WORDS, max_size=2)).items()
+            LinkedFile(path, blob)
+            for path, blob in draw(st.dictionaries(WORDS, st.just("") | WORDS, max_size=2)).items()
         ),
         supersedes=draw(LISTS),
         superseded_by=draw(st.just("") | WORDS),
@@ -44,43 +45,43 @@ def memories(draw: st.DrawFn) -> Memory:
 
 @given(memories())
 def test_a_memory_reads_as_it_was_written(memory: Memory) -> None:
-    assert parsed(written(memory), memory.file_name) == memory
+    assert parse_file(format_file(memory), memory.file_name) == memory
 
 
 @given(memories(), memories())
 def test_a_changed_memory_reads_as_the_new_one_and_keeps_what_is_not_ours(old: Memory, new: Memory) -> None:
-    text = written(old).replace("---\n", "---\nreviewed: by hand # yes\n", 1)
-    after = rewritten(text, old, new)
-    assert parsed(after, new.file_name) == new
+    text = format_file(old).replace("---\n", "---\nreviewed: by hand # yes\n", 1)
+    after = update_file(text, old, new)
+    assert parse_file(after, new.file_name) == new
     assert "reviewed: by hand # yes\n" in after
 
 
 @given(memories())
 def test_nothing_changed_is_nothing_written(memory: Memory) -> None:
-    assert rewritten(written(memory), memory, memory) == written(memory)
+    assert update_file(format_file(memory), memory, memory) == format_file(memory)
 
 
 def test_a_file_written_by_hand_needs_nothing_but_a_sentence() -> None:
-    found = parsed("# Money is counted in cents\n\nEverywhere.\n", "decisions/cents.md", modified_at=86_400.0)
+    found = parse_file("# Money is counted in cents\n\nEverywhere.\n", "decisions/cents.md", modified_at=86_400.0)
     assert isinstance(found, Memory)
     assert (found.category, found.title, found.priority) == ("decisions", "Money is counted in cents", "helpful")
     assert found.created_at == found.updated_at == "1970-01-02T00:00:00.000Z"
     assert (
         found.id
-        == getattr(parsed("Another day.", "decisions/cents.md"), "id", "")
-        != getattr(parsed("A", "facts/cents.md"), "id", "")
+        == getattr(parse_file("Another day.", "decisions/cents.md"), "id", "")
+        != getattr(parse_file("A", "facts/cents.md"), "id", "")
     )
 
 
 def test_what_people_write_is_understood() -> None:
-    found = parsed(
+    found = parse_file(
         "---\ntags: style, yes\nexpires_at: 2027-01-31\nlinked_files:\n- src/a.py\npriority: critical\nowner: ~\n---\nUse tabs.",
         "facts/a.md",
     )
     assert isinstance(found, Memory)
     assert found.tags == ("style", "yes")
     assert found.expires_at == "2027-01-31T00:00:00.000Z"
-    assert found.linked_files == (Link("src/a.py"),)
+    assert found.linked_files == (LinkedFile("src/a.py"),)
     assert (found.priority, found.owner) == ("critical", "")
 
 
@@ -99,15 +100,15 @@ def test_what_people_write_is_understood() -> None:
     ],
 )
 def test_what_cannot_be_understood_says_why(text: str, why: str) -> None:
-    found = parsed(text, "facts/a.md")
+    found = parse_file(text, "facts/a.md")
     assert isinstance(found, str)
     assert why in found
 
 
 def test_a_title_is_the_first_line_cut_at_a_word() -> None:
-    assert title_of("\n\n- word " + "longer " * 20).endswith("longer…")
-    assert len(title_of("x" * 500)) == 80
-    assert title_of("###\n---") == "Untitled"
+    assert derive_title("\n\n- word " + "longer " * 20).endswith("longer…")
+    assert len(derive_title("x" * 500)) == 80
+    assert derive_title("###\n---") == "Untitled"
 
 
 @given(st.text())

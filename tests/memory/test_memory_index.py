@@ -13,22 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from context_engine.memory.memory_index import Item, Recall, terms_of
+from context_engine.memory.memory_index import IndexItem, MemoryIndex, extract_terms
 from context_engine.text.words import query_terms
 
 
-def item(text: str) -> Item:
-    return Item(text.encode(), text, "")
+def item(text: str) -> IndexItem:
+    return IndexItem(text.encode(), text, "")
 
 
-def held(recall: Recall, source: str = "s") -> dict[str, tuple[bytes, list[bytes]]]:
+def held(recall: MemoryIndex, source: str = "s") -> dict[str, tuple[bytes, list[bytes]]]:
     return {name: (page.stamp, [payload for _, payload in page.items]) for name, page in recall.pages(source).items()}
 
 
-def found(recall: Recall, text: str, source: str = "s") -> list[bytes]:
+def found(recall: MemoryIndex, text: str, source: str = "s") -> list[bytes]:
     """Payloads by falling score."""
     payloads = {number: payload for page in recall.pages(source).values() for number, payload in page.items}
-    scores = recall.matching(query_terms(text))
+    scores = recall.score_words(query_terms(text))
     return [payloads[number] for number in sorted(scores, key=lambda number: -scores[number])]
 
 
@@ -38,7 +38,7 @@ class AsADictionary(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.path = Path(tempfile.mkdtemp(dir=FOLDERS[0])) / "recall.db"
-        self.both = [Recall(self.path), Recall(self.path)]
+        self.both = [MemoryIndex(self.path), MemoryIndex(self.path)]
         self.known: dict[str, tuple[bytes, list[bytes]]] = {}
 
     @rule(
@@ -92,31 +92,31 @@ TestAsADictionary.settings = TestAsADictionary.settings.__class__(
 
 
 @pytest.fixture
-def recall(tmp_path: Path) -> Recall:
-    return Recall(tmp_path / "recall.db")
+def recall(tmp_path: Path) -> MemoryIndex:
+    return MemoryIndex(tmp_path / "recall.db")
 
 
-def test_words_of_a_title_count_more_than_those_of_a_body(recall: Recall) -> None:
-    recall.put("s", {"a": (b"", [Item(b"body", "x", "otters swim"), Item(b"title", "otters swim", "x")])})
+def test_words_of_a_title_count_more_than_those_of_a_body(recall: MemoryIndex) -> None:
+    recall.put("s", {"a": (b"", [IndexItem(b"body", "x", "otters swim"), IndexItem(b"title", "otters swim", "x")])})
     assert found(recall, "otter") == [b"title", b"body"]
 
 
-def test_a_name_is_found_by_its_parts(recall: Recall) -> None:
+def test_a_name_is_found_by_its_parts(recall: MemoryIndex) -> None:
     recall.put("s", {"a": (b"", [item("RetryPolicy decides")])})
     assert found(recall, "retries") == found(recall, "retry_policy") == [b"RetryPolicy decides"]
 
 
 @given(st.text())
 def test_any_text_can_be_put_and_asked_for(text: str) -> None:
-    recall = Recall(FOLDERS[0] / "any.db")
-    recall.put("s", {"a": (b"", [Item(b"it", "", text.encode("utf-8", "ignore").decode())])})
+    recall = MemoryIndex(FOLDERS[0] / "any.db")
+    recall.put("s", {"a": (b"", [IndexItem(b"it", "", text.encode("utf-8", "ignore").decode())])})
     assert found(recall, text) in ([], [b"it"])
-    assert bool(found(recall, text)) <= bool(terms_of(text))
+    assert bool(found(recall, text)) <= bool(extract_terms(text))
     recall.close()
 
 
 @pytest.mark.parametrize("damage", [b"no database" * 1_000, b"", b"SQLite format 3\0" + b"x" * 8_000])
-def test_a_damaged_file_is_begun_anew(recall: Recall, damage: bytes) -> None:
+def test_a_damaged_file_is_begun_anew(recall: MemoryIndex, damage: bytes) -> None:
     recall.put("s", {"a": (b"1", [item("otters")])})
     recall.close()
     for path in recall.path.parent.glob("recall.db*"):
@@ -124,10 +124,10 @@ def test_a_damaged_file_is_begun_anew(recall: Recall, damage: bytes) -> None:
     recall.path.write_bytes(damage)
     assert held(recall) == {}
     recall.put("s", {"a": (b"1", [item("otters")])})
-    assert found(Recall(recall.path), "otters") == [b"otters"]
+    assert found(MemoryIndex(recall.path), "otters") == [b"otters"]
 
 
-def test_a_file_of_another_release_is_begun_anew(recall: Recall) -> None:
+def test_a_file_of_another_release_is_begun_anew(recall: MemoryIndex) -> None:
     db = apsw.Connection(str(recall.path))
     db.execute("CREATE TABLE page(x); PRAGMA user_version = 99")
     db.close()
@@ -137,13 +137,13 @@ def test_a_file_of_another_release_is_begun_anew(recall: Recall) -> None:
 
 def test_where_nothing_can_be_written_it_lives_in_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    recall = Recall(tmp_path / "file" / "recall.db")
+    recall = MemoryIndex(tmp_path / "file" / "recall.db")
     recall.put("s", {"a": (b"1", [item("otters")])})
     assert found(recall, "otters") == [b"otters"]
     assert not recall.is_kept
 
 
-def test_a_text_is_embedded_once_and_a_text_that_went_is_forgotten(recall: Recall) -> None:
+def test_a_text_is_embedded_once_and_a_text_that_went_is_forgotten(recall: MemoryIndex) -> None:
     asked: list[str] = []
 
     def toy(texts: Sequence[str]) -> np.ndarray:
@@ -151,19 +151,19 @@ def test_a_text_is_embedded_once_and_a_text_that_went_is_forgotten(recall: Recal
         return np.array([[len(text), 1.0] for text in texts], np.float32)
 
     recall.put("s", {"a": (b"1", [item("one"), item("three")]), "b": (b"1", [item("one")])})
-    near = recall.cosines("toy", toy, "one")
+    near = recall.score_vectors("toy", toy, "one")
     assert sorted(asked) == ["one", "one", "three"]
     assert [near[number] for number in sorted(near)] == pytest.approx([1.0, near[2], 1.0])
     recall.put("s", {"c": (b"1", [item("four")])}, ["a"])
     asked.clear()
-    assert len(recall.cosines("toy", toy, "one")) == 2
+    assert len(recall.score_vectors("toy", toy, "one")) == 2
     assert asked == ["four", "one"]
     db = apsw.Connection(str(recall.path))
     assert db.execute("SELECT count(*) FROM vector").fetchall() == [(2,)]
     db.close()
-    assert len(recall.cosines("another space", toy, "one")) == 2
-    assert recall.cosines("toy", toy, "one", least=0.999).keys() == {3}
+    assert len(recall.score_vectors("another space", toy, "one")) == 2
+    assert recall.score_vectors("toy", toy, "one", least=0.999).keys() == {3}
 
 
-def test_nothing_to_compare_asks_for_no_vector(recall: Recall) -> None:
-    assert recall.cosines("toy", lambda _: pytest.fail("embedded"), "one") == {}
+def test_nothing_to_compare_asks_for_no_vector(recall: MemoryIndex) -> None:
+    assert recall.score_vectors("toy", lambda _: pytest.fail("embedded"), "one") == {}

@@ -122,10 +122,10 @@ def test_memories() -> None:
     ]
 
     def read(text: str) -> None:
-        found = memory_file.parsed(text, "facts/a.md")
+        found = memory_file.parse_file(text, "facts/a.md")
         if not isinstance(found, str):
-            memory_file.written(found)
-            memory_file.rewritten(text, found, found)
+            memory_file.format_file(found)
+            memory_file.update_file(text, found, found)
 
     fuzz("memories", mutated(seeds), read)
 

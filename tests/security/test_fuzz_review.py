@@ -169,7 +169,7 @@ def test_documents_that_are_learned_from() -> None:
 
     def read(text: str) -> None:
         for path in ("docs/adr/0001-x.md", "AGENTS.md", "CONTRIBUTING.md", "src/a.py"):
-            importers.from_file(path, text)
+            importers.import_file(path, text)
 
     fuzz("documents", mutated(seeds, ["# ", "*", "status", "TODO "]), read)
 

@@ -149,10 +149,10 @@ def test_front_matter() -> None:
     def read(text: str) -> None:
         front_matter_tags(text)
         inline_tags(text)
-        if not front_matter.read(text).problem:
-            after = front_matter.changed(text, {"id": "mem_2", "tags": ["x"], "mine": None})
-            assert front_matter.read(after).fields.get("id") == "mem_2"
-        front_matter.with_body(text, "Other.\n")
+        if not front_matter.parse_front_matter(text).problem:
+            after = front_matter.update_fields(text, {"id": "mem_2", "tags": ["x"], "mine": None})
+            assert front_matter.parse_front_matter(after).fields.get("id") == "mem_2"
+        front_matter.replace_body(text, "Other.\n")
 
     fuzz("front matter", mutated(seeds), read)
 

@@ -232,7 +232,7 @@ def test_what_is_derived_of_files_and_commits_keeps_no_secret(kept: Kept) -> Non
     git(kept.folder, "add", ".")
     git(kept.folder, "commit", "-qm", f"Fix login with {secret}\n\nIt was {secret} all the time, see {secret}.")
     kept.engine.index.update()
-    kept.engine.memory.settle()
+    kept.engine.memory.run_to_end()
     assert kept.call("context_search", query="log in")["results"]
     assert kept.leaks() == []
 

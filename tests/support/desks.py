@@ -30,7 +30,7 @@ class Nobody:
         self._root = root
         self.files = self.symbols = self
 
-    def team(self) -> ProjectKnowledge:
+    def get_project_knowledge(self) -> ProjectKnowledge:
         return ProjectKnowledge()
 
     def history(self) -> None:

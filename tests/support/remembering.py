@@ -10,9 +10,9 @@ from context_engine import tools
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
-from context_engine.memory.memory_folder import Shelf
-from context_engine.memory.memory_index import Recall
-from context_engine.memory.memory_similarity import Embed
+from context_engine.memory.memory_folder import MemoryFolder
+from context_engine.memory.memory_index import MemoryIndex
+from context_engine.memory.memory_similarity import TextEmbedder
 from context_engine.repo.paths import Root
 from context_engine.sharing.records import RecordFolder
 from context_engine.sharing.shared_records import SharedRecords
@@ -29,13 +29,13 @@ class Remembering:
         self,
         root: Path,
         *,
-        embed: Embed | None = None,
+        embed: TextEmbedder | None = None,
         access: Callable[[str], float] | None = None,
         shared_records: SharedRecords | None = None,
     ) -> None:
         self.folder = root
         self._at = make_clock(NOON)
-        self.recall = Recall(root.parent / f"cache of {root.name}" / "recall.db")
+        self.recall = MemoryIndex(root.parent / f"cache of {root.name}" / "recall.db")
         home = root.parent / f"home of {root.name}"
         shelves = {
             "project": self._shelf("project", root / ".context-engine", FOLDER, shared_records),
@@ -47,11 +47,11 @@ class Remembering:
         self.memory = self
         self.settings = SimpleNamespace(result_chars_max=36_000)
 
-    def informed(self) -> Knowledge:
+    def get_knowledge(self) -> Knowledge:
         return self.knowledge
 
-    def _shelf(self, scope: str, home: Path, shown: str, shared_records: SharedRecords | None = None) -> Shelf:
-        return Shelf(
+    def _shelf(self, scope: str, home: Path, shown: str, shared_records: SharedRecords | None = None) -> MemoryFolder:
+        return MemoryFolder(
             scope, RecordFolder(home, "memories", flush=False, shared_records=shared_records), self.recall, shown=shown
         )
 

@@ -147,7 +147,9 @@ def test_memories_and_discoveries_stand_apart(parcels: Engine, monkeypatch: pyte
         RememberedItem("mem_1", "memory", "decisions", "Cents", "Money is counted in cents.", "memories/1.md", 0.9),
         RememberedItem("dis_2", "discovery", "rule", "", "Weights are grams.", "AGENTS.md:4", 0.5),
     ]
-    monkeypatch.setattr(parcels.memory, "team", lambda: ProjectKnowledge(recall=lambda _text, _limit: rows))
+    monkeypatch.setattr(
+        parcels.memory, "get_project_knowledge", lambda: ProjectKnowledge(recall=lambda _text, _limit: rows)
+    )
     reply = bundle(parcels, "price of a parcel")
     assert [each["id"] for each in reply["memories"]] == ["mem_1"]
     assert [each["where"] for each in reply["discoveries"]] == ["AGENTS.md:4"]
