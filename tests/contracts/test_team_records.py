@@ -622,7 +622,7 @@ CHILD = """
 import sys
 from pathlib import Path
 import msgspec
-from tests.contracts.test_team_records import Draft, Machine
+from tests.contracts.test_team_records import MemoryDraft, Machine
 here = Machine(Path(sys.argv[1]), sys.argv[2], "app")
 while True:
     loaded = here.desk.load("Cents")
@@ -631,7 +631,7 @@ while True:
     print("saved", number, flush=True)
     here.steps.start("Cents", 1)
     print("seq", here.steps.fail("Cents", 1, release=True)[0].seq, flush=True)
-    here.memories.add(Draft("facts", f"{here.memories._chance(8).hex()} is number {number}."))
+    here.memories.add(MemoryDraft("facts", f"{here.memories._chance(8).hex()} is number {number}."))
     print("memories", len(here.remembered()), flush=True)
 """
 

@@ -25,16 +25,16 @@ ROOT = Path(__file__).resolve().parents[2]
 CHILD = """
 import sys
 from pathlib import Path
-from context_engine.memory.memory_requests import Draft, Revision
+from context_engine.memory.memory_requests import MemoryDraft, MemoryRevision
 from tests.support.remembering import Remembering
 here, number = Remembering(Path(sys.argv[1])), int(sys.argv[2])
 while True:
     number += 1
     text = f"Fact number {number} is {'word ' * (number % 400)}."
-    made = here.memories.add(Draft("facts", text, title=f"Fact {number}"), on_similar="allow")
+    made = here.memories.add(MemoryDraft("facts", text, title=f"Fact {number}"), on_similar="allow")
     print("added", made.id, number, flush=True)
     if number % 3 == 0:
-        here.memories.update(made.id, Revision(content=text + " Changed."))
+        here.memories.update(made.id, MemoryRevision(content=text + " Changed."))
         print("changed", made.id, number, flush=True)
     if number % 7 == 0:
         here.memories.delete(made.id)

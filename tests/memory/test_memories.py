@@ -468,12 +468,12 @@ ADDER = """
     import sys
     from dataclasses import replace
     from pathlib import Path
-    from context_engine.memory.memory_requests import Draft
+    from context_engine.memory.memory_requests import MemoryDraft
     from tests.support.remembering import Remembering
 
     here, number = Remembering(Path(sys.argv[1])), int(sys.argv[2])
     for each in range(50):
-        added = here.memories.add(Draft("facts", f"Process {number} says the word{number}x{each} once", title="Same title"))
+        added = here.memories.add(MemoryDraft("facts", f"Process {number} says the word{number}x{each} once", title="Same title"))
         assert added.action == "created", added
 """
 
