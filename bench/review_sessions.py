@@ -24,7 +24,7 @@ from context_engine.engine import Engine
 from context_engine.review.review_request import ReviewRequest
 from context_engine.settings import Settings
 from context_engine.storage.state_folder import FOLDER
-from context_engine.tools.review_tools import parse_options
+from context_engine.tools import parse_review_options
 
 OPTIONS = {"max_findings": 100, "confidence_threshold": 0}
 WAIT_S = 600
@@ -74,7 +74,7 @@ def opened(work: Path) -> Engine:
 def begin(work: str, base: str, head: str) -> None:
     """Start a review in this process and wait to be killed."""
     with opened(Path(work)) as engine:
-        engine.reviews.sessions.start(ReviewRequest(head, base, options=parse_options(OPTIONS)), workers=1)
+        engine.reviews.sessions.start(ReviewRequest(head, base, options=parse_review_options(OPTIONS)), workers=1)
         time.sleep(WAIT_S)
 
 
@@ -96,7 +96,7 @@ def killed(work: Path, base: str, head: str, *, after_done: int) -> None:
 def reviewed(name: str, engine: Engine, base: str, head: str) -> dict[str, Any]:
     """One whole review; its outcome."""
     began = time.perf_counter()
-    started = engine.reviews.sessions.start(ReviewRequest(head, base, options=parse_options(OPTIONS)), workers=4)
+    started = engine.reviews.sessions.start(ReviewRequest(head, base, options=parse_review_options(OPTIONS)), workers=4)
     return shown(name, engine, started.view.session.id, began)
 
 

@@ -28,8 +28,7 @@ from bench.measure import Place, cpu_ms, interleaved, ms, p50_p95, places, table
 from context_engine.engine import Engine
 from context_engine.model import Query
 from context_engine.settings import Settings
-from context_engine.tools.search_tools import codebase_retrieval
-from context_engine.tools.tool import Call
+from context_engine.tools import Call, codebase_retrieval
 
 TOP_K = 10
 ALIKE_SHARE = 0.1

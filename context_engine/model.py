@@ -6,6 +6,7 @@ Lines are 1-based and both ends included; paths are workspace-relative POSIX.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
@@ -16,6 +17,8 @@ ChunkKind = Literal["documentation", "symbols", "definitions", "data"]
 """What a chunk holds: prose by heading, a file's outline, code, or constants and configuration."""
 
 CHUNK_KINDS: tuple[ChunkKind, ...] = get_args(ChunkKind)
+WHY_SHARE_MIN = 0.05
+"""Parts below this share of a score are not shown."""
 
 
 class RelPath(str):
@@ -85,6 +88,11 @@ class Hit:
     why: Mapping[str, float]
     stale: bool = False
     project: str = ""
+
+    def main_parts(self) -> dict[str, float]:
+        """Return the main parts of the score, the greatest first."""
+        parts = {name: round(share, 3) for name, share in self.why.items() if share >= WHY_SHARE_MIN * self.score}
+        return dict(sorted(parts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +226,11 @@ class IndexReport:
     symbols: int
     skipped: tuple[Skipped, ...]
     seconds: float
+
+    def count_skipped(self) -> dict[str, int]:
+        """Return the number of skipped files for each reason, the most frequent first."""
+        counts = Counter(file.reason for file in self.skipped)
+        return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -30,7 +30,7 @@ from context_engine.storage.index_folders import (
     user_config_folder,
     user_data_folder,
 )
-from context_engine.text import ParseError, read_yaml
+from context_engine.text import ParseError, read_yaml, suggest_nearest
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
 PLACES = ("cache_folder", "data_folder", "tokenizer_file")
@@ -334,7 +334,7 @@ def _checked(place: object, name: str, value: Any) -> Any:
         raise _wrong(
             place,
             f"sets {name} to {_shown(value)}",
-            f"It is one of {', '.join(known.choices)}.{_near(word, known.choices)}",
+            f"It is one of {', '.join(known.choices)}.{suggest_nearest(word, known.choices)}",
         )
     return word
 
@@ -389,12 +389,9 @@ def _shown(value: Any) -> str:
 
 
 def _unknown(place: object, key: str) -> InvalidArgument:
-    return _wrong(place, f"has {key!r}, which is no setting", f"There are {', '.join(knobs())}.{_near(key, knobs())}")
-
-
-def _near(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), 1, 0.6)
-    return f" Did you mean {near[0]}?" if near else ""
+    return _wrong(
+        place, f"has {key!r}, which is no setting", f"There are {', '.join(knobs())}.{suggest_nearest(key, knobs())}"
+    )
 
 
 def _wrong(place: object, what: str, suggestion: str) -> InvalidArgument:

@@ -327,7 +327,7 @@ def review(
     """
     from context_engine.cli.review_command import parse_arguments
     from context_engine.cli.review_command import review as run_review
-    from context_engine.tools.review_tools import parse_options
+    from context_engine.tools import parse_review_options
 
     chosen = {
         "fail_on": fail_on,
@@ -338,7 +338,13 @@ def review(
         "analyzers": analyzer or ["auto"],
     }
     request = parse_arguments(
-        rev, staged=staged, base=base, options=parse_options(chosen), format=format, sarif=sarif, untracked=untracked
+        rev,
+        staged=staged,
+        base=base,
+        options=parse_review_options(chosen),
+        format=format,
+        sarif=sarif,
+        untracked=untracked,
     )
     raise typer.Exit(run_review(root, request))
 

@@ -12,8 +12,7 @@ from context_engine.model import ChunkKind
 from context_engine.search.chunk_export import ExportReport
 from context_engine.search.chunk_files import FILES
 from context_engine.search.chunk_folder import read_folder
-from context_engine.tools.file_tools import format_size
-from context_engine.tools.reply import format_count
+from context_engine.text import format_count, format_size
 
 
 def export(folder: Path, root: Path | None, *, embedder: str) -> int:

@@ -13,9 +13,7 @@ from context_engine.cli.workspace_root import find_project, resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.settings import Settings
-from context_engine.text import escape_line
-from context_engine.tools.index_tools import count_reasons
-from context_engine.tools.reply import format_count
+from context_engine.text import escape_line, format_count
 
 if TYPE_CHECKING:
     from context_engine.model import IndexReport
@@ -82,7 +80,7 @@ def _embed(engine: Engine) -> int:
 def show_report(workspace: Path, report: IndexReport) -> None:
     """The summary of a run."""
     changed = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed"
-    told = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in count_reasons(report.skipped).items())
+    told = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in report.count_skipped().items())
     print_rows(
         [
             ("indexed", f"{format_count(report.files, 'file')} in {workspace}"),

@@ -104,7 +104,7 @@ def memory_search(
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.memory import KnowledgeQuery
-    from context_engine.tools.reply import format_count
+    from context_engine.text import format_count
 
     with Engine.open(resolve_root(root)) as engine:
         if not _collect_knowledge(engine):
@@ -212,8 +212,7 @@ def memory_add(
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.memory import MemoryDraft
-    from context_engine.text import short_id
-    from context_engine.tools.reply import compact_json
+    from context_engine.text import compact_json, short_id
 
     draft = MemoryDraft(
         category=category.strip().lower(), content=_read_content(content), title=title, tags=tuple(tag or ()),
@@ -315,7 +314,7 @@ def memory_rules(root: Root = None) -> None:
     from context_engine.cli.console import print_markdown
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.tools.memory_tools import render_rules_page
+    from context_engine.tools import render_rules_page
 
     with Engine.open(resolve_root(root)) as engine:
         if not _collect_knowledge(engine):
@@ -401,7 +400,7 @@ def _print_result(result: KnowledgeResult) -> None:
 def _print_json(entry: MemoryEntry, status: str, why: str) -> None:
     import dataclasses
 
-    from context_engine.tools.reply import compact_json, drop_empty
+    from context_engine.text import compact_json, drop_empty
 
     assert entry.memory
     row = dataclasses.asdict(entry.memory) | {"status": status, "stale_reason": why}
@@ -411,7 +410,7 @@ def _print_json(entry: MemoryEntry, status: str, why: str) -> None:
 def _print_warnings(added: AddResult) -> None:
     """Print which memories are similar to a new one, and what was redacted in it."""
     from context_engine.cli.console import err, escape_text, print_note
-    from context_engine.tools.reply import format_count
+    from context_engine.text import format_count
 
     for label, others in (("similar", added.similar), ("may contradict", added.conflicts)):
         for other in others:

@@ -447,8 +447,8 @@ def _confirm_action(request: ApprovalRequest, action: str) -> bool:
 
 def _print_outcome(outcome: ApprovalOutcome, *, as_json: bool) -> None:
     from context_engine.cli.console import out
-    from context_engine.tools.plan_tools import approval_row
-    from context_engine.tools.reply import compact_json
+    from context_engine.text import compact_json
+    from context_engine.tools import approval_row
 
     approval = outcome.approval
     row = approval_row(approval, outcome.plan)

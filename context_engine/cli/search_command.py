@@ -14,7 +14,7 @@ from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.model import Hit
 from context_engine.text import escape_controls
-from context_engine.tools.search_tools import excerpt_hit, main_score_parts, parse_search_arguments
+from context_engine.tools import excerpt_hit, parse_search_arguments
 
 if TYPE_CHECKING:
     from context_engine.model import Answer
@@ -94,7 +94,7 @@ def _show_hit(hit: Hit, asked: SearchOptions) -> None:
     place = f"[bold cyan]{escape_text(hit.chunk.path)}[/bold cyan]:[green]{span.first}-{span.last}[/green]"
     out.print(f"{place}  {escape_text(title)}{stale}".rstrip())
     if asked.why:
-        parts = ", ".join(f"{name} {share:g}" for name, share in main_score_parts(hit).items())
+        parts = ", ".join(f"{name} {share:g}" for name, share in hit.main_parts().items())
         out.print(f"  [dim]{hit.score:.3f} = {parts}[/dim]")
     _show_code(text, hit.chunk.language, span.first)
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from context_engine.cli.console import print_rows
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
-from context_engine.tools.file_tools import format_size
-from context_engine.tools.reply import format_count
+from context_engine.text import format_count, format_size
 
 if TYPE_CHECKING:
     from context_engine.model import EmbeddingStatus, Status

@@ -52,7 +52,7 @@ def store_export(file: File, root: Root = None) -> None:
     from context_engine.cli.console import run_with_progress
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.tools.file_tools import format_size
+    from context_engine.text import format_size
 
     target = file.expanduser().absolute()
     with Engine.open(resolve_root(root)) as engine:
@@ -274,7 +274,7 @@ def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) ->
 def _format_row(tenant: Tenant) -> Sequence[str]:
     from context_engine.cli.console import format_age
     from context_engine.index.embedded_store import SCHEMA_VERSION
-    from context_engine.tools.file_tools import format_size
+    from context_engine.text import format_size
 
     counts = ("" if count is None else f"{count:,}" for count in (tenant.files, tenant.chunks))
     committed = format_age(tenant.committed_at, time.time()) if tenant.committed_at else "not yet complete"
@@ -303,7 +303,7 @@ def store_remove(
     from context_engine.index.store_factory import open_remote_store
     from context_engine.index.tenants import remove_tenant
     from context_engine.sharing.remote_vectors import open_vector_store
-    from context_engine.tools.file_tools import format_size
+    from context_engine.text import format_size
 
     address = _choose_address(store, root)
     with closing(open_remote_store(address)) as remote, closing(open_vector_store(address)) as vectors:

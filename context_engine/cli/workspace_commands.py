@@ -142,7 +142,7 @@ def _update_member(repositories: Repositories, member: WorkspaceMember) -> bool:
     from context_engine.cli.console import print_rows, run_index, run_with_progress
     from context_engine.engine import Engine
     from context_engine.errors import ContextEngineError
-    from context_engine.tools.reply import format_count
+    from context_engine.text import format_count
 
     fetched = run_with_progress(
         lambda tell, cancel: repositories.update(member, tell=tell, cancel=cancel),
@@ -238,7 +238,7 @@ def _json_row(repositories: Repositories, member: WorkspaceMember) -> dict[str, 
 def _describe_index(repositories: Repositories, member: WorkspaceMember) -> str:
     """Describe in a few words how fresh the index of a repository is."""
     from context_engine.engine import Engine
-    from context_engine.tools.reply import format_count
+    from context_engine.text import format_count
 
     if not repositories.is_there(member):
         return "gone: ctx workspace update fetches it" if member.address else "its folder is gone"

@@ -34,7 +34,7 @@ from pydantic import ValidationError
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.repo.workspace_roots import uri_to_path
 from context_engine.server.projects import Projects
-from context_engine.tools.tool import UserAnswer, UserQuestion, no_answer
+from context_engine.tools import UserAnswer, UserQuestion, no_answer
 
 FIRST_MODERN_VERSION = "2026-07-28"
 FORM_TIMEOUT_S = 120.0

@@ -41,10 +41,19 @@ from context_engine.server.profiles import (
 )
 from context_engine.server.rate_limits import RateLimiter, parse_rates, slow_after_s
 from context_engine.server.server_log import Log, discard_line
-from context_engine.tools import Call, Reply, Tool
-from context_engine.tools.arguments import parse_json_text, to_snake_case
-from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call
-from context_engine.tools.reply import compact_json, count_fitting, format_count, reply_size
+from context_engine.text import compact_json, format_count
+from context_engine.tools import (
+    ASK_MANIFEST,
+    Call,
+    Reply,
+    Tool,
+    call_tool,
+    count_fitting,
+    parse_json_text,
+    reply_size,
+    resolve_call,
+    to_snake_case,
+)
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

@@ -18,8 +18,8 @@ from context_engine.model import Query
 from context_engine.secrets.masked_text import collect_redactions
 from context_engine.server import resources
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.tools.arguments import suggest_nearest
-from context_engine.tools.memory_tools import render_rules_page
+from context_engine.text import suggest_nearest
+from context_engine.tools import render_rules_page
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

@@ -21,8 +21,7 @@ import mcp_types as types
 from context_engine.errors import AccessDenied, FileNotFound
 from context_engine.secrets.masked_text import collect_redactions
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.tools import Call
-from context_engine.tools.memory_tools import render_rules_page
+from context_engine.tools import Call, render_rules_page
 
 STATUS, RULES, METRICS, FILE = "ctx://status", "ctx://rules", "ctx://metrics", "ctx://file/"
 WHICH = "?project="

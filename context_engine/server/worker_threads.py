@@ -19,8 +19,7 @@ from context_engine.model import Progress
 from context_engine.server.client_requests import Ask, ClientInputRequired
 from context_engine.server.grants import OWNER, SCOPE_KEY
 from context_engine.server.shutdown import ShutdownCoordinator
-from context_engine.tools import Call
-from context_engine.tools.tool import no_answer
+from context_engine.tools import Call, no_answer
 
 AT_ONCE = 8
 """Calls that run at once; further ones wait. Replies are quick; only indexing takes long, and it has its own lock."""

@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.text.diff import DiffHunk, DiffLine, FileDiff, UnifiedDiff
     from context_engine.text.diff_reader import DIFF_BYTES_MAX, GIT_DIFF_BYTES_MAX, parse_diff, quote_path, unquote_path
+    from context_engine.text.formatting import compact_json, drop_empty, format_count, format_size, suggest_nearest
     from context_engine.text.ids import CHANCE_BYTES, ids_ending_with, make_slug, short_id, uuid7, uuid8
     from context_engine.text.lines import (
         LineSpan,
@@ -57,9 +58,11 @@ __all__ = [
     "SpanGroup",
     "UnifiedDiff",
     "closes_too_early",
+    "compact_json",
     "compile_linear",
     "compound_term",
     "count_lines",
+    "drop_empty",
     "escape_characters",
     "escape_controls",
     "escape_line",
@@ -67,6 +70,8 @@ __all__ = [
     "estimate_tokens",
     "expand_words",
     "fold_case",
+    "format_count",
+    "format_size",
     "group_spans",
     "ids_ending_with",
     "load_re2",
@@ -85,6 +90,7 @@ __all__ = [
     "split_lines",
     "split_words",
     "stem_all",
+    "suggest_nearest",
     "to_python_pattern",
     "unique",
     "unquote_path",
@@ -108,9 +114,11 @@ __getattr__ = lazy_exports(
         "SpanGroup": "lines",
         "UnifiedDiff": "diff",
         "closes_too_early": "patterns",
+        "compact_json": "formatting",
         "compile_linear": "patterns",
         "compound_term": "words",
         "count_lines": "lines",
+        "drop_empty": "formatting",
         "escape_characters": "visible_text",
         "escape_controls": "visible_text",
         "escape_line": "visible_text",
@@ -118,6 +126,8 @@ __getattr__ = lazy_exports(
         "estimate_tokens": "words",
         "expand_words": "words",
         "fold_case": "patterns",
+        "format_count": "formatting",
+        "format_size": "formatting",
         "group_spans": "lines",
         "ids_ending_with": "ids",
         "load_re2": "patterns",
@@ -136,6 +146,7 @@ __getattr__ = lazy_exports(
         "split_lines": "lines",
         "split_words": "words",
         "stem_all": "words",
+        "suggest_nearest": "formatting",
         "to_python_pattern": "patterns",
         "unique": "words",
         "unquote_path": "diff_reader",

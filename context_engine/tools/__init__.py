@@ -11,15 +11,23 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, UnknownTool
-from context_engine.tools.arguments import is_malformed, suggest_nearest
-from context_engine.tools.catalog_tools import call_tool, tool_manifest
+from context_engine.text import compact_json, suggest_nearest
+from context_engine.tools.arguments import is_malformed, parse_json_text, to_snake_case
+from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call, tool_manifest
 from context_engine.tools.content_tools import scrub_secrets, validate_content
 from context_engine.tools.context_tools import enhance_prompt, get_context_for_prompt
 from context_engine.tools.edit_tools import edit_file, rename_symbol, safe_replace, undo_edit, write_file
 from context_engine.tools.file_tools import list_directory, read_file
 from context_engine.tools.fragment_tools import read_fragment, read_regions
 from context_engine.tools.index_tools import clear_index, index_status, index_workspace, reindex_workspace
-from context_engine.tools.memory_tools import add_memory, context_search, delete_memory, list_memories, update_memory
+from context_engine.tools.memory_tools import (
+    add_memory,
+    context_search,
+    delete_memory,
+    list_memories,
+    render_rules_page,
+    update_memory,
+)
 from context_engine.tools.plan_creation_tools import create_plan, refine_plan
 from context_engine.tools.plan_step_tools import (
     complete_step,
@@ -31,6 +39,7 @@ from context_engine.tools.plan_step_tools import (
     view_progress,
 )
 from context_engine.tools.plan_tools import (
+    approval_row,
     compare_plan_versions,
     delete_plan,
     list_plans,
@@ -40,24 +49,59 @@ from context_engine.tools.plan_tools import (
     view_history,
     visualize_plan,
 )
-from context_engine.tools.reply import compact_json
+from context_engine.tools.reply import count_fitting, reply_size
 from context_engine.tools.review_tools import (
     get_review_status,
     get_review_telemetry,
+    parse_review_options,
     pause_review,
     reactive_review_pr,
     resume_review,
     review_changes,
     review_git_diff,
 )
-from context_engine.tools.search_tools import codebase_retrieval, cortex_search, find_symbol, semantic_search, trace
+from context_engine.tools.search_tools import (
+    codebase_retrieval,
+    cortex_search,
+    excerpt_hit,
+    find_symbol,
+    parse_search_arguments,
+    semantic_search,
+    trace,
+)
 from context_engine.tools.text_search_tools import grep_codebase, scout, search_files
-from context_engine.tools.tool import Call, Reply, Tool
+from context_engine.tools.tool import Call, Reply, Tool, UserAnswer, UserQuestion, no_answer
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
-__all__ = ["ALL", "Call", "Reply", "Tool", "call", "failure", "find", "is_malformed"]
+__all__ = [
+    "ALL",
+    "ASK_MANIFEST",
+    "Call",
+    "Reply",
+    "Tool",
+    "UserAnswer",
+    "UserQuestion",
+    "approval_row",
+    "call",
+    "call_tool",
+    "codebase_retrieval",
+    "count_fitting",
+    "excerpt_hit",
+    "failure",
+    "find",
+    "get_context_for_prompt",
+    "is_malformed",
+    "no_answer",
+    "parse_json_text",
+    "parse_review_options",
+    "parse_search_arguments",
+    "render_rules_page",
+    "reply_size",
+    "resolve_call",
+    "to_snake_case",
+]
 
 ALL: tuple[Tool, ...] = (
     codebase_retrieval,

@@ -4,7 +4,6 @@ Clients send "5" for 5, "true" for true, a JSON array or a comma list as one str
 for "not given". All of these are accepted. An error about any other value names the argument and its limits.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
-from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, ParseError, read_json
+from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, ParseError, read_json, suggest_nearest
 
 UNKNOWN_MAX = 20
 """Unknown arguments that one error reports: more than any tool takes."""
@@ -319,14 +318,6 @@ def to_snake_case(name: str) -> str:
     ('include_deps', 'top_k', 'top_k', 'include_paths')
     """
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()
-
-
-def suggest_nearest(word: str, known: Iterable[str]) -> str:
-    """Return " Did you mean ...?" for a similar known word, else an empty text."""
-    if len(word) > NAME_CHARS_MAX:
-        return ""
-    close = difflib.get_close_matches(word, list(known), 1, 0.6)
-    return f" Did you mean {close[0]}?" if close else ""
 
 
 def argument_error(name: str, why: str, suggestion: str = "", *, malformed: bool = False) -> InvalidArgument:

@@ -6,16 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument, UnknownTool
-from context_engine.tools.arguments import (
-    BooleanArg,
-    ObjectArg,
-    TextArg,
-    TextListArg,
-    argument_error,
-    bind,
-    suggest_nearest,
-)
-from context_engine.tools.reply import compact_json, format_count, take_fitting_rows
+from context_engine.text import compact_json, format_count, suggest_nearest
+from context_engine.tools.arguments import BooleanArg, ObjectArg, TextArg, TextListArg, argument_error, bind
+from context_engine.tools.reply import take_fitting_rows
 from context_engine.tools.tool import Call, Reply, Tool, tool
 
 if TYPE_CHECKING:

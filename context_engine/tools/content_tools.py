@@ -20,9 +20,10 @@ from context_engine.review.validation.validation_request import (
     tier_of,
 )
 from context_engine.secrets import Redaction, RedactionOptions, describe_engines
+from context_engine.text import compact_json, drop_empty, format_count
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, ObjectArg, TextArg, TextListArg
 from context_engine.tools.edit_arguments import ContentArg
-from context_engine.tools.reply import NOTE_CHARS, compact_json, drop_empty, format_count, reply_size, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:

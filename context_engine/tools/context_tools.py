@@ -13,7 +13,7 @@ from context_engine.context.resolve_references import PromptReference
 from context_engine.context.rewrite_validation import PromptRewrite, build_rewrite_request, check_rewrite
 from context_engine.model import Filter
 from context_engine.secrets import redact
-from context_engine.text import escape_line, shorten_line
+from context_engine.text import compact_json, drop_empty, escape_line, format_count, shorten_line
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,
@@ -23,7 +23,7 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.reply import compact_json, drop_empty, fence_for, format_count, reply_size
+from context_engine.tools.reply import fence_for, reply_size
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from context_engine.edit.file_content import BYTES_MAX
 from context_engine.edit.model import Edit, Fuzzy
-from context_engine.text import LineSpan
+from context_engine.text import LineSpan, suggest_nearest
 from context_engine.tools.arguments import (
     ENDLESS,
     ArgumentType,
@@ -20,7 +20,6 @@ from context_engine.tools.arguments import (
     TextArg,
     argument_error,
     parse_json_text,
-    suggest_nearest,
     to_snake_case,
 )
 

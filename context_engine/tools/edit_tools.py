@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from context_engine.edit.model import Fuzzy, Placement
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.secrets.masked_text import redact_file
-from context_engine.text import LineSpan, escape_line, split_lines
+from context_engine.text import LineSpan, compact_json, escape_line, format_count, split_lines
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg
 from context_engine.tools.edit_arguments import (
     AnchorArg,
@@ -22,7 +22,7 @@ from context_engine.tools.edit_arguments import (
     build_edit,
 )
 from context_engine.tools.file_tools import SHA_CHARS
-from context_engine.tools.reply import NOTE_CHARS, clip_line, compact_json, count_fitting, format_count
+from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:

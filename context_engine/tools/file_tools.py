@@ -7,17 +7,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from context_engine.errors import CallError, ContextEngineError, TooLarge
-from context_engine.text import escape_line, split_lines
+from context_engine.text import compact_json, escape_line, format_count, format_size, split_lines
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
-from context_engine.tools.reply import (
-    NOTE_CHARS,
-    clip_line,
-    compact_json,
-    count_fitting,
-    cut_to_size,
-    format_count,
-    reply_size,
-)
+from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, cut_to_size, reply_size
 from context_engine.tools.search_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool
 
@@ -120,20 +112,6 @@ def _label(entry: "TreeEntry", *, sizes: bool) -> str:
         return f"{escape_line(entry.name.rstrip('/'))}/"
     name = escape_line(entry.name)
     return f"{name} ({entry.note or format_size(entry.size_bytes)})" if sizes else name
-
-
-def format_size(size_bytes: int) -> str:
-    """Format a size for people.
-
-    >>> format_size(512), format_size(2048), format_size(3_400_000)
-    ('512 B', '2.0 kB', '3.2 MB')
-    """
-    size, unit = float(size_bytes), "B"
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1024 or unit == "GB":
-            break
-        size /= 1024
-    return f"{size_bytes} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def _problems(outline: "FileOutline") -> list[str]:

@@ -26,15 +26,17 @@ from context_engine.text import (
     CHARS_PER_TOKEN,
     LineSpan,
     SpanGroup,
+    compact_json,
     escape_line,
     estimate_tokens,
+    format_count,
     group_spans,
     shorten_line,
     split_lines,
 )
 from context_engine.tools.arguments import IntegerArg, LineRangesArg, TextArg, TextListArg
 from context_engine.tools.file_tools import AROUND, SHA_CHARS
-from context_engine.tools.reply import NOTE_CHARS, clip_line, compact_json, count_fitting, format_count, reply_size
+from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, reply_size
 from context_engine.tools.search_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool
 

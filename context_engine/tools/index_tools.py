@@ -1,18 +1,14 @@
 """Tools that build, rebuild, clear and inspect the index."""
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import Cancelled, NotConfirmed, StorageBusy
+from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
     BooleanArg,
     TextArg,
-)
-from context_engine.tools.reply import (
-    compact_json,
-    drop_empty,
 )
 from context_engine.tools.tool import Call, Reply, tool
 
@@ -124,18 +120,12 @@ def report_row(report: "IndexReport") -> dict[str, Any]:
         "removed": report.removed,
         "unchanged": report.unchanged,
         "seconds": round(report.seconds, 3),
-        "skipped": count_reasons(report.skipped),
+        "skipped": report.count_skipped(),
         "skipped_examples": _examples(report.skipped),
     }
     if not report.files:
         row["next"] = "No file here can be indexed: check the root and the ignore files."
     return drop_empty(row)
-
-
-def count_reasons(skipped: Sequence["Skipped"]) -> dict[str, int]:
-    """Count the skipped files by reason, the most frequent first."""
-    counts = Counter(file.reason for file in skipped)
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def status_row(status: "Status") -> dict[str, Any]:

@@ -24,8 +24,9 @@ from context_engine.memory import (
     MemoryRevision,
 )
 from context_engine.secrets.masked_text import redact_file
+from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.reply import compact_json, count_fitting, cut_to_size, drop_empty, take_fitting_rows
+from context_engine.tools.reply import count_fitting, cut_to_size, take_fitting_rows
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:

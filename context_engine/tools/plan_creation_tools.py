@@ -9,6 +9,7 @@ from context_engine.errors import CallError, InvalidArgument
 from context_engine.model import Filter
 from context_engine.plans.plan_diff import compare_plans, serialize_difference
 from context_engine.plans.plan_markdown import render_difference, render_plan
+from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
     ENDLESS,
     BooleanArg,
@@ -27,7 +28,7 @@ from context_engine.tools.plan_tools import (
     fit_plan,
     limit_rows,
 )
-from context_engine.tools.reply import NOTE_CHARS, compact_json, drop_empty, reply_size
+from context_engine.tools.reply import NOTE_CHARS, reply_size
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from context_engine.text import compact_json, drop_empty
 from context_engine.tools.file_tools import SHA_CHARS
-from context_engine.tools.reply import compact_json, cut_to_size, drop_empty
+from context_engine.tools.reply import cut_to_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

@@ -16,6 +16,7 @@ from context_engine.plans.plan_json import serialize_plan
 from context_engine.plans.plan_listing import ORDERS, PROGRESS_MODES, SORTS, STATUSES, PlanQuery
 from context_engine.plans.plan_markdown import render_difference, render_history, render_plan
 from context_engine.storage import timestamps
+from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
     ENDLESS,
     ArgumentType,
@@ -27,15 +28,7 @@ from context_engine.tools.arguments import (
     argument_error,
     parse_json_text,
 )
-from context_engine.tools.reply import (
-    NOTE_CHARS,
-    compact_json,
-    count_fitting,
-    cut_to_size,
-    drop_empty,
-    reply_size,
-    take_fitting_rows,
-)
+from context_engine.tools.reply import NOTE_CHARS, count_fitting, cut_to_size, reply_size, take_fitting_rows
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:

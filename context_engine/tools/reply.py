@@ -1,21 +1,18 @@
-r"""PURE. What every reply shares: its limits, whole items only, notes on what was left out, and the best part of a text.
+r"""PURE. Keep a reply inside its limits: whole items only, notes on what was left out, the best part of a text.
 
 >>> count_fitting(["aaaa", "bbbb", "cccc"], chars_max=10)
 2
->>> compact_json({"path": "src/ä.py", "lines": "1-2"})
-'{"path":"src/ä.py","lines":"1-2"}'
 """
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from context_engine.text import escape_controls, estimate_tokens, shorten_line
+from context_engine.text import compact_json, estimate_tokens, shorten_line
 
 NOTE_CHARS = 600
 """Reserved for the notes that say what was left out and how to get it."""
@@ -23,20 +20,6 @@ NOTE_CHARS = 600
 CHARS_OF_BYTES = (36_000, 47_000)
 """The limit in characters, and the bytes they may take: two clients cut replies over about 48,000 bytes
 (docs/clients-report.md)."""
-
-
-def compact_json(value: Any) -> str:
-    """Format JSON without spaces, with plain Unicode, since an escape costs six tokens; direction marks are escaped."""
-    return escape_controls(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
-def drop_empty(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row without its empty fields; zero and False stay."""
-    return {
-        key: value
-        for key, value in row.items()
-        if value is not None and value != "" and value != () and value != [] and value != {}
-    }
 
 
 def reply_size(text: str) -> int:
@@ -79,15 +62,6 @@ def take_fitting_rows(
     if count < least:
         count = min(least, count_fitting(written, chars_max=room))
     return list(rows[:count])
-
-
-def format_count(number: int, noun: str, plural: str = "") -> str:
-    """Format a number with its noun, in the singular for 1.
-
-    >>> format_count(1, "file"), format_count(1200, "match", "matches")
-    ('1 file', '1,200 matches')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def fence_for(text: str) -> str:

@@ -19,7 +19,7 @@ from context_engine.review.finding import CATEGORIES, PRIORITIES
 from context_engine.review.review_options import FAIL_ON, ReviewOptions
 from context_engine.review.review_request import ReviewRequest
 from context_engine.storage.timestamps import format_timestamp
-from context_engine.text import DIFF_BYTES_MAX
+from context_engine.text import DIFF_BYTES_MAX, compact_json, drop_empty
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,
@@ -31,7 +31,7 @@ from context_engine.tools.arguments import (
     bind,
 )
 from context_engine.tools.edit_arguments import ContentArg
-from context_engine.tools.reply import compact_json, drop_empty, reply_size, take_fitting_rows
+from context_engine.tools.reply import reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def review_git_diff(
     from context_engine.repo.git_diffs import DiffRequest
 
     began = time.perf_counter()
-    parsed_options = parse_options(options)
+    parsed_options = parse_review_options(options)
     request = DiffRequest(target, base, context_lines, include_untracked)
     diff, change = engine.reviews.read_git_change(request, include_patterns=include_patterns)
     git_info = {
@@ -159,7 +159,7 @@ def review_git_diff(
 # -- options ----------------------------------------------------------------------------------------------------------
 
 
-def parse_options(fields: Mapping[str, Any]) -> ReviewOptions:
+def parse_review_options(fields: Mapping[str, Any]) -> ReviewOptions:
     """Read the options of a review from an object. Raises: InvalidArgument, which lists every wrong one."""
     return _build_options(**bind(_OPTION_PARAMETERS, dict(fields)))
 
@@ -316,7 +316,7 @@ def reactive_review_pr(
 ) -> Reply:
     """Review a large pull request in the background; get_review_status shows findings as they come."""
     began = time.monotonic()
-    request = ReviewRequest(commit_hash, base_ref, changed_files, parse_options(options), title, author)
+    request = ReviewRequest(commit_hash, base_ref, changed_files, parse_review_options(options), title, author)
     sessions = engine.reviews.sessions
     workers = max_workers or min(WORKERS_MAX, os.cpu_count() or 1)
     started = sessions.start(request, workers=workers, resume_if_same=resume_if_same)

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
-from context_engine.text import LineSpan, escape_line
+from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg, bind
 from context_engine.tools.reply import (
     NOTE_CHARS,
     clip_line,
-    compact_json,
     count_fitting,
     cut_excerpt,
-    drop_empty,
     fence_for,
     first_line,
-    format_count,
     take_fitting_rows,
 )
 from context_engine.tools.tool import Call, Reply, tool
@@ -36,8 +33,6 @@ NEXT_LINES = 12
 NEXT_CHARS = 480
 """The next rows: the expected code is in the first 500 tokens for 92 % of the questions (87 % with full rows)."""
 LINE_CHARS_MAX = 160
-WHY_SHARE_MIN = 0.05
-"""Parts below this share of the score are not shown."""
 
 Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
 Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
@@ -232,12 +227,6 @@ def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
     return LineSpan(first, max(first, min(first + text.count("\n"), hit.chunk.span.last))), text
 
 
-def main_score_parts(hit: Hit) -> dict[str, float]:
-    """Return the main parts of a hit's score, the greatest first."""
-    parts = {name: round(share, 3) for name, share in hit.why.items() if share >= WHY_SHARE_MIN * hit.score}
-    return dict(sorted(parts.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
 def format_outline(outline: "FileOutline", chars_max: int) -> str:
     """Format the outline of a file: one indented line for each symbol, with its line range."""
     head = _headline(
@@ -295,7 +284,7 @@ def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
             "symbol": chunk.title if chunk.title != chunk.path else "",
             "content": text,
             "score": round(hit.score, 3),
-            "why": main_score_parts(hit) if profile != "fast" else {},
+            "why": hit.main_parts() if profile != "fast" else {},
             "stale": hit.stale or None,
         }
     )

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.search.text_search import by_keywords, cursor, page, position, ranked, stamp
-from context_engine.text import escape_line
+from context_engine.text import compact_json, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.reply import (
-    NOTE_CHARS,
-    compact_json,
-    drop_empty,
-    format_count,
-    reply_size,
-    take_fitting_rows,
-)
+from context_engine.tools.reply import NOTE_CHARS, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:

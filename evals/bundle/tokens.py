@@ -28,9 +28,7 @@ from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.settings import Settings
 from context_engine.text import STOP_WORDS, split_words
-from context_engine.tools import call
-from context_engine.tools.context_tools import get_context_for_prompt
-from context_engine.tools.tool import Call
+from context_engine.tools import Call, call, get_context_for_prompt
 from evals.retrieval.metrics import Target
 from evals.retrieval.score import targets_of
 

@@ -27,8 +27,7 @@ if (ROOT / "context_engine").is_dir():  # a checkout answers for itself, whateve
 
 from context_engine.engine import Engine  # noqa: E402 - the path had to be set first
 from context_engine.settings import Settings  # noqa: E402
-from context_engine.tools.search_tools import codebase_retrieval  # noqa: E402
-from context_engine.tools.tool import Call  # noqa: E402
+from context_engine.tools import Call, codebase_retrieval  # noqa: E402
 
 TOP_K = 10
 RESULT_CHARS_MAX = 1_000_000

@@ -18,7 +18,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.review.review_request import ReviewRequest
-from context_engine.tools.review_tools import parse_options
+from context_engine.tools.review_tools import parse_review_options
 from tests.support import preloaded
 from tests.support.engines import cache_for, open_engine
 from tests.support.pull_requests import FILES, NO_ANALYZERS, killed_in_the_middle, pull_request
@@ -31,12 +31,12 @@ STARTS = """
     import sys, threading
     from pathlib import Path
     from context_engine.review.review_request import ReviewRequest
-    from context_engine.tools.review_tools import parse_options
+    from context_engine.tools.review_tools import parse_review_options
     from tests.support.engines import open_engine
     from tests.support.pull_requests import NO_ANALYZERS
     sessions = open_engine(Path(sys.argv[1]), flush=sys.argv[2] == "flush").reviews.sessions
     print("ready", flush=True)
-    print(sessions.start(ReviewRequest("topic", "main", options=parse_options(NO_ANALYZERS)), workers=1).view.session.id, flush=True)
+    print(sessions.start(ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1).view.session.id, flush=True)
     threading.Event().wait()
 """
 
@@ -68,7 +68,7 @@ def test_a_review_killed_in_the_middle_goes_on_where_it_stopped(tmp_path: Path) 
     with open_engine(whole) as engine:
         sessions = engine.reviews.sessions
         at_once = sessions.start(
-            ReviewRequest("topic", "main", options=parse_options(NO_ANALYZERS)), workers=1
+            ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1
         ).view.session.id
         assert sessions.wait(at_once, 55).status == "completed"
         assert outcome(engine, at_once) == resumed
@@ -89,7 +89,7 @@ def test_a_review_killed_at_any_moment_is_gone_on_with_or_was_never_started(tmp_
             sessions = engine.reviews.sessions
             if not session:  # nobody was told of one
                 session = sessions.start(
-                    ReviewRequest("topic", "main", options=parse_options(NO_ANALYZERS)), workers=1
+                    ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1
                 ).view.session.id
             elif _ended(engine, session) != "completed":
                 unfinished += 1

@@ -21,7 +21,7 @@ VICTIM = """
     import json, sys, threading
     from pathlib import Path
     from context_engine.review.review_request import ReviewRequest
-    from context_engine.tools.review_tools import parse_options
+    from context_engine.tools.review_tools import parse_review_options
     from tests.support.engines import open_engine
     from tests.support.pull_requests import NO_ANALYZERS
     engine = open_engine(Path(sys.argv[1]), **json.loads(sys.argv[2]))
@@ -36,7 +36,7 @@ VICTIM = """
 
     engine.reviews.run_analyzers = held_up
     sessions = engine.reviews.sessions
-    session = sessions.start(ReviewRequest("topic", "main", options=parse_options(NO_ANALYZERS)), workers=1).view.session.id
+    session = sessions.start(ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1).view.session.id
     threading.Event().wait()
 """
 

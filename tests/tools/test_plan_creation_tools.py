@@ -31,10 +31,10 @@ from context_engine.errors import (
     StorageCorrupt,
 )
 from context_engine.plans.step_tracking import StepCaller
+from context_engine.text import compact_json
 from context_engine.tools.edit_tools import undo_edit
 from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.plan_step_tools import execute_plan
-from context_engine.tools.reply import compact_json
 from context_engine.tools.tool import Call, Tool
 from tests.support.engines import indexed
 from tests.support.trees import git, repository

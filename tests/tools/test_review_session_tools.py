@@ -20,7 +20,7 @@ from context_engine.tools.review_tools import (
     OPTIONS,
     get_review_status,
     get_review_telemetry,
-    parse_options,
+    parse_review_options,
     pause_review,
     reactive_review_pr,
     resume_review,
@@ -114,7 +114,7 @@ def test_a_session_finds_what_one_review_of_the_whole_change_finds(engine: Engin
     (engine.root / path_of(3)).unlink()
     git(engine.root, "mv", path_of(4), "shop/moved.py")
     commit(engine.root, "and more")
-    options = parse_options(NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0})
+    options = parse_review_options(NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0})
     _, at_once = engine.reviews.review_git(DiffRequest("main...HEAD"), options)
     chosen = NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0}
     session = start(engine, commit_hash="HEAD", options=chosen)["session_id"]
@@ -249,11 +249,11 @@ def test_a_completed_review_can_be_neither_paused_nor_resumed(engine: Engine) ->
 
 def test_options_are_understood_as_clients_send_them() -> None:
     given = {"failOn": "p1", "analyzers": "ruff,typos", "maxFindings": "5", "categories": ["security"], "allowIds": "a"}
-    options = parse_options(given)
+    options = parse_review_options(given)
     assert (options.fail_on, options.analyzers, options.max_findings) == ("P1", ("ruff", "typos"), 5)
     assert (options.categories, options.allow_ids) == (("security",), ("a",))
-    assert parse_options({}) == type(options)()
-    assert parse_options({"analyzers": ["none"]}).analyzers == "none"
+    assert parse_review_options({}) == type(options)()
+    assert parse_review_options({"analyzers": ["none"]}).analyzers == "none"
     with pytest.raises(ContextEngineError):
-        parse_options({"fail_onn": "P1"})
+        parse_review_options({"fail_onn": "P1"})
     assert len(OPTIONS) == len(type(options).__dataclass_fields__)
