@@ -167,9 +167,10 @@ class Engine(Workspace, DeprecatedMethods):
 
     @cached_property
     def _reviews(self) -> ReviewService:
-        from context_engine.review.review_service import ReviewDependencies, ReviewService  # parsers of diffs and rules
+        from context_engine.review.review_service import ReviewService  # 40 ms
+        from context_engine.review.review_workspace import ReviewWorkspace
 
-        parts = ReviewDependencies(
+        workspace = ReviewWorkspace(
             root=self._root,
             git=self.git,
             languages=self.languages,
@@ -177,12 +178,10 @@ class Engine(Workspace, DeprecatedMethods):
             files=self.files,
             symbols=self.symbols,
             knowledge=self.memory,
-            scrubber=self.scrubber,
+            redactor=self.scrubber,
             programs=tuple(name.strip() for name in self.settings.review_programs.split(",")),
-            now=self.now,
-            shared_records=self._shared_records,
         )
-        return ReviewService(parts)
+        return ReviewService(workspace, now=self.now, shared_records=self._shared_records)
 
     @cached_property
     def validation(self) -> ValidationService:

@@ -20,11 +20,10 @@ from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 from context_engine.model import Finding
 from context_engine.repo.file_writer import write_atomic
 from context_engine.repo.git_diffs import DiffRequest
+from context_engine.review.ci_formats import render_rdjson, render_sarif
 from context_engine.review.finding import PRIORITIES
-from context_engine.review.rdjson import render_rdjson
-from context_engine.review.review_markdown import format_headline, format_suppressed, render_markdown
 from context_engine.review.review_options import ReviewOptions
-from context_engine.review.sarif import render_sarif
+from context_engine.review.review_replies import render_markdown
 
 if TYPE_CHECKING:
     from context_engine.review.review_coverage import Coverage
@@ -127,7 +126,7 @@ def _show(reviewed: ReviewResult) -> None:
             out.print()
         _show_finding(finding)
     colour = "green" if not reviewed.findings else COLOURS[min(each.priority for each in reviewed.findings)]
-    said = f"{format_headline(reviewed)}." if reviewed.findings else ""
+    said = f"{reviewed.headline}." if reviewed.findings else ""
     err.print(f"[{colour}]{said}[/{colour}] {escape_text(reviewed.overall_explanation)}".strip())
     factors = f" ({'; '.join(reviewed.summary.factors)})" if reviewed.summary.factors else ""
     print_note(f"risk {reviewed.summary.risk} of 5{factors}")
@@ -163,7 +162,7 @@ def _about(reviewed: ReviewResult) -> list[str]:
         *_files("not looked at", [(each.path, each.reason) for each in coverage.files_skipped]),
         *_files("only in part", [(each.path, each.reason) for each in coverage.files_partly]),
         *_analyzers(coverage),
-        *([f"not told: {not_told}"] if (not_told := format_suppressed(reviewed)) else []),
+        *([f"not told: {not_told}"] if (not_told := str(reviewed.filtered)) else []),
     ]
 
 

@@ -1,29 +1,47 @@
-"""PURE.
-
-What kind of change this is, how risky it is, and where it is hot; by a formula that says of each point where it comes
-from.
+"""PURE. The kind of a change, its risk, and its hotspots, by a formula that names the source of each point.
 
 Risk is 1 plus the points of these, at most 5:
 
     size      0 up to 50 changed lines, 1 up to 400, 2 above        what a person reads in ten minutes, in an hour
     spread    1 above ten files
-    heat      1 when one of the files that are changed most is among them (the top tenth of the repository)
-    kind      1 when it touches migrations, deployment, dependencies or who may do what
+    heat      1 when it changes one of the files that change most (the top tenth of the repository)
+    kind      1 when it touches migrations, deployment, dependencies or access rights
     tests     1 when code changes and no test does
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 SMALL_LINES, LARGE_LINES = 50, 400
-"""A person reads some 400 lines an hour with care; reviewers find little in what is longer."""
+"""A person reads some 400 lines an hour with care; reviewers find little in longer changes."""
 MANY_FILES = 10
 RISK_MAX = 5
 HOTSPOTS_MAX = 5
+
+DOCS = re.compile(r"(?i)\.(?:md|rst|txt|adoc)$|(?:^|/)docs?/|(?:^|/)(?:license|changelog|authors|notice)[^/]*$")
+DEPENDENCIES = re.compile(
+    r"(?:^|/)(?:package(?:-lock)?\.json|yarn\.lock|pnpm-lock\.yaml|pyproject\.toml|poetry\.lock|uv\.lock"
+    r"|setup\.(?:py|cfg)|requirements[^/]*\.txt|go\.(?:mod|sum)|Cargo\.(?:toml|lock)|Gemfile(?:\.lock)?"
+    r"|composer\.(?:json|lock)|pom\.xml|[^/]*\.gradle(?:\.kts)?)$"
+)
+DEPLOYMENT = re.compile(
+    r"(?:^|/)(?:\.github|\.gitlab-ci|\.circleci|deploy\w*|k8s|helm|terraform)|Dockerfile|docker-compose|Jenkinsfile|\.tf$"
+)
+MIGRATIONS = re.compile(r"(?:^|/)(?:migrations?|alembic|db/migrate)/")
+ACCESS = re.compile(
+    r"(?i)(?:^|[/_.-])(?:auth\w*|login|permissions?|session|crypto|secrets?|security|password|token)(?:[/_.-]|$)"
+)
+KINDS = (("dependencies", DEPENDENCIES), ("migration", MIGRATIONS), ("deployment", DEPLOYMENT), ("docs", DOCS))
+RISKY_KINDS = (
+    ("migrations", MIGRATIONS),
+    ("deployment", DEPLOYMENT),
+    ("dependencies", DEPENDENCIES),
+    ("access", ACCESS),
+)
 
 
 class FileStats(NamedTuple):
@@ -35,10 +53,18 @@ class FileStats(NamedTuple):
     is_test: bool
     is_code: bool
 
+    @property
+    def kind(self) -> str:
+        """What the file is: tests, code, data, or a kind that its path names."""
+        if self.is_test:
+            return "tests"
+        named = next((name for name, pattern in KINDS if pattern.search(self.path)), "")
+        return named or ("code" if self.is_code else "data")
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeSummary:
-    """What a change is, in short. `factors` say where each point of the risk comes from."""
+    """A change in short. `factors` name the source of each point of the risk."""
 
     classification: str = "empty"
     risk: int = 1
@@ -49,88 +75,44 @@ class ChangeSummary:
     removed: int = 0
 
 
-DOCS = re.compile(r"(?i)\.(?:md|rst|txt|adoc)$|(?:^|/)docs?/|(?:^|/)(?:license|changelog|authors|notice)[^/]*$")
-DEPENDENCIES = re.compile(
-    r"(?:^|/)(?:package(?:-lock)?\.json|yarn\.lock|pnpm-lock\.yaml|pyproject\.toml|poetry\.lock|uv\.lock|setup\.(?:py|cfg)"
-    r"|requirements[^/]*\.txt|go\.(?:mod|sum)|Cargo\.(?:toml|lock)|Gemfile(?:\.lock)?|composer\.(?:json|lock)|pom\.xml|[^/]*\.gradle(?:\.kts)?)$"
-)
-DEPLOYMENT = re.compile(
-    r"(?:^|/)(?:\.github|\.gitlab-ci|\.circleci|deploy\w*|k8s|helm|terraform)|Dockerfile|docker-compose|Jenkinsfile|\.tf$"
-)
-MIGRATIONS = re.compile(r"(?:^|/)(?:migrations?|alembic|db/migrate)/")
-ACCESS = re.compile(
-    r"(?i)(?:^|[/_.-])(?:auth\w*|login|permissions?|session|crypto|secrets?|security|password|token)(?:[/_.-]|$)"
-)
-
-
-def summarize_change(parts: Sequence[FileStats], hot: Iterable[str] = ()) -> ChangeSummary:
-    """The summary of a change.
+def summarize_change(files: Sequence[FileStats], hot_paths: Iterable[str] = ()) -> ChangeSummary:
+    """Return the summary of a change.
 
     >>> summarize_change([FileStats("a.py", 3, 1, False, True), FileStats("test_a.py", 9, 0, True, True)]).classification
     'code'
     """
-    added, removed = sum(part.added for part in parts), sum(part.removed for part in parts)
-    heated = sorted(set(hot) & {part.path for part in parts})
-    factors = [*_size(added + removed), *_spread(parts), *_heat(heated), *_kinds(parts), *_tests(parts)]
-    points = sum(weight for weight, _ in factors)
+    added, removed = sum(file.added for file in files), sum(file.removed for file in files)
+    hotspots = sorted(set(hot_paths) & {file.path for file in files})
+    factors = list(_find_factors(files, added + removed, hotspots))
     return ChangeSummary(
-        classification=classify_change(parts),
-        risk=min(RISK_MAX, 1 + points),
-        factors=tuple(why for _, why in factors),
-        hotspots=tuple(heated[:HOTSPOTS_MAX]),
-        files=len(parts),
+        classification=_classify(files),
+        risk=min(RISK_MAX, 1 + sum(points for points, _ in factors)),
+        factors=tuple(reason for _, reason in factors),
+        hotspots=tuple(hotspots[:HOTSPOTS_MAX]),
+        files=len(files),
         added=added,
         removed=removed,
     )
 
 
-def classify_change(parts: Sequence[FileStats]) -> str:
-    """One word for a change: what all of its files are, else what they mostly are."""
-    kinds = {_kind(part) for part in parts}
-    if not kinds:
-        return "empty"
-    if len(kinds) == 1:
-        return kinds.pop()
+def _classify(files: Sequence[FileStats]) -> str:
+    """Return one word for a change: the kind of all its files, else what they mostly are."""
+    kinds = {file.kind for file in files}
+    if len(kinds) <= 1:
+        return kinds.pop() if kinds else "empty"
     return "code" if "code" in kinds else "mixed"
 
 
-def _kind(part: FileStats) -> str:
-    if part.is_test:
-        return "tests"
-    for name, pattern in (
-        ("dependencies", DEPENDENCIES),
-        ("migration", MIGRATIONS),
-        ("deployment", DEPLOYMENT),
-        ("docs", DOCS),
-    ):
-        if pattern.search(part.path):
-            return name
-    return "code" if part.is_code else "data"
-
-
-Factor = tuple[int, str]
-
-
-def _size(lines: int) -> list[Factor]:
-    if lines <= SMALL_LINES:
-        return []
-    return [(2 if lines > LARGE_LINES else 1, f"size: {lines:,} changed lines")]
-
-
-def _spread(parts: Sequence[FileStats]) -> list[Factor]:
-    return [(1, f"spread: {len(parts)} files")] if len(parts) > MANY_FILES else []
-
-
-def _heat(heated: Sequence[str]) -> list[Factor]:
-    return [(1, f"heat: {', '.join(heated[:3])} are among the files that change most")] if heated else []
-
-
-def _kinds(parts: Sequence[FileStats]) -> list[Factor]:
-    named = (("migrations", MIGRATIONS), ("deployment", DEPLOYMENT), ("dependencies", DEPENDENCIES), ("access", ACCESS))
-    touched = [name for name, pattern in named if any(pattern.search(part.path) and not part.is_test for part in parts)]
-    return [(1, f"kind: {', '.join(touched)}")] if touched else []
-
-
-def _tests(parts: Sequence[FileStats]) -> list[Factor]:
-    code = any(_kind(part) == "code" for part in parts)
-    return [(1, "tests: code changes and no test does")] if code and not any(part.is_test for part in parts) else []
+def _find_factors(files: Sequence[FileStats], lines: int, hotspots: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield points of the risk, with their reasons."""
+    if lines > SMALL_LINES:
+        yield 2 if lines > LARGE_LINES else 1, f"size: {lines:,} changed lines"
+    if len(files) > MANY_FILES:
+        yield 1, f"spread: {len(files)} files"
+    if hotspots:
+        yield 1, f"heat: {', '.join(hotspots[:3])} are among the files that change most"
+    paths = [file.path for file in files if not file.is_test]
+    if kinds := [name for name, pattern in RISKY_KINDS if any(map(pattern.search, paths))]:
+        yield 1, f"kind: {', '.join(kinds)}"
+    if any(file.kind == "code" for file in files) and not any(file.is_test for file in files):
+        yield 1, "tests: code changes and no test does"

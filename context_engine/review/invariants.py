@@ -1,7 +1,4 @@
-r"""PURE.
-
-A team's own rules for its code, written in `.review-invariants.yml`: what may not be added, and what must come with
-what.
+r"""Find where a change breaks a team's own rules, which are in `.review-invariants.yml`.
 
     invariants:
       - id: NO-PRINT
@@ -15,27 +12,37 @@ what.
         when: {regex: {pattern: "@route"}}
         require: {regex: {pattern: "require_user"}}
 
-Patterns are RE2, so none of them takes forever. One that is wrong is named in a warning and left out.
+Patterns are RE2, so that each takes linear time. `ast` is the shape of code instead of a pattern: a tree-sitter query,
+which begins with a bracket, or a pattern of ast-grep where that is installed. A wrong rule is left out with a warning.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from pathspec import GitIgnoreSpec
+
+from context_engine.errors import InvalidArgument
 from context_engine.model import Finding
-from context_engine.review.finding import CATEGORIES, PRIORITIES, Category
-from context_engine.review.new_findings import mark_new
-from context_engine.text import LineSpan
+from context_engine.repo.executables import find_program
+from context_engine.repo.subprocess_runner import apart, bare, run
+from context_engine.review.finding import CATEGORIES, PRIORITIES, Category, mark_new
+from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, ParseError, compile_linear, read_json, read_yaml
 
 if TYPE_CHECKING:
     from context_engine.review.source_versions import ChangedFile, FileVersion
 
+FILE_NAMES = (".review-invariants.yml", ".review-invariants.yaml", ".context-engine/review-invariants.yml")
+"""Where rules are when the options name no file; the first that exists counts."""
+FILE_BYTES_MAX = 200_000
+"""A thousand rules."""
 Scope = Literal["added", "file", "diff"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 CONFIDENCE = 0.9
-"""The team wrote the rule; what is left is that its pattern says a little more than the rule."""
+"""The team wrote the rule; the remaining doubt is that a pattern matches a little more than the rule says."""
 SEVERITIES = {
     **{name.lower(): number for number, name in enumerate(PRIORITIES)},
     "critical": 0,
@@ -48,29 +55,22 @@ SEVERITIES = {
     "info": 3,
     "low": 3,
 }
-"""The words that people write for a priority."""
+"""The usual words for a priority."""
+AST_GREP = "ast-grep"
+AST_GREP_S = 5.0
+"""One pattern over one file takes some ten milliseconds."""
+NOT_INSTALLED = "ast-grep is not installed"
 
-
-class TextPattern(Protocol):
-    """A compiled pattern."""
-
-    def search(self, text: str) -> object:
-        """Something when it is in the text, None when not."""
-        ...
-
-
-ShapeFinder = Callable[[str, "FileVersion"], Sequence[int] | str]
-"""Who finds code by its shape: (shape, file) -> the lines where it stands, or why nobody knows."""
-PatternCompiler = Callable[[str, str], TextPattern | str]
-"""(pattern, flags) -> what searches a text, or why the pattern is wrong."""
+Pattern = Any
+"""A pattern compiled by RE2."""
 PathFilter = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """One rule. `deny` must not stand in what `scope` covers; with `when` in it, `require` must stand in the new file.
+    """One rule: `deny` must not match in `scope`; when `when` matches there, `require` must match in the new file.
 
-    `scope`: each added line by itself, the whole new file, or all added lines together. `said` is how it was written.
+    `scope` is each added line by itself, the whole new file, or all added lines together.
     """
 
     id: str
@@ -80,43 +80,48 @@ class Invariant:
     scope: Scope
     written: str
     applies_to: PathFilter
-    deny: TextPattern | None = None
-    when: TextPattern | None = None
-    require: TextPattern | None = None
+    deny: Pattern | None = None
+    when: Pattern | None = None
+    require: Pattern | None = None
     shape: str = ""
 
     def __repr__(self) -> str:
-        """As it was written: what a cache may know it by."""
+        """Return the rule as it was written: the cache of reviews knows it by that."""
         return self.written
 
 
 @dataclass(frozen=True, slots=True)
 class InvariantSet:
-    """The rules of a file, and what is wrong with it."""
+    """The rules of a file, and warnings about those that are wrong."""
 
     invariants: tuple[Invariant, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def parse_invariants(
-    written: Any, compile_: PatternCompiler, globs: Callable[[Sequence[str]], PathFilter]
-) -> InvariantSet:
-    """The rules of a parsed YAML file: a list, or lists under names of groups, perhaps under `invariants`."""
+# -- reading them ------------------------------------------------------------------------------------------------------
+
+
+def read_invariants_file(name: str, data: bytes) -> InvariantSet:
+    """Return the rules of a file: a list, or lists under names of groups, perhaps under `invariants`."""
+    try:
+        written = read_yaml(data, bytes_max=FILE_BYTES_MAX)
+    except ParseError as error:
+        return InvariantSet(warnings=(f"{name} cannot be read, so nothing of it is used: {error}",))
     listed = written.get("invariants", written) if isinstance(written, Mapping) else written
-    rows = list(_rows(listed))
+    rows = list(_iterate_rows(listed))
     if not rows and listed:
-        return InvariantSet(warnings=("the invariants file holds no list of rules: nothing of it is used",))
+        return InvariantSet(warnings=("the invariants file contains no list of rules, so nothing of it is used",))
     rules, warnings = [], []
     for number, row in enumerate(rows, 1):
-        made = _invariant(row, number, compile_, globs)
-        if isinstance(made, str):
-            warnings.append(made)
+        rule = _parse_rule(row, number)
+        if isinstance(rule, str):
+            warnings.append(f"{rule}; it is left out")
         else:
-            rules.append(made)
+            rules.append(rule)
     return InvariantSet(tuple(rules), tuple(warnings))
 
 
-def _rows(listed: Any) -> Iterator[Any]:
+def _iterate_rows(listed: Any) -> Iterator[Any]:
     if isinstance(listed, Mapping):
         for group in listed.values():
             yield from group if isinstance(group, list) else ()
@@ -124,105 +129,125 @@ def _rows(listed: Any) -> Iterator[Any]:
         yield from listed
 
 
-def _invariant(
-    row: Any, number: int, compile_: PatternCompiler, globs: Callable[[Sequence[str]], PathFilter]
-) -> Invariant | str:
+def _parse_rule(row: Any, number: int) -> Invariant | str:
+    """Return a rule, or what is wrong with it."""
     if not isinstance(row, Mapping):
-        return f"invariant {number} is no mapping with an id: it is left out"
+        return f"invariant {number} is not a mapping with an id"
     name = str(row.get("id") or f"number {number}")
-    compiled: dict[str, TextPattern | None] = {}
+    patterns: dict[str, Pattern | None] = {}
     for key in ("deny", "when", "require"):
-        pattern = _compiled(row.get(key), compile_)
-        if isinstance(pattern, str):
-            return f"invariant {name}: {key}: {pattern}; it is left out"
-        compiled[key] = pattern
+        try:
+            patterns[key] = _parse_pattern(row.get(key))
+        except ValueError as error:
+            return f"invariant {name}: {key}: {error}"
     shape = str(row.get("ast") or "")
-    if not shape and compiled["deny"] is None and (compiled["when"] is None or compiled["require"] is None):
-        return f"invariant {name} has neither deny, nor when with require, nor ast: it is left out"
+    if not shape and patterns["deny"] is None and (patterns["when"] is None or patterns["require"] is None):
+        return f"invariant {name} has neither deny, nor when with require, nor ast"
     scope, category = str(row.get("scope", "added")), str(row.get("category", "correctness"))
     severity = SEVERITIES.get(str(row.get("severity", "P2")).lower())
     if scope not in SCOPES or category not in CATEGORIES or severity is None:
-        return f"invariant {name}: scope, category or severity is not known: it is left out"
+        return f"invariant {name}: its scope, category or severity is unknown"
     paths = row.get("paths") or ["**"]
     return Invariant(
         id=name,
         rule=str(row.get("rule") or row.get("message") or name),
         priority=severity,
-        category=next(each for each in CATEGORIES if each == category),
-        scope=next(each for each in SCOPES if each == scope),
+        category=CATEGORIES[CATEGORIES.index(category)],
+        scope=SCOPES[SCOPES.index(scope)],
         written=repr(sorted((str(key), str(value)) for key, value in row.items())),
-        applies_to=globs([str(each) for each in (paths if isinstance(paths, list) else [paths])]),
+        applies_to=compile_globs(list(map(str, paths if isinstance(paths, list) else [paths]))),
         shape=shape,
-        deny=compiled["deny"],
-        when=compiled["when"],
-        require=compiled["require"],
+        **patterns,
     )
 
 
-def _compiled(written: Any, compile_: PatternCompiler) -> TextPattern | str | None:
-    """`text`, `{regex: text}` or `{regex: {pattern: text, flags: i}}`."""
+def _parse_pattern(written: Any) -> Pattern | None:
+    r"""Compile `text`, `{regex: text}` or `{regex: {pattern: text, flags: i}}`. Raises: ValueError.
+
+    >>> _parse_pattern(r"(a)\1")
+    Traceback (most recent call last):
+    ValueError: '(a)\\1' is not an RE2 pattern: invalid escape sequence: \1
+    """
+    flags = ""
     if isinstance(written, Mapping):
         written = written.get("regex", written)
     if isinstance(written, Mapping):
-        return compile_(str(written.get("pattern", "")), str(written.get("flags", "")))
-    return None if written in (None, "") else compile_(str(written), "")
+        written, flags = written.get("pattern", ""), str(written.get("flags", ""))
+    elif written in (None, ""):
+        return None
+    try:
+        return compile_linear(str(written), flags)
+    except ValueError as error:
+        raise ValueError(f"{str(written)!r} is not an RE2 pattern: {error}") from error
 
 
-# -- using them ---------------------------------------------------------------------------------------------------
+def compile_globs(patterns: Sequence[str]) -> PathFilter:
+    """Return a filter of the paths that patterns in gitignore notation match. Raises: InvalidArgument."""
+    try:
+        spec = GitIgnoreSpec.from_lines([glob.removeprefix("./").replace("\\", "/") for glob in patterns])
+    except ValueError as error:
+        raise InvalidArgument(f"a pattern is wrong: {error}", suggestion="Write it as in .gitignore.") from error
+    return spec.match_file
 
 
-def find_broken(invariants: Iterable[Invariant], file: ChangedFile, shapes: ShapeFinder | None = None) -> list[Finding]:
-    """The rules that a changed file breaks, one finding for each line (or one for the file, where the rule speaks of that)."""
-    if file.new is None:
+# -- using them --------------------------------------------------------------------------------------------------------
+
+
+def find_broken(invariants: Iterable[Invariant], file: ChangedFile, *, outside: str = "") -> list[Finding]:
+    """Return the rules that a changed file breaks: a finding for each line, or one for the file when the scope is that.
+
+    `outside` is the workspace: a program in it does not count as ast-grep.
+    """
+    new = file.new
+    if new is None:
         return []
-    return [
-        _finding(rule, line, file, is_new=is_new)
-        for rule in invariants
-        if rule.applies_to(file.path)
-        for line, is_new in _places(rule, file, file.new, shapes)
-    ]
+    findings = []
+    for rule in invariants:
+        if rule.applies_to(file.path):
+            places = _find_shapes(rule.shape, file, new, outside) if rule.shape else _find_places(rule, file, new)
+            findings += [_make_finding(rule, line, file, new, is_new=is_new) for line, is_new in places]
+    return findings
 
 
-def _places(rule: Invariant, file: ChangedFile, new: FileVersion, shapes: ShapeFinder | None) -> list[tuple[int, bool]]:
-    """The lines that break a rule, and whether each is new."""
-    if rule.shape:
-        return _shaped(rule.shape, file, new, shapes) if shapes else []
+def _find_places(rule: Invariant, file: ChangedFile, new: FileVersion) -> list[tuple[int, bool]]:
+    """Return the lines that break a rule, and whether each is new."""
+    added = sorted(file.added)
     if rule.deny is not None:
-        return _denied(rule, rule.deny, file, new)
+        return _find_denied(rule, rule.deny, file, new)
     if rule.when is None or rule.require is None or rule.require.search(new.text):
         return []
     if rule.scope == "file":
-        return _marked([n for n, line in enumerate(new.lines, 1) if rule.when.search(line)][:1], rule, file, new)
-    return [(number, True) for number in sorted(file.added) if rule.when.search(new.line(number))]
+        return _mark([number for number, line in enumerate(new.lines, 1) if rule.when.search(line)][:1], [], new)
+    return [(number, True) for number in added if rule.when.search(new.line(number))]
 
 
-def _shaped(shape: str, file: ChangedFile, new: FileVersion, shapes: ShapeFinder) -> list[tuple[int, bool]]:
-    found = shapes(shape, new)
-    if isinstance(found, str) or not found:
-        return []
-    before = shapes(shape, file.old) if file.old else ()
-    then = [file.old.line(number) for number in before] if file.old and not isinstance(before, str) else []
-    return list(zip(found, mark_new([(new.line(number), None) for number in found], then), strict=True))
-
-
-def _denied(rule: Invariant, deny: TextPattern, file: ChangedFile, new: FileVersion) -> list[tuple[int, bool]]:
+def _find_denied(rule: Invariant, deny: Pattern, file: ChangedFile, new: FileVersion) -> list[tuple[int, bool]]:
     added = sorted(file.added)
+    matching = [number for number in added if deny.search(new.line(number))]
     if rule.scope == "added":
-        return [(number, True) for number in added if deny.search(new.line(number))]
+        return [(number, True) for number in matching]
     if rule.scope == "diff":
-        together = "\n".join(new.line(number) for number in added)
-        first = next((number for number in added if deny.search(new.line(number))), added[0] if added else 0)
-        return [(first, True)] if added and deny.search(together) else []
-    return _marked([number for number, line in enumerate(new.lines, 1) if deny.search(line)], rule, file, new)
+        is_broken = added and deny.search("\n".join(map(new.line, added)))
+        return [((matching or added)[0], True)] if is_broken else []
+    old_lines = [line for line in file.old.lines if deny.search(line)] if file.old else []
+    return _mark([number for number, line in enumerate(new.lines, 1) if deny.search(line)], old_lines, new)
 
 
-def _marked(lines: Sequence[int], rule: Invariant, file: ChangedFile, new: FileVersion) -> list[tuple[int, bool]]:
-    """Lines of the new file, each with whether the old one had it."""
-    then = [] if file.old is None or rule.deny is None else [each for each in file.old.lines if rule.deny.search(each)]
-    return list(zip(lines, mark_new([(new.line(number), None) for number in lines], then), strict=True))
+def _find_shapes(shape: str, file: ChangedFile, new: FileVersion, outside: str) -> list[tuple[int, bool]]:
+    numbers = find_shape(shape, new, outside=outside)
+    if isinstance(numbers, str) or not numbers:
+        return []
+    old_numbers = find_shape(shape, file.old, outside=outside) if file.old else ()
+    old_lines = list(map(file.old.line, old_numbers)) if file.old and not isinstance(old_numbers, str) else []
+    return _mark(numbers, old_lines, new)
 
 
-def _finding(rule: Invariant, line: int, file: ChangedFile, *, is_new: bool) -> Finding:
+def _mark(numbers: Sequence[int], old_lines: Iterable[str], new: FileVersion) -> list[tuple[int, bool]]:
+    """Return lines of the new file with whether each is new."""
+    return list(zip(numbers, mark_new(map(new.line, numbers), old_lines), strict=True))
+
+
+def _make_finding(rule: Invariant, line: int, file: ChangedFile, new: FileVersion, *, is_new: bool) -> Finding:
     span = LineSpan(line, line)
     return Finding(
         rule=rule.id,
@@ -234,7 +259,43 @@ def _finding(rule: Invariant, line: int, file: ChangedFile, *, is_new: bool) -> 
         confidence=CONFIDENCE,
         path=file.path,
         span=span,
-        quote=file.new.line(line).strip() if file.new else "",
+        quote=new.line(line).strip(),
         is_on_changed_line=file.touches(span),
         is_new=is_new,
     )
+
+
+# -- the shape of code -------------------------------------------------------------------------------------------------
+
+
+def _is_query(shape: str) -> bool:
+    """Whether a shape is a tree-sitter query."""
+    return shape.lstrip().startswith(("(", "["))
+
+
+def missing_program_warnings(rules: InvariantSet, outside: str = "") -> tuple[str, ...]:
+    """Return a warning for each rule that needs ast-grep where that is not installed."""
+    names = [rule.id for rule in rules.invariants if rule.shape and not _is_query(rule.shape)]
+    if not names or find_program(AST_GREP, outside=outside):
+        return ()
+    return tuple(f"invariant {name}: {NOT_INSTALLED}; it is left out" for name in names)
+
+
+def find_shape(shape: str, source: FileVersion, *, outside: str = "") -> Sequence[int] | str:
+    """Return the lines on which code of a shape begins, or why they are unknown."""
+    if _is_query(shape):
+        matches = source.matches(shape)
+        return sorted({min(capture.first for capture in match.values()) for match in matches if match})
+    program = find_program(AST_GREP, outside=outside)
+    if not program:
+        return NOT_INSTALLED
+    if source.unparsed_reason:
+        return ()
+    args = [program, "run", "--pattern", shape, "--lang", source.language_name, "--json=compact", "--stdin"]
+    with apart({}) as folder:
+        result = run(args, folder, limit_s=AST_GREP_S, environment=bare(os.environ), given=source.data)
+    try:
+        rows = read_json(result.out or b"[]", bytes_max=OUTPUT_BYTES_MAX)
+        return sorted({row["range"]["start"]["line"] + 1 for row in rows})
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return result.problem or "the output of ast-grep cannot be read"

@@ -1,8 +1,7 @@
-"""What a change stands in: the tree it leads to, and what the repository's past says.
+"""The tree that a change leads to, and what the history says of its files.
 
-Handed in as callables; nothing is opened here.
-
-Where nothing is known the defaults say so by knowing nothing, and the checks that ask them find nothing.
+Nothing is opened here: the readers are passed in. Without a tree they return nothing, so the checks that need one
+report nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 
 
 WordSearch = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
-"""Words -> for each of them the files of the new tree in which it stands as a whole word."""
+"""Returns for each word the files of the new tree that contain it as a whole word."""
 
 
 @dataclass(frozen=True)
 class ReviewContext:
-    """`listed` and `read` tell of the tree as the change leaves it; `is_known` is False where there is no such tree.
+    """The new tree: its paths, texts and history. `is_known` is False where there is no such tree.
 
-    `usually_with` names the files that history says belong to one; `hot` are the tenth of all files that change most.
+    `partners_of` returns the files that usually change with one; `hot_paths` the tenth of all files that changes most.
     """
 
     parsers: Parsers
@@ -49,13 +48,13 @@ class ReviewContext:
         return {}
 
     def source(self, path: str) -> FileVersion | None:
-        """A file of the new tree; None when it is not there, or not known."""
+        """Return a file of the new tree; None when it is absent or unknown."""
         self.fetch((path,))
         return self._sources[path]
 
     def fetch(self, paths: Sequence[str]) -> None:
-        """Read these files at once, each only the first time: one question to git instead of many."""
+        """Read files that were not read before, with one call to git for all of them."""
         missing = [path for path in paths if path not in self._sources]
-        found = self.read(missing) if missing else {}
+        contents = self.read(missing) if missing else {}
         for path in missing:
-            self._sources[path] = FileVersion(path, found[path], self.parsers) if path in found else None
+            self._sources[path] = FileVersion(path, contents[path], self.parsers) if path in contents else None

@@ -1,4 +1,4 @@
-"""PURE. What a review has looked at, and what not: every file with its reason, every analyser with what came of it."""
+"""PURE. What a review looked at: every file or the reason why not, and every analyzer with its outcome."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from context_engine.model import Skipped
 
 NO_TIME = "no time was left"
-"""Why a file or an analyser had to be left out: asked again, it may not be."""
+"""Why a file or an analyzer was left out: the next review may have the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalyzerRun:
-    """One external program: whether it ran, how long, what it found; `why_not` when it did not, or not to its end."""
+    """One external program. `why_not` is set when it did not run, or not to its end."""
 
     name: str
     ran: bool
@@ -23,68 +23,67 @@ class AnalyzerRun:
 
     @property
     def is_failure(self) -> bool:
-        """Whether it might say more another time: it failed, or had no time."""
+        """Whether another run may report more: this one failed, or had no time."""
         return bool(self.why_not) and (self.ran or self.why_not == NO_TIME)
 
 
 @dataclass(frozen=True, slots=True)
 class FileCoverage:
-    """How one file was looked at. `skipped` says why not at all; `partly` what could not be asked, and why."""
+    """One file. `skipped` is why it was not reviewed at all, `partly` what could not be checked, and why."""
 
     path: str
     skipped: str = ""
     partly: str = ""
 
+    def with_reason(self, why: str) -> FileCoverage:
+        """Add the reason why the text of the file, or a part of it, is missing.
+
+        >>> FileCoverage("a.py").with_reason("the old version is too large").partly
+        'the old version is too large'
+        """
+        if not why:
+            return self
+        return replace(self, skipped=why) if self.skipped else replace(self, partly=why)
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """All files of a change, each reviewed or skipped, and all analysers."""
+    """All files of a change, each reviewed or skipped, and all analyzers."""
 
     files: tuple[FileCoverage, ...] = ()
     analyzers: tuple[AnalyzerRun, ...] = ()
 
     @property
     def files_reviewed(self) -> int:
-        """How many files were looked at."""
-        return sum(not each.skipped for each in self.files)
+        """The number of files that were reviewed."""
+        return sum(not file.skipped for file in self.files)
 
     @property
     def files_skipped(self) -> tuple[Skipped, ...]:
-        """The others, each with its reason."""
-        return tuple(Skipped(each.path, each.skipped) for each in self.files if each.skipped)
+        """The files that were not reviewed, with their reasons."""
+        return tuple(Skipped(file.path, file.skipped) for file in self.files if file.skipped)
 
     @property
     def files_partly(self) -> tuple[Skipped, ...]:
-        """Files of which only a part could be looked at, and why."""
-        return tuple(Skipped(each.path, each.partly) for each in self.files if each.partly and not each.skipped)
-
-
-def add_reason(covered: FileCoverage, why: str) -> FileCoverage:
-    """A file's coverage, with the reason why its text, or a part of it, is not there.
-
-    >>> add_reason(FileCoverage("a.py"), "the old version is too large").partly
-    'the old version is too large'
-    """
-    if not why:
-        return covered
-    return replace(covered, skipped=why) if covered.skipped else replace(covered, partly=why)
+        """The files of which only a part was reviewed, with the reasons."""
+        return tuple(Skipped(file.path, file.partly) for file in self.files if file.partly and not file.skipped)
 
 
 def merge_coverage(parts: Iterable[Coverage]) -> Coverage:
-    """The coverage of several parts of one change: analysers that ran in several are one."""
+    """Merge the coverage of several parts of one change; an analyzer that ran for several becomes one run."""
     files: dict[str, FileCoverage] = {}
     runs: dict[str, AnalyzerRun] = {}
     for part in parts:
-        files |= {each.path: each for each in part.files}
+        files |= {file.path: file for file in part.files}
         for run in part.analyzers:
-            runs[run.name] = _joined(runs[run.name], run) if run.name in runs else run
+            runs[run.name] = _merge_runs(runs[run.name], run) if run.name in runs else run
     return Coverage(tuple(files[path] for path in sorted(files)), tuple(runs[name] for name in sorted(runs)))
 
 
-def _joined(one: AnalyzerRun, other: AnalyzerRun) -> AnalyzerRun:
-    """Two runs of one program.
+def _merge_runs(one: AnalyzerRun, other: AnalyzerRun) -> AnalyzerRun:
+    """Merge two runs of one program.
 
-    >>> _joined(AnalyzerRun("ruff", True, 20, 1), AnalyzerRun("ruff", False, why_not="timed out")).why_not
+    >>> _merge_runs(AnalyzerRun("ruff", True, 20, 1), AnalyzerRun("ruff", False, why_not="timed out")).why_not
     'timed out'
     """
     why_not = "; ".join(dict.fromkeys(filter(None, (one.why_not, other.why_not))))

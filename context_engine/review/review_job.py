@@ -1,7 +1,7 @@
-"""One change between two commits, as a session reviews it: what is looked at, what is known already, what all of it comes to.
+"""The review of one change between two commits, as a session does it: file by file, from the cache where possible.
 
-A file is known by its two blobs, its names and modes, the rules and the options; what was found in it once is found in
-it again without a look. What depends on the whole change is asked at the end, when every unit has ended.
+The cache knows a file by its two blobs, its names and modes, the rules and the options: what was found in it once is
+reported again without reading it. What depends on the whole change is reviewed at the end, after all units.
 """
 
 from __future__ import annotations
@@ -9,319 +9,263 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from context_engine.errors import Cancelled, NextStep, PreconditionFailed
 from context_engine.model import Finding
-from context_engine.repo.git_diffs import DiffRequest, Diffs, TakenDiff, TouchedFile
+from context_engine.repo.git_diffs import DiffRequest, TakenDiff, TouchedFile
 from context_engine.review.classification import summarize_change
-from context_engine.review.finding import Scrub, assign_ids, finding_to_json, scrub_finding
-from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, add_reason, merge_coverage
+from context_engine.review.finding import assign_ids, finding_to_json, scrub_finding
+from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, merge_coverage
 from context_engine.review.review_replies import review_to_json
-from context_engine.review.review_request import ReviewRequest
 from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.review.review_units import FileTie, UnitFile
-from context_engine.review.reviewer import Reviewer, count_lines
+from context_engine.review.reviewer import count_lines
 from context_engine.review.second_pass import encode_pending, make_pending
-from context_engine.review.session_runner import SessionOutcome
-from context_engine.review.source_versions import ChangedFile, Parsers, make_changed_file
+from context_engine.review.source_versions import ChangedFile
 from context_engine.review.telemetry import UnitMetrics
 from context_engine.review.verdict import make_result, suppression_reason
 from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
 
 if TYPE_CHECKING:
-    from context_engine.review.review_context import ReviewContext
-    from context_engine.review.review_options import ReviewOptions
+    from context_engine.review.review_options import ReviewRequest
+    from context_engine.review.review_workspace import ReviewWorkspace
 
 Stages = dict[str, list[float]]
-"""Milliseconds, by what took them."""
-MISSING_MAX = 20
-"""So many named files that did not change are told of by name."""
+"""Milliseconds by stage."""
+NAMED_MAX = 20
+"""Named files that did not change are listed up to this number."""
 
 
-class Analysed(Protocol):
-    """What external analysers found in some files."""
+class SessionOutcome(NamedTuple):
+    """The JSON of a finished review, and the pending review that a second pass continues."""
 
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """In the new versions."""
-        ...
-
-    @property
-    def runs(self) -> Sequence[AnalyzerRun]:
-        """Each program, whether it ran, and why not."""
-        ...
-
-
-class Means(Protocol):
-    """What a workspace has to review with."""
-
-    @property
-    def diffs(self) -> Diffs:
-        """What git says has changed."""
-        ...
-
-    @property
-    def parsers(self) -> Parsers:
-        """What turns bytes into trees."""
-        ...
-
-    def make_reviewer(self, options: ReviewOptions) -> tuple[Reviewer, Sequence[str]]:
-        """The checks with this workspace's rules, and what is wrong with those."""
-        ...
-
-    def run_analyzers(self, files: Sequence[ChangedFile], options: ReviewOptions, taken: TakenDiff) -> Analysed:
-        """What external analysers say of some files."""
-        ...
-
-    def fingerprint_analyzers(self, options: ReviewOptions, taken: TakenDiff) -> str:
-        """Which of them would be asked: another text when one of them is another one, or may say something else."""
-        ...
-
-    def open_context(self, commit: str) -> ReviewContext:
-        """The tree of a commit."""
-        ...
-
-    def find_ties(self, paths: Sequence[str]) -> Iterable[FileTie]:
-        """Which files belong together."""
-        ...
-
-    def make_exclude_filter(self, options: ReviewOptions) -> Callable[[str], bool]:
-        """Whether a path is not to be reviewed."""
-        ...
-
-    def scrub(self, text: str) -> str:
-        """A text without secrets."""
-        ...
-
-    def scrub_parts(self, files: Iterable[ChangedFile]) -> Scrub:
-        """What takes secrets out of parts of these files."""
-        ...
+    outcome: bytes
+    pending: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class FileReview:
-    """What is kept of one file."""
+    """The stored review of one file."""
 
     findings: tuple[Finding, ...]
     coverage: FileCoverage
     runs: tuple[AnalyzerRun, ...] = ()
 
 
-def open_change(request: ReviewRequest, means: Means, store: ReviewStore) -> CommitChange:
-    """The change that was asked for, with the hashes of both its commits.
+def open_review_job(request: ReviewRequest, workspace: ReviewWorkspace, store: ReviewStore) -> ReviewJob:
+    """Return the review of the requested change, with the hashes of both its commits.
 
-    Raises: RefNotFound, GitUnavailable, PreconditionFailed (nothing changed, or nothing of what was named), TooLarge.
+    Raises: RefNotFound, GitUnavailable, PreconditionFailed (nothing changed, or none of the named files), TooLarge.
     """
-    began = time.perf_counter()
-    taken = means.diffs.take(DiffRequest(f"{request.base}...{request.commit}"))
-    whole = parse_diff(taken.text, bytes_max=GIT_DIFF_BYTES_MAX)
-    named = whole.filter_paths(set(request.paths).__contains__) if request.paths else whole
-    excludes = means.make_exclude_filter(request.options)
-    excluded = frozenset(file.path for file in named.files if excludes(file.path))
-    diff = named.filter_paths(lambda path: path not in excluded)
+    start = time.perf_counter()
+    taken = workspace.diffs.take(DiffRequest(f"{request.base}...{request.commit}"))
+    diff = parse_diff(taken.text, bytes_max=GIT_DIFF_BYTES_MAX)
+    if request.paths:
+        diff = diff.filter_paths(set(request.paths).__contains__)
+    is_excluded = workspace.make_exclude_filter(request.options)
+    excluded = sorted(file.path for file in diff.files if is_excluded(file.path))
+    diff = diff.filter_paths(lambda path: not is_excluded(path))
     if not diff.files:
         raise PreconditionFailed(
             "none of the files that were named, and not excluded, differs between the two commits",
             suggestion="Leave changed_files and exclude_patterns out: git knows which files changed.",
-            details={"changed_files": request.paths[:MISSING_MAX], "excluded": sorted(excluded)[:MISSING_MAX]},
+            details={"changed_files": request.paths[:NAMED_MAX], "excluded": excluded[:NAMED_MAX]},
         )
-    ms = (time.perf_counter() - began) * 1_000
-    full = _in_full(request, taken, means.scrub)
-    return CommitChange(full, taken, diff, means, store, excluded=tuple(sorted(excluded)), diff_ms=ms)
+    diff_ms = (time.perf_counter() - start) * 1_000
+    return ReviewJob(_complete_request(request, taken, workspace), taken, diff, workspace, store, excluded, diff_ms)
 
 
-def _in_full(request: ReviewRequest, taken: TakenDiff, scrub: Callable[[str], str]) -> ReviewRequest:
-    """A request as it is kept: with the hashes of both commits, the named files that did change, and no secrets."""
-    there = {file.path for file in taken.files}
-    missing = sorted(set(request.paths) - there)
-    warnings = [f"not changed between the two commits: {', '.join(missing[:MISSING_MAX])}"] if missing else []
+def _complete_request(request: ReviewRequest, taken: TakenDiff, workspace: ReviewWorkspace) -> ReviewRequest:
+    """Return a request as it is stored: full hashes, only named files that changed, no secrets."""
+    changed = {file.path for file in taken.files}
+    unchanged = sorted(set(request.paths) - changed)
+    warnings = [f"not changed between the two commits: {', '.join(unchanged[:NAMED_MAX])}"] if unchanged else []
+    instructions = workspace.scrub(request.options.custom_instructions)
     return replace(
         request,
         commit=taken.commit,
         base=taken.merge_base or taken.base_commit,
-        paths=tuple(sorted(there.intersection(request.paths))),
+        paths=tuple(sorted(changed.intersection(request.paths))),
         warnings=(*request.warnings, *warnings),
-        title=scrub(request.title),
-        author=scrub(request.author),
-        options=replace(request.options, custom_instructions=scrub(request.options.custom_instructions)),
+        title=workspace.scrub(request.title),
+        author=workspace.scrub(request.author),
+        options=replace(request.options, custom_instructions=instructions),
     )
 
 
 @dataclass(frozen=True)
-class CommitChange:
-    """What changed between two commits; `diff_ms` is what it took to know."""
+class ReviewJob:
+    """The review of one change. Several threads may use it; `diff_ms` is what its diff took."""
 
     request: ReviewRequest
     taken: TakenDiff
     diff: UnifiedDiff
-    means: Means
+    workspace: ReviewWorkspace
     store: ReviewStore
-    excluded: tuple[str, ...] = ()
+    excluded: Sequence[str] = ()
     diff_ms: float = 0.0
 
     @cached_property
-    def parts(self) -> list[UnitFile]:
-        """Its files with their changed lines."""
+    def files(self) -> list[UnitFile]:
+        """The changed files, with the numbers of their changed lines."""
         return [UnitFile(file.path, len(file.added_lines) + len(file.removed_lines)) for file in self.diff.files]
 
     @cached_property
     def keys(self) -> dict[str, str]:
-        """What each file is known by."""
+        """The cache key of each file."""
         options = self.request.options
-        rules = self.means.make_reviewer(options)[0].ruleset
-        always = (rules, self.means.fingerprint_analyzers(options, self.taken), options.key)
-        touched = {each.path: each for each in self.taken.files}
-        return {file.path: _key((*touched[file.path], *always)) for file in self.diff.files if file.path in touched}
+        reviewer, _ = self.workspace.make_reviewer(options)
+        analyzers = self.workspace.fingerprint_analyzers(options, self.taken)
+        common = (reviewer.ruleset, analyzers, options.key)
+        touched = self._touched_files
+        return {path: _hash((*touched[path], *common)) for path in self._diffs if path in touched}
 
-    def ties(self) -> Iterable[FileTie]:
-        """Which of them import one another, or usually change together."""
-        return self.means.find_ties([part.path for part in self.parts])
+    @cached_property
+    def _diffs(self) -> Mapping[str, FileDiff]:
+        return {file.path: file for file in self.diff.files}
 
-    def known(self) -> int:
-        """How many of them were looked at before."""
+    @cached_property
+    def _touched_files(self) -> Mapping[str, TouchedFile]:
+        return {file.path: file for file in self.taken.files}
+
+    def find_ties(self) -> Iterable[FileTie]:
+        """Return which of the files import one another, or usually change together."""
+        return self.workspace.find_ties([file.path for file in self.files])
+
+    def count_cached(self) -> int:
+        """Return how many of the files were reviewed before, in the same versions and by the same rules."""
         return len(self.store.read_cached(self.keys.values()))
 
-    def job(self) -> ReviewJob:
-        """Its review."""
-        return ReviewJob(self)
-
-
-@dataclass
-class ReviewJob:
-    """The review of one change. Used by several threads; what they share does not change."""
-
-    change: CommitChange
-    _files: Mapping[str, FileDiff] = field(init=False)
-    _touched: Mapping[str, TouchedFile] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Files are asked for by path, thousands of times."""
-        self._files = {file.path: file for file in self.change.diff.files}
-        self._touched = {each.path: each for each in self.change.taken.files}
-
     def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitCheckpoint:
-        """Review some files; those that are known are not read. Raises: Cancelled, AccessFailed."""
-        keys = {path: self.change.keys[path] for path in paths if path in self.change.keys}
-        known = self.change.store.read_cached(keys.values())
-        fresh = [path for path in paths if keys.get(path) not in known]
-        found = {path: _of_old(_body(known[keys[path]])) for path in paths if path not in fresh}
+        """Review some files; those in the cache are not read. Raises: Cancelled, AccessFailed."""
+        keys = {path: self.keys[path] for path in paths if path in self.keys}
+        cached = self.store.read_cached(keys.values())
+        reviews = {path: _decode_cached(cached[key]) for path, key in keys.items() if key in cached}
+        fresh = [path for path in paths if path not in reviews]
         stages: Stages = {}
-        read = 0
+        bytes_read = 0
         if fresh:
             with _timed(stages, "blobs"):
-                files, whys = self._changed(fresh)
-            read = sum(len(each.data) for file in files for each in (file.old, file.new) if each)
-            found |= self._bodies(files, whys, stages, cancel)
-        bodies = {path: msgspec.json.encode(found[path]) for path in paths}
-        failures = {f"{run.name}: {run.why_not}" for body in found.values() for run in body.runs if run.is_failure}
-        figures = UnitMetrics(stages, len(paths) - len(fresh), len(fresh), read, sorted(failures))
-        options = self.change.request.options
-        told = [each for path in paths for each in found[path].findings if not suppression_reason(each, options)]
+                files, missing = self._read_files(fresh)
+            versions = [version for file in files for version in (file.old, file.new) if version]
+            bytes_read = sum(len(version.data) for version in versions)
+            reviews |= self._review_files(files, missing, stages, cancel)
+        bodies = {path: msgspec.json.encode(reviews[path]) for path in paths}
+        runs = [run for review in reviews.values() for run in review.runs]
+        failures = {f"{run.name}: {run.why_not}" for run in runs if run.is_failure}
+        metrics = UnitMetrics(stages, len(paths) - len(fresh), len(fresh), bytes_read, sorted(failures))
+        options = self.request.options
+        findings = [finding for path in paths for finding in reviews[path].findings]
+        shown = [finding for finding in findings if not suppression_reason(finding, options)]
         return UnitCheckpoint(
             bodies=bodies,
-            findings=[msgspec.json.encode(finding_to_json(each)) for each in told],
+            findings=[msgspec.json.encode(finding_to_json(finding)) for finding in shown],
             cache={keys[path]: bodies[path] for path in fresh if path in keys and not failures},
-            used=tuple(known),
-            figures=msgspec.json.encode(figures),
+            used=tuple(cached),
+            figures=msgspec.json.encode(metrics),
         )
 
     def conclude(
         self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
     ) -> SessionOutcome:
-        """The whole review: what is told of all findings, and of the change as one. Raises: Cancelled."""
-        means, request = self.change.means, self.change.request
-        stages: Stages = {"diff": [self.change.diff_ms]}
+        """Return the whole review, from the stored reviews of the files and the change as a whole. Raises: Cancelled."""
+        options = self.request.options
+        stages: Stages = {"diff": [self.diff_ms]}
         with _timed(stages, "blobs"):
-            files, _ = self._changed(sorted(self._files))
-        _check(cancel)
-        around = means.open_context(self.change.taken.commit)
-        reviewer, warnings = means.make_reviewer(request.options)
+            files, _ = self._read_files(sorted(self._diffs))
+        _check_cancelled(cancel)
+        context = self.workspace.open_context(self.taken.commit)
+        reviewer, warnings = self.workspace.make_reviewer(options)
         with _timed(stages, "history"):
-            wide = reviewer.review_change(files, around)
-        _check(cancel)
+            change_findings = reviewer.review_change(files, context)
+        _check_cancelled(cancel)
         with _timed(stages, "merge"):
-            looked = [_body(bodies[path]) for path in sorted(bodies)]
-            findings = [each for body in looked for each in body.findings]
-            scrub = means.scrub_parts(files)
-            findings += [scrub_finding(each, scrub) for each in wide]
-            coverage = self._coverage(looked, failed)
-            about = summarize_change(count_lines(files), around.hot_paths())
-            told = make_result(
-                findings, request.options, coverage, about,
-                warnings=(*request.warnings, *warnings), is_partial=bool(failed),
-            )  # fmt: skip
-        kept = make_pending(told, request.options, files, scrub, reviewer.rules)
-        outcome = review_to_json(told) | {"figures": asdict(UnitMetrics(stages))}
-        return SessionOutcome(msgspec.json.encode(outcome), encode_pending(kept))
+            reviews = [_decode(bodies[path]) for path in sorted(bodies)]
+            findings = [finding for review in reviews for finding in review.findings]
+            scrub = self.workspace.scrub_parts(files)
+            findings += [scrub_finding(finding, scrub) for finding in change_findings]
+            result = make_result(
+                findings,
+                options,
+                self._merge_coverage(reviews, failed),
+                summarize_change(count_lines(files), context.hot_paths()),
+                warnings=(*self.request.warnings, *warnings),
+                is_partial=bool(failed),
+            )
+        pending = make_pending(result, options, files, scrub, reviewer.rules)
+        outcome = review_to_json(result) | {"figures": asdict(UnitMetrics(stages))}
+        return SessionOutcome(msgspec.json.encode(outcome), encode_pending(pending))
 
-    def _bodies(
-        self, files: Sequence[ChangedFile], whys: Mapping[str, str], stages: Stages, cancel: threading.Event
+    def _review_files(
+        self, files: Sequence[ChangedFile], missing: Mapping[str, str], stages: Stages, cancel: threading.Event
     ) -> dict[str, FileReview]:
-        """What is found in each of these files."""
-        means, options = self.change.means, self.change.request.options
-        reviewer, _ = means.make_reviewer(options)
-        looked = {}
+        """Review files that are not in the cache."""
+        options = self.request.options
+        reviewer, _ = self.workspace.make_reviewer(options)
+        results = {}
         for file in files:
-            _check(cancel)
-            looked[file.path] = reviewer.review_file(file)
-            for stage, ms in looked[file.path].ms:
+            _check_cancelled(cancel)
+            results[file.path] = result = reviewer.review_file(file)
+            for stage, ms in result.ms:
                 stages.setdefault(stage, []).append(ms)
-        _check(cancel)
+        _check_cancelled(cancel)
         with _timed(stages, "lint"):
-            more = means.run_analyzers(files, options, self.change.taken)
-        bodies: dict[str, FileReview] = {}
-        scrub = means.scrub_parts(files)
-        for path, each in looked.items():
-            found = assign_ids((*each.findings, *(one for one in more.findings if one.path == path)))
-            kept = tuple(scrub_finding(one, scrub) for one in found)
-            runs = tuple(_of_file(run, found, is_first=not bodies) for run in more.runs)
-            bodies[path] = FileReview(kept, add_reason(each.coverage, whys.get(path, "")), runs)
-        return bodies
+            report = self.workspace.run_analyzers(files, options, self.taken)
+        reviews: dict[str, FileReview] = {}
+        scrub = self.workspace.scrub_parts(files)
+        for path, result in results.items():
+            analyzer_findings = [finding for finding in report.findings if finding.path == path]
+            findings = assign_ids((*result.findings, *analyzer_findings))
+            runs = tuple(_run_of_file(run, findings, is_first=not reviews) for run in report.runs)
+            scrubbed = tuple(scrub_finding(finding, scrub) for finding in findings)
+            reviews[path] = FileReview(scrubbed, result.coverage.with_reason(missing.get(path, "")), runs)
+        return reviews
 
-    def _changed(self, paths: Sequence[str]) -> tuple[list[ChangedFile], dict[str, str]]:
-        """Files with both their versions, and why some of those are not there."""
-        means = self.change.means
-        versions = means.diffs.versions(self._touched[path] for path in paths if path in self._touched)
-        files = [
-            make_changed_file(file, versions.old.get(file.old_path), versions.new.get(file.new_path), means.parsers)
-            for file in (self._files[path] for path in paths)
-        ]
-        return files, {each.path: each.detail or each.reason for each in versions.left_out}
+    def _read_files(self, paths: Sequence[str]) -> tuple[list[ChangedFile], dict[str, str]]:
+        """Return files with both their versions, and why some versions are missing."""
+        touched = [self._touched_files[path] for path in paths if path in self._touched_files]
+        versions = self.workspace.diffs.versions(touched)
+        files = []
+        for diff in (self._diffs[path] for path in paths):
+            old, new = versions.old.get(diff.old_path), versions.new.get(diff.new_path)
+            files.append(ChangedFile.of(diff, old, new, self.workspace.parsers))
+        return files, {skipped.path: skipped.detail or skipped.reason for skipped in versions.left_out}
 
-    def _coverage(self, looked: Iterable[FileReview], failed: Iterable[ReviewUnit]) -> Coverage:
-        """What was looked at, the files of units that went wrong, and those that nobody wanted."""
-        parts = [Coverage((body.coverage,), body.runs) for body in looked]
+    def _merge_coverage(self, reviews: Iterable[FileReview], failed: Iterable[ReviewUnit]) -> Coverage:
+        """Return what was reviewed, the files of failed units, and the excluded ones."""
+        parts = [Coverage((review.coverage,), review.runs) for review in reviews]
         lost = [FileCoverage(path, f"its review failed: {unit.error}") for unit in failed for path in unit.paths]
-        unwanted = [FileCoverage(path, "excluded by a pattern") for path in self.change.excluded]
-        return merge_coverage((*parts, Coverage((*lost, *unwanted))))
+        excluded = [FileCoverage(path, "excluded by a pattern") for path in self.excluded]
+        return merge_coverage((*parts, Coverage((*lost, *excluded))))
 
 
-def _of_file(run: AnalyzerRun, found: Iterable[Finding], *, is_first: bool) -> AnalyzerRun:
-    """The run of an analyser over several files, as one of them keeps it; the first keeps the time that it took."""
-    return replace(run, ms=run.ms if is_first else 0, findings=sum(each.source == run.name for each in found))
+def _run_of_file(run: AnalyzerRun, findings: Iterable[Finding], *, is_first: bool) -> AnalyzerRun:
+    """Return the run of an analyzer over several files as one of them stores it; the first stores its time."""
+    return replace(run, ms=run.ms if is_first else 0, findings=sum(finding.source == run.name for finding in findings))
 
 
-def _of_old(body: FileReview) -> FileReview:
-    """What was found another time: nothing took any time now."""
-    return replace(body, runs=tuple(replace(run, ms=0) for run in body.runs))
-
-
-def _body(stored: bytes) -> FileReview:
+def _decode(stored: bytes) -> FileReview:
     return msgspec.json.decode(stored, type=FileReview)
 
 
-def _key(facts: Iterable[str]) -> str:
+def _decode_cached(stored: bytes) -> FileReview:
+    """Return a review from the cache, which took no time now."""
+    review = _decode(stored)
+    return replace(review, runs=tuple(replace(run, ms=0) for run in review.runs))
+
+
+def _hash(facts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(facts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _check(cancel: threading.Event) -> None:
+def _check_cancelled(cancel: threading.Event) -> None:
     if cancel.is_set():
         raise Cancelled("the review was stopped", next_steps=NextStep("resume_review", "to continue"))
 
@@ -329,6 +273,6 @@ def _check(cancel: threading.Event) -> None:
 @contextmanager
 def _timed(stages: Stages, stage: str) -> Generator[None]:
     """Add the milliseconds of a block to a stage."""
-    began = time.perf_counter()
+    start = time.perf_counter()
     yield
-    stages.setdefault(stage, []).append((time.perf_counter() - began) * 1_000)
+    stages.setdefault(stage, []).append((time.perf_counter() - start) * 1_000)

@@ -1,4 +1,4 @@
-"""PURE. How a review is wanted: what counts, from which confidence on, how much of it, and what makes it fail.
+"""PURE. What a caller asks of a review: which change, which findings, and what makes it fail.
 
 >>> ReviewOptions(fail_on="P1").is_failing(1), ReviewOptions(fail_on="P1").is_failing(2), ReviewOptions().is_failing(0)
 (True, False, False)
@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from context_engine.review.finding import CATEGORIES, PRIORITIES, Category
@@ -38,8 +38,25 @@ class ReviewOptions:
 
     @property
     def key(self) -> str:
-        """What a cache may know these options by."""
-        written = repr(self).removeprefix(
-            "Review"
-        )  # release 0.1 called the class Options; its sessions must be found again
+        """A hash of the options for caches and sessions."""
+        written = repr(self).removeprefix("Review")  # release 0.1 called the class Options: its sessions stay known
         return hashlib.sha256(written.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRequest:
+    """The change that a session reviews. It is stored with full hashes, so that it means the same tomorrow."""
+
+    commit: str
+    base: str
+    paths: tuple[str, ...] = ()
+    options: ReviewOptions = field(default_factory=ReviewOptions)
+    title: str = ""
+    author: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A hash of the change and the options; the title and the author do not count."""
+        text = "\0".join((self.commit, self.base, self.options.key, *self.paths))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

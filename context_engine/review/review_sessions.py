@@ -1,8 +1,8 @@
-"""Review sessions: started, watched, paused and resumed from any process, each unit of them reviewed once.
+"""Review sessions: started, watched, paused and resumed from any process; each of their units is reviewed once.
 
-A session is a row in the store, not a thread: whoever resumes it runs it. A process shows that it is alive
-(`Presence`), and its lease runs out when it hangs; then its units are queued again. This module decides who runs what;
-`session_runner` does it.
+A session is a row in the store, not a thread: the process that resumes it runs it. A liveness lock shows that a process
+lives, and the lease of a session ends when its process hangs; then its units are queued again. This module decides which
+process runs a session; `session_runner` runs it.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
 from context_engine.errors import Cancelled, InvalidArgument, NextStep, ReviewBusy, ReviewNotFound, TooLarge
-from context_engine.review.review_request import ReviewRequest
-from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitEvent
-from context_engine.review.review_units import FileTie, UnitFile, cut_into_units, estimate_cost
+from context_engine.review.review_job import ReviewJob
+from context_engine.review.review_options import ReviewRequest
+from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, SessionUpdate, UnitEvent
+from context_engine.review.review_units import cut_into_units, estimate_cost
 from context_engine.review.session_lifecycle import (
     AT_REST,
     OWNED,
@@ -29,49 +30,23 @@ from context_engine.review.session_lifecycle import (
     next_status,
     visible_status,
 )
-from context_engine.review.session_runner import Job, SessionRunner, SessionTiming
+from context_engine.review.session_runner import SessionRunner, SessionTiming
 from context_engine.review.telemetry import UnitMetrics, UnitTimes, summarize_metrics
 from context_engine.storage.liveness import LivenessLock
 from context_engine.text import CHANCE_BYTES, uuid7
 
 FILES_MAX = 5_000
 SESSIONS_MAX = 4
-"""Sessions at once in one process: each has workers of its own, and more would only wait for each other."""
+"""Sessions that one process runs at once: each has its own workers, and more would only wait for each other."""
 WAIT_POLL_S = 0.05
-"""How soon somebody who waits hears of news."""
+"""How soon a waiting caller gets news."""
 CURSOR_DIGITS = 16
 STOP_WAIT_S = 5.0
-"""A file is reviewed within a second; what takes longer is an analyser, and is killed with us."""
-
-
-class Change(Protocol):
-    """A change that can be reviewed in units."""
-
-    @property
-    def request(self) -> ReviewRequest:
-        """It, with full hashes."""
-        ...
-
-    @property
-    def parts(self) -> Sequence[UnitFile]:
-        """Its files."""
-        ...
-
-    def ties(self) -> Iterable[FileTie]:
-        """Which of them belong together."""
-        ...
-
-    def known(self) -> int:
-        """How many of them have been looked at before, in the same versions and by the same rules."""
-        ...
-
-    def job(self) -> Job:
-        """Its review."""
-        ...
+"""A file is reviewed within a second; what takes longer is an analyzer, which is killed with this process."""
 
 
 class SessionView(NamedTuple):
-    """A session as others see it. `problem` says why it is not as it should be; `outcome` is empty until it is over."""
+    """A session as callers see it. `problem` is why it does not run; `outcome` is empty until the end."""
 
     session: ReviewSession
     status: str
@@ -80,17 +55,22 @@ class SessionView(NamedTuple):
     units: tuple[ReviewUnit, ...]
     outcome: Mapping[str, Any]
 
+    @property
+    def request(self) -> ReviewRequest:
+        """What the session reviews."""
+        return msgspec.json.decode(self.session.request, type=ReviewRequest)
+
 
 class StartedSession(NamedTuple):
-    """A session, how much of it is known already, and whether it was there before."""
+    """A session, the number of its files in the cache, and whether it existed before."""
 
     view: SessionView
-    known: int
+    cached: int
     is_same: bool
 
 
 class FindingPage(NamedTuple):
-    """Some findings, in the shape of replies, and what to ask for the next; empty when there are no more for now."""
+    """Some findings as replies contain them, and the cursor of the next; it is empty when no more follow."""
 
     findings: Sequence[Mapping[str, Any]]
     cursor: str
@@ -100,116 +80,134 @@ class ReviewSessions:
     """The review sessions of one workspace, and those of them that run in this process. Thread-safe."""
 
     def __init__(
-        self, store: ReviewStore, presence: LivenessLock, opened: Callable[[ReviewRequest], Change], pace: SessionTiming
+        self,
+        store: ReviewStore,
+        liveness: LivenessLock,
+        open_job: Callable[[ReviewRequest], ReviewJob],
+        timing: SessionTiming,
     ) -> None:
-        """`opened` looks at git: it raises RefNotFound, and whatever else is wrong with a request."""
+        """Create the sessions. `open_job` reads from git: it raises RefNotFound, and other problems of a request."""
         self._store = store
-        self._presence = presence
-        self._opened = opened
-        self._pace = pace
+        self._liveness = liveness
+        self._open_job = open_job
+        self._timing = timing
         self._lock = threading.Lock()
         self._runners: dict[str, SessionRunner] = {}  # by owner
-        self._runs = 0
+        self._run_count = 0
 
-    # -- what can be asked for --
+    # -- the calls of tools --
 
     def start(self, request: ReviewRequest, *, workers: int, resume_if_same: bool = True) -> StartedSession:
-        """Begin to review a change, or go on with the unfinished review of the same one.
+        """Begin to review a change, or continue the unfinished review of the same one.
 
         Raises: RefNotFound, PreconditionFailed (nothing changed), TooLarge, ReviewBusy.
         """
-        change = self._opened(request)
-        _check_size(change.parts)
-        self._refuse_when_busy(change.request.key if resume_if_same else "")
-        known = change.known()
-        session, cut = self._new(change, workers)
-        session_id = self._store.add(session, cut, instead_of=UNFINISHED if resume_if_same else ())
-        if self._seen(session_id).status != "paused":  # a pause holds until somebody says resume
-            self._take(session_id, change)
-        return StartedSession(self._seen(session_id), known, is_same=session_id != session.id)
+        job = self._open_job(request)
+        if len(job.files) > FILES_MAX:
+            raise TooLarge(
+                f"{len(job.files):,} files changed; a session reviews at most {FILES_MAX:,}",
+                suggestion="Name some of them in changed_files, or review commit by commit.",
+                details={"files": len(job.files), "limit": FILES_MAX},
+            )
+        self._refuse_when_busy(job.request.key if resume_if_same else "")
+        cached = job.count_cached()
+        session, units = self._create_rows(job, workers)
+        session_id = self._store.add(session, units, instead_of=UNFINISHED if resume_if_same else ())
+        if self.status(session_id).status != "paused":  # a pause holds until a caller resumes the session
+            self._run_here(session_id, job)
+        return StartedSession(self.status(session_id), cached, is_same=session_id != session.id)
 
     def status(self, session_id: str) -> SessionView:
-        """A session as it is now. Raises: ReviewNotFound."""
-        return self._seen(session_id)
+        """Return a session as it is now. Raises: ReviewNotFound."""
+        session = _require(self._store.session(session_id), session_id)
+        units = tuple(self._store.units(session_id))
+        is_alive = session.status not in OWNED or self._is_alive(session)
+        if not is_alive:  # it may have ended in this moment
+            session = _require(self._store.session(session_id), session_id)
+            is_alive = session.status not in OWNED
+        status, problem = visible_status(session.status, is_alive=is_alive)
+        progress = count_progress([(unit.state, len(unit.paths)) for unit in units])
+        outcome = msgspec.json.decode(session.outcome) if session.outcome else {}
+        return SessionView(session, status, problem or session.error, progress, units, outcome)
 
     def pause(self, session_id: str, reason: str = "") -> SessionView:
-        """Begin no unit any more; it is paused once those under way have ended.
+        """Begin no more units; the session is paused once the running ones have ended.
 
         Raises: ReviewNotFound, PreconditionFailed.
         """
-        at = self._pace.now()
+        now = self._timing.now()
 
-        def paused(session: ReviewSession) -> ReviewSession:
+        def pause(session: ReviewSession) -> ReviewSession:
             is_orphan = session.status in OWNED and not self._is_alive(session)
             status = next_status("queued" if is_orphan else session.status, "pause")
             if status == session.status:
                 return session
-            return replace(session, status=status, error=reason, updated_at=at)
+            return replace(session, status=status, error=reason, updated_at=now)
 
-        self._move(session_id, paused, requeue=(), at=at)
+        self._update(session_id, pause, now=now)
         self._wake(session_id)
-        return self._seen(session_id)
+        return self.status(session_id)
 
     def resume(self, session_id: str) -> SessionView:
-        """Go on with what is not done, here unless it runs already.
+        """Continue with the units that are not done, in this process unless another one runs the session.
 
         Raises: ReviewNotFound, PreconditionFailed (completed).
         """
-        session = self._seen(session_id).session
+        view = self.status(session_id)
+        session = view.session
         next_status(session.status, "run")
         if session.status not in OWNED or not self._is_alive(session):
             self._refuse_when_busy()
-            self._take(session_id, self._opened(_request(session)))
-        else:
-            self._move(session_id, _resumed, requeue=(), at=self._pace.now())
+            self._run_here(session_id, self._open_job(view.request))
+        else:  # it runs, or is about to pause, in its process
+
+            def run(current: ReviewSession) -> ReviewSession:
+                return replace(current, status=next_status(current.status, "run"), error="")
+
+            self._update(session_id, run, now=self._timing.now())
             self._wake(session_id)
-        return self._seen(session_id)
+        return self.status(session_id)
 
     def page(self, session_id: str, cursor: str, limit: int) -> FindingPage:
-        """The next findings: as they come while it runs; when it is over, the settled ones that were not shown yet.
+        """Return the next findings: as they come while it runs; at the end, the final ones that were not shown yet.
 
-        Raises: ReviewNotFound, InvalidArgument (a cursor that is none of ours).
+        Raises: ReviewNotFound, InvalidArgument (not a cursor of this product).
         """
-        after, offset = _place(cursor)
-        seen = self._seen(session_id)
-        if not seen.outcome:
+        after, offset = _parse_cursor(cursor)
+        outcome = self.status(session_id).outcome
+        if not outcome:
             rows = self._store.findings(session_id, after=after, limit=limit)
             return FindingPage([msgspec.json.decode(body) for _, body in rows], str(rows[-1][0] if rows else after))
         streamed = self._store.findings(session_id)
         shown = {msgspec.json.decode(body)["id"] for number, body in streamed if number <= after}
-        left = [finding for finding in seen.outcome["findings"] if finding["id"] not in shown]
-        is_more = offset + limit < len(left)
-        return FindingPage(left[offset : offset + limit], f"{after}+{offset + limit}" if is_more else "")
+        left = [finding for finding in outcome["findings"] if finding["id"] not in shown]
+        end = offset + limit
+        return FindingPage(left[offset:end], f"{after}+{end}" if end < len(left) else "")
 
     def findings(self, session_id: str) -> Sequence[Mapping[str, Any]]:
-        """All findings: the settled ones, or what has come so far. Raises: ReviewNotFound."""
-        outcome = self._seen(session_id).outcome
+        """Return all findings: the final ones, or those so far. Raises: ReviewNotFound."""
+        outcome = self.status(session_id).outcome
         if outcome:
             return outcome["findings"]
         return [msgspec.json.decode(body) for _, body in self._store.findings(session_id)]
 
     def telemetry(self, session_id: str) -> dict[str, Any]:
-        """What it took so far, measured. Raises: ReviewNotFound."""
-        seen = self._seen(session_id)
-        ended = [unit for unit in seen.units if unit.ended_at]
-        figures = [msgspec.json.decode(unit.figures, type=UnitMetrics) for unit in ended if unit.figures]
-        if last := seen.outcome.get("figures"):
-            figures.append(msgspec.convert(last, type=UnitMetrics))
+        """Return what the session took so far, as measured. Raises: ReviewNotFound."""
+        view = self.status(session_id)
+        ended = [unit for unit in view.units if unit.ended_at]
+        metrics = [msgspec.json.decode(unit.figures, type=UnitMetrics) for unit in ended if unit.figures]
+        if conclusion := view.outcome.get("figures"):
+            metrics.append(msgspec.convert(conclusion, type=UnitMetrics))
         return summarize_metrics(
-            figures,
+            metrics,
             [UnitTimes(unit.queued_at, unit.began_at, unit.ended_at) for unit in ended],
-            [(each["source"], each["category"]) for each in self.findings(session_id)],
-            workers=seen.session.workers,
-            retries=sum(max(0, unit.tries - 1) for unit in seen.units),
+            [(finding["source"], finding["category"]) for finding in self.findings(session_id)],
+            workers=view.session.workers,
+            retries=sum(max(0, unit.tries - 1) for unit in view.units),
         )
 
-    @staticmethod
-    def request(session: ReviewSession) -> ReviewRequest:
-        """What a session is to review."""
-        return _request(session)
-
     def log(self, session_id: str) -> list[UnitEvent]:
-        """What happened to each unit, in order."""
+        """Return what happened to each unit, in order."""
         return self._store.log(session_id)
 
     def wait(
@@ -219,81 +217,83 @@ class ReviewSessions:
         *,
         after: str = "",
         cancel: threading.Event | None = None,
-        tell: Callable[[SessionProgress], None] | None = None,
+        report: Callable[[SessionProgress], None] | None = None,
     ) -> SessionView:
-        """Wait until nothing more comes by itself, there are findings after the cursor, or the time is up.
+        """Wait until the session is at rest, there are findings after the cursor, or the time is over.
 
-        Raises: ReviewNotFound, InvalidArgument (the cursor), Cancelled: only the waiting is, the review goes on.
+        Raises: ReviewNotFound, InvalidArgument (the cursor), Cancelled; the review itself continues.
         """
-        until = time.monotonic() + wait_s
-        place, cancel = _place(after)[0], cancel or threading.Event()
+        deadline = time.monotonic() + wait_s
+        last_shown, _ = _parse_cursor(after)
+        cancel = cancel or threading.Event()
         while True:
-            seen = self._seen(session_id)
-            if tell:
-                tell(seen.progress)
-            has_news = bool(after) and bool(self._store.findings(session_id, after=place, limit=1))
-            left_s = until - time.monotonic()
-            if seen.status in AT_REST or has_news or left_s <= 0:
-                return seen
+            view = self.status(session_id)
+            if report:
+                report(view.progress)
+            has_news = bool(after) and bool(self._store.findings(session_id, after=last_shown, limit=1))
+            left_s = deadline - time.monotonic()
+            if view.status in AT_REST or has_news or left_s <= 0:
+                return view
             if cancel.wait(min(WAIT_POLL_S, left_s)):
                 raise Cancelled(
-                    "the waiting was cancelled, the review goes on", next_steps=NextStep("get_review_status")
+                    "the call was cancelled while it waited; the review continues",
+                    next_steps=NextStep("get_review_status"),
                 )
 
     def close(self) -> None:
-        """End what runs here in good order: it waits for whoever resumes it."""
+        """Stop the sessions that run here in good order: any process can resume them."""
         with self._lock:
             runners = list(self._runners.values())
         for runner in runners:
             runner.stop()
         for runner in runners:
             runner.join(STOP_WAIT_S)
-        self._presence.release()
+        self._liveness.release()
         self._store.close()
 
-    # -- who runs what --
+    # -- which process runs what --
 
-    def _new(self, change: Change, workers: int) -> tuple[ReviewSession, list[ReviewUnit]]:
-        """The rows of a session that nobody runs yet."""
-        at = self._pace.now()
-        request = change.request
-        cut = [
-            ReviewUnit(number, tuple(part.path for part in unit), estimate_cost(unit), queued_at=at)
-            for number, unit in enumerate(cut_into_units(change.parts, change.ties()), 1)
+    def _create_rows(self, job: ReviewJob, workers: int) -> tuple[ReviewSession, list[ReviewUnit]]:
+        """Return the rows of a session that no process runs yet."""
+        now = self._timing.now()
+        units = [
+            ReviewUnit(number, tuple(file.path for file in unit), estimate_cost(unit), queued_at=now)
+            for number, unit in enumerate(cut_into_units(job.files, job.find_ties()), 1)
         ]
         session = ReviewSession(
-            id=f"rev_{uuid7(round(at * 1000), os.urandom(CHANCE_BYTES))}",
-            key=request.key,
+            id=f"rev_{uuid7(round(now * 1000), os.urandom(CHANCE_BYTES))}",
+            key=job.request.key,
             status="queued",
             owner="",
             lease_until=0.0,
-            created_at=at,
-            updated_at=at,
-            workers=max(1, min(workers, len(cut))),
-            request=msgspec.json.encode(request),
+            created_at=now,
+            updated_at=now,
+            workers=max(1, min(workers, len(units))),
+            request=msgspec.json.encode(job.request),
         )
-        return session, cut
+        return session, units
 
-    def _take(self, session_id: str, change: Change) -> None:
-        """Run a session here, unless somebody alive does."""
-        self._presence.acquire()
-        at, job = self._pace.now(), change.job()
+    def _run_here(self, session_id: str, job: ReviewJob) -> None:
+        """Run a session in this process, unless a living process runs it."""
+        self._liveness.acquire()
+        now = self._timing.now()
         with self._lock:
-            self._runs += 1
-            owner = f"{self._presence.name}.{self._runs}"
+            self._run_count += 1
+            owner = f"{self._liveness.name}.{self._run_count}"
 
-            def taken(session: ReviewSession) -> ReviewSession:
+            def take(session: ReviewSession) -> ReviewSession:
                 if session.status in OWNED and self._is_alive(session):
                     return session
-                after = replace(session, status=next_status(session.status, "run"), owner=owner, outcome=b"", error="")
-                return replace(after, lease_until=at + self._pace.lease_s, updated_at=at)
+                status, lease_until = next_status(session.status, "run"), now + self._timing.lease_s
+                taken = replace(session, status=status, owner=owner, outcome=b"", error="")
+                return replace(taken, lease_until=lease_until, updated_at=now)
 
-            session = self._move(session_id, taken, requeue=("running", "failed"), at=at)
+            session = self._update(session_id, take, requeue=("running", "failed"), now=now)
             if session.owner == owner:
-                self._runners[owner] = SessionRunner(self._store, session, job, self._pace, ended=self._ended)
+                self._runners[owner] = SessionRunner(self._store, session, job, self._timing, on_end=self._forget)
                 self._runners[owner].start()
 
-    def _ended(self, owner: str) -> None:
+    def _forget(self, owner: str) -> None:
         with self._lock:
             self._runners.pop(owner, None)
 
@@ -304,17 +304,17 @@ class ReviewSessions:
             runner.wake()
 
     def _is_alive(self, session: ReviewSession) -> bool:
-        """Whether the owner of a session works on it: its process is there, and has said so lately."""
+        """Whether the owner of a session works on it: its process lives, and has renewed its lease."""
         name = session.owner.rpartition(".")[0]
-        if name == self._presence.name:
+        if name == self._liveness.name:
             return session.owner in self._runners
-        return session.lease_until > self._pace.now() and self._presence.is_alive(name)
+        return session.lease_until > self._timing.now() and self._liveness.is_alive(name)
 
     def _refuse_when_busy(self, key: str = "") -> None:
-        """Refuse one session more than a machine bears; one of this key that is there already is none more."""
+        """Refuse one session too many; a running one of this key is not a new one."""
         if len(self._runners) < SESSIONS_MAX:
             return
-        if key not in {each.key for each in self._store.sessions() if each.status in OWNED}:
+        if key not in {session.key for session in self._store.sessions() if session.status in OWNED}:
             raise ReviewBusy(
                 f"{SESSIONS_MAX} reviews are running here already",
                 next_steps=(
@@ -324,28 +324,13 @@ class ReviewSessions:
                 details={"running": len(self._runners)},
             )
 
-    # -- the store --
-
-    def _move(
-        self, session_id: str, decide: Callable[[ReviewSession], ReviewSession], *, requeue: Sequence[str], at: float
+    def _update(
+        self, session_id: str, decide: SessionUpdate, *, now: float, requeue: Sequence[str] = ()
     ) -> ReviewSession:
-        session = self._store.move(session_id, decide, requeue=requeue, at=at)
-        return _present(session, session_id)
-
-    def _seen(self, session_id: str) -> SessionView:
-        session = _present(self._store.session(session_id), session_id)
-        cut = tuple(self._store.units(session_id))
-        is_alive = session.status not in OWNED or self._is_alive(session)
-        status, problem = visible_status(session.status, is_alive=is_alive)
-        if not is_alive:  # it may have ended in this moment
-            session = _present(self._store.session(session_id), session_id)
-            status, problem = visible_status(session.status, is_alive=session.status not in OWNED)
-        far = count_progress([(unit.state, len(unit.paths)) for unit in cut])
-        outcome = msgspec.json.decode(session.outcome) if session.outcome else {}
-        return SessionView(session, status, problem or session.error, far, cut, outcome)
+        return _require(self._store.move(session_id, decide, requeue=requeue, at=now), session_id)
 
 
-def _present(session: ReviewSession | None, session_id: str) -> ReviewSession:
+def _require(session: ReviewSession | None, session_id: str) -> ReviewSession:
     if session is None:
         raise ReviewNotFound(
             f"no review session is called {session_id[:60]!r}",
@@ -355,35 +340,19 @@ def _present(session: ReviewSession | None, session_id: str) -> ReviewSession:
     return session
 
 
-def _request(session: ReviewSession) -> ReviewRequest:
-    return msgspec.json.decode(session.request, type=ReviewRequest)
+def _parse_cursor(cursor: str) -> tuple[int, int]:
+    """Return the number of the last streamed finding that was shown, and how many final ones were.
 
-
-def _resumed(session: ReviewSession) -> ReviewSession:
-    """A session that runs elsewhere, or is about to pause there, goes on there."""
-    return replace(session, status=next_status(session.status, "run"), error="")
-
-
-def _check_size(parts: Sequence[UnitFile]) -> None:
-    if len(parts) > FILES_MAX:
-        raise TooLarge(
-            f"{len(parts):,} files changed, a session reviews at most {FILES_MAX:,}",
-            suggestion="Name some of them in changed_files, or review commit by commit.",
-            details={"files": len(parts), "limit": FILES_MAX},
-        )
-
-
-def _place(cursor: str) -> tuple[int, int]:
-    """The number of the last streamed finding that was shown, and how many settled ones were.
-
-    >>> _place(""), _place("17"), _place("17+50")
+    >>> _parse_cursor(""), _parse_cursor("17"), _parse_cursor("17+50")
     ((0, 0), (17, 0), (17, 50))
     """
-    after, _, offset = cursor.partition("+")
-    if not all(
-        not part or (part.isascii() and part.isdigit() and len(part) < CURSOR_DIGITS) for part in (after, offset)
-    ):
-        raise InvalidArgument(
-            f"{cursor[:60]!r} is no cursor", suggestion="Send next_cursor of the last reply, or none to begin anew."
-        )
-    return int(after or 0), int(offset or 0)
+    numbers = []
+    for part in cursor.partition("+")[::2]:
+        if part and not (part.isascii() and part.isdigit() and len(part) < CURSOR_DIGITS):
+            raise InvalidArgument(
+                f"{cursor[:60]!r} is not a cursor",
+                suggestion="Send next_cursor of the last reply, or none to begin again.",
+            )
+        numbers.append(int(part or 0))
+    after, offset = numbers
+    return after, offset

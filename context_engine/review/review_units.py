@@ -1,10 +1,10 @@
-"""PURE. How a change is cut into units: files that belong together, few enough to be reviewed in one go.
+"""PURE. Cut a change into units: files that belong together, few enough to be reviewed in one go.
 
-Ties - one file imports the other, both are usually changed together - pull files into a unit, the strongest first. What
-is left alone goes with its neighbours in the tree.
+Ties - one file imports the other, or both usually change together - pull files into a unit, the strongest first. The
+remaining files are grouped with their neighbors in the tree.
 
->>> parts = [UnitFile("a/x.py", 10), UnitFile("a/y.py", 10), UnitFile("b/x.py", 10), UnitFile("b/y.py", 2_000)]
->>> [[part.path for part in unit] for unit in cut_into_units(parts, [FileTie("a/x.py", "b/x.py", 1.0)])]
+>>> files = [UnitFile("a/x.py", 10), UnitFile("a/y.py", 10), UnitFile("b/x.py", 10), UnitFile("b/y.py", 2_000)]
+>>> [[file.path for file in unit] for unit in cut_into_units(files, [FileTie("a/x.py", "b/x.py", 1.0)])]
 [['a/x.py', 'a/y.py', 'b/x.py'], ['b/y.py']]
 """
 
@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 FILES_MAX = 10
-"""So many files are looked at in a few seconds: as much as a pause or a crash may cost."""
+"""These are reviewed in a few seconds: as much as a pause or a crash may cost."""
 LINES_MAX = 1_500
 """Changed lines; a file that has more is a unit alone."""
 FILE_COST = 20
-"""Reading and parsing a file costs about what its checks take for so many changed lines."""
+"""To read and parse a file costs about as much as the checks of 20 changed lines."""
 
 
 class UnitFile(NamedTuple):
@@ -40,41 +40,35 @@ Unit = tuple[UnitFile, ...]
 
 
 def estimate_cost(unit: Iterable[UnitFile]) -> int:
-    """What a unit is about to take, in changed lines."""
-    return sum(part.lines + FILE_COST for part in unit)
+    """Return the expected cost of a unit, in changed lines."""
+    return sum(file.lines + FILE_COST for file in unit)
 
 
-def cut_into_units(parts: Iterable[UnitFile], ties: Iterable[FileTie] = ()) -> tuple[Unit, ...]:
-    """Every part in exactly one unit, each unit within its limits; the same for the same change, whatever its order."""
-    ordered = sorted(parts)
-    tied = _tied(ordered, sorted(ties, key=lambda tie: (-tie.weight, tie.one, tie.other)))
-    return tuple(sorted(_packed(tied)))
+def cut_into_units(files: Iterable[UnitFile], ties: Iterable[FileTie] = ()) -> tuple[Unit, ...]:
+    """Put every file into exactly one unit, each within its limits, the same for any order of the files."""
+    strongest_first = sorted(ties, key=lambda tie: (-tie.weight, tie.one, tie.other))
+    units: list[Unit] = []
+    for cluster in sorted(_cluster(sorted(files), strongest_first)):
+        if units and _fits(units[-1], cluster):
+            units[-1] = tuple(sorted(units[-1] + cluster))
+        else:
+            units.append(cluster)
+    return tuple(sorted(units))
 
 
-def _tied(parts: Sequence[UnitFile], ties: Iterable[FileTie]) -> list[Unit]:
-    """Clusters along the ties, as long as they stay within the limits."""
-    cluster_of: dict[str, Unit] = {part.path: (part,) for part in parts}
+def _cluster(files: Sequence[UnitFile], ties: Iterable[FileTie]) -> list[Unit]:
+    """Join files along their ties, as long as the clusters stay within the limits."""
+    cluster_of: dict[str, Unit] = {file.path: (file,) for file in files}
     for one, other, _ in ties:
         left, right = cluster_of.get(one), cluster_of.get(other)
         if left is None or right is None or left is right or not _fits(left, right):
             continue
-        together = tuple(sorted(left + right))
-        for part in together:
-            cluster_of[part.path] = together
+        joined = tuple(sorted(left + right))
+        for file in joined:
+            cluster_of[file.path] = joined
     return [cluster for path, cluster in cluster_of.items() if cluster[0].path == path]
 
 
-def _packed(clusters: Iterable[Unit]) -> list[Unit]:
-    """Clusters that lie side by side in the tree go together while there is room."""
-    packed: list[Unit] = []
-    for cluster in sorted(clusters):
-        if packed and _fits(packed[-1], cluster):
-            packed[-1] = tuple(sorted(packed[-1] + cluster))
-        else:
-            packed.append(cluster)
-    return packed
-
-
 def _fits(one: Unit, other: Unit) -> bool:
-    both = one + other
-    return len(both) <= FILES_MAX and sum(part.lines for part in both) <= LINES_MAX
+    lines = sum(file.lines for file in one + other)
+    return len(one) + len(other) <= FILES_MAX and lines <= LINES_MAX

@@ -1,16 +1,16 @@
-"""The second look at a change: what is kept of a review until an agent or a model comes back, and what becomes of it then.
+"""Second passes: what is kept of a review until an agent or a model reads the change, and the merge of its findings.
 
-    review_id = seconds.keep(make_pending(reviewed, options, files, scrub))
-    result = engine.second_pass.run(seconds.offer("review_changes", review_id), assist)
-    again = seconds.merge_draft(review_id, draft, source="host")     # the checks' findings and those that stand, judged as one
+    review_id = second_passes.keep(make_pending(result, options, files, scrub))
+    refined = engine.second_pass.run(second_passes.offer("review_changes", review_id), assist)
+    merged = second_passes.merge_draft(review_id, refined.draft, source="host")
 
-Handing the same draft in again changes nothing. Secrets are taken out before anything is kept or shown.
+A draft that is sent twice changes nothing. Secrets are removed before anything is stored or shown.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -19,12 +19,13 @@ import msgspec
 from context_engine.context.fact_check import RejectedItem
 from context_engine.context.proposals import accept_draft, compute_draft_id, parse_draft
 from context_engine.context.refinement import SecondPass
+from context_engine.context.refinement_prompt import BRIEF_TOKENS_MAX, BriefSection, build_brief
 from context_engine.errors import ReviewNotFound
 from context_engine.model import Finding
 from context_engine.review.classification import ChangeSummary
+from context_engine.review.finding import PRIORITIES, Scrub
 from context_engine.review.review_coverage import Coverage
 from context_engine.review.review_options import ReviewOptions
-from context_engine.review.review_prompt import review_brief
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.reviewer import TESTS
 from context_engine.review.second_pass_findings import SCHEMA, join_findings, validate_draft
@@ -34,14 +35,23 @@ from context_engine.storage.timestamps import Now
 from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, uuid7
 
 LINES_MAX = 20_000
-"""Of all hunks together; the brief shows some hundred of them, and no draft speaks of what it was not shown."""
+"""Of all hunks together; the brief shows some hundred of them, and no draft is about lines that it did not show."""
 PIECE_LINES = 40
-"""A longer hunk is shown in pieces, so that one of them does not take all the room of a brief."""
+"""A longer hunk is shown in pieces, so that one of them does not fill a whole brief."""
+LINE_CHARS = 200
+FINDINGS_MAX = 12
+RULES_MAX = 12
+_TASK = (
+    "Review this change as an experienced colleague would. Report only what is wrong in the new lines: logic errors,"
+    " broken callers, missed cases, races, leaks, security holes. Each finding names its file, its lines as numbered below"
+    " and quotes the line it is about, word for word. No praise, no style, nothing you are not sure of; an empty list is a"
+    " good answer."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingReview:
-    """A review that waits for a second look, or has had one: `submissions` are the drafts that were taken."""
+    """A review that waits for a second pass, or has had one. `submissions` are the drafts that were merged."""
 
     files: tuple[FileDiff, ...]
     findings: tuple[Finding, ...]
@@ -56,17 +66,23 @@ class PendingReview:
 
     @property
     def result(self) -> ReviewResult:
-        """What the review says now."""
-        second = bool(self.submissions)
-        told = make_result(
-            self.findings, self.options, self.coverage, self.summary,
-            warnings=self.warnings, is_partial=self.is_partial, second_pass=second,
-        )  # fmt: skip
-        return replace(told, filtered=_sum(self.filtered, told.filtered))
+        """The result of the review as it is now."""
+        result = make_result(
+            self.findings,
+            self.options,
+            self.coverage,
+            self.summary,
+            warnings=self.warnings,
+            is_partial=self.is_partial,
+            second_pass=bool(self.submissions),
+        )
+        before, now = asdict(self.filtered), asdict(result.filtered)
+        filtered = SuppressedCounts(**{reason: before[reason] + count for reason, count in now.items()})
+        return replace(result, filtered=filtered)
 
 
 class MergedReview(NamedTuple):
-    """A review after a second look: what to keep, what it says, what of the draft does not stand and why."""
+    """A review after a second pass: what to store, its result, and the findings that were rejected, with reasons."""
 
     pending: PendingReview
     result: ReviewResult
@@ -75,21 +91,21 @@ class MergedReview(NamedTuple):
 
 
 class PendingReviews:
-    """The reviews of one workspace that wait for a second look. Thread-safe."""
+    """The reviews of one workspace that wait for a second pass. Thread-safe."""
 
     def __init__(self, store: ReviewStore, now: Now) -> None:
         self._store = store
         self._now = now
 
-    def keep(self, kept: PendingReview, review_id: str = "") -> str:
-        """Keep a review, under an id of its own unless it has one; the id."""
-        at = self._now()
-        review_id = review_id or f"rev_{uuid7(round(at * 1000), os.urandom(CHANCE_BYTES))}"
-        self._store.keep(review_id, encode_pending(kept), at)
+    def keep(self, pending: PendingReview, review_id: str = "") -> str:
+        """Store a review, under a new id unless it has one, and return the id."""
+        now = self._now()
+        review_id = review_id or f"rev_{uuid7(round(now * 1000), os.urandom(CHANCE_BYTES))}"
+        self._store.keep(review_id, encode_pending(pending), now)
         return review_id
 
     def load(self, review_id: str) -> PendingReview:
-        """A review that was kept. Raises: ReviewNotFound."""
+        """Return a stored review. Raises: ReviewNotFound."""
         stored = self._store.read_kept(review_id)
         if stored is None:
             raise ReviewNotFound(
@@ -97,132 +113,150 @@ class PendingReviews:
                 suggestion="Review the change again, and send findings with the review_id of that reply.",
                 details={"review_id": review_id[:100]},
             )
-        return decode_pending(stored)
+        return msgspec.json.decode(stored, type=PendingReview)
 
     def offer(self, tool: str, review_id: str) -> SecondPass:
-        """What somebody is asked for: the brief, the schema, and the call that takes the findings back.
+        """Return the request for a second pass: the brief, the schema, and the next call. Raises: ReviewNotFound."""
+        pending = self.load(review_id)
+        instructions = pending.options.custom_instructions
+        prompt = review_brief(pending.files, pending.findings, pending.rules, instructions=instructions)
+        return SecondPass(tool, prompt, SCHEMA, {"review_id": review_id}, draft="findings")
 
-        Raises: ReviewNotFound.
-        """
-        kept = self.load(review_id)
-        instructions = kept.options.custom_instructions
-        brief = review_brief(kept.files, kept.findings, kept.rules, instructions=instructions)
-        return SecondPass(tool, brief, SCHEMA, {"review_id": review_id}, draft="findings")
-
-    def merge_draft(self, review_id: str, given: Any, *, source: str, submission_id: str = "") -> MergedReview:
-        """What the review says with the findings of a second look; from now on, too.
-
-        Raises: ReviewNotFound, InvalidArgument.
-        """
+    def merge_draft(self, review_id: str, draft: Any, *, source: str, submission_id: str = "") -> MergedReview:
+        """Merge the findings of a second pass into a stored review. Raises: ReviewNotFound, InvalidArgument."""
         before = self.load(review_id)
-        again = merge_draft_into(before, given, source=source, submission_id=submission_id)
-        if again.pending != before:
-            self.keep(again.pending, review_id)
-        return again
+        merged = merge_draft_into(before, draft, source=source, submission_id=submission_id)
+        if merged.pending != before:
+            self.keep(merged.pending, review_id)
+        return merged
+
+
+def encode_pending(pending: PendingReview) -> bytes:
+    """Return a review as it is stored."""
+    return msgspec.json.encode(pending)
+
+
+def merge_draft_into(pending: PendingReview, draft: Any, *, source: str, submission_id: str = "") -> MergedReview:
+    """Merge the findings of a draft into a review. Raises: InvalidArgument (the draft violates its schema)."""
+    checked = accept_draft(_normalize_draft(draft), SCHEMA, "findings")
+    name = submission_id or compute_draft_id(checked)
+    if name in pending.submissions:
+        return MergedReview(pending, pending.result, (), ())
+    valid = validate_draft(checked, pending.files, source=source)
+    if valid.rejected and not valid.findings:  # a draft without one valid finding is not a second pass
+        return MergedReview(pending, pending.result, valid.rejected, valid.warnings)
+    findings = join_findings(pending.findings, valid.findings)
+    merged = replace(pending, findings=findings, submissions=(*pending.submissions, name))
+    return MergedReview(merged, merged.result, valid.rejected, valid.warnings)
+
+
+def explain_rejections(pending: PendingReview, draft: Mapping[str, Any]) -> str:
+    """Return what a model is told about its draft before its second try; empty when all findings are valid."""
+    rejected = validate_draft(draft, pending.files, source="model").rejected
+    return "; ".join(f"{finding.place}: {finding.reason}" for finding in rejected)
+
+
+def _normalize_draft(draft: Any) -> Any:
+    """Return the draft as its schema has it: a bare list of findings is accepted, and JSON in a text."""
+    if isinstance(draft, str):
+        try:
+            draft = parse_draft(draft)
+        except ValueError:
+            return draft  # `accept_draft` reports what is wrong with it
+    return {"findings": list(draft)} if isinstance(draft, list | tuple) else draft
+
+
+# -- what is stored ----------------------------------------------------------------------------------------------------
 
 
 def make_pending(
-    reviewed: ReviewResult,
+    result: ReviewResult,
     options: ReviewOptions,
     files: Iterable[ChangedFile],
-    scrub: Callable[[str], str],
+    scrub: Scrub,
     rules: Iterable[str] = (),
 ) -> PendingReview:
-    """What is kept of a review, and of the change it is about: code before tests, tests before the rest."""
-    shown: list[FileDiff] = []
+    """Return what is stored of a review, and of its change: code before tests, tests before everything else."""
+    stored: list[FileDiff] = []
     room = LINES_MAX
-    for file in sorted(files, key=_deserves):
+    for file in sorted(files, key=_rank):
         lines = sum(len(hunk.lines) for hunk in file.diff.hunks)
         if 0 < lines <= room:
             room -= lines
-            shown.append(replace(file.diff, hunks=tuple(_scrubbed(each, scrub) for each in _pieces(file))))
+            stored.append(replace(file.diff, hunks=tuple(_scrub_hunk(hunk, scrub) for hunk in _cut_hunks(file))))
     return PendingReview(
-        files=tuple(shown),
-        findings=reviewed.findings,
-        filtered=reviewed.filtered,
-        coverage=reviewed.coverage,
-        summary=reviewed.summary,
+        files=tuple(stored),
+        findings=result.findings,
+        filtered=result.filtered,
+        coverage=result.coverage,
+        summary=result.summary,
         options=options,
-        warnings=reviewed.warnings,
-        is_partial=reviewed.is_partial,
+        warnings=result.warnings,
+        is_partial=result.is_partial,
         rules=tuple(map(scrub, rules)),
     )
 
 
-def _deserves(file: ChangedFile) -> tuple[int, str]:
-    """In which order files are shown where there is no room for all."""
-    is_code = bool(file.new and file.new.language and file.new.language.content == "code")
-    return 2 if not is_code else int(bool(TESTS.search(file.path))), file.path
+def _rank(file: ChangedFile) -> tuple[int, str]:
+    """Sort key of files where there is no room for all."""
+    if file.new is None or not file.new.is_code:
+        return 2, file.path
+    return int(bool(TESTS.search(file.path))), file.path
 
 
-def _pieces(file: ChangedFile) -> Iterator[DiffHunk]:
-    """The hunks of a file, long ones cut, each with the function or class it is in; what is unchanged only is left out."""
+def _cut_hunks(file: ChangedFile) -> Iterator[DiffHunk]:
+    """Yield the hunks of a file in pieces with changes, each with the function or class around it."""
     for hunk in file.diff.hunks:
         for start in range(0, len(hunk.lines), PIECE_LINES):
             lines = hunk.lines[start : start + PIECE_LINES]
-            changed = next((line.new for line in lines if line.mark == "+"), 0)
-            if changed or any(line.mark == "-" for line in lines):
-                symbol = file.new.enclosing(changed) if file.new and changed else None
-                yield DiffHunk(_side(lines, "old"), _side(lines, "new"), symbol.name if symbol else hunk.section, lines)
+            added = next((line.new for line in lines if line.mark == "+"), 0)
+            if added or any(line.mark == "-" for line in lines):
+                symbol = file.new.enclosing(added) if file.new and added else None
+                section = symbol.name if symbol else hunk.section
+                yield DiffHunk(_span(lines, "old"), _span(lines, "new"), section, lines)
 
 
-def _side(lines: Iterable[DiffLine], side: Literal["old", "new"]) -> LineSpan | None:
-    """The lines of one version that are among these."""
+def _span(lines: Iterable[DiffLine], side: Literal["old", "new"]) -> LineSpan | None:
+    """Return the lines of one version that are among these."""
     numbers = [number for line in lines if (number := getattr(line, side))]
     return LineSpan(numbers[0], numbers[-1]) if numbers else None
 
 
-def merge_draft_into(kept: PendingReview, given: Any, *, source: str, submission_id: str = "") -> MergedReview:
-    """What a review says with the findings of a second look.
-
-    Raises: InvalidArgument (they do not keep to the schema).
-    """
-    draft = accept_draft(_as_object(given), SCHEMA, "findings")
-    name = submission_id or compute_draft_id(draft)
-    if name in kept.submissions:
-        return MergedReview(kept, kept.result, (), ())
-    found = validate_draft(draft, kept.files, source=source)
-    if found.rejected and not found.findings:  # nothing of it stands: that is no second look
-        return MergedReview(kept, kept.result, found.rejected, found.warnings)
-    after = replace(kept, findings=join_findings(kept.findings, found.findings), submissions=(*kept.submissions, name))
-    return MergedReview(after, after.result, found.rejected, found.warnings)
+def _scrub_hunk(hunk: DiffHunk, scrub: Scrub) -> DiffHunk:
+    """Return a hunk without secrets, also without those of several lines."""
+    texts = scrub("\n".join(line.text for line in hunk.lines)).split("\n")
+    if len(texts) != len(hunk.lines):  # a line contains a line end of another kind
+        texts = [scrub(line.text) for line in hunk.lines]
+    return replace(hunk, lines=tuple(line._replace(text=text) for line, text in zip(hunk.lines, texts, strict=True)))
 
 
-def explain_rejections(kept: PendingReview, draft: Mapping[str, Any]) -> str:
-    """What a model is told of its draft before its second try; empty when all of it stands."""
-    return "; ".join(
-        f"{each.place}: {each.reason}" for each in validate_draft(draft, kept.files, source="model").rejected
-    )
+# -- what is shown -----------------------------------------------------------------------------------------------------
 
 
-def encode_pending(kept: PendingReview) -> bytes:
-    """A review as it is stored."""
-    return msgspec.json.encode(kept)
+def review_brief(
+    files: Iterable[FileDiff],
+    findings: Sequence[Finding],
+    rules: Sequence[str] = (),
+    *,
+    instructions: str = "",
+    tokens_max: int = BRIEF_TOKENS_MAX,
+) -> str:
+    """Return the brief of a second pass; what does not fit is counted."""
+    hunks = [(file.path, hunk) for file in files for hunk in file.hunks if hunk.new]
+    known = [
+        f"{PRIORITIES[finding.priority]} {finding.path}:{finding.span} {finding.rule}: {finding.title}"
+        for finding in findings[:FINDINGS_MAX]
+    ]
+    parts = [
+        BriefSection("The checks found already (do not repeat them)", known),
+        BriefSection("Rules of this repository", list(rules[:RULES_MAX])),
+        BriefSection("Hunks", [_number_lines(number, path, hunk) for number, (path, hunk) in enumerate(hunks, 1)]),
+    ]
+    task = f"{_TASK}\n{instructions.strip()}" if instructions.strip() else _TASK
+    return build_brief(task, parts, tokens_max=tokens_max)
 
 
-def decode_pending(stored: bytes) -> PendingReview:
-    """The review that was stored."""
-    return msgspec.json.decode(stored, type=PendingReview)
-
-
-def _as_object(given: Any) -> Any:
-    """The draft as its schema has it: a bare list of findings is understood, and JSON in a text."""
-    if isinstance(given, str):
-        try:
-            given = parse_draft(given)
-        except ValueError:
-            return given  # `taken` says what is wrong with it
-    return {"findings": list(given)} if isinstance(given, list | tuple) else given
-
-
-def _scrubbed(hunk: DiffHunk, scrub: Callable[[str], str]) -> DiffHunk:
-    """A hunk without secrets, those that go over several lines too."""
-    clean = scrub("\n".join(line.text for line in hunk.lines)).split("\n")
-    if len(clean) != len(hunk.lines):  # a line of theirs holds a line end of another kind
-        clean = [scrub(line.text) for line in hunk.lines]
-    return replace(hunk, lines=tuple(line._replace(text=text) for line, text in zip(hunk.lines, clean, strict=True)))
-
-
-def _sum(one: SuppressedCounts, other: SuppressedCounts) -> SuppressedCounts:
-    more = asdict(other)
-    return SuppressedCounts(**{name: count + more[name] for name, count in asdict(one).items()})
+def _number_lines(number: int, path: str, hunk: DiffHunk) -> str:
+    section = f" in {hunk.section}" if hunk.section else ""
+    lines = (f"{line.mark}{line.new or '':>5} {line.text[:LINE_CHARS].rstrip()}" for line in hunk.lines)
+    return "\n".join((f"[{number}] {path}:{hunk.new}{section}", *lines))

@@ -1,7 +1,7 @@
-"""PURE. The findings of a second pass: their schema, what of them stands, and how they join those of the checks.
+"""PURE. The findings of a second pass: their schema, their validation, and how they join those of the checks.
 
-A finding that names lines outside of the change, or quotes what does not stand there, is set aside with its reason. One
-that says what a check says confirms it; one of its own is never surer than `CONFIDENCE_MAX`.
+A finding outside of the change, or with a wrong quote, is rejected with its reason. One that says the same as a check
+confirms it; any other has a confidence of at most `CONFIDENCE_MAX`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from context_engine.review.finding import CATEGORIES, fingerprint
 from context_engine.text import FileDiff, LineSpan, merge_spans
 
 CONFIDENCE_MAX = 0.85
-"""What nobody has confirmed: of findings of good models about one in six is wrong, however sure they sound."""
-ALIKE = 0.6
-"""Two texts with so many of their words in common say the same (services.md)."""
+"""Without confirmation: about one in six findings of good models is wrong, however certain they sound."""
+SIMILARITY_MIN = 0.6
+"""Two texts that share so many of their words say the same (services.md)."""
 FINDINGS_MAX = 50
 TITLE_CHARS, BODY_CHARS = 200, 2_000
 
@@ -60,11 +60,11 @@ SCHEMA: Mapping[str, Any] = {
     "required": ["findings"],
     "additionalProperties": False,
 }
-"""What a second pass fills in."""
+"""The draft of a second pass."""
 
 
 class ValidatedFindings(NamedTuple):
-    """The findings of a draft that stand, those that do not, and what is to be said."""
+    """The valid findings of a draft, the rejected ones, and warnings."""
 
     findings: tuple[Finding, ...]
     rejected: tuple[RejectedItem, ...]
@@ -72,19 +72,19 @@ class ValidatedFindings(NamedTuple):
 
 
 def validate_draft(draft: Mapping[str, Any], files: Sequence[FileDiff], *, source: str) -> ValidatedFindings:
-    """What of a draft stands: its lines are in a hunk, and what it quotes stands there. `source` is host or model."""
+    """Check a draft: lines must be in a hunk, and quotes must be there. `source` is host or model."""
     by_path = {file.path: file for file in files if file.new_path}
-    ground = RepositoryFacts(
+    facts = RepositoryFacts(
         has_path=by_path.__contains__,
         text=lambda path: _text(by_path[path]) if path in by_path else None,
         spans=lambda path: _spans(by_path[path]) if path in by_path else (),
     )
-    found = check_claims([_claim(row, number) for number, row in enumerate(draft["findings"])], ground)
-    kept = (_finding(row, by_path[row["file_path"]], source) for row in found.kept)
-    return ValidatedFindings(tuple(dict.fromkeys(kept)), found.rejected, found.warnings)
+    checked = check_claims([_make_claim(row, number) for number, row in enumerate(draft["findings"])], facts)
+    findings = (_make_finding(row, by_path[row["file_path"]], source) for row in checked.kept)
+    return ValidatedFindings(tuple(dict.fromkeys(findings)), checked.rejected, checked.warnings)
 
 
-def _claim(row: Mapping[str, Any], number: int) -> Claim:
+def _make_claim(row: Mapping[str, Any], number: int) -> Claim:
     path = row["file_path"]
     return Claim(
         item=row,
@@ -95,7 +95,7 @@ def _claim(row: Mapping[str, Any], number: int) -> Claim:
 
 
 def _text(file: FileDiff) -> str:
-    """What a file's new version has inside the hunks; a quote from anywhere else is not about this change."""
+    """Return the new lines inside the hunks; a quote from anywhere else is not about this change."""
     return "\n".join(line.text for hunk in file.hunks for line in hunk.lines if line.new)
 
 
@@ -103,10 +103,11 @@ def _spans(file: FileDiff) -> tuple[LineSpan, ...]:
     return tuple(merge_spans(hunk.new for hunk in file.hunks if hunk.new))
 
 
-def _finding(row: Mapping[str, Any], file: FileDiff, source: str) -> Finding:
-    span = _anchored(LineSpan(row["start_line"], row["end_line"]), row["quote"], file)
+def _make_finding(row: Mapping[str, Any], file: FileDiff, source: str) -> Finding:
+    span = _locate_quote(LineSpan(row["start_line"], row["end_line"]), row["quote"], file)
     suggestion = row["suggestion"].strip()
-    quote = next((line.text.strip() for hunk in file.hunks for line in hunk.lines if line.new == span.first), "")
+    lines = (line for hunk in file.hunks for line in hunk.lines)
+    quote = next((line.text.strip() for line in lines if line.new == span.first), "")
     rule = f"{source}-{row['category']}"
     return Finding(
         rule=rule,
@@ -119,63 +120,65 @@ def _finding(row: Mapping[str, Any], file: FileDiff, source: str) -> Finding:
         path=file.path,
         span=span,
         quote=quote,
-        id=fingerprint(f"{rule} {_key(row['title'])}", file.path, quote, 0),
+        id=fingerprint(f"{rule} {_normalize_words(row['title'])}", file.path, quote, 0),
         is_on_changed_line=any(number in file.added_numbers for number in range(span.first, span.last + 1)),
         suggestion=Suggestion(suggestion) if suggestion else None,
     )
 
 
-def _anchored(span: LineSpan, quote: str, file: FileDiff) -> LineSpan:
-    """The lines where the quote really stands, nearest to those that were named: models count badly."""
-    first = next(filter(None, map(_key, quote.split("\n"))), "")
-    there = [line.new for hunk in file.hunks for line in hunk.lines if line.new and first and first in _key(line.text)]
-    if not there or any(span.first <= number <= span.last for number in there):
+def _locate_quote(span: LineSpan, quote: str, file: FileDiff) -> LineSpan:
+    """Return the lines of the quote that are nearest to the named ones: models count badly."""
+    first_line = next(filter(None, map(_normalize_words, quote.split("\n"))), "")
+    new_lines = [line for hunk in file.hunks for line in hunk.lines if line.new]
+    numbers = [line.new for line in new_lines if first_line and first_line in _normalize_words(line.text)]
+    if not numbers or any(span.first <= number <= span.last for number in numbers):
         return span
-    start = min(there, key=lambda number: (abs(number - span.first), number))
-    last = next(each.last for each in _spans(file) if each.first <= start <= each.last)
+    start = min(numbers, key=lambda number: (abs(number - span.first), number))
+    last = next(hunk.last for hunk in _spans(file) if hunk.first <= start <= hunk.last)
     return LineSpan(start, min(last, start + span.last - span.first))
 
 
 def join_findings(findings: Sequence[Finding], second: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings of the checks and those of a second pass, without doubles."""
-    known = list(findings)
-    for each in second:
-        double = next((number for number, other in enumerate(known) if is_same_finding(other, each)), None)
-        if double is None:
-            known.append(replace(each, confidence=min(each.confidence, CONFIDENCE_MAX)))
+    """Join the findings of the checks and those of a second pass, without duplicates."""
+    joined = list(findings)
+    for finding in second:
+        index = next((index for index, known in enumerate(joined) if is_same_finding(known, finding)), None)
+        if index is None:
+            joined.append(replace(finding, confidence=min(finding.confidence, CONFIDENCE_MAX)))
         else:
-            known[double] = _confirmed(known[double], each)
-    return tuple(known)
+            joined[index] = _confirm(joined[index], finding)
+    return tuple(joined)
 
 
 def is_same_finding(one: Finding, other: Finding) -> bool:
-    """Whether two findings are one: of the same file, on lines that overlap, in much the same words."""
+    """Whether two findings are one: in the same file, on lines that overlap, in similar words."""
     if one.path != other.path or one.span.first > other.span.last or other.span.first > one.span.last:
         return False
-    return one.id == other.id or word_similarity(f"{one.title} {one.body}", f"{other.title} {other.body}") >= ALIKE
+    texts = f"{one.title} {one.body}", f"{other.title} {other.body}"
+    return one.id == other.id or word_similarity(*texts) >= SIMILARITY_MIN
 
 
-def _confirmed(known: Finding, again: Finding) -> Finding:
-    """A finding that somebody else reports as well. Only a check makes sure; two drafts are no surer than one."""
-    is_checked = {known.source, again.source} - {"host", "model"}
+def _confirm(known: Finding, again: Finding) -> Finding:
+    """Return a finding that was reported twice. Only a check adds certainty; two drafts are no better than one."""
     if known.id == again.id or again.id in known.related:
         return known
+    is_checked = {known.source, again.source} - {"host", "model"}
     limit = 1.0 if is_checked else CONFIDENCE_MAX
     confidence = min(limit, max(known.confidence, again.confidence))
-    evidence = (*known.evidence, f"the second pass ({again.source}) says so, too: {again.title}")
+    evidence = (*known.evidence, f"the second pass ({again.source}) reports it, too: {again.title}")
     return replace(known, confidence=confidence, evidence=evidence, related=(*known.related, again.id))
 
 
 def word_similarity(one: str, other: str) -> float:
-    """The share of words that two texts have in common, of all that they have (Jaccard).
+    """Return the share of words that two texts have in common (Jaccard).
 
-    >>> word_similarity("Result is never closed", "the result is never closed"), word_similarity("a", "b"), word_similarity("", "")
-    (0.8, 0.0, 1.0)
+    >>> word_similarity("Result is never closed", "the result is never closed"), word_similarity("a", "b")
+    (0.8, 0.0)
     """
-    left, right = set(_key(one).split()), set(_key(other).split())
+    left, right = set(_normalize_words(one).split()), set(_normalize_words(other).split())
     return len(left & right) / len(left | right) if left | right else 1.0
 
 
-def _key(text: str) -> str:
-    """The words of a text, as they are compared."""
+def _normalize_words(text: str) -> str:
+    """Return the words of a text in lower case, for comparisons."""
     return " ".join(re.findall(r"\w+", text.lower()))

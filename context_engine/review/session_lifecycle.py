@@ -1,12 +1,12 @@
-"""PURE. The states of a review session, and what leads from one to the other: this table and nothing else.
+"""PURE. The states of a review session, and the events that lead from one to the next, as one table.
 
-    queued     nobody runs it; whoever ran it has ended in good order
+    queued     no process runs it; the last one ended in good order
     running    its owner works on its units, as long as the owner lives
-    pausing    no unit is begun any more; those under way end
-    paused     nothing happens until somebody resumes it
+    pausing    no unit is begun any more; those that run end
+    paused     nothing happens until a caller resumes it
     completed  every unit was reviewed
     partial    some units could not be reviewed; resuming tries those again
-    failed     none could, or the end of it went wrong; resuming tries again
+    failed     no unit could, or the conclusion went wrong; resuming tries again
 
 >>> next_status("running", "pause"), next_status("pausing", "settle"), next_status("paused", "run")
 ('pausing', 'paused', 'running')
@@ -39,40 +39,39 @@ TRANSITIONS: Mapping[tuple[str, str], Status] = {
     ("running", "complete"): "completed",
     ("running", "part"): "partial",
     ("running", "fail"): "failed",
-    ("pausing", "complete"): "completed",  # everything was reviewed before the pause took hold
+    ("pausing", "complete"): "completed",  # everything was reviewed before the pause took effect
     ("pausing", "part"): "partial",
     ("pausing", "fail"): "failed",
 }
 UNFINISHED: frozenset[str] = frozenset({"queued", "running", "pausing", "paused"})
-"""Asking for the same review again means one of these, not a new one."""
+"""To start the same review again continues one of these."""
 AT_REST: frozenset[str] = frozenset({"paused", "completed", "partial", "failed"})
-"""Waiting for one of these to change is in vain until somebody acts."""
-OVER: frozenset[str] = frozenset({"completed", "partial", "failed"})
+"""These change only when a caller acts, so nothing waits for them."""
 OWNED: frozenset[str] = frozenset({"running", "pausing"})
 TERMINAL_UNITS: frozenset[str] = frozenset({"done", "failed"})
 _NEXT_STEP = {
     ("completed", "pause"): "Nothing is left to pause: get_review_status shows what was found.",
-    ("completed", "run"): "Every unit was reviewed: get_review_status shows what was found. To review anew, call "
-    "reactive_review_pr.",
-    ("partial", "pause"): "Nothing is under way: resume_review tries what could not be reviewed again.",
-    ("failed", "pause"): "Nothing is under way: resume_review tries it again.",
+    ("completed", "run"): "Every unit was reviewed: get_review_status shows what was found. To review the change again,"
+    " call reactive_review_pr.",
+    ("partial", "pause"): "Nothing is running: resume_review tries the failed units again.",
+    ("failed", "pause"): "Nothing is running: resume_review tries again.",
 }
 
 
-def next_status(status: str, happening: SessionEvent) -> Status:
-    """The status after something happened. Raises: PreconditionFailed when it cannot happen in this one."""
-    after = TRANSITIONS.get((status, happening))
+def next_status(status: str, event: SessionEvent) -> Status:
+    """Return the status after an event. Raises: PreconditionFailed when the event is impossible in this status."""
+    after = TRANSITIONS.get((status, event))
     if after is None:
         raise PreconditionFailed(
             f"the review is {status}",
-            suggestion=_NEXT_STEP.get((status, happening), "Call get_review_status to see what it waits for."),
+            suggestion=_NEXT_STEP.get((status, event), "Call get_review_status to see what it waits for."),
             details={"status": status},
         )
     return after
 
 
 def final_event(unit_states: Collection[str]) -> SessionEvent:
-    """What the end of all units makes of a session.
+    """Return the event at the end of all units.
 
     >>> final_event(["done", "done"]), final_event(["done", "failed"]), final_event(["failed"])
     ('complete', 'part', 'fail')
@@ -83,20 +82,20 @@ def final_event(unit_states: Collection[str]) -> SessionEvent:
 
 
 def visible_status(status: str, *, is_alive: bool) -> tuple[str, str]:
-    """The status as others should take it, and why: what a dead process ran is not running.
+    """Return the status as callers see it, and its reason: what a dead process ran is not running.
 
-    >>> visible_status("running", is_alive=False)[0], visible_status("pausing", is_alive=False)[0], visible_status("running", is_alive=True)
-    ('failed', 'paused', ('running', ''))
+    >>> visible_status("running", is_alive=False)[0], visible_status("pausing", is_alive=False)[0]
+    ('failed', 'paused')
     """
     if status not in OWNED or is_alive:
         return status, ""
     if status == "pausing":
         return "paused", ""
-    return "failed", "the process that ran it has ended; resume_review goes on where it stopped"
+    return "failed", "the process that ran it has ended; resume_review continues where it stopped"
 
 
 class SessionProgress(NamedTuple):
-    """How far a session is. `percentage` is 100 exactly when every unit has ended."""
+    """The progress of a session. `percentage` is 100 exactly when every unit has ended."""
 
     units_done: int
     units_failed: int
@@ -108,10 +107,10 @@ class SessionProgress(NamedTuple):
 
 
 def count_progress(units: Collection[tuple[str, int]]) -> SessionProgress:
-    """How far, from the state and the number of files of each unit.
+    """Return the progress from the state and the number of files of each unit.
 
-    >>> count_progress([("done", 10), ("failed", 5), ("queued", 3)])
-    SessionProgress(units_done=1, units_failed=1, units_running=0, units_total=3, files_done=10, files_total=18, percentage=66)
+    >>> count_progress([("done", 10), ("failed", 5), ("queued", 3)]).percentage
+    66
     """
     states = [state for state, _ in units]
     terminal = sum(state in TERMINAL_UNITS for state in states)

@@ -1,57 +1,36 @@
-"""One session, run in this process: workers take unit after unit, one thread watches over them.
+"""Run one session in this process: workers take unit after unit while one thread watches over them.
 
-The watcher keeps the lease of the session alive, hears of a pause that anybody asked for, and gives up a session that
-somebody else has taken over. What is lost with this process is what its workers had in their hands, and nothing else.
+The watching thread renews the lease of the session, notices a pause, and gives up a session that another process has
+taken over. If this process dies, only the units that its workers were reviewing are reviewed again.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
 
 from context_engine.errors import Cancelled, ContextEngineError
-from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitCheckpoint
+from context_engine.review.review_job import ReviewJob, SessionOutcome
+from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, SessionUpdate
 from context_engine.review.session_lifecycle import OWNED, TERMINAL_UNITS, final_event, next_status
 from context_engine.storage.timestamps import Now
 
 LEASE_S = 30.0
 BEAT_S = 10.0
-"""Two beats may be missed, by a machine that swaps, before somebody else takes over."""
+"""Two beats may be missed, by a machine that swaps, before another process takes over."""
 POLL_S = 0.2
-"""How soon a pause that another process asked for is heard: nobody notices it, and a look takes 20 microseconds."""
+"""How soon a pause by another process is noticed: users do not feel it, and a look takes 20 microseconds."""
 GRACE_S = 10.0
-"""Units under way when a pause is asked for may take so long to end; then they go back to the queue."""
+"""Units that run when a pause begins have this time to end; then they go back to the queue."""
 TRIES_MAX = 2
-"""An analyser that ran out of time on a busy machine deserves another try; what is broken fails twice."""
+"""An analyzer that ran out of time on a busy machine deserves another try; what is broken fails twice."""
 ERROR_CHARS_MAX = 1_000
-
-
-class SessionOutcome(NamedTuple):
-    """What a review comes to, as JSON, and what a second look at it goes on from; empty when there can be none."""
-
-    outcome: bytes
-    kept: bytes = b""
-
-
-class Job(Protocol):
-    """One change, as it is reviewed."""
-
-    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitCheckpoint:
-        """Review some of its files. Raises: Cancelled soon after `cancel` is set."""
-        ...
-
-    def conclude(
-        self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
-    ) -> SessionOutcome:
-        """What all of it comes to, out of what was left of each path. Raises: Cancelled."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class SessionTiming:
-    """How a runner keeps time; `now` are seconds since 1970."""
+    """The times of a runner; `now` returns seconds since 1970."""
 
     now: Now
     lease_s: float = LEASE_S
@@ -61,22 +40,28 @@ class SessionTiming:
 
 
 class SessionRunner:
-    """Runs one session that was moved to `running` for `owner`, until it is over, paused, taken away or stopped."""
+    """Runs one session whose status is `running` for its owner, until it is over, paused, taken away or stopped."""
 
     def __init__(
-        self, store: ReviewStore, session: ReviewSession, job: Job, pace: SessionTiming, *, ended: Callable[[str], None]
+        self,
+        store: ReviewStore,
+        session: ReviewSession,
+        job: ReviewJob,
+        timing: SessionTiming,
+        *,
+        on_end: Callable[[str], None],
     ) -> None:
         self._store = store
         self._id = session.id
         self._owner = session.owner
         self._workers = session.workers
         self._job = job
-        self._pace = pace
-        self._ended = ended
+        self._timing = timing
+        self._on_end = on_end
         self._cancel = threading.Event()
         self._wake = threading.Event()
         self._problem = ""
-        self._beat_at = 0.0
+        self._next_beat = 0.0
         self._thread = threading.Thread(target=self._run, name=f"ctx-review-{self._id[-8:]}", daemon=True)
 
     def start(self) -> None:
@@ -84,52 +69,51 @@ class SessionRunner:
         self._thread.start()
 
     def wake(self) -> None:
-        """Look at once whether something was asked for."""
+        """Look at once for a changed status."""
         self._wake.set()
 
     def stop(self) -> None:
-        """End in good order: what is under way goes back to the queue."""
+        """Stop in good order: running units go back to the queue."""
         self._cancel.set()
         self._wake.set()
 
-    def join(self, timeout_s: float) -> bool:
-        """Wait for its end; whether it came."""
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end of the thread."""
         self._thread.join(timeout_s)
-        return not self._thread.is_alive()
 
     # -- watching --
 
     def _run(self) -> None:
         try:
             while True:
-                self._watched([self._work] * self._workers)
-                if self._is_to_be_concluded():
-                    self._watched([self._conclude])
-                if self._has_let_go():
+                self._run_tasks([self._work] * self._workers)
+                if self._can_conclude():
+                    self._run_tasks([self._conclude])
+                if self._let_go():
                     return
-        except ContextEngineError as error:  # the disk: the session stays as it is, and is seen to be nobody's
+        except ContextEngineError as error:  # the disk: the session stays as it is, and its lease ends
             self._problem = error.message
             self._cancel.set()
         finally:
-            self._ended(self._owner)
+            self._on_end(self._owner)
 
-    def _watched(self, tasks: Sequence[Callable[[], None]]) -> None:
-        """Run tasks side by side, and watch over the session until they have ended or nothing is to be done any more."""
+    def _run_tasks(self, tasks: Sequence[Callable[[], None]]) -> None:
+        """Run tasks in threads, and watch over the session until they have ended or must not go on."""
         threads = [
-            threading.Thread(target=self._told, args=(task,), name=f"ctx-review-unit-{number}", daemon=True)
+            threading.Thread(target=self._run_task, args=(task,), name=f"ctx-review-unit-{number}", daemon=True)
             for number, task in enumerate(tasks)
         ]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
-            self._wake.wait(self._pace.poll_s)
+            self._wake.wait(self._timing.poll_s)
             self._wake.clear()
             if not self._is_still_ours() or self._is_out_of_grace():
                 self._cancel.set()
                 return
 
-    def _told(self, task: Callable[[], None]) -> None:
-        """A task; what keeps it from going on is kept for the end."""
+    def _run_task(self, task: Callable[[], None]) -> None:
+        """Run a task, and keep its problem for the end."""
         try:
             task()
         except ContextEngineError as error:
@@ -139,47 +123,48 @@ class SessionRunner:
             self._wake.set()
 
     def _is_still_ours(self) -> bool:
-        now = self._pace.now()
-        if now < self._beat_at:
+        now = self._timing.now()
+        if now < self._next_beat:
             session = self._store.session(self._id)
             return session is not None and session.owner == self._owner
-        self._beat_at = now + self._pace.beat_s
-        return self._store.renew_lease(self._id, self._owner, now + self._pace.lease_s) is not None
+        self._next_beat = now + self._timing.beat_s
+        return self._store.renew_lease(self._id, self._owner, now + self._timing.lease_s)
 
     def _is_out_of_grace(self) -> bool:
-        """Whether a pause was asked for so long ago that units under way must go back to the queue; they do."""
+        """Whether a pause began so long ago that running units must go back to the queue; they do."""
         session = self._store.session(self._id)
-        now = self._pace.now()
-        if session is None or session.status != "pausing" or now < session.updated_at + self._pace.grace_s:
+        if session is None or session.status != "pausing":
             return False
-        self._move(self._settled, requeue=("running",))
+        if self._timing.now() < session.updated_at + self._timing.grace_s:
+            return False
+        self._update(_settle, requeue=("running",))
         return True
 
     # -- working --
 
     def _work(self) -> None:
-        """Unit after unit, as long as there are any."""
+        """Review unit after unit."""
         while not self._cancel.is_set():
-            unit = self._store.take(self._id, self._owner, self._pace.now())
+            unit = self._store.take(self._id, self._owner, self._timing.now())
             if unit is None:
                 return
             self._review(unit)
             self._wake.set()
 
     def _review(self, unit: ReviewUnit) -> None:
-        now = self._pace.now
+        now = self._timing.now
         try:
-            left = self._job.review_files(unit.paths, self._cancel)
+            checkpoint = self._job.review_files(unit.paths, self._cancel)
         except Cancelled:
             self._store.give_back(self._id, unit, now())
         except Exception as error:  # noqa: BLE001 - a defect of one check must not end the review of everything else
             self._store.fail(self._id, unit, format_error(error), now(), again=unit.tries < TRIES_MAX)
         else:
-            self._store.checkpoint(self._id, unit, left, now())
+            self._store.checkpoint(self._id, unit, checkpoint, now())
 
     # -- ending --
 
-    def _is_to_be_concluded(self) -> bool:
+    def _can_conclude(self) -> bool:
         session = self._store.session(self._id)
         if self._cancel.is_set() or session is None or session.owner != self._owner or session.status != "running":
             return False
@@ -188,63 +173,60 @@ class SessionRunner:
     def _conclude(self) -> None:
         units = self._store.units(self._id)
         failed = [unit for unit in units if unit.state == "failed"]
-        happening = final_event([unit.state for unit in units])
-        concluded, error = SessionOutcome(b""), next((unit.error for unit in failed), "")
+        event, error = final_event([unit.state for unit in units]), next((unit.error for unit in failed), "")
+        result = SessionOutcome(b"")
         try:
-            concluded = self._job.conclude(self._store.bodies(self._id), failed, self._cancel)
+            result = self._job.conclude(self._store.bodies(self._id), failed, self._cancel)
         except Cancelled:
             return
-        except Exception as problem:  # noqa: BLE001 - told as the state of the session
-            happening, error = "fail", format_error(problem)
+        except Exception as problem:  # noqa: BLE001 - it is reported as the state of the session
+            event, error = "fail", format_error(problem)
 
-        def over(session: ReviewSession) -> ReviewSession:
-            after = next_status(session.status, happening)
-            return replace(session, status=after, outcome=concluded.outcome, error=error, owner="", lease_until=0.0)
+        def end(session: ReviewSession) -> ReviewSession:
+            status = next_status(session.status, event)
+            return replace(session, status=status, outcome=result.outcome, error=error, owner="", lease_until=0.0)
 
-        if concluded.kept:
-            self._store.keep(self._id, concluded.kept, self._pace.now())
-        self._move(over)
+        if result.pending:
+            self._store.keep(self._id, result.pending, self._timing.now())
+        self._update(end)
         self._store.trim()
 
-    def _has_let_go(self) -> bool:
-        """Leave the session as it must be found: paused, failed, or for whoever takes it up.
-
-        False if it goes on after all.
-        """
+    def _let_go(self) -> bool:
+        """Leave the session paused, failed, or queued for the next process; False if it goes on after all."""
 
         def let_go(session: ReviewSession) -> ReviewSession:
             if session.status == "pausing":
-                return self._settled(session)
+                return _settle(session)
             if self._problem:
                 return replace(session, status=next_status(session.status, "fail"), error=self._problem, owner="")
             if self._cancel.is_set():
                 return replace(session, status=next_status(session.status, "release"), owner="", lease_until=0.0)
-            return session  # somebody resumed it while the last units ended
+            return session  # it was resumed while the last units ended
 
-        session = self._move(let_go, requeue=("running",))
+        session = self._update(let_go, requeue=("running",))
         return session is None or session.owner != self._owner
 
-    def _settled(self, session: ReviewSession) -> ReviewSession:
-        if session.status != "pausing":
-            return session
-        return replace(session, status=next_status(session.status, "settle"), owner="", lease_until=0.0)
+    def _update(self, decide: SessionUpdate, *, requeue: Collection[str] = ()) -> ReviewSession | None:
+        """Change the session, if this runner still owns it."""
+        now = self._timing.now()
 
-    def _move(
-        self, decide: Callable[[ReviewSession], ReviewSession], *, requeue: Collection[str] = ()
-    ) -> ReviewSession | None:
-        """Change the session, if it is still ours and under way."""
-        at = self._pace.now()
-
-        def ours(session: ReviewSession) -> ReviewSession:
+        def decide_if_ours(session: ReviewSession) -> ReviewSession:
             if session.owner != self._owner or session.status not in OWNED:
                 return session
             after = decide(session)
-            return after if after == session else replace(after, updated_at=at)
+            return after if after == session else replace(after, updated_at=now)
 
-        return self._store.move(self._id, ours, requeue=requeue, at=at)
+        return self._store.move(self._id, decide_if_ours, requeue=requeue, at=now)
+
+
+def _settle(session: ReviewSession) -> ReviewSession:
+    """Return a session that was pausing as paused."""
+    if session.status != "pausing":
+        return session
+    return replace(session, status=next_status(session.status, "settle"), owner="", lease_until=0.0)
 
 
 def format_error(error: Exception) -> str:
-    """What went wrong, in one line, as it is kept."""
-    said = error.message if isinstance(error, ContextEngineError) else f"{type(error).__name__}: {error}"
-    return " ".join(said.split())[:ERROR_CHARS_MAX]
+    """Return an error in one line, as it is stored."""
+    text = error.message if isinstance(error, ContextEngineError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:ERROR_CHARS_MAX]

@@ -1,6 +1,6 @@
-"""One version of one file, and a file as it was and as it becomes: what every check looks at.
+"""One version of one file, and a file before and after a change: what every check looks at.
 
-Nothing here reads a file: the bytes are handed in. Lines, tree and outline are made when a check first asks.
+Nothing here reads a file: the bytes are passed in. Lines, tree and outline are computed when a check first needs them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.languages import Grammars, Language, Languages, Outline, outline, syntax_errors
@@ -21,68 +21,33 @@ from context_engine.text import LineSpan
 if TYPE_CHECKING:
     from context_engine.languages import Symbol
     from context_engine.model import Finding
+    from context_engine.secrets import DetectedSecret
     from context_engine.text import FileDiff
 
 PARSED_BYTES_MAX = 1_000_000
 """Parsing a megabyte takes a tenth of a second; larger files are hardly written by hand."""
 BINARY_BYTES = 8_000
-"""git's own rule: a NUL among so many first bytes makes a file binary."""
+"""Git's own rule: a NUL among so many first bytes makes a file binary."""
 HEAD_BYTES = 200
 CALLABLE = frozenset({"function", "method", "constructor"})
 MINIFIED_CHARS = 5_000
-"""A line so long was written by a program."""
+"""A line of this length was written by a program."""
 
-
-class Secret(Protocol):
-    """A secret in a text, as whoever looks for them tells of it."""
-
-    @property
-    def rule(self) -> str:
-        """The rule that found it."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """What it is, in words."""
-        ...
-
-    @property
-    def tier(self) -> str:
-        """`strict`: next to never wrong; `broad`: it looks like one."""
-        ...
-
-    @property
-    def confidence(self) -> float:
-        """How often such a one is right."""
-        ...
-
-    @property
-    def line(self) -> int:
-        """Where it begins."""
-        ...
-
-    @property
-    def is_allowed(self) -> bool:
-        """Whether somebody said that it may stand there."""
-        ...
-
-
-def no_secrets(_text: str, _path: str) -> Sequence[Secret]:
-    """Where nobody looks for secrets."""
-    return ()
+ReadText = Callable[[str], str | None]
+"""Returns the text of a path, or None when there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parsers:
-    """What turns bytes into trees, and who knows secrets: `secrets(text, path)`."""
+    """What turns bytes into trees, and `secrets(text, path)`, which finds secrets."""
 
     languages: Languages
     grammars: Grammars
-    secrets: Callable[[str, str], Sequence[Secret]] = no_secrets
+    secrets: Callable[[str, str], Sequence[DetectedSecret]] = lambda _text, _path: ()
 
 
 class FileVersion:
-    """One version of a file. Compared by identity; everything costly is made once."""
+    """One version of a file. Compared by identity; everything costly is computed once."""
 
     def __init__(self, path: str, data: bytes, parsers: Parsers) -> None:
         self.path = path
@@ -96,31 +61,36 @@ class FileVersion:
 
     @cached_property
     def text(self) -> str:
-        """Its text; what is no UTF-8 is replaced."""
+        """The text; bytes that are not UTF-8 are replaced."""
         return self.data.decode("utf-8", "replace").replace("\r\n", "\n")
 
     @cached_property
     def lines(self) -> Sequence[str]:
-        """Its lines without their ends; line 1 is `lines[0]`."""
+        """The lines without their ends; line 1 is `lines[0]`."""
         return self.text.split("\n")
 
     def line(self, number: int) -> str:
-        """A line by its number; empty outside of the file."""
+        """Return a line by its number; an empty text outside the file."""
         return self.lines[number - 1] if 1 <= number <= len(self.lines) else ""
 
     @cached_property
     def language(self) -> Language | None:
-        """What it is written in; None when we know no such language."""
+        """The language of the file; None when it is unknown."""
         return self._parsers.languages.detect(self.path, self.data[:HEAD_BYTES])
 
     @property
     def language_name(self) -> str:
-        """The name of its language; empty when we know none."""
+        """The name of the language; empty when it is unknown."""
         return self.language.name if self.language else ""
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the file is a program, not prose or data."""
+        return self.language is not None and self.language.content == "code"
 
     @cached_property
     def unparsed_reason(self) -> str:
-        """Why no check can look at its tree; empty when they can."""
+        """Why there is no tree for checks to look at; empty when there is one."""
         if self.language is None or self.language.grammar is None:
             return "no parser for this kind of file"
         if self.is_binary:
@@ -133,35 +103,35 @@ class FileVersion:
 
     @cached_property
     def _captures(self) -> Captures:
-        assert self.language  # `unparsed` has looked
+        assert self.language  # `unparsed_reason` has checked it
         return Captures(self.language, self.data, self._parsers.grammars)
 
     def matches(self, query: str) -> list[Match]:
-        """What a tree-sitter query finds in it; nothing where there is no tree."""
+        """Return what a tree-sitter query finds; nothing where there is no tree."""
         return [] if self.unparsed_reason else self._captures.of(query)
 
     @cached_property
     def outline(self) -> Outline:
-        """What it defines and imports; empty where there is no tree."""
+        """What the file defines and imports; empty where there is no tree."""
         if self.unparsed_reason or self.language is None:
             return Outline()
         return outline(self.language, self.data, self._parsers.grammars)
 
     @cached_property
     def functions(self) -> Mapping[str, Symbol]:
-        """Its functions by qualified name; of several with one name the last."""
+        """The functions by qualified name; of several with one name the last."""
         symbols = self.outline.symbols
         pairs = zip(qualified_names(symbols), symbols, strict=True)
         return {name: symbol for name, symbol in pairs if symbol.kind in CALLABLE}
 
     @cached_property
-    def words_in(self) -> frozenset[str]:
-        """Every word in it, as names are words."""
+    def words(self) -> frozenset[str]:
+        """Every word of the text, as names are words."""
         return frozenset(re.findall(r"\w+", self.text))
 
     @cached_property
     def python(self) -> ast.Module | None:
-        """What Python itself reads of it; None when it is newer or older than this Python, or no Python at all."""
+        """The syntax tree of Python itself; None when this Python cannot parse the file."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -171,30 +141,31 @@ class FileVersion:
 
     @cached_property
     def errors(self) -> Sequence[Finding]:
-        """The syntax errors that its parser sees; none where there is no tree."""
+        """The syntax errors that the parser reports; none where there is no tree."""
         if self.unparsed_reason or self.language is None or not self._captures.is_broken:
             return ()
-        found = syntax_errors(self.language, self.data, self._parsers.grammars)
-        return () if isinstance(found, str) else found
+        errors = syntax_errors(self.language, self.data, self._parsers.grammars)
+        return () if isinstance(errors, str) else errors
 
     @cached_property
-    def secrets(self) -> Sequence[Secret]:
-        """The secrets in it that nobody allowed."""
-        found = () if self.is_binary else self._parsers.secrets(self.text, self.path)
-        return [each for each in found if not each.is_allowed]
+    def secrets(self) -> Sequence[DetectedSecret]:
+        """The secrets in the file that no comment allows."""
+        secrets = () if self.is_binary else self._parsers.secrets(self.text, self.path)
+        return [secret for secret in secrets if not secret.is_allowed]
 
     def enclosing(self, line: int) -> Symbol | None:
-        """The innermost function or class around a line."""
-        around = [each for each in self.outline.symbols if each.first <= line <= each.last and each.last > each.first]
-        return min(around, key=lambda each: each.last - each.first, default=None)
+        """Return the innermost function or class around a line."""
+        symbols = self.outline.symbols
+        around = [symbol for symbol in symbols if symbol.first <= line <= symbol.last and symbol.last > symbol.first]
+        return min(around, key=lambda symbol: symbol.last - symbol.first, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
     """One file of a change. `old` or `new` is None where there was, or will be, no file.
 
-    `added` are lines of the new version, `removed` those of the old one. Where `is_whole` is False nobody knows the
-    files themselves, only the hunks: `new` then holds the hunks' lines in their places and blank ones between them.
+    `added` are lines of the new version, `removed` those of the old one. Where `is_whole` is False only the hunks are
+    known: `new` then contains their lines at their places, and blank lines between them.
     """
 
     path: str
@@ -208,10 +179,16 @@ class ChangedFile:
     is_whole: bool = True
 
     @classmethod
-    def of(
-        cls, diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers, *, is_whole: bool = True
-    ) -> ChangedFile:
-        """A file out of its diff and its two versions."""
+    def of(cls, diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers) -> ChangedFile:
+        """Return a file from its diff and its two versions.
+
+        When a version is missing that must exist, only the hunks are known.
+        """
+        is_text = bool(diff.hunks) and not diff.is_submodule
+        is_missing = (diff.old_path and old is None) or (diff.new_path and new is None)
+        is_whole = not (is_text and is_missing and diff.new_path)
+        if not is_whole:
+            old, new = None, diff.text_of_hunks().encode()
         before = None if old is None else FileVersion(diff.old_path or diff.path, old, parsers)
         after = None if new is None else FileVersion(diff.path, new, parsers)
         removed = frozenset(line.old for line in diff.removed_lines)
@@ -223,7 +200,7 @@ class ChangedFile:
 
 
 def iterate_versions(files: Iterable[ChangedFile]) -> Iterator[tuple[str, str]]:
-    """The versions of files, each with its path; of one that is not known what the diff shows of it."""
+    """Yield path and text of both versions of files; where a version is unknown, what the diff shows of it."""
     for file in files:
         for side, version in (("old", file.old), ("new", file.new)):
             if version is not None:
@@ -233,10 +210,44 @@ def iterate_versions(files: Iterable[ChangedFile]) -> Iterator[tuple[str, str]]:
                 yield file.path, "\n".join(line.text for line in lines)
 
 
-def make_changed_file(diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers) -> ChangedFile:
-    """A file with its versions. Where one is missing that must be there, only the hunks are known."""
-    is_text = bool(diff.hunks) and not diff.is_submodule
-    lacks = is_text and ((diff.old_path and old is None) or (diff.new_path and new is None))
-    if lacks and diff.new_path:
-        return ChangedFile.of(diff, None, diff.text_of_hunks().encode(), parsers, is_whole=False)
-    return ChangedFile.of(diff, old, new, parsers)
+@dataclass(frozen=True, slots=True)
+class DiffVersions:
+    """Finds both versions of the files of a diff that a caller sent.
+
+    The new version is what came with the diff, or the file of the work tree when the diff was made for it. Else the old
+    version is that of the base, or the file of the work tree while the diff is not applied yet. Else only the hunks are
+    known.
+    """
+
+    contexts: Mapping[str, str]
+    in_work_tree: ReadText
+    in_base: ReadText
+
+    def find_versions(self, diff: FileDiff, parsers: Parsers) -> ChangedFile:
+        """Return a file of the diff with both its versions."""
+        old = new = None
+        if diff.hunks and not diff.is_submodule:
+            if not diff.old_path:
+                new = diff.apply("")
+            elif not diff.new_path:
+                old = diff.revert("")
+            else:
+                old, new = self._find_texts(diff)
+        return ChangedFile.of(diff, _encode(old), _encode(new), parsers)
+
+    def _find_texts(self, diff: FileDiff) -> tuple[str | None, str | None]:
+        """Return the first pair of texts that the diff leads from and to."""
+        new = self.contexts.get(diff.new_path)
+        if new is None:
+            new = self.in_work_tree(diff.new_path)
+        if new is not None and (old := diff.revert(new)) is not None:
+            return old, new
+        for read in (self.in_base, self.in_work_tree):
+            old = read(diff.old_path)
+            if old is not None and (new := diff.apply(old)) is not None:
+                return old, new
+        return None, None
+
+
+def _encode(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""PURE. What a review session took: times by stage, waiting, the use of its workers, the cache, what each source found.
+"""PURE. What a review session took: times by stage, waiting, the use of its workers, the cache, findings by source.
 
-Nothing is estimated: what was not measured is not there, and `model` is None where no model was asked.
+Nothing is estimated: what was not measured is left out or None.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class UnitMetrics:
-    """What was measured in one unit, or at the end of the session.
-
-    `stages` are milliseconds, one number for each time.
-    """
+    """What was measured in one unit, or at the end of the session. `stages` are milliseconds."""
 
     stages: Mapping[str, Sequence[float]] = field(default_factory=dict)
     hits: int = 0
@@ -27,100 +24,72 @@ class UnitMetrics:
 
 
 class UnitTimes(NamedTuple):
-    """When a unit waited and was under way, in seconds since 1970."""
+    """When a unit was queued, began and ended, in seconds since 1970."""
 
     queued_at: float
     began_at: float
     ended_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Percentiles:
-    """Milliseconds of one stage."""
-
-    p50: float
-    p95: float
-    p99: float
-    max: float
-    count: int
-
-
-def percentiles(samples: Sequence[float]) -> Percentiles:
-    """The nearest-rank percentiles of some milliseconds, at least one.
+def percentiles(samples: Sequence[float]) -> dict[str, float]:
+    """Return the nearest-rank percentiles of at least one sample.
 
     >>> percentiles([1.0, 2.0, 3.0, 4.0])
-    Percentiles(p50=2.0, p95=4.0, p99=4.0, max=4.0, count=4)
+    {'p50': 2.0, 'p95': 4.0, 'p99': 4.0, 'max': 4.0, 'count': 4}
     """
     ordered = sorted(samples)
-
-    def rank(share: float) -> float:
-        return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-
-    return Percentiles(rank(0.5), rank(0.95), rank(0.99), ordered[-1], len(ordered))
+    ranks = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    indexes = {name: max(0, math.ceil(share * len(ordered)) - 1) for name, share in ranks.items()}
+    return {name: round(ordered[index], 2) for name, index in indexes.items()} | {"count": len(ordered)}
 
 
-def busy_s(spans: Iterable[UnitTimes]) -> float:
-    """Seconds in which at least one unit was under way: what a pause or a crash takes is not in it.
+def busy_s(times: Iterable[UnitTimes]) -> float:
+    """Return the seconds in which at least one unit was running; a pause or a crash does not count.
 
     >>> busy_s([UnitTimes(0, 0, 2), UnitTimes(0, 1, 3), UnitTimes(0, 10, 11)])
     4.0
     """
     total, reached = 0.0, -math.inf
-    for span in sorted(spans, key=lambda each: each.began_at):
-        total += max(0.0, span.ended_at - max(span.began_at, reached))
-        reached = max(reached, span.ended_at)
+    for unit in sorted(times, key=lambda unit: unit.began_at):
+        total += max(0.0, unit.ended_at - max(unit.began_at, reached))
+        reached = max(reached, unit.ended_at)
     return total
 
 
 def summarize_metrics(
-    figures: Sequence[UnitMetrics],
-    spans: Sequence[UnitTimes],
-    found: Iterable[tuple[str, str]],
+    metrics: Sequence[UnitMetrics],
+    times: Sequence[UnitTimes],
+    findings: Sequence[tuple[str, str]],
     *,
     workers: int,
     retries: int,
-    tokens: tuple[int, int, int] | None = None,
 ) -> dict[str, Any]:
-    """The figures of a session as they are told.
-
-    `found` is source and category of each finding, `tokens` are calls, prompt and completion of a model.
-    """
-    stages = _stages(figures)
-    busy = busy_s(spans)
-    worked = sum(span.ended_at - span.began_at for span in spans)
-    hits, misses = sum(each.hits for each in figures), sum(each.misses for each in figures)
-    told = list(found)
+    """Return the figures of a session as replies contain them. `findings` are pairs of source and category."""
+    samples: dict[str, list[float]] = {}
+    for unit in metrics:
+        for stage, ms in unit.stages.items():
+            samples.setdefault(stage, []).extend(ms)
+    busy = busy_s(times)
+    worked = sum(unit.ended_at - unit.began_at for unit in times)
+    waits = [_to_ms(unit.began_at - unit.queued_at) for unit in times]
+    hits, misses = sum(unit.hits for unit in metrics), sum(unit.misses for unit in metrics)
     return {
-        "stages": {name: _rounded(percentiles(samples)) for name, samples in stages.items()},
-        "units": {"count": len(spans), "total_ms": _ms(worked), "wall_ms": _ms(busy)},
-        "queue_wait": _rounded(percentiles([_ms(span.began_at - span.queued_at) for span in spans])) if spans else None,
+        "stages": {stage: percentiles(ms) for stage, ms in sorted(samples.items()) if ms},
+        "units": {"count": len(times), "total_ms": _to_ms(worked), "wall_ms": _to_ms(busy)},
+        "queue_wait": percentiles(waits) if waits else None,
         "workers": workers,
         "worker_utilisation": round(worked / (busy * workers), 3) if busy else None,
         "cache": {"hits": hits, "misses": misses, "rate": round(hits / (hits + misses), 4) if hits + misses else None},
-        "bytes_read": sum(each.bytes_read for each in figures),
+        "bytes_read": sum(unit.bytes_read for unit in metrics),
         "findings": {
-            "by_source": dict(sorted(Counter(source for source, _ in told).items())),
-            "by_category": dict(sorted(Counter(category for _, category in told).items())),
+            "by_source": dict(sorted(Counter(source for source, _ in findings).items())),
+            "by_category": dict(sorted(Counter(category for _, category in findings).items())),
         },
-        "analyzer_failures": sorted({failure for each in figures for failure in each.failures}),
+        "analyzer_failures": sorted({failure for unit in metrics for failure in unit.failures}),
         "retries": retries,
-        "model": tokens and dict(zip(("calls", "prompt_tokens", "completion_tokens"), tokens, strict=True)),
+        "model": None,  # no model is asked during a session
     }
 
 
-def _stages(figures: Iterable[UnitMetrics]) -> dict[str, list[float]]:
-    """All samples by stage; stages that never ran are not told of."""
-    samples: dict[str, list[float]] = {}
-    for each in figures:
-        for name, taken in each.stages.items():
-            samples.setdefault(name, []).extend(taken)
-    return {name: taken for name, taken in sorted(samples.items()) if taken}
-
-
-def _rounded(taken: Percentiles) -> dict[str, float]:
-    row = {"p50": taken.p50, "p95": taken.p95, "p99": taken.p99, "max": taken.max}
-    return {name: round(value, 2) for name, value in row.items()} | {"count": taken.count}
-
-
-def _ms(seconds: float) -> float:
+def _to_ms(seconds: float) -> float:
     return round(seconds * 1000, 3)

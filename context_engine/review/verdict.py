@@ -1,14 +1,14 @@
-"""PURE. Findings and options -> what a review says: what is told, what is left out and why, the verdict, the risk.
+"""PURE. The result of a review: which findings are shown, which are suppressed and why, the verdict, the risk.
 
 The verdict of checks alone is never "patch is correct": they find almost none of the real logic errors, so their
-silence says little. Only a second pass by an agent or a model may say it.
+silence says little. Only a second pass by an agent or a model may say so.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from context_engine.model import Finding
@@ -21,12 +21,17 @@ Verdict = Literal["blocking_findings", "needs_attention", "no_deterministic_find
 BLOCKING = 1
 """P0 and P1."""
 CORRECT_CONFIDENCE = 0.6
-"""How sure a second pass that found nothing makes: it reads what checks cannot, and overlooks much."""
+"""The confidence of a second pass that found nothing: it reads what checks cannot, and overlooks much."""
+HEADLINES = {
+    "blocking_findings": "Must not be merged as it is",
+    "needs_attention": "Needs attention",
+    "no_deterministic_findings": "The checks found nothing",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SuppressedCounts:
-    """How many findings are not told, by the first reason that applies."""
+    """How many findings are not shown, by the first reason that applies."""
 
     preexisting: int = 0
     off_changed_lines: int = 0
@@ -35,13 +40,18 @@ class SuppressedCounts:
     below_confidence: int = 0
     over_max: int = 0
 
+    def __str__(self) -> str:
+        """Return the counts above 0, by the names of the options that would show these findings."""
+        counts = asdict(self).items()
+        return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts if count)
+
 
 @dataclass(frozen=True, slots=True)
 class ReviewResult:
-    """What a review says. `findings` are those that are told, most pressing first.
+    """What a review reports. `findings` are those that are shown, most pressing first.
 
-    `is_partial`: the time was over before all was looked at. `second_pass`: an agent's or a model's findings are among
-    them.
+    `is_partial`: the time was over before everything was reviewed. `second_pass`: the findings of an agent or a model
+    are among them.
     """
 
     findings: tuple[Finding, ...]
@@ -53,7 +63,6 @@ class ReviewResult:
     warnings: tuple[str, ...] = ()
     is_partial: bool = False
     second_pass: bool = False
-    review_id: str = ""
     ms: tuple[tuple[str, float], ...] = field(default=())
 
     @property
@@ -62,31 +71,37 @@ class ReviewResult:
         return bool(self.fail_reasons)
 
     @property
+    def headline(self) -> str:
+        """The verdict in a few words."""
+        if self.overall_correctness == "patch is correct":
+            return "Nothing found, by the checks and by a second pass"
+        return HEADLINES[self.verdict]
+
+    @property
     def overall_correctness(self) -> str:
-        """In the words of the origin."""
+        """The verdict in the words of the first contract; only a second pass makes a patch correct."""
         if self.verdict == "blocking_findings":
             return "patch is incorrect"
-        calm = self.second_pass and self.verdict == "no_deterministic_findings" and not self.is_partial
-        return "patch is correct" if calm else "needs attention"
+        is_clean = self.second_pass and self.verdict == "no_deterministic_findings" and not self.is_partial
+        return "patch is correct" if is_clean else "needs attention"
 
     @property
     def overall_confidence(self) -> float:
-        """How sure the worst finding is; of silence alone nobody is sure."""
+        """The highest confidence of a finding; the silence of checks alone has none."""
         if self.findings:
-            return max(each.confidence for each in self.findings)
+            return max(finding.confidence for finding in self.findings)
         return CORRECT_CONFIDENCE if self.second_pass else 0.0
 
     @property
     def overall_explanation(self) -> str:
         """One or two sentences: what was found, and what that means."""
-        looked = f"{self.coverage.files_reviewed} of {len(self.coverage.files)} files were looked at"
-        counts = Counter(PRIORITIES[each.priority] for each in self.findings)
-        said = ", ".join(f"{counts[name]} {name}" for name in PRIORITIES if counts[name])
-        if said:
-            return f"{said}; {looked}."
+        reviewed = f"{self.coverage.files_reviewed} of {len(self.coverage.files)} files were looked at"
+        counts = Counter(PRIORITIES[finding.priority] for finding in self.findings)
+        if counts:
+            return f"{', '.join(f'{counts[name]} {name}' for name in PRIORITIES if counts[name])}; {reviewed}."
         if self.second_pass:
-            return f"Neither the checks nor the second pass found anything; {looked}."
-        return f"The checks found nothing; {looked}. Checks see few logic errors: this says nothing of those."
+            return f"Neither the checks nor the second pass found anything; {reviewed}."
+        return f"The checks found nothing; {reviewed}. Checks see few logic errors: this says nothing of those."
 
 
 def make_result(
@@ -100,19 +115,21 @@ def make_result(
     second_pass: bool = False,
     ms: Sequence[tuple[str, float]] = (),
 ) -> ReviewResult:
-    """What is told of all findings, and what that means."""
-    told, filtered = select_findings(merge_duplicates(findings), options)
-    reasons = [f"{PRIORITIES[each.priority]} {each.title} at {each.path}:{each.span.first}" for each in told]
-    failing = [why for why, each in zip(reasons, told, strict=True) if options.is_failing(each.priority)]
+    """Return the result of a review from everything that was found."""
+    shown, filtered = select_findings(merge_duplicates(findings), options)
+    failing = [finding for finding in shown if options.is_failing(finding.priority)]
+    reasons = [
+        f"{PRIORITIES[finding.priority]} {finding.title} at {finding.path}:{finding.span.first}" for finding in failing
+    ]
     if options.fail_on != "none" and is_partial:
-        failing.append("the review is not complete: the time was over")
+        reasons.append("the review is not complete: the time was over")
     return ReviewResult(
-        findings=told,
+        findings=shown,
         filtered=filtered,
-        verdict=decide_verdict(told),
+        verdict=_decide_verdict(shown),
         coverage=coverage,
         summary=summary,
-        fail_reasons=tuple(failing),
+        fail_reasons=tuple(reasons),
         warnings=tuple(warnings),
         is_partial=is_partial,
         second_pass=second_pass,
@@ -120,9 +137,8 @@ def make_result(
     )
 
 
-def decide_verdict(findings: Sequence[Finding]) -> Verdict:
-    """What the findings that are told amount to."""
-    if any(each.priority <= BLOCKING for each in findings):
+def _decide_verdict(findings: Sequence[Finding]) -> Verdict:
+    if any(finding.priority <= BLOCKING for finding in findings):
         return "blocking_findings"
     return "needs_attention" if findings else "no_deterministic_findings"
 
@@ -130,22 +146,22 @@ def decide_verdict(findings: Sequence[Finding]) -> Verdict:
 def select_findings(
     findings: Iterable[Finding], options: ReviewOptions
 ) -> tuple[tuple[Finding, ...], SuppressedCounts]:
-    """The findings that are told, most pressing first, and how many are not, each counted once."""
-    kept: list[Finding] = []
-    dropped: Counter[str] = Counter()
-    for finding in sorted(findings, key=lambda each: each.order):
-        why = suppression_reason(finding, options)
-        if not why and len(kept) >= options.max_findings:
-            why = "over_max"
-        if why:
-            dropped[why] += 1
+    """Return the findings that are shown, most pressing first, and how many are not, each counted once."""
+    shown: list[Finding] = []
+    suppressed: Counter[str] = Counter()
+    for finding in sorted(findings, key=lambda found: found.order):
+        reason = suppression_reason(finding, options)
+        if not reason and len(shown) >= options.max_findings:
+            reason = "over_max"
+        if reason:
+            suppressed[reason] += 1
         else:
-            kept.append(finding)
-    return tuple(kept), SuppressedCounts(**dropped)
+            shown.append(finding)
+    return tuple(shown), SuppressedCounts(**suppressed)
 
 
 def suppression_reason(finding: Finding, options: ReviewOptions) -> str:
-    """Why a finding is not told; empty when it is. A P0 needs no changed line."""
+    """Return why a finding is not shown; empty when it is. A P0 is shown on unchanged lines, too."""
     if not finding.is_new:
         return "preexisting"
     if options.changed_lines_only and not finding.is_on_changed_line and finding.priority > 0:
@@ -158,21 +174,21 @@ def suppression_reason(finding: Finding, options: ReviewOptions) -> str:
 
 
 def merge_duplicates(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings without their doubles: of those that say the same of one line, the surest stays and names the others."""
+    """Merge findings that say the same of one line: the most certain one stays and names the others."""
+
+    def by_certainty(finding: Finding) -> tuple[object, ...]:
+        return finding.priority, -finding.confidence, finding.source != "builtin", finding.order
+
     best: dict[tuple[str, int, str], Finding] = {}
-    for finding in sorted(
-        findings, key=lambda each: (each.priority, -each.confidence, each.source != "builtin", each.order)
-    ):
-        key = (finding.path, finding.span.first, ALIKE.get(finding.rule, finding.rule))
-        known = best.get(key)
-        if known is None:
-            best[key] = finding
-        elif finding.id != known.id:
+    for finding in sorted(findings, key=by_certainty):
+        key = (finding.path, finding.span.first, SAME_RULES.get(finding.rule, finding.rule))
+        known = best.setdefault(key, finding)
+        if finding.id != known.id:
             best[key] = replace(known, related=(*known.related, finding.id))
     return list(best.values())
 
 
-ALIKE = {
+SAME_RULES = {
     "E722": "bare-except",
     "S110": "swallowed-exception",
     "B006": "mutable-default",
@@ -210,4 +226,4 @@ ALIKE = {
     "no-console": "console-log",
     "eqeqeq": "equals-none",
 }
-"""Rules of analysers that say what a check of ours says."""
+"""Rules of analyzers that report the same as a check of this package."""

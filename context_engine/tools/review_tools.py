@@ -16,8 +16,7 @@ from context_engine.errors import HostError, InvalidArgument, NextStep, TooLarge
 from context_engine.model import Progress
 from context_engine.review import session_lifecycle
 from context_engine.review.finding import CATEGORIES, PRIORITIES
-from context_engine.review.review_options import FAIL_ON, ReviewOptions
-from context_engine.review.review_request import ReviewRequest
+from context_engine.review.review_options import FAIL_ON, ReviewOptions, ReviewRequest
 from context_engine.storage.timestamps import format_timestamp
 from context_engine.text import DIFF_BYTES_MAX, compact_json, drop_empty
 from context_engine.tools.arguments import (
@@ -37,7 +36,7 @@ from context_engine.tools.tool import Call, Reply, tool
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.review.review_run import ReviewedChange
-    from context_engine.review.review_sessions import ReviewSessions, SessionView
+    from context_engine.review.review_sessions import SessionView
     from context_engine.review.second_pass import MergedReview
     from context_engine.review.verdict import ReviewResult
 
@@ -217,7 +216,7 @@ def _review(
             second_pass=SecondPassResult(warnings=(f"no second pass is possible: {error.message}",))
         )
     offer = reviews.second_passes.offer("review_changes", review_id)
-    second_pass = engine.second_pass.run(offer, assist, check=reviews.wrong_with(review_id), cancel=call.cancel)
+    second_pass = engine.second_pass.run(offer, assist, check=reviews.make_draft_check(review_id), cancel=call.cancel)
     if second_pass.draft is None:
         return result, _AddedReview(review_id, second_pass)
     merged = reviews.second_passes.merge_draft(
@@ -272,9 +271,8 @@ def _review_reply(
 
 def render_review(result: "ReviewResult", shape: str) -> str:
     """Render a review for people (markdown) or for other programs (sarif, rdjson)."""
-    from context_engine.review.rdjson import render_rdjson
-    from context_engine.review.review_markdown import render_markdown
-    from context_engine.review.sarif import render_sarif
+    from context_engine.review.ci_formats import render_rdjson, render_sarif
+    from context_engine.review.review_replies import render_markdown
 
     if shape == "sarif":
         return render_sarif(result, version=__version__)
@@ -322,18 +320,18 @@ def reactive_review_pr(
     started = sessions.start(request, workers=workers, resume_if_same=resume_if_same)
     view = started.view
     if wait_s:
-        view = sessions.wait(view.session.id, wait_s, cancel=call.cancel, tell=_report_progress(call))
+        view = sessions.wait(view.session.id, wait_s, cancel=call.cancel, report=_report_progress(call))
     reply = {
         "ok": True,
         "session_id": view.session.id,
         "status": view.status,
         "total_units": view.progress.units_total,
-        "reused_from_cache": started.known,
+        "reused_from_cache": started.cached,
         "resumed": started.is_same,
         "elapsed_ms": round((time.monotonic() - began) * 1_000),
     }
     units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in view.units]
-    notes = {"warnings": _session_warnings(sessions, view), "problem": view.problem, "next": _next_step(view)}
+    notes = {"warnings": _session_warnings(view), "problem": view.problem, "next": _next_step(view)}
     return Reply(compact_json(reply | drop_empty(notes) | {"units": _fit_rows(engine, units)}))
 
 
@@ -351,20 +349,20 @@ def get_review_status(
     """Progress and findings of a review session; wait_s waits for news."""
     sessions = engine.reviews.sessions
     if wait_s:
-        sessions.wait(session_id, wait_s, after=cursor, cancel=call.cancel, tell=_report_progress(call))
+        sessions.wait(session_id, wait_s, after=cursor, cancel=call.cancel, report=_report_progress(call))
     view = sessions.status(session_id)
     has_brief = brief and view.outcome
     next_step = engine.reviews.second_passes.offer("review_changes", session_id).next() if has_brief else ""
     fields: dict[str, Any] = {
         "ok": True,
-        "session": _session_row(view, sessions),
+        "session": _session_row(view),
         "progress": _progress_row(view),
         "findings_count": _count_priorities(sessions.findings(session_id)),
         "verdict": view.outcome.get("verdict"),
         "overall_correctness": view.outcome.get("overall_correctness"),
         "coverage": view.outcome.get("coverage"),
         "reasons": [f"unit {unit.number}: {unit.error}" for unit in view.units if unit.state == "failed"],
-        "warnings": _session_warnings(sessions, view),
+        "warnings": _session_warnings(view),
         "next": next_step or _next_step(view),
     }
     reply = {name: value for name, value in fields.items() if value not in (None, "", [])}
@@ -381,7 +379,9 @@ def get_review_status(
 @tool(touches="records", rare=("reason",))
 def pause_review(engine: "Engine", session_id: SessionId, reason: Annotated[str, TextArg("Why.")] = "") -> Reply:
     """Pause a review session until resume_review; units under way end."""
-    return _session_state_reply(engine, engine.reviews.sessions.pause(session_id, engine.reviews.scrub(reason)))
+    return _session_state_reply(
+        engine, engine.reviews.sessions.pause(session_id, engine.reviews.workspace.scrub(reason))
+    )
 
 
 @tool(touches="records")
@@ -406,8 +406,8 @@ def _session_state_reply(engine: "Engine", view: "SessionView") -> Reply:
     return Reply(compact_json(head | {"in_flight": _fit_rows(engine, in_flight)} | drop_empty(notes)))
 
 
-def _session_row(view: "SessionView", sessions: "ReviewSessions") -> dict[str, Any]:
-    session, request = view.session, sessions.request(view.session)
+def _session_row(view: "SessionView") -> dict[str, Any]:
+    session, request = view.session, view.request
     ended = [unit.ended_at for unit in view.units if unit.ended_at]
     row = {
         "id": session.id,
@@ -434,8 +434,8 @@ def _count_priorities(findings: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return {name: counts[number] for number, name in enumerate(PRIORITIES)}
 
 
-def _session_warnings(sessions: "ReviewSessions", view: "SessionView") -> list[str]:
-    return list(view.outcome.get("warnings") or sessions.request(view.session).warnings)
+def _session_warnings(view: "SessionView") -> list[str]:
+    return list(view.outcome.get("warnings") or view.request.warnings)
 
 
 def _next_step(view: "SessionView") -> str:

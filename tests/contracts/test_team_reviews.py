@@ -96,7 +96,7 @@ def test_a_machine_that_is_gone_is_believed_in_until_its_lease_is_over(machine: 
     session = here.start()
     here.gate.await_begun(2)
     (runner,) = here.sessions._runners.values()
-    runner._pace = replace(runner._pace, now=lambda: 0.0)  # nothing more is heard of it, as after a power cut
+    runner._timing = replace(runner._timing, now=lambda: 0.0)  # nothing more is heard of it, as after a power cut
     assert there.sessions.resume(session).status == "running"
     assert there.gate.begun == [], "its machine may be alive"
     clock.at += LEASE_S + 1

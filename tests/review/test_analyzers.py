@@ -12,16 +12,19 @@ from pathlib import Path
 import pytest
 
 from context_engine.repo.executables import find_program
-from context_engine.review.analyzers import typos
 from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError, Read
-from context_engine.review.analyzers.analyzer_registry import ALL
+from context_engine.review.analyzers.analyzer_registry import (
+    ALL,
+    RUFF,
+    read_cargo,
+    read_eslint,
+    read_tsc,
+    read_typos,
+    read_vet,
+)
 from context_engine.review.analyzers.analyzer_runner import AnalyzerReport, AnalyzerRunner
-from context_engine.review.analyzers.code_shapes import find_shape, missing_program_warnings
-from context_engine.review.analyzers.compilers import read_cargo, read_vet
-from context_engine.review.analyzers.eslint import read_eslint, read_tsc
-from context_engine.review.analyzers.ruff_analyzer import RUFF
+from context_engine.review.invariants import find_shape, missing_program_warnings, read_invariants_file
 from context_engine.review.review_options import ReviewOptions
-from context_engine.review.rules_file import read_invariants_file
 from context_engine.review.source_versions import FileVersion
 from tests.support.changes import PARSERS, changed_file
 
@@ -181,7 +184,7 @@ TYPOS_SAYS = b"""{"type":"typo","path":"./a.md","line_num":4,"byte_offset":2,"ty
         (read_tsc, TSC_SAYS, "", [("src/a.ts", 2, "TS2322", 1)]),
         (read_vet, b"", VET_SAYS, [("a.go", 7, "vet", 1), ("b/b.go", 3, "vet", 1)]),
         (read_cargo, CARGO_SAYS, "", [("src/lib.rs", 2, "E0308", 0)]),
-        (typos.read_typos, TYPOS_SAYS, "", [("a.md", 4, "typo", 3)]),
+        (read_typos, TYPOS_SAYS, "", [("a.md", 4, "typo", 3)]),
     ],
     ids=["eslint", "tsc", "go vet", "cargo check", "typos"],
 )
@@ -213,4 +216,4 @@ def test_a_rule_that_nobody_can_look_for_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", "")
     book = read_invariants_file("rules.yml", b"[{id: SHAPE, ast: 'eval($TEXT)'}, {id: QUERY, ast: '(call) @it'}]")
     assert [each.id for each in book.invariants] == ["SHAPE", "QUERY"]
-    assert missing_program_warnings(book) == ("invariant SHAPE: ast-grep is not installed: it is left out",)
+    assert missing_program_warnings(book) == ("invariant SHAPE: ast-grep is not installed; it is left out",)

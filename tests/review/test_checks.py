@@ -9,10 +9,9 @@ import pytest
 from context_engine.model import Finding
 from context_engine.review.checks import (
     check_registry,
-    dependency_checks,
+    companion_checks,
     file_metadata_checks,
     symbol_checks,
-    untested_changes,
 )
 from context_engine.review.checks.check import ChangeRun, CheckExample, FileRun, ReviewCheck, TextRun
 from context_engine.review.finding import CATEGORIES
@@ -217,17 +216,17 @@ def test_what_a_package_offers_must_keep_its_signature() -> None:
 
 def test_a_dependency_without_its_lock_file_is_found() -> None:
     manifest = {"package.json": ('{"dependencies": {"a": "1"}}\n', '{"dependencies": {"a": "1", "b": "2"}}\n')}
-    (note,) = across(dependency_checks.lock_behind, manifest, {"package-lock.json": "{}"})
+    (note,) = across(companion_checks.lock_behind, manifest, {"package-lock.json": "{}"})
     assert "b changed, package-lock.json did not" in note.body
-    assert across(dependency_checks.lock_behind, manifest, {}) == []
-    assert across(dependency_checks.lock_behind, manifest | {"package-lock.json": ("{}", '{"b": 2}')}, {}) == []
+    assert across(companion_checks.lock_behind, manifest, {}) == []
+    assert across(companion_checks.lock_behind, manifest | {"package-lock.json": ("{}", '{"b": 2}')}, {}) == []
     version = {
         "package.json": (
             '{"version": "1", "dependencies": {"a": "1"}}\n',
             '{"version": "2", "dependencies": {"a": "1"}}\n',
         )
     }
-    assert across(dependency_checks.lock_behind, version, {"package-lock.json": "{}"}) == []
+    assert across(companion_checks.lock_behind, version, {"package-lock.json": "{}"}) == []
 
 
 def test_a_dependency_that_is_a_part_of_the_same_tree_has_no_lock() -> None:
@@ -235,8 +234,8 @@ def test_a_dependency_that_is_a_part_of_the_same_tree_has_no_lock() -> None:
         "pyproject.toml": ("[project]\ndependencies = ['core==1']\n", "[project]\ndependencies = ['core==2']\n")
     }
     lock = '[[package]]\nname = "core"\nversion = "2"\nsource = { editable = "core" }\n'
-    assert across(dependency_checks.lock_behind, manifest, {"uv.lock": lock}) == []
-    assert across(dependency_checks.lock_behind, manifest, {"uv.lock": lock.replace("editable", "registry")})
+    assert across(companion_checks.lock_behind, manifest, {"uv.lock": lock}) == []
+    assert across(companion_checks.lock_behind, manifest, {"uv.lock": lock.replace("editable", "registry")})
 
 
 LONG = "\n    a()\n    b()\n    c()\n    d()\n    return 1\n"
@@ -245,10 +244,10 @@ LONG = "\n    a()\n    b()\n    c()\n    d()\n    return 1\n"
 def test_a_new_function_is_untested_only_where_the_others_are_tested() -> None:
     old = f"def one():{LONG}\ndef two():{LONG}"
     change = {"shop/prices.py": (old, f"{old}\ndef three():{LONG}")}
-    (note,) = across(untested_changes.untested_function, change, {"tests/test_prices.py": "one(); two()\n"})
+    (note,) = across(companion_checks.untested_function, change, {"tests/test_prices.py": "one(); two()\n"})
     assert (note.path, note.confidence) == ("shop/prices.py", 0.65)
-    assert across(untested_changes.untested_function, change, {"tests/test_other.py": "four()\n"}) == []
-    assert across(untested_changes.untested_function, change, {"tests/test_prices.py": "one(); two(); three()\n"}) == []
+    assert across(companion_checks.untested_function, change, {"tests/test_other.py": "four()\n"}) == []
+    assert across(companion_checks.untested_function, change, {"tests/test_prices.py": "one(); two(); three()\n"}) == []
 
 
 def test_without_a_tree_nothing_is_said_of_it() -> None:

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_engine.review.analyzers.code_shapes import find_shape
-from context_engine.review.invariants import find_broken
-from context_engine.review.rules_file import read_invariants_file
+from context_engine.review.invariants import find_broken, read_invariants_file
 from tests.support.changes import changed_file
 
 DENY = {
@@ -104,5 +102,5 @@ def test_a_rule_may_speak_of_the_shape_of_code() -> None:
         "rules.yml", rules({"id": "NO-EVAL", "ast": '(call function: (identifier) @f (#eq? @f "eval"))'})
     )
     change = changed_file("a.py", "eval(x)\n", "eval(x)\ny = '''\neval(x)'''\nz = eval(y)\n")
-    found = find_broken(book.invariants, change, find_shape)
+    found = find_broken(book.invariants, change)
     assert [(each.span.first, each.is_new) for each in found] == [(1, False), (4, True)]

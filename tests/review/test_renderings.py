@@ -15,13 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.model import Finding, Suggestion
+from context_engine.review.ci_formats import FINGERPRINT, render_rdjson, render_sarif
 from context_engine.review.classification import ChangeSummary
 from context_engine.review.finding import CATEGORIES, PRIORITIES
-from context_engine.review.rdjson import render_rdjson
 from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage
-from context_engine.review.review_markdown import render_markdown
 from context_engine.review.review_options import ReviewOptions
-from context_engine.review.sarif import FINGERPRINT, render_sarif
+from context_engine.review.review_replies import render_markdown
 from context_engine.review.verdict import ReviewResult, make_result
 from context_engine.text.lines import LineSpan
 
@@ -86,7 +85,7 @@ def test_silence_is_not_told_as_praise() -> None:
     assert "by a second pass" in render_markdown(reviewed(second_pass=True))
     assert "Not complete" in render_markdown(reviewed(is_partial=True))
     quiet = replace(LEAK, confidence=0.1)
-    assert "not told: 1 below confidence" in render_markdown(reviewed(quiet))
+    assert "not shown: 1 below confidence" in render_markdown(reviewed(quiet))
 
 
 def test_what_code_holds_cannot_break_out_of_its_fence_or_its_line() -> None:

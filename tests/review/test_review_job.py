@@ -19,9 +19,8 @@ from context_engine.repo.paths import Root
 from context_engine.review.analyzers.analyzer_registry import ALL
 from context_engine.review.analyzers.analyzer_runner import AnalyzerRunner
 from context_engine.review.review_context import ReviewContext
-from context_engine.review.review_job import CommitChange, open_change
-from context_engine.review.review_options import ReviewOptions
-from context_engine.review.review_request import ReviewRequest
+from context_engine.review.review_job import ReviewJob, open_review_job
+from context_engine.review.review_options import ReviewOptions, ReviewRequest
 from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import Parsers
@@ -70,17 +69,16 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def change(root: Path, made: Any = None, **asked: Any) -> CommitChange:
-    return open_change(
+def change(root: Path, made: Any = None, **asked: Any) -> ReviewJob:
+    return open_review_job(
         ReviewRequest("topic", "main", **asked), made or means(root), ReviewStore(root / ".context-engine")
     )
 
 
-def run(made: CommitChange) -> dict[str, Any]:
+def run(made: ReviewJob) -> dict[str, Any]:
     """The whole change as one unit."""
-    job = made.job()
-    left = job.review_files([part.path for part in made.parts], threading.Event())
-    return json.loads(job.conclude(left.bodies, (), threading.Event()).outcome)
+    left = made.review_files([part.path for part in made.files], threading.Event())
+    return json.loads(made.conclude(left.bodies, (), threading.Event()).outcome)
 
 
 def test_a_request_is_kept_with_full_hashes_and_means_the_same_when_branches_move(root: Path) -> None:
@@ -91,26 +89,26 @@ def test_a_request_is_kept_with_full_hashes_and_means_the_same_when_branches_mov
     )
     tree(root, {"later.py": "x = 1\n"})
     commit(root, "later")
-    again = open_change(first.request, means(root), first.store)
-    assert (again.request.key, again.parts, again.keys) == (first.request.key, first.parts, first.keys)
-    assert [part.path for part in first.parts] == ["new.py", *(f"src/f{number}.py" for number in range(4))]
+    again = open_review_job(first.request, means(root), first.store)
+    assert (again.request.key, again.files, again.keys) == (first.request.key, first.files, first.keys)
+    assert [part.path for part in first.files] == ["new.py", *(f"src/f{number}.py" for number in range(4))]
 
 
 def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path) -> None:
     made = change(root)
-    left = made.job().review_files([part.path for part in made.parts], threading.Event())
+    left = made.review_files([part.path for part in made.files], threading.Event())
     assert {json.loads(body)["coverage"]["skipped"] for body in left.bodies.values()} == {""}
     assert len(left.cache) == 5
-    assert made.known() == 0
+    assert made.count_cached() == 0
     remember(made.store, left.cache)
     again = change(root)
-    assert again.known() == 5
+    assert again.count_cached() == 5
 
     def unread(_: object) -> None:
         raise AssertionError("a file was read")
 
-    blind = means(root, diffs=SimpleNamespace(take=made.means.diffs.take, versions=unread))
-    repeated = change(root, blind).job().review_files([part.path for part in made.parts], threading.Event())
+    blind = means(root, diffs=SimpleNamespace(take=made.workspace.diffs.take, versions=unread))
+    repeated = change(root, blind).review_files([part.path for part in made.files], threading.Event())
     assert (repeated.bodies, repeated.findings, repeated.cache) == (left.bodies, left.findings, {})
     figures = json.loads(repeated.figures)
     assert (figures["hits"], figures["misses"], figures["bytes_read"]) == (5, 0, 0)
@@ -157,7 +155,7 @@ def test_what_is_found_is_told_and_nothing_secret_is_kept(root: Path) -> None:
     assert outcome["coverage"]["files_reviewed"] == 5
     made = change(root, title=f"Use {KEY}", author=KEY, options=ReviewOptions(custom_instructions=f"with {KEY}"))
     assert KEY not in repr(made.request)
-    left = made.job().review_files(["new.py"], threading.Event())
+    left = made.review_files(["new.py"], threading.Event())
     everything = b"".join((*left.bodies.values(), *left.findings, *left.cache.values(), json.dumps(outcome).encode()))
     assert KEY.encode() not in everything
     assert "except: token = " in json.loads(left.findings[0])["quote"], "its line is quoted without it"
@@ -186,18 +184,18 @@ def test_findings_of_analysers_are_kept_with_their_file(root: Path) -> None:
         return analysed([found], [AnalyzerRun("ruff", True, 12, 1), AnalyzerRun("tsc", False, why_not="not installed")])
 
     made = change(root, means(root, run_analyzers=analyse))
-    left = made.job().review_files(["src/f0.py", "src/f1.py"], threading.Event())
+    left = made.review_files(["src/f0.py", "src/f1.py"], threading.Event())
     assert seen == ["src/f0.py", "src/f1.py"]
     by_file = {path: [each["source"] for each in json.loads(body)["findings"]] for path, body in left.bodies.items()}
     assert ("ruff" in by_file["src/f0.py"], "ruff" in by_file["src/f1.py"]) == (False, True)
 
     def told(left_: UnitCheckpoint) -> list[dict[str, Any]]:
-        return json.loads(made.job().conclude(left_.bodies, (), threading.Event()).outcome)["coverage"]["analyzers"]
+        return json.loads(made.conclude(left_.bodies, (), threading.Event()).outcome)["coverage"]["analyzers"]
 
     ruff, tsc = told(left)
     assert (ruff["ran"], ruff["ms"], ruff["findings"], tsc["why_not"]) == (True, 12, 1, "not installed")
     remember(made.store, left.cache)
-    assert [each["ms"] for each in told(made.job().review_files(["src/f0.py", "src/f1.py"], threading.Event()))] == [
+    assert [each["ms"] for each in told(made.review_files(["src/f0.py", "src/f1.py"], threading.Event()))] == [
         0,
         0,
     ]
@@ -205,7 +203,7 @@ def test_findings_of_analysers_are_kept_with_their_file(root: Path) -> None:
 
 def test_only_named_files_are_reviewed_and_others_are_told_of(root: Path) -> None:
     made = change(root, paths=("src/f1.py", "src/f4.py", "nowhere.py"))
-    assert [part.path for part in made.parts] == ["src/f1.py"]
+    assert [part.path for part in made.files] == ["src/f1.py"]
     assert made.request.warnings == ("not changed between the two commits: nowhere.py, src/f4.py",)
     assert run(made)["warnings"] == list(made.request.warnings)
     with pytest.raises(PreconditionFailed):
@@ -221,14 +219,14 @@ def test_an_analyser_that_failed_is_asked_again_the_next_time(root: Path) -> Non
         (AnalyzerRun("ruff", False, why_not="not installed"), True),
     ):
         made = change(root, means(root, run_analyzers=lambda *_, run_=run_: analysed((), [run_])))
-        left = made.job().review_files(["src/f0.py"], threading.Event())
+        left = made.review_files(["src/f0.py"], threading.Event())
         assert bool(left.cache) == is_kept, run_
         assert bool(json.loads(left.figures)["failures"]) != is_kept
 
 
 def test_excluded_files_are_told_of_and_not_reviewed(root: Path) -> None:
     made = change(root, options=ReviewOptions(exclude_patterns=("src/f0.py",)))
-    assert "src/f0.py" not in {part.path for part in made.parts}
+    assert "src/f0.py" not in {part.path for part in made.files}
     coverage = run(made)["coverage"]
     assert coverage["files_reviewed"] == 4
     assert [each["path"] for each in coverage["files_skipped"]] == ["src/f0.py"]
@@ -236,18 +234,18 @@ def test_excluded_files_are_told_of_and_not_reviewed(root: Path) -> None:
 
 def test_what_git_does_not_know_is_refused(root: Path) -> None:
     with pytest.raises(RefNotFound):
-        open_change(ReviewRequest("no-such-branch", "main"), means(root), ReviewStore(root))
+        open_review_job(ReviewRequest("no-such-branch", "main"), means(root), ReviewStore(root))
     with pytest.raises(PreconditionFailed):
-        open_change(ReviewRequest("main", "main"), means(root), ReviewStore(root))
+        open_review_job(ReviewRequest("main", "main"), means(root), ReviewStore(root))
 
 
 def test_a_stopped_review_ends_at_the_next_file(root: Path) -> None:
     made, stop = change(root), threading.Event()
     stop.set()
     with pytest.raises(Cancelled):
-        made.job().review_files(["new.py"], stop)
+        made.review_files(["new.py"], stop)
     with pytest.raises(Cancelled):
-        made.job().conclude({}, (), stop)
+        made.conclude({}, (), stop)
 
 
 def test_another_program_or_for_compilers_another_tree_is_another_identity(

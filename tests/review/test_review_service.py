@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,10 @@ def told(reviewed: ReviewResult) -> list[tuple[str, str, int]]:
 
 def of_git(engine: Engine, target: str = "staged", **options: object) -> ReviewResult:
     return engine.reviews.review_git(DiffRequest(target), ReviewOptions(**options))[1]  # ty: ignore[invalid-argument-type]
+
+
+def of_diff(engine: Engine, diff: str, **read: Any) -> ReviewResult:
+    return engine.reviews.review(engine.reviews.read_diff(diff, **read), ReviewOptions())
 
 
 def test_what_is_staged_is_reviewed_as_it_is_staged(here: Path, engine: Engine) -> None:
@@ -94,7 +99,7 @@ def test_patterns_that_leave_nothing_are_told_apart_from_an_empty_stage(here: Pa
     write(here, {"shop/new.py": MUTABLE})
     git(here, "add", "-A")
     with pytest.raises(PreconditionFailed, match="the patterns leave none") as refused:
-        engine.reviews.review_git(DiffRequest("staged"), ReviewOptions(), include_patterns=["*.go"])
+        engine.reviews.read_git_change(DiffRequest("staged"), include_patterns=["*.go"])
     assert refused.value.details["reason"] == "filtered out"
 
 
@@ -122,20 +127,16 @@ def test_a_diff_against_a_base_is_reviewed_with_the_files_of_the_base(here: Path
     diff = diff_text("shop/cart.py", FILES["shop/cart.py"], after)
     commit(here, {"shop/cart.py": "entirely = 'other'\n"})
     assert engine.reviews.review_diff(diff, ReviewOptions()).coverage.files_partly
-    assert told(engine.reviews.review_diff(diff, ReviewOptions(), base_ref="HEAD~1")) == [
-        ("mutable-default", "shop/cart.py", 4)
-    ]
+    assert told(of_diff(engine, diff, base_ref="HEAD~1")) == [("mutable-default", "shop/cart.py", 4)]
     with pytest.raises(InvalidArgument):
-        engine.reviews.review_diff(diff, ReviewOptions(), base_ref="no-such-branch")
+        of_diff(engine, diff, base_ref="no-such-branch")
 
 
 def test_contents_that_come_with_a_diff_are_taken_when_they_fit(engine: Engine) -> None:
     diff = diff_text("other/a.py", "x = 1\n", "x = 1\n" + MUTABLE)
     contexts = {"other/a.py": "x = 1\n" + MUTABLE}
-    assert told(engine.reviews.review_diff(diff, ReviewOptions(), contexts=contexts)) == [
-        ("mutable-default", "other/a.py", 2)
-    ]
-    wrong = engine.reviews.review_diff(diff, ReviewOptions(), contexts={"other/a.py": "something else\n"})
+    assert told(of_diff(engine, diff, contexts=contexts)) == [("mutable-default", "other/a.py", 2)]
+    wrong = of_diff(engine, diff, contexts={"other/a.py": "something else\n"})
     assert (wrong.findings, len(wrong.coverage.files_partly)) == ((), 1)
 
 

@@ -97,14 +97,14 @@ def test_a_session_that_is_resumed_while_its_last_units_end_goes_on(process: Pro
     session = process.start()
     process.gate.await_begun(2)
     (runner,) = process.sessions._runners.values()
-    decided = runner._is_to_be_concluded
+    decided = runner._can_conclude
 
     def resumed_meanwhile() -> bool:
         if process.sessions.status(session).status == "pausing":
             assert process.sessions.resume(session).status == "running"
         return decided()
 
-    runner._is_to_be_concluded = resumed_meanwhile
+    runner._can_conclude = resumed_meanwhile
     process.sessions.pause(session)
     process.gate.open()
     assert process.ended(session) == "completed"
@@ -160,7 +160,7 @@ def test_what_a_dead_process_ran_is_seen_as_failed_and_goes_on_elsewhere(process
     session = process.start()
     process.gate.await_begun(2)
     assert other.sessions.status(session).status == "running"
-    process.sessions._presence.release()
+    process.sessions._liveness.release()
     seen = other.sessions.status(session)
     assert (seen.status, "resume_review" in seen.problem) == ("failed", True)
     other.sessions.resume(session)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,16 +19,15 @@ from context_engine.model import Finding
 from context_engine.review.classification import ChangeSummary
 from context_engine.review.review_coverage import Coverage, FileCoverage
 from context_engine.review.review_options import ReviewOptions
-from context_engine.review.review_prompt import review_brief
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.second_pass import (
     PendingReview,
     PendingReviews,
-    decode_pending,
     encode_pending,
     explain_rejections,
     make_pending,
     merge_draft_into,
+    review_brief,
 )
 from context_engine.review.second_pass_findings import (
     CONFIDENCE_MAX,
@@ -79,9 +79,7 @@ NEW = {
     "tests/test_pay.py": "import pay\nassert pay\n",
 }
 FILES = parse_diff(DIFF).files
-CHANGED = [
-    ChangedFile.of(each, None, NEW[each.new_path].encode() if each.new_path else None, PARSERS) for each in FILES
-]
+CHANGED = [ChangedFile.of(each, b"", NEW[each.new_path].encode() if each.new_path else None, PARSERS) for each in FILES]
 CHECKED = Finding(
     "retry-sends-twice", "builtin", "The card is charged again", "Each try sends the charge again, paid or not.", 1,
     "correctness", 0.75, "src/pay.py", LineSpan(12, 13), "for try_number in range(3):", "id-1", is_on_changed_line=True,
@@ -186,7 +184,7 @@ def test_what_a_check_says_as_well_is_one_finding_and_surer() -> None:
                  title="The card is charged again", body="Each try sends the charge again, whether paid or not.")  # fmt: skip
     (found,) = merge_draft_into(kept(CHECKED), draft(double), source="host").result.findings
     assert (found.id, found.source, found.confidence) == ("id-1", "builtin", 0.95)
-    assert "the second pass (host) says so, too" in found.evidence[-1]
+    assert "the second pass (host) reports it, too" in found.evidence[-1]
 
 
 def test_what_says_something_else_of_the_same_line_stays_apart() -> None:
@@ -213,8 +211,8 @@ def test_handing_in_twice_changes_nothing() -> None:
 
 def test_it_survives_being_stored() -> None:
     once = merge_draft_into(kept(CHECKED, max_findings=3), draft(row()), source="host").pending
-    assert decode_pending(encode_pending(once)) == once
-    assert decode_pending(encode_pending(once)).result == once.result
+    assert msgspec.json.decode(encode_pending(once), type=PendingReview) == once
+    assert msgspec.json.decode(encode_pending(once), type=PendingReview).result == once.result
 
 
 def test_findings_that_are_not_told_stay_counted() -> None:

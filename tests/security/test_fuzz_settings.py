@@ -15,8 +15,8 @@ from context_engine.languages.language import read_language
 from context_engine.languages.outline import outline
 from context_engine.memory import front_matter
 from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, Stack
-from context_engine.review.checks.dependency_checks import dependencies
-from context_engine.review.rules_file import read_invariants_file
+from context_engine.review.checks.companion_checks import dependencies
+from context_engine.review.invariants import read_invariants_file
 from context_engine.review.source_versions import FileVersion
 from context_engine.review.validation.line_width import line_length
 from context_engine.secrets import find_secrets, read_rules

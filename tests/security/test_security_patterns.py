@@ -292,7 +292,7 @@ NOT_CONSTANT = {
     "plans/model.py": "joins patterns of its own",
     "plans/operations.py": "joins patterns of its own",
     "plans/changeset.py": "joins patterns of its own",
-    "review/checks/dependency_checks.py": "an escaped name, or one of two constants",
+    "review/checks/companion_checks.py": "an escaped name, or one of two constants",
     "review/checks/python_checks.py": "an escaped name",
     "review/checks/symbol_checks.py": "an escaped name",
     "review/validation/style_checks.py": "patterns of its own table",

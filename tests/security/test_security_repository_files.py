@@ -12,7 +12,7 @@ from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.index.workspace_languages import load_languages
 from context_engine.languages import Languages
-from context_engine.review.rules_file import read_invariants_file
+from context_engine.review.invariants import read_invariants_file
 from context_engine.settings import Settings
 from context_engine.storage.confined_folder import ConfinedFolder
 from tests.security.test_security_untrusted import ALIAS_BOMB, MERGE_BOMB

@@ -20,12 +20,12 @@ NO_ANALYZERS: dict[str, Any] = {"analyzers": ["none"], "max_findings": 100}
 VICTIM = """
     import json, sys, threading
     from pathlib import Path
-    from context_engine.review.review_request import ReviewRequest
+    from context_engine.review.review_options import ReviewRequest
     from context_engine.tools.review_tools import parse_review_options
     from tests.support.engines import open_engine
     from tests.support.pull_requests import NO_ANALYZERS
     engine = open_engine(Path(sys.argv[1]), **json.loads(sys.argv[2]))
-    analysed, calls = engine.reviews.run_analyzers, []
+    analysed, calls = engine.reviews.workspace.run_analyzers, []
 
     def held_up(*arguments):
         calls.append(1)
@@ -34,7 +34,7 @@ VICTIM = """
             threading.Event().wait()
         return analysed(*arguments)
 
-    engine.reviews.run_analyzers = held_up
+    engine.reviews.workspace.run_analyzers = held_up
     sessions = engine.reviews.sessions
     session = sessions.start(ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1).view.session.id
     threading.Event().wait()

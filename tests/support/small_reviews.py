@@ -6,15 +6,17 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from context_engine.errors import AccessFailed, Cancelled
-from context_engine.review.review_request import ReviewRequest
+from context_engine.review.review_job import SessionOutcome
+from context_engine.review.review_options import ReviewRequest
 from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.review.review_units import FileTie, UnitFile
-from context_engine.review.session_runner import SessionOutcome, SessionTiming
+from context_engine.review.session_runner import SessionTiming
 from context_engine.sharing.synced_reviews import SyncedReviews
 from context_engine.storage.liveness import LivenessLock
 from context_engine.storage.state_folder import FOLDER
@@ -56,13 +58,24 @@ class Gate:
 class SmallJob:
     """Finds each line that says TODO; a file that says BROKEN cannot be reviewed."""
 
-    files: Mapping[str, str]
+    request: ReviewRequest
+    texts: Mapping[str, str]
     gate: Gate
     store: ReviewStore
 
+    @property
+    def files(self) -> list[UnitFile]:
+        return [UnitFile(path, 160) for path in self.texts]
+
+    def find_ties(self) -> Iterable[FileTie]:
+        return ()
+
+    def count_cached(self) -> int:
+        return len(self.store.read_cached(f"{path}\0{text}" for path, text in self.texts.items()))
+
     def review_files(self, paths: Sequence[str], cancel: threading.Event) -> UnitCheckpoint:
         self.gate.pass_through(paths[0], cancel)
-        keys = {path: f"{path}\0{self.files[path]}" for path in paths}
+        keys = {path: f"{path}\0{self.texts[path]}" for path in paths}
         known = self.store.read_cached(keys.values())
         bodies = {path: known.get(key) or self._looked(path) for path, key in keys.items()}
         findings = [msgspec.json.encode(each) for path in paths for each in msgspec.json.decode(bodies[path])]
@@ -73,9 +86,9 @@ class SmallJob:
         return UnitCheckpoint(bodies, findings, fresh, known, figures)
 
     def _looked(self, path: str) -> bytes:
-        if "BROKEN" in self.files[path]:
+        if "BROKEN" in self.texts[path]:
             raise AccessFailed(f"{path} cannot be read", suggestion="Look at it.")
-        lines = enumerate(self.files[path].split("\n"), 1)
+        lines = enumerate(self.texts[path].split("\n"), 1)
         found = [
             {"id": f"{path}:{line}", "source": "builtin", "category": "style", "priority": 2}
             for line, text in lines
@@ -90,30 +103,6 @@ class SmallJob:
         findings = [each for path in sorted(bodies) for each in msgspec.json.decode(bodies[path])]
         told = {"findings": findings, "files": sorted(bodies), "failed": len(failed)}
         return SessionOutcome(msgspec.json.encode(told), b"for a second look")
-
-
-@dataclass
-class SmallChange:
-    """A change of some files."""
-
-    request: ReviewRequest
-    files: Mapping[str, str]
-    gate: Gate
-    store: ReviewStore
-    tied: Sequence[FileTie] = ()
-
-    @property
-    def parts(self) -> list[UnitFile]:
-        return [UnitFile(path, 160) for path in self.files]
-
-    def ties(self) -> Iterable[FileTie]:
-        return self.tied
-
-    def known(self) -> int:
-        return len(self.store.read_cached(f"{path}\0{text}" for path, text in self.files.items()))
-
-    def job(self) -> SmallJob:
-        return SmallJob(self.files, self.gate, self.store)
 
 
 @dataclass
@@ -142,10 +131,10 @@ class Process:
         self.gate = Gate()
         self.files = files
         pace = SessionTiming(self.clock, poll_s=0.01)
-        self.sessions = ReviewSessions(self.store, LivenessLock(folder / FOLDER, name), self._opened, pace)
+        self.sessions = ReviewSessions(self.store, LivenessLock(folder / FOLDER, name), self._open_job, pace)
 
-    def _opened(self, request: ReviewRequest) -> SmallChange:
-        return SmallChange(request, self.files, self.gate, self.store)
+    def _open_job(self, request: ReviewRequest) -> Any:
+        return SmallJob(request, self.files, self.gate, self.store)
 
     def start(self, *, workers: int = 1, again: bool = False, commit: str = "c0ffee") -> str:
         started = self.sessions.start(ReviewRequest(commit, "ba5e"), workers=workers, resume_if_same=not again)

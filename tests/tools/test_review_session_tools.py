@@ -64,8 +64,8 @@ class HeldUp:
     def __init__(self, engine: Engine) -> None:
         self.calls = 0
         self.reached, self.go = threading.Event(), threading.Event()
-        self._analysed = engine.reviews.run_analyzers
-        engine.reviews.run_analyzers = self  # ty: ignore[invalid-assignment] - a method, held up
+        self._analysed = engine.reviews.workspace.run_analyzers
+        engine.reviews.workspace.run_analyzers = self  # ty: ignore[invalid-assignment] - a method, held up
 
     def __call__(self, *arguments: Any) -> Any:
         self.calls += 1

@@ -1,7 +1,7 @@
-"""What an analyser is: a program, the files it reads, and how its words become findings.
+"""What an analyzer is: a program, the files it reads, and how its output becomes findings.
 
-runs nothing of the project   ruff, typos, ast-grep: always asked where they are installed runs code of the project
-eslint (its configuration), tsc, go vet, cargo (build scripts): asked only when the user said so
+runs no code of the project   ruff, typos: always run where they are installed
+runs code of the project      eslint (its configuration), tsc, go vet, cargo (build scripts): only if the user allows it
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AnalyzerMessage(NamedTuple):
-    """What a program says of a line. `path` is relative to the folder it ran in."""
+    """What a program reports of a line. `path` is relative to the folder it ran in."""
 
     path: str
     line: int
@@ -31,22 +31,21 @@ class AnalyzerMessage(NamedTuple):
 
 
 class AnalyzerOutputError(Exception):
-    """A program said something that is not what it should say; the message is what it said."""
+    """The output of a program is not what it should be; the message is that output."""
 
 
 Command = Callable[[str, Sequence[str]], Sequence[str]]
-"""(where the program is, paths of the files) -> what to start."""
+"""Takes the path of the program and those of the files; returns the command line."""
 Read = Callable[[bytes, str, Path], Sequence[AnalyzerMessage]]
-"""(what it wrote, its complaints, the folder it ran in) -> what it reports. Raises: UnreadableError."""
+"""Takes stdout, stderr and the folder of the run; returns the messages. Raises: AnalyzerOutputError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """One program.
+    """One program and the files it reads, by `suffixes`; without any it reads every file.
 
-    `suffixes` are its files; `wants_all` that it must see the whole tree; `needs` a file that says it is used here.
-
-    `runs_project_code`: starting it runs what the repository wrote. `offline` keeps it from reaching another machine.
+    With `needs_whole_tree` it sees all files of the tree, of which `required_files` show that it is used here.
+    `runs_project_code`: to start it is to run what the repository wrote. `offline` keeps it from the network.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Analyzer:
     suffixes: tuple[str, ...]
     command: Command
     read: Read
-    version: tuple[str, ...] = ("--version",)
     runs_project_code: bool = False
     needs_whole_tree: bool = False
     required_files: tuple[str, ...] = ()
@@ -67,7 +65,7 @@ class Analyzer:
 
 
 def relative_path(path: str, folder: Path) -> str:
-    """A path as a program names it, relative to its folder.
+    """Return a path of a program's output, relative to the folder of the run.
 
     >>> relative_path("/tmp/x/src/a.py", Path("/tmp/x")), relative_path("./a.py", Path("/tmp/x"))
     ('src/a.py', 'a.py')

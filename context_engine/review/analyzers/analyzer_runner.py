@@ -1,6 +1,6 @@
-"""Analysers run over both versions of the changed files, in folders of their own; what both versions have is not new.
+"""Run analyzers over both versions of the changed files, in folders of their own; what both versions have is not new.
 
-An analyser that hangs, crashes or says nonsense is a warning and a row of the coverage, never the end of a review.
+An analyzer that hangs, crashes or prints nonsense is a warning and a line of the coverage, never the end of a review.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from context_engine.model import Finding
 from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import apart, bare, identity, run
 from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError
-from context_engine.review.finding import assign_ids
-from context_engine.review.new_findings import mark_new
+from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.review_coverage import NO_TIME, AnalyzerRun
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.reviewer import TESTS, is_generated
@@ -24,38 +23,38 @@ from context_engine.review.source_versions import ChangedFile, FileVersion
 from context_engine.text import LineSpan
 
 ANALYZER_S = 20.0
-"""One program over the files of one change; a compiler that starts cold takes some ten seconds."""
+"""One program over the files of one change; a compiler with a cold cache takes some ten seconds."""
 FILES_MAX = 500
 """More paths are too long for the command line of some systems."""
 TREE_FILES_MAX, TREE_BYTES_MAX = 5_000, 100_000_000
-"""A compiler wants the whole tree; a larger one is its own CI's business."""
+"""A compiler needs the whole tree; a larger one is left to the project's own CI."""
 QUIET_IN_TESTS = ("S", "ASYNC", "B003", "B018", "B015", "F841", "PLR0124")
 """Rules that tests break on purpose."""
+
+TreeReader = Callable[[], Mapping[str, bytes]]
+"""Returns all files of a version."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalyzerReport:
-    """What the analysers found, how each of them fared, and what is to be said of it."""
+    """The findings of the analyzers, and the outcome of each."""
 
     findings: tuple[Finding, ...] = ()
     runs: tuple[AnalyzerRun, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each that was to run and failed."""
+        """A sentence for each analyzer that ran and failed."""
         return tuple(f"{run.name} {run.why_not}" for run in self.runs if run.ran and run.why_not)
-
-
-TreeReader = Callable[[], Mapping[str, bytes]]
-"""All files of the new version, for those that want them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalyzerRunner:
-    """The analysers there are, and which of them the user allowed to run code of the project.
+    """The known analyzers, and the names of those that the user allowed to run code of the project.
 
-    Only these are looked for in `tools`, folders of the workspace, which is `outside`: a repository must not bring the
-    ruff that is always asked. `linked` are folders that they find beside the files (`node_modules`), by their names.
+    Only these are looked for in `tools`, folders of the workspace, and find the folders `linked` next to the files
+    (`node_modules`). The others must not come from the workspace, which is `outside`: a repository could bring its own
+    ruff.
     """
 
     analyzers: tuple[Analyzer, ...]
@@ -76,155 +75,158 @@ class AnalyzerRunner:
         now: Callable[[], float] = time.monotonic,
         cancel: threading.Event | None = None,
     ) -> AnalyzerReport:
-        """What they say of the changed files. `deadline` is a moment of `now`. Never raises for what a program does.
+        """Run the analyzers over the changed files until `deadline`, a moment of `now`, or until `cancel` is set.
 
-        Those under way are ended when `cancel` is set.
+        Never raises for what a program does.
         """
         findings: list[Finding] = []
         runs: list[AnalyzerRun] = []
         for analyzer in self.analyzers:
-            mine = [file for file in files if _is_for(analyzer, file)]
-            if not mine:
+            accepted = [file for file in files if _accepts(analyzer, file)]
+            if not accepted:
                 continue
-            began = now()
-            why_not = self._why_not(analyzer, options, deadline - began)
+            start = now()
+            why_not = self._refusal(analyzer, options, deadline - start)
             if why_not:
                 runs.append(AnalyzerRun(analyzer.name, ran=False, why_not=why_not))
                 continue
-            left = min(self.analyzer_s, deadline - began)
-            told, problem = self._told(analyzer, mine[:FILES_MAX], before, after, left, cancel)
-            if not problem and len(mine) > FILES_MAX:
-                problem = f"looked at {FILES_MAX} of {len(mine)} files"
-            runs.append(AnalyzerRun(analyzer.name, True, round((now() - began) * 1_000), len(told), problem))
-            findings += told
+            limit_s = min(self.analyzer_s, deadline - start)
+            analysis = _Analysis(self, analyzer, accepted[:FILES_MAX], limit_s, cancel)
+            found, problem = analysis.run(before, after)
+            if not problem and len(accepted) > FILES_MAX:
+                problem = f"looked at {FILES_MAX} of {len(accepted)} files"
+            runs.append(AnalyzerRun(analyzer.name, True, round((now() - start) * 1_000), len(found), problem))
+            findings += found
         return AnalyzerReport(assign_ids(findings), tuple(runs))
 
     def fingerprint(self, options: ReviewOptions, commit: str) -> str:
-        """Which of them would be asked: another text when one is another program, or sees another tree."""
-        asked = [each for each in self.analyzers if not self._why_not(each, options, 1.0)]
-        programs = [f"{each.name}={identity(self._program(each))}" for each in asked]
-        return "\n".join([*programs, *([commit] if any(each.needs_whole_tree for each in asked) else [])])
+        """Return a text that changes when another program would run, or would see another tree."""
+        used = [analyzer for analyzer in self.analyzers if not self._refusal(analyzer, options, 1.0)]
+        programs = [f"{analyzer.name}={identity(self.find_program(analyzer))}" for analyzer in used]
+        needs_tree = any(analyzer.needs_whole_tree for analyzer in used)
+        return "\n".join([*programs, *([commit] if needs_tree else [])])
 
-    def _why_not(self, analyzer: Analyzer, options: ReviewOptions, left_s: float) -> str:
-        wanted = options.analyzers
-        if wanted == "none" or (wanted != "auto" and analyzer.name not in wanted):
-            return "not asked for"
-        if analyzer.runs_project_code and analyzer.name not in self.allowed:
-            return "it runs code of the project, which CTX_REVIEW_PROGRAMS does not allow"
-        if not self._program(analyzer):
-            return "not installed"
-        return NO_TIME if left_s <= 0 else ""
-
-    def _program(self, analyzer: Analyzer) -> str:
+    def find_program(self, analyzer: Analyzer) -> str:
+        """Return the path of a program; empty when it is not installed."""
         if analyzer.runs_project_code:  # the user allowed it
             return find_program(analyzer.program, beside=self.tools)
         return find_program(analyzer.program, outside=self.outside)
 
-    def _told(
-        self,
-        analyzer: Analyzer,
-        files: Sequence[ChangedFile],
-        before: TreeReader,
-        after: TreeReader,
-        left_s: float,
-        cancel: threading.Event | None,
-    ) -> tuple[list[Finding], str]:
-        """Its findings, or why there are none."""
-        new = {file.path: file.new.data for file in files if file.new is not None}
-        old = {file.path: file.old.data for file in files if file.old is not None}
-        if analyzer.needs_whole_tree:
-            whole, was = after(), before()
-            if len(whole) > TREE_FILES_MAX or sum(map(len, whole.values())) > TREE_BYTES_MAX or not whole:
-                return [], "wants the whole tree, which is not known here or too large"
-            if lacking := [name for name in analyzer.required_files if name not in whole]:
-                return [], f"is not used here: there is no {lacking[0]}"
-            new, old = {**whole, **new}, {**was, **old}
-        ends = time.monotonic() + left_s
-        now, problem = self._ran(analyzer, new, sorted(file.path for file in files), left_s, cancel)
-        if problem or not now:
-            return [], problem
-        wanted = sorted(old if not analyzer.needs_whole_tree else new)
-        then, problem = self._ran(analyzer, old, wanted, ends - time.monotonic(), cancel)
-        return ([], problem) if problem else (list(_compared(analyzer, files, now, then)), "")
+    def _refusal(self, analyzer: Analyzer, options: ReviewOptions, left_s: float) -> str:
+        """Return why an analyzer does not run; empty when it does."""
+        chosen = options.analyzers
+        if chosen == "none" or (chosen != "auto" and analyzer.name not in chosen):
+            return "not asked for"
+        if analyzer.runs_project_code and analyzer.name not in self.allowed:
+            return "it runs code of the project, which CTX_REVIEW_PROGRAMS does not allow"
+        if not self.find_program(analyzer):
+            return "not installed"
+        return NO_TIME if left_s <= 0 else ""
 
-    def _ran(
-        self,
-        analyzer: Analyzer,
-        files: Mapping[str, bytes],
-        paths: Sequence[str],
-        left_s: float,
-        cancel: threading.Event | None,
+
+@dataclass(frozen=True, slots=True)
+class _Analysis:
+    """One analyzer over the files of one change, in both versions within `limit_s`."""
+
+    runner: AnalyzerRunner
+    analyzer: Analyzer
+    files: Sequence[ChangedFile]
+    limit_s: float
+    cancel: threading.Event | None
+
+    def run(self, before: TreeReader, after: TreeReader) -> tuple[list[Finding], str]:
+        """Return the findings, or why there are none."""
+        new = {file.path: file.new.data for file in self.files if file.new is not None}
+        old = {file.path: file.old.data for file in self.files if file.old is not None}
+        if self.analyzer.needs_whole_tree:
+            tree = after()
+            if len(tree) > TREE_FILES_MAX or sum(map(len, tree.values())) > TREE_BYTES_MAX or not tree:
+                return [], "wants the whole tree, which is not known here or too large"
+            if missing := [name for name in self.analyzer.required_files if name not in tree]:
+                return [], f"is not used here: there is no {missing[0]}"
+            new, old = {**tree, **new}, {**before(), **old}
+        end = time.monotonic() + self.limit_s
+        messages, problem = self._run_program(new, sorted(file.path for file in self.files), self.limit_s)
+        if problem or not messages:
+            return [], problem
+        old_paths = new if self.analyzer.needs_whole_tree else old
+        old_messages, problem = self._run_program(old, sorted(old_paths), end - time.monotonic())
+        return ([], problem) if problem else (list(self._compare(messages, old_messages)), "")
+
+    def _run_program(
+        self, files: Mapping[str, bytes], paths: Sequence[str], limit_s: float
     ) -> tuple[Sequence[AnalyzerMessage], str]:
-        """What it reports of some files, and why it could not."""
-        here = [path for path in paths if path in files]
-        if not here:
+        """Return the messages of the program on one version, or why there are none."""
+        present = [path for path in paths if path in files]
+        if not present:
             return (), ""
-        program = self._program(analyzer)
-        links = self.linked if analyzer.runs_project_code else {}
-        with apart(files, links) as folder:
-            words, environment = analyzer.command(program, here), bare(os.environ, analyzer.offline)
-            ran = run(words, folder, limit_s=left_s, environment=environment, cancel=cancel)
-            if ran.problem:
-                return (), ran.problem
-            if ran.exit not in analyzer.good_exits:
-                said = ran.err or ran.out.decode(errors="replace")
-                return (), f"failed with exit code {ran.exit}: {_last_line(said)}"
+        analyzer = self.analyzer
+        command = analyzer.command(self.runner.find_program(analyzer), present)
+        with apart(files, self.runner.linked if analyzer.runs_project_code else {}) as folder:
+            result = run(
+                command,
+                folder,
+                limit_s=limit_s,
+                environment=bare(os.environ, analyzer.offline),
+                cancel=self.cancel,
+            )
+            if result.problem:
+                return (), result.problem
+            if result.exit not in analyzer.good_exits:
+                output = result.err or result.out.decode(errors="replace")
+                return (), f"failed with exit code {result.exit}: {_last_line(output)}"
             try:
-                return analyzer.read(ran.out, ran.err, folder), ""
+                return analyzer.read(result.out, result.err, folder), ""
             except AnalyzerOutputError as error:
                 return (), f"said what cannot be read: {_last_line(str(error))}"
 
+    def _compare(
+        self, messages: Iterable[AnalyzerMessage], old_messages: Iterable[AnalyzerMessage]
+    ) -> Iterator[Finding]:
+        """Yield the findings in the new version, each with whether it is new."""
+        groups: dict[tuple[str, str], list[AnalyzerMessage]] = {}
+        for message in messages:
+            if not (message.rule.startswith(QUIET_IN_TESTS) and TESTS.search(message.path)):
+                groups.setdefault((message.path, message.rule), []).append(message)
+        files = {file.path: file for file in self.files}
+        for (path, rule), group in groups.items():
+            file = files.get(path)
+            if file is None or file.new is None:
+                continue
+            old_group = [old for old in old_messages if (old.path, old.rule) == (path, rule)]
+            lines = [_line_with_message(file.new, message) for message in group]
+            old_lines = [_line_with_message(file.old, message) for message in old_group]
+            for message, is_new in zip(group, mark_new(lines, old_lines), strict=True):
+                yield self._make_finding(message, file, file.new, is_new=is_new)
 
-def _is_for(analyzer: Analyzer, file: ChangedFile) -> bool:
+    def _make_finding(self, message: AnalyzerMessage, file: ChangedFile, new: FileVersion, *, is_new: bool) -> Finding:
+        return Finding(
+            rule=message.rule,
+            source=self.analyzer.name,
+            title=message.message.partition("\n")[0],
+            body=message.message,
+            priority=message.priority,
+            category=message.category,
+            confidence=message.confidence,
+            path=file.path,
+            span=LineSpan(message.line, max(message.line, message.last)),
+            quote=new.line(message.line).strip(),
+            is_on_changed_line=file.touches(LineSpan(message.line, message.line)),
+            is_new=is_new,
+            suggestion=message.suggestion,
+        )
+
+
+def _accepts(analyzer: Analyzer, file: ChangedFile) -> bool:
     source = file.new
     if source is None or not file.is_whole or source.is_binary or file.diff.is_symlink or is_generated(source):
         return False
     return analyzer.accepts(file.path)
 
 
-def _compared(
-    analyzer: Analyzer, files: Sequence[ChangedFile], now: Iterable[AnalyzerMessage], then: Iterable[AnalyzerMessage]
-) -> Iterable[Finding]:
-    """What is reported of the new version, each with whether the old one had it."""
-    for file in files:
-        if file.new is None:
-            continue
-        mine = [each for each in now if each.path == file.path and not _is_quiet(each)]
-        for rule in dict.fromkeys(each.rule for each in mine):
-            these = [each for each in mine if each.rule == rule]
-            past = [_line(file.old, each) for each in then if each.path == file.path and each.rule == rule]
-            lines = [(_line(file.new, each), each) for each in these]
-            for each, is_new in zip(these, mark_new(lines, past), strict=True):
-                yield _finding(analyzer, each, file, is_new=is_new)
-
-
-def _is_quiet(reported: AnalyzerMessage) -> bool:
-    return bool(TESTS.search(reported.path)) and reported.rule.startswith(QUIET_IN_TESTS)
-
-
-def _line(source: FileVersion | None, reported: AnalyzerMessage) -> str:
-    """The line it speaks of; with its message, since one line may be wrong in two ways."""
-    return f"{source.line(reported.line) if source else ''} {reported.message}"
-
-
-def _finding(analyzer: Analyzer, reported: AnalyzerMessage, file: ChangedFile, *, is_new: bool) -> Finding:
-    span = LineSpan(reported.line, max(reported.line, reported.last))
-    first = LineSpan(span.first, span.first)
-    return Finding(
-        rule=reported.rule,
-        source=analyzer.name,
-        title=reported.message.partition("\n")[0],
-        body=reported.message,
-        priority=reported.priority,
-        category=reported.category,
-        confidence=reported.confidence,
-        path=file.path,
-        span=span,
-        quote=file.new.line(span.first).strip() if file.new else "",
-        is_on_changed_line=file.touches(first),
-        is_new=is_new,
-        suggestion=reported.suggestion,
-    )
+def _line_with_message(source: FileVersion | None, message: AnalyzerMessage) -> str:
+    """Return the line of a message with its text, since one line may be wrong in two ways."""
+    return f"{source.line(message.line) if source else ''} {message.message}"
 
 
 def _last_line(text: str) -> str:

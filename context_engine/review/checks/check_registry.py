@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from context_engine.review.checks import (
+    companion_checks,
     complexity_checks,
-    dependency_checks,
     deployment_checks,
     file_metadata_checks,
     go_checks,
@@ -14,7 +14,6 @@ from context_engine.review.checks import (
     security_checks,
     symbol_checks,
     syntax_regressions,
-    untested_changes,
 )
 
 TEXT = (
@@ -26,4 +25,4 @@ TEXT = (
     *deployment_checks.ALL,
 )
 FILE = (*syntax_regressions.ALL, *file_metadata_checks.ALL, *symbol_checks.FILE, *complexity_checks.ALL)
-CHANGE = (*symbol_checks.CHANGE, *dependency_checks.ALL, *untested_changes.ALL)
+CHANGE = (*symbol_checks.CHANGE, *companion_checks.ALL)

@@ -210,7 +210,7 @@ def _is_there_again(name: str, file: ChangedFile, surroundings: ReviewContext) -
     if file.old_path in ("", file.path) or file.old_path not in surroundings.paths:
         return False
     successor = surroundings.source(file.old_path)
-    return successor is not None and name in successor.words_in
+    return successor is not None and name in successor.words
 
 
 def _still_used(file: ChangedFile, name: str, uses: Sequence[NameUse]) -> Finding:
@@ -232,7 +232,7 @@ def _removed_names(file: ChangedFile) -> list[str]:
         return []
     if file.old.language_name not in (*PYTHON, *SCRIPT):
         return []
-    words = file.new.words_in if file.new and file.kind != "renamed" else frozenset()
+    words = file.new.words if file.new and file.kind != "renamed" else frozenset()
     names = [each.name for each in file.old.outline.symbols if each.parent < 0]
     return [name for name in names if len(name) >= NAME_CHARS_MIN and name not in words]
 

@@ -1,0 +1,160 @@
+"""PURE. A review in the formats of CI and code hosts: SARIF 2.1.0 (OASIS) and the rdjson of reviewdog.
+
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html
+https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from context_engine.model import Finding, Suggestion
+from context_engine.review.finding import PRIORITIES
+from context_engine.review.verdict import ReviewResult
+
+SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+SARIF_LEVELS = ("error", "error", "warning", "note")
+"""By priority: what GitHub calls an error may be set to block a merge."""
+SECURITY_SEVERITIES = ("9.0", "7.0", "5.0", "2.0")
+"""GitHub's `security-severity` by priority: critical from 9.0, high from 7.0, medium from 4.0."""
+UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
+FINGERPRINT = "contextEngine/v1"
+RDJSON_SEVERITIES = ("ERROR", "ERROR", "WARNING", "INFO")
+"""By priority."""
+RDJSON_NAME = "context-engine"
+
+
+def render_sarif(result: ReviewResult, *, version: str) -> str:
+    """Return the whole review as SARIF. `version` is that of the product."""
+    rules = {finding.rule: finding for finding in reversed(result.findings)}
+    driver = {
+        "name": "Context Engine",
+        "semanticVersion": version,
+        "rules": [_sarif_rule(rules[name]) for name in sorted(rules)],
+    }
+    numbers = {name: number for number, name in enumerate(sorted(rules))}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The top folder of the repository."}}},
+        "invocations": [_sarif_invocation(result)],
+        "results": [_sarif_result(finding, numbers[finding.rule]) for finding in result.findings],
+    }
+    return _dump({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _sarif_rule(finding: Finding) -> dict[str, Any]:
+    """Return what a finding says of its rule; its texts are about one place and not here."""
+    properties: dict[str, Any] = {"tags": [finding.category, finding.source]}
+    if finding.category == "security":
+        properties["security-severity"] = SECURITY_SEVERITIES[finding.priority]
+    return {
+        "id": finding.rule,
+        "shortDescription": {"text": finding.rule.replace("-", " ")},
+        "defaultConfiguration": {"level": SARIF_LEVELS[finding.priority]},
+        "properties": properties,
+    }
+
+
+def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
+    suggestion = finding.suggestion
+    advice = f"Suggestion: {suggestion.description}" if suggestion else ""
+    artifact = {"uri": _to_uri(finding.path), "uriBaseId": "SRCROOT"}
+    region = {"startLine": finding.span.first, "endLine": finding.span.last}
+    row: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": rule_number,
+        "level": SARIF_LEVELS[finding.priority],
+        "message": {"text": _join_texts(finding, advice)},
+        "locations": [{"physicalLocation": {"artifactLocation": artifact, "region": region}}],
+        "partialFingerprints": {FINGERPRINT: finding.id},
+        "rank": round(finding.confidence * 100, 1),
+        "properties": {
+            "priority": PRIORITIES[finding.priority],
+            "category": finding.category,
+            "source": finding.source,
+            "confidence": finding.confidence,
+        },
+    }
+    if suggestion and suggestion.can_auto_fix:
+        replacement = {"deletedRegion": region, "insertedContent": {"text": suggestion.replacement}}
+        changes = [{"artifactLocation": artifact, "replacements": [replacement]}]
+        row["fixes"] = [{"description": {"text": suggestion.description}, "artifactChanges": changes}]
+    return row
+
+
+def _to_uri(path: str) -> str:
+    """Return a path as a relative reference (RFC 3986, 2.3 and 4.2).
+
+    >>> _to_uri("src/größe 1.py")
+    'src/gr%C3%B6%C3%9Fe%201.py'
+    """
+    return "".join(char if char in UNRESERVED else _percent_encode(char) for char in path)
+
+
+def _percent_encode(char: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "replace"))
+
+
+def _sarif_invocation(result: ReviewResult) -> dict[str, Any]:
+    """Return whether everything was reviewed, and what was not."""
+    coverage = result.coverage
+    gaps = [f"{file.path} was not looked at: {file.reason}" for file in coverage.files_skipped]
+    gaps += [f"{run.name} did not run: {run.why_not}" for run in coverage.analyzers if not run.ran]
+    problems = ["The time was over before everything was looked at."] if result.is_partial else []
+    return {
+        "executionSuccessful": not result.is_partial,
+        "toolExecutionNotifications": [
+            *_sarif_notes("note", gaps),
+            *_sarif_notes("warning", result.warnings),
+            *_sarif_notes("error", problems),
+        ],
+    }
+
+
+def _sarif_notes(level: str, texts: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"level": level, "message": {"text": text}} for text in texts]
+
+
+def render_rdjson(result: ReviewResult) -> str:
+    """Return the findings as rdjson, which reviewdog shows next to the lines of a pull request."""
+    severity = min((finding.priority for finding in result.findings), default=len(RDJSON_SEVERITIES) - 1)
+    return _dump(
+        {
+            "source": {"name": RDJSON_NAME},
+            "severity": RDJSON_SEVERITIES[severity],
+            "diagnostics": [_rdjson_diagnostic(finding) for finding in result.findings],
+        }
+    )
+
+
+def _rdjson_diagnostic(finding: Finding) -> dict[str, Any]:
+    first, last = finding.span.first, finding.span.last
+    row: dict[str, Any] = {
+        "message": _join_texts(finding),
+        "location": {"path": finding.path, "range": {"start": {"line": first}, "end": {"line": last}}},
+        "severity": RDJSON_SEVERITIES[finding.priority],
+        "source": {"name": f"{RDJSON_NAME} ({finding.source})"},
+        "code": {"value": finding.rule},
+    }
+    if finding.suggestion and finding.suggestion.can_auto_fix:
+        # whole lines end where the next one begins
+        lines = {"start": {"line": first, "column": 1}, "end": {"line": last + 1, "column": 1}}
+        row["suggestions"] = [{"range": lines, "text": _terminate(finding.suggestion)}]
+    return row
+
+
+def _terminate(suggestion: Suggestion) -> str:
+    """Return a replacement with the end of its last line; an empty one stays empty."""
+    text = suggestion.replacement
+    return f"{text}\n" if text and not text.endswith("\n") else text
+
+
+def _join_texts(finding: Finding, *more: str) -> str:
+    return "\n".join(dict.fromkeys(filter(None, (finding.title, finding.body, *finding.evidence, *more))))
+
+
+def _dump(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"

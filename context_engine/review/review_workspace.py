@@ -1,0 +1,208 @@
+"""What the reviews of one workspace read: git, files, history, analyzers, the rules of the team.
+
+Every text of a reviewed file comes from git's objects or from the caller. The work tree is read where it is the version
+under review, and never written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from context_engine.errors import ContextEngineError, InvalidArgument
+from context_engine.repo.git_diffs import Diffs, FileVersions, TakenDiff
+from context_engine.repo.paths import Root, is_sensitive
+from context_engine.repo.revision_files import Version, below
+from context_engine.review.analyzers.analyzer_registry import ALL as ANALYZERS
+from context_engine.review.analyzers.analyzer_runner import AnalyzerReport, AnalyzerRunner, TreeReader
+from context_engine.review.finding import Scrub
+from context_engine.review.invariants import (
+    FILE_NAMES,
+    InvariantSet,
+    compile_globs,
+    missing_program_warnings,
+    read_invariants_file,
+)
+from context_engine.review.review_context import ReviewContext
+from context_engine.review.review_units import FileTie
+from context_engine.review.reviewer import Reviewer
+from context_engine.review.source_versions import ChangedFile, Parsers, iterate_versions
+from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
+
+if TYPE_CHECKING:
+    from context_engine.history import FileHistory
+    from context_engine.index import SymbolService
+    from context_engine.languages import Grammars, Languages
+    from context_engine.memory import KnowledgeService
+    from context_engine.repo.git import Git
+    from context_engine.repo.workspace_files import WorkspaceFiles
+    from context_engine.review.review_options import ReviewOptions
+    from context_engine.secrets.redactor import Redactor
+
+HOT_SHARE = 0.1
+"""The tenth of the files that change most."""
+IMPORT_WEIGHT = 0.6
+"""A file that changes with another in more than six of ten commits belongs to it more than one that it imports."""
+TIED_FILES_MAX = 500
+"""To find the importers of so many files takes a second; larger changes are cut along the tree and the history."""
+
+
+@dataclass
+class ReviewWorkspace:
+    """What reviews read of a workspace. Thread-safe; nothing is opened before it is needed.
+
+    `programs` are the analyzers that the user allowed to run code of the project.
+    """
+
+    root: Root
+    git: Git
+    languages: Languages
+    grammars: Grammars
+    files: WorkspaceFiles
+    symbols: SymbolService
+    knowledge: KnowledgeService
+    redactor: Redactor
+    programs: tuple[str, ...] = ()
+    _heat: tuple[FileHistory | None, frozenset[str]] = field(default=(None, frozenset()), init=False)
+
+    @cached_property
+    def parsers(self) -> Parsers:
+        """The parsers of changed files, and the rules for secrets."""
+        return Parsers(self.languages, self.grammars, self.redactor.find)
+
+    @cached_property
+    def diffs(self) -> Diffs:
+        """The changes that git reports."""
+        return Diffs(self.git, self.root)
+
+    @cached_property
+    def analyzers(self) -> AnalyzerRunner:
+        """The external analyzers, those of the project's own `node_modules` too if the user allowed them."""
+        modules = self.root.path / "node_modules"
+        return AnalyzerRunner(
+            ANALYZERS,
+            frozenset(self.programs),
+            tools=(str(modules / ".bin"),),
+            outside=str(self.root.path),
+            linked={modules.name: str(modules)},
+        )
+
+    # -- versions of files --
+
+    def version(self, commit: str) -> Version | None:
+        """Return the tree of a commit; None without one."""
+        return Version(self.git, commit, below(self.git)) if commit else None
+
+    def read_changed_files(self, taken: TakenDiff, versions: FileVersions, paths: Iterable[str]) -> list[ChangedFile]:
+        """Return files of a diff that git wrote, with their versions."""
+        wanted = set(paths)
+        files = []
+        for diff in parse_diff(taken.text, bytes_max=GIT_DIFF_BYTES_MAX).files:
+            if diff.path in wanted:
+                old, new = versions.old.get(diff.old_path), versions.new.get(diff.new_path)
+                files.append(ChangedFile.of(diff, old, new, self.parsers))
+        return files
+
+    def read_work_tree(self, path: str) -> str | None:
+        """Return the text of a file of the work tree; None when it is absent or must not be read."""
+        if is_sensitive(path) or path.startswith("/") or ".." in path.split("/"):
+            return None
+        data = self.files.read_once(path)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def open_context(self, commit: str) -> ReviewContext:
+        """Return the tree of a commit, of the stage (`:`) or of the work tree (empty)."""
+        version = Version(self.git, commit, below(self.git), self.files.read_once)
+        history = self.knowledge.history()
+        return ReviewContext(
+            self.parsers,
+            is_known=True,
+            list_paths=version.paths,
+            read=version.read,
+            files_with_words=version.holding,
+            partners_of=history.list_usual_cochanges if history else lambda _path: (),
+            hot_paths=lambda: self._list_hot_paths(history),
+        )
+
+    def _list_hot_paths(self, history: FileHistory | None) -> frozenset[str]:
+        """Return the files that change most; counted once for a history."""
+        if history is None:
+            return frozenset()
+        known, paths = self._heat
+        if known is not history:
+            count = max(1, int(len(history.paths) * HOT_SHARE))
+            paths = frozenset(file.path for file in history.list_hot_files(count))
+            self._heat = history, paths
+        return paths
+
+    def find_ties(self, paths: Sequence[str]) -> Iterator[FileTie]:
+        """Yield which of these files import one another, or usually change together."""
+        changed, history = set(paths), self.knowledge.history()
+        for path in paths if len(paths) <= TIED_FILES_MAX else ():
+            yield from (FileTie(path, other, IMPORT_WEIGHT) for other in self._list_importers(path) if other in changed)
+        for path in paths if history else ():
+            assert history
+            partners = history.list_cochanged(path)
+            yield from (FileTie(path, other.path, other.confidence) for other in partners if other.path in changed)
+
+    def _list_importers(self, path: str) -> Sequence[str]:
+        try:
+            return self.symbols.importers(path)
+        except ContextEngineError:  # there is no index, or the work tree has no such file
+            return ()
+
+    # -- rules and programs --
+
+    def make_reviewer(self, options: ReviewOptions) -> tuple[Reviewer, tuple[str, ...]]:
+        """Return the reviewer with this workspace's rules, and warnings about these. Raises: InvalidArgument."""
+        rules = self._read_invariants(options.invariants_path)
+        outside = self.analyzers.outside
+        reviewer = Reviewer(rules.invariants, outside=outside)
+        return reviewer, (*rules.warnings, *missing_program_warnings(rules, outside))
+
+    def _read_invariants(self, path: str) -> InvariantSet:
+        """Return the rules of the named file, else of the first that exists. Raises: InvalidArgument."""
+        for name in (path,) if path else FILE_NAMES:
+            data = self.files.read_once(name)
+            if data is not None:
+                return read_invariants_file(name, data)
+        if path:
+            raise InvalidArgument(
+                f"there is no invariants file {path!r}",
+                suggestion="Leave invariants_path out, or name a file of the workspace.",
+            )
+        return InvariantSet()
+
+    def make_exclude_filter(self, options: ReviewOptions) -> Callable[[str], bool]:
+        """Return a filter of the paths that are not reviewed. Raises: InvalidArgument."""
+        return compile_globs(options.exclude_patterns)
+
+    def run_analyzers(self, files: Sequence[ChangedFile], options: ReviewOptions, taken: TakenDiff) -> AnalyzerReport:
+        """Run the analyzers over some files of a change between two commits."""
+        deadline = time.monotonic() + options.time_budget_s
+        before = read_tree(self.version(taken.merge_base or taken.base_commit))
+        return self.analyzers.run(
+            files, options, deadline=deadline, before=before, after=read_tree(self.version(taken.commit))
+        )
+
+    def fingerprint_analyzers(self, options: ReviewOptions, taken: TakenDiff) -> str:
+        """Return a text that changes when other analyzers would run, or see another tree."""
+        return self.analyzers.fingerprint(options, taken.commit)
+
+    # -- secrets --
+
+    def scrub(self, text: str) -> str:
+        """Return a text without secrets, as it is stored and sent to others."""
+        return self.redactor.redact(text).text
+
+    def scrub_parts(self, files: Iterable[ChangedFile]) -> Scrub:
+        """Return a function that takes secrets out of parts of these files, single lines of a key too."""
+        return self.redactor.redact_parts(iterate_versions(files))
+
+
+def read_tree(version: Version | None) -> TreeReader:
+    """Return a reader of all files of a version; it reads nothing without one."""
+    return dict if version is None else lambda: version.read(version.paths())
