@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-plans bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-moving bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
+.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-plans bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -99,9 +99,6 @@ bench-worktrees: ## a second work tree's index, begun with that of the first: ma
 bench-shared: ## an index shared through a database and fetched by another machine: make bench-shared ARGS="REPOSITORY [--store URL]"
 	@$(PYTHON) bench/shared.py $(ARGS)
 
-bench-moving: ## an index moved into a database, broken off and gone on with, exported, checked, mended: make bench-moving ARGS="REPOSITORY [--store URL]"
-	@$(PYTHON) bench/moving.py $(ARGS)
-
 bench-load: ## fifty clients over HTTP for a minute, two servers on one store; with --kills 20 under fire: make bench-load ARGS=REPOSITORY
 	@$(PYTHON) bench/load.py $(ARGS)
 
@@ -121,10 +118,10 @@ bench-engines: ## what the databases' own search costs and finds, beside ours: m
 	@$(PYTHON) bench/engines.py $(ARGS)
 
 postgres: ## the stores that machines share, with all their trouble, on a real PostgreSQL that is started and stopped
-	@CTX_TEST_SHARED_KILLS=20 CTX_TEST_MOVE_KILLS=20 CTX_TEST_TEAM_KILLS=20 CTX_TEST_TEAM_WRITES=12 \
+	@CTX_TEST_SHARED_KILLS=20 CTX_TEST_TEAM_KILLS=20 CTX_TEST_TEAM_WRITES=12 \
 		$(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py tests/contracts/test_shared_vectors.py \
 		tests/contracts/test_team_records.py tests/contracts/test_team_reviews.py tests/e2e/test_team.py \
-		tests/index/test_index_transfer.py tests/index/test_index_repair.py tests/cli/test_store.py $(ARGS)
+		tests/index/test_tenants.py tests/index/test_index_repair.py tests/cli/test_store.py $(ARGS)
 
 qdrant: ## the same on Qdrant's own engine behind HTTP, with 20 kills of the server and of the writer
 	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/sharing/test_qdrant_store.py tests/contracts -k "qdrant" $(ARGS)

@@ -46,8 +46,6 @@ class Job:
     workers: int = 1
     address: str = ""
     repository: str = ""
-    target: str = ""
-    """Where `move` puts the index of this machine."""
 
     def settings(self, cache: str, *, shares: bool = False) -> Any:
         """Those of an Engine over it."""
@@ -74,19 +72,6 @@ def build(job: Job) -> dict[str, float]:
         figures = {"build_s": time.perf_counter() - began, "files": report.files, "chunks": report.chunks}
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return figures | {"build_cpu_s": sum(each.ru_utime + each.ru_stime for each in used)}
-
-
-def move(job: Job) -> dict[str, float]:
-    """Put the index of this machine onto a store, as `ctx store migrate` does; how long that took."""
-    from context_engine.engine import Engine
-
-    with closing(Engine.open(job.tree, settings=job.settings("build"))) as engine:
-        began = time.perf_counter()
-        there = engine.index.move_to(job.target)
-        figures = {"move_s": time.perf_counter() - began, "files": there.files, "chunks": there.chunks}
-        for left in engine.cache_folder.glob("shared-*"):
-            shutil.rmtree(left)
-    return figures
 
 
 def ask(job: Job) -> dict[str, float]:
@@ -201,7 +186,7 @@ def held(listed: Any, exact: Any, passing: Any) -> float:
     return float(((exact[best] >= least) & (listed[best] > 0)).mean())
 
 
-STEPS: dict[str, Callable[[Job], dict[str, float]]] = {"build": build, "move": move, "ask": ask, "edit": edit}
+STEPS: dict[str, Callable[[Job], dict[str, float]]] = {"build": build, "ask": ask, "edit": edit}
 
 
 if __name__ == "__main__":

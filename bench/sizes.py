@@ -3,7 +3,6 @@
     python bench/sizes.py --tasks FILE --corpus DIR --chunks 10000 100000      a PostgreSQL is started where --store names none
     python bench/sizes.py ... --chunks 1000000 --keep DIR --only build         takes long; then, when the machine is quiet:
     python bench/sizes.py ... --chunks 1000000 --keep DIR --only ask           what was built there is used again
-    python bench/sizes.py ... --moved                                          the shared index is that of this machine, moved
 
 The files are made as in bench/scale.py: real ones side by side, with other names in each copy. Their vectors are the
 static ones of that text, not made up. Each index is built from nothing, once; each step runs in a process of its own,
@@ -50,7 +49,6 @@ class Row(NamedTuple):
 ROWS: dict[str, Row] = {
     "build_s": Row("build from nothing (s)"),
     "build_cpu_s": Row("build from nothing, processor time (s)"),
-    "move_s": Row("moved from here into the database (s)"),
     "open_ms": Row("open to first answer, fresh process; shared: all is fetched (ms)", (60, 300, 1_000)),
     "p50_ms": Row("a question, p50 (ms)", (5, 20, 150)),
     "p95_ms": Row("... p95 (ms)", (20, 60, 500)),
@@ -89,9 +87,6 @@ def main() -> None:
         "--only", choices=["build", "ask"], default="", help="with --keep: build and stop; ask what was built"
     )
     parser.add_argument(
-        "--moved", action="store_true", help="do not build the shared index: move the one of this machine"
-    )
-    parser.add_argument(
         "--every", type=int, default=1, help="ask every n-th question: at a million chunks 100 are enough"
     )
     parser.add_argument("--workers", type=int, default=1, help="processes that help with building")
@@ -103,8 +98,8 @@ def main() -> None:
         server = chosen.store or started(at / "database")
         for chunks in chosen.chunks:
             jobs = prepared(at / str(chunks), found, chunks, server, chosen.workers)
-            figures = {ALONE: built(jobs[ALONE], jobs[ALONE], "build")}
-            figures[SHARED] = built(jobs[SHARED], *moving(jobs) if chosen.moved else (jobs[SHARED], "build"))
+            figures = {ALONE: built(jobs[ALONE])}
+            figures[SHARED] = built(jobs[SHARED])
             if chosen.only != "build":
                 figures = {name: figures[name] | answered(job, chosen.every) for name, job in jobs.items()}
                 print(report(figures), end="\n\n", flush=True)
@@ -143,19 +138,13 @@ def steps(found: Sequence[Place]) -> Iterator[tuple[int, Place]]:
     return ((copy, place) for copy in itertools.count() for place in found)
 
 
-def moving(jobs: Mapping[str, Job]) -> tuple[Job, str]:
-    """The step that puts the index of this machine into the database."""
-    shared = jobs[SHARED]
-    return replace(jobs[ALONE], repository=shared.repository, target=shared.address), "move"
-
-
-def built(job: Job, done: Job, step: str) -> dict[str, float]:
-    """What it took to make the index of a job, by a step of `done`; read back when it was made before, else kept."""
+def built(job: Job) -> dict[str, float]:
+    """What it took to make the index of a job; read back when it was made before, else kept."""
     kept = Path(job.folder) / "built.json"
     if not kept.exists():
         shutil.rmtree(job.folder, ignore_errors=True)
         Path(job.folder).mkdir()
-        figures = told(done, step) | json.loads((Path(job.tree).parent / "tree.json").read_text("utf-8"))
+        figures = told(job, "build") | json.loads((Path(job.tree).parent / "tree.json").read_text("utf-8"))
         if job.address:
             figures["depot_mb"] = in_database_mb(job.address)
         kept.write_text(json.dumps(figures), "utf-8")

@@ -1,4 +1,4 @@
-"""The commands of `ctx store`: move an index to another machine or database, check and repair it, list what a database stores.
+"""The commands of `ctx store`: check and repair the index, list and remove the repositories of a database.
 
 Everything that only one command needs is imported inside it, so that `ctx --help` stays quick.
 """
@@ -21,130 +21,17 @@ if TYPE_CHECKING:
     from context_engine.index.tenants import Tenant
 
 PROBLEMS_SHOWN_MAX = 20
-COMMIT_CHARS = 10
 _INTERRUPTED = 130
 """As `context_engine.cli.index_command.INTERRUPTED`, which would import the engine."""
 
 app = typer.Typer(
     name="store",
-    help="Move the index to another machine or a team's database, check it, repair it.",
+    help="Check and repair the index; list and remove the indexes of a team's database.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
 
-File = Annotated[Path, typer.Argument(help="The archive.")]
 Store = Annotated[str, typer.Option("--store", help="The database. [env: CTX_STORE_URL]", metavar="ADDRESS")]
-
-
-# -- transport ----------------------------------------------------------------------------------------------------
-
-
-@app.command("export")
-def store_export(file: File, root: Root = None) -> None:
-    """Write the index into one file with checksums, for a machine that should not build it itself.
-
-    Where a team shares its index, the shared one is written, as this machine sees it.
-
-    **Examples**
-
-    - `ctx store export web.ctx-index`
-    """
-    from context_engine.cli.console import run_with_progress
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
-    from context_engine.text import format_size
-
-    target = file.expanduser().absolute()
-    with Engine.open(resolve_root(root)) as engine:
-        manifest = run_with_progress(
-            lambda tell, cancel: engine.index.export_archive(target, progress=tell, cancel=cancel),
-            "export",
-            unit="bytes",
-        )
-    print(
-        f"wrote {manifest.files:,} files, {manifest.chunks:,} chunks, {format_size(manifest.size_bytes)} unpacked: {file}"
-    )
-
-
-@app.command("import")
-def store_import(file: File, root: Root = None) -> None:
-    """Replace the index of this repository by an exported one, then index the files that differ from it.
-
-    An interrupted import continues where it stopped. An archive of another version is refused. Where a team shares its
-    index, the import replaces it for everybody, which only a machine that publishes may do (CTX_STORE_SHARES=1).
-
-    **Examples**
-
-    - `ctx store import web.ctx-index`
-    - `ctx store import /ci/web.ctx-index --root ~/src/web`
-    """
-    from context_engine.cli.console import print_note, run_index, run_with_progress
-    from context_engine.cli.index_command import show_report
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
-    from context_engine.errors import Cancelled
-
-    source = file.expanduser().absolute()
-    workspace = resolve_root(root)
-    with Engine.open(workspace) as engine:
-        try:
-            manifest = run_with_progress(
-                lambda tell, cancel: engine.index.import_archive(source, progress=tell, cancel=cancel),
-                "import",
-                unit="bytes",
-            )
-            commit = f" at {manifest.commit[:COMMIT_CHARS]}" if manifest.commit else ""
-            print_note(f"imported {manifest.files:,} files of {manifest.name}{commit}; comparing them with {workspace}")
-            report = run_index(engine)
-        except Cancelled:
-            raise _interrupt(f"ctx store import {file}") from None
-    show_report(workspace, report)
-
-
-@app.command("migrate")
-def store_migrate(
-    address: Annotated[str, typer.Argument(help="A team's database, or embedded: this machine.")],
-    root: Root = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace an index that is there already.")] = False,
-) -> None:
-    """Copy the index into another store.
-
-    It appears there as a whole or not at all. An interrupted migration continues where it stopped: what has arrived is
-    not sent a second time. Keep passwords out of the address: `~/.pgpass` is read.
-
-    **Examples**
-
-    - `ctx store migrate postgresql://ci@db/context`
-    - `CTX_STORE_URL=postgresql://ci@db/context ctx store migrate embedded`
-    """
-    from context_engine.cli.console import print_note, run_with_progress
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
-    from context_engine.errors import Cancelled
-
-    with Engine.open(resolve_root(root)) as engine:
-        try:
-            stats = run_with_progress(
-                lambda tell, cancel: engine.index.move_to(address, replace=replace, progress=tell, cancel=cancel),
-                "move",
-                unit="bytes",
-            )
-        except Cancelled:
-            raise _interrupt("the same command") from None
-    print(f"moved {stats.files:,} files, {stats.chunks:,} chunks")
-    print_note(
-        "set CTX_STORE_URL to that address on every machine that uses it" if "://" in address else "unset CTX_STORE_URL"
-    )
-
-
-def _interrupt(command: str) -> typer.Exit:
-    """Say how to continue; return the end of the command."""
-    from context_engine.cli.console import err, escape_text
-
-    err.print(
-        f"[yellow]interrupted[/yellow]: the index in use did not change; {escape_text(command)} goes on from there"
-    )
-    return typer.Exit(_INTERRUPTED)
 
 
 # -- repair -------------------------------------------------------------------------------------------------------
@@ -155,22 +42,21 @@ def store_check(
     root: Root = None,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Repair it: from the other side where a team shares it, else from the files."),
+        typer.Option("--repair", help="Repair it: from the database where a team shares it, else from the files."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Read every byte of the index and report the problems. Exit code 1 when there are any that were not repaired.
 
-    Of a shared index the bytes in the database are read as well. What is damaged on this machine is fetched again; what
-    is damaged in the database is put back by a machine that publishes and has it intact; what neither has is indexed
-    from the files again.
+    Of a shared index the bytes in the database are read as well. What is damaged on this machine is fetched again. What
+    is damaged in the database is indexed from the files again by a machine that publishes.
 
     **Examples**
 
     - `ctx store check`
     - `ctx store check --repair`
     """
-    from context_engine.cli.console import run_index, run_with_progress
+    from context_engine.cli.console import err, run_index, run_with_progress
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.errors import Cancelled
@@ -187,12 +73,11 @@ def store_check(
                     lambda tell, cancel: engine.index.find_problems(progress=tell, cancel=cancel), "check", unit="bytes"
                 )
                 result = RepairReport(problems=(), left=tuple(problems))
-            report = run_index(engine) if result.problems else None
+            report = run_index(engine, force=result.needs_rebuild) if result.problems else None
         except Cancelled:
-            raise _interrupt("the same command") from None
-    files_read = result.files_lost
-    if result.is_rebuilt and report is not None:
-        files_read = report.files
+            err.print("[yellow]interrupted[/yellow]: the index in use did not change; run the same command again")
+            raise typer.Exit(_INTERRUPTED) from None
+    files_read = report.files if report is not None and result.needs_rebuild else 0
     if as_json:
         print(json.dumps(_format_json(result, files_read)))
     else:
@@ -207,7 +92,6 @@ def _format_json(result: RepairReport, files_read: int) -> dict[str, object]:
         "repaired": bool(result.problems) and not result.left,
         "files_read": files_read,
         "fetched": result.fetched,
-        "restored": result.restored,
     }
 
 
@@ -236,7 +120,6 @@ def _list_repairs(result: RepairReport, files_read: int) -> str:
     """Return what was done, the cheapest first."""
     counts = {
         "segments fetched again": result.fetched,
-        "segments put back on the store": result.restored,
         "files read again": files_read,
     }
     return ", ".join(f"{repair}: {count:,}" for repair, count in counts.items() if count)

@@ -19,7 +19,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,6 @@ INDEX_ADVICE = storage_errors.StorageAdvice(
     closed="set CTX_CACHE_FOLDER to a folder you may write to",
     damaged="call reindex_workspace (or `ctx index --force`); the index is only a cache",
 )
-FIRST_GENERATION = "g-000001"
 _IS_GENERATION = re.compile(r"g-\d{6,9}").fullmatch
 _EPOCH = "SELECT value FROM fact WHERE name='epoch'"
 _SCHEMA = """
@@ -201,19 +200,6 @@ class EmbeddedStore:
 
         Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
         """
-        with self.lock_writer(wait_s):
-            writer = self._open_writer(rebuild)
-            try:
-                yield writer
-            finally:
-                writer.close()
-
-    @contextmanager
-    def lock_writer(self, wait_s: float = 0.0) -> Generator[None]:
-        """Keep other writers out.
-
-        Raises: StorageBusy when there is one (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
-        """
         lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
         with translate_disk_errors(self.folder):
             try:
@@ -228,25 +214,10 @@ class EmbeddedStore:
                     suggestion="search as usual; its result appears by itself, or call again in a moment",
                 ) from None
             try:
-                yield
+                with closing(self._open_writer(rebuild)) as writer:
+                    yield writer
             finally:
                 lock.release()
-
-    def drop_damaged(self) -> int | None:
-        """Drop damaged segments with their files; return how many files, or None where the index must be rebuilt.
-
-        Only for the holder of `lock_writer`. The next indexing run reads those files again.
-        """
-        self.close()
-        path = self.folder / self.generation()
-        try:
-            files = _drop_damaged(path)
-            if not find_problems(path):
-                return files
-        except apsw.Error:
-            pass  # the list of files itself is damaged
-        (self.folder / "CURRENT").unlink(missing_ok=True)
-        return None
 
     def _open_writer(self, rebuild: bool) -> EmbeddedWriter:
         current = self.generation()
@@ -501,7 +472,12 @@ class EmbeddedWriter:
         """Put this generation in use; readers of the old one finish undisturbed."""
         if self.is_published:
             return
-        set_current(self._folder, self.generation)
+        new = self._folder / "CURRENT.new"
+        with open(new, "w", encoding="ascii") as out:
+            out.write(self.generation)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(new, self._folder / "CURRENT")  # as a whole, so that a reader finds the old name or the new one
         self.is_published = True
         for path in self._folder.glob("g-*"):
             if path.name != self.generation:
@@ -579,16 +555,6 @@ class _GenerationReader:
             if at < 0 or names.get(path) != int(snapshot.file_base[at]) + number:
                 problems.append(f"{path} is listed in segment {segment} but is not there")
         return problems
-
-
-def set_current(folder: Path, generation: str) -> None:
-    """Replace the name of the generation in use as a whole, so that a reader finds the old one or the new one."""
-    new = folder / "CURRENT.new"
-    with open(new, "w", encoding="ascii") as out:
-        out.write(generation)
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(new, folder / "CURRENT")
 
 
 def disk_bytes(folder: Path) -> int:
@@ -686,29 +652,6 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
         raise  # the disk is full or read-only: no reason to drop an index
     except (apsw.Error, FileNotFoundError, NotADirectoryError, StorageCorrupt, LookupError, TypeError, ValueError):
         return False
-
-
-def _drop_damaged(path: Path) -> int:
-    """Drop the damaged segments of a generation from its list of files; return how many files were in them."""
-    db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE)
-    try:
-        with db:
-            numbers = [row[0] for row in _rows(db, "SELECT id FROM segment ORDER BY id")]
-            damaged = [(number,) for number in numbers if segments.find_damage(path / f"{number:06d}.seg")]
-            files = sum(_rows(db, "SELECT count(*) FROM file WHERE segment=?", number)[0][0] for number in damaged)
-            db.executemany("DELETE FROM file WHERE segment=?", damaged)
-            db.executemany("DELETE FROM dead WHERE segment=?", damaged)
-            db.executemany("DELETE FROM touched WHERE segment=?", damaged)
-            db.executemany("DELETE FROM segment WHERE id=?", damaged)
-            db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(UNFINISHED.items()))
-            db.execute("UPDATE fact SET value = value + 1 WHERE name = 'epoch'")
-    finally:
-        db.close()
-    kept = set(numbers) - {number for (number,) in damaged}
-    for segment in path.glob("*.seg"):
-        if int(segment.stem) not in kept:
-            segment.unlink(missing_ok=True)
-    return files
 
 
 def find_problems(path: Path, looked: Callable[[int], None] = lambda _: None) -> list[str]:

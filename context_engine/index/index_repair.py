@@ -1,8 +1,7 @@
-"""Repair a damaged index: intact segments are kept, the files of damaged ones are dropped and then indexed again.
+"""Find damage in an index, and delete damaged copies of what can be had again.
 
-A rebuild would repair everything too; this costs only what is lost. Where the list of files itself is damaged, the
-index is rebuilt. Of a shared index a segment is lost only if it is damaged both on this machine and on the remote
-store: else each side is repaired from the other. An interrupted repair continues with what it has not repaired yet.
+An index is derived from the files of a workspace, so damage that no other copy repairs is repaired by a rebuild. Only
+a team's index has another copy: a segment that is damaged on this machine is fetched from the remote store again.
 """
 
 from __future__ import annotations
@@ -26,17 +25,14 @@ STAGE = "reading"
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What was wrong, and how many files must be indexed again; `is_rebuilt`: all of them.
+    """What was wrong, how many segments will be fetched again, and whether the index must be rebuilt.
 
-    Of a shared index also how many segments were fetched again and how many were put back on the remote store. `left`
-    are the problems that only a machine that shares can repair.
+    `left` are the problems that only a machine that publishes can repair.
     """
 
     problems: tuple[str, ...]
-    files_lost: int = 0
-    is_rebuilt: bool = False
     fetched: int = 0
-    restored: int = 0
+    needs_rebuild: bool = False
     left: tuple[str, ...] = ()
 
 
@@ -44,7 +40,7 @@ def find_problems(
     store: AnyStore,
     *,
     thorough: bool = True,
-    tell: OnProgress = lambda _: None,
+    progress: OnProgress = lambda _: None,
     cancel: threading.Event | None = None,
 ) -> tuple[str, ...]:
     """Return the problems of the published index, in words. Read every byte of it.
@@ -52,24 +48,33 @@ def find_problems(
     Of a shared index the bytes on the remote store are read too, unless `thorough` is false: then only their number is
     compared. Raises: Cancelled.
     """
-    counter = ProgressCounter(STAGE, tell, cancel)
-    if isinstance(store, SharedStore):
-        return _find_in_shared(store, counter) if thorough else tuple(store.check())
-    return _find_in_embedded(store, counter)
+    counter = ProgressCounter(STAGE, progress, cancel)
+    if isinstance(store, EmbeddedStore):
+        return _find_in_embedded(store, counter)
+    if not thorough:
+        return tuple(store.check())
+    try:
+        damaged = _find_damaged(store, counter)
+    except (StorageCorrupt, StoreUnavailable, StoreUnusable) as error:
+        return (error.message,)
+    problems = tuple(segment.describe(store.remote.name) for segment in damaged)
+    if store.problem:
+        return (store.problem, *problems)
+    return problems or tuple(store.check())
 
 
 def repair(
-    store: AnyStore, *, tell: OnProgress = lambda _: None, cancel: threading.Event | None = None
+    store: AnyStore, *, progress: OnProgress = lambda _: None, cancel: threading.Event | None = None
 ) -> RepairReport:
-    """Repair what can be repaired and drop what is lost; the next indexing run reads those files again.
+    """Delete damaged segments that are fetched again at their next use, and report what else is wrong.
 
-    Raises: StorageBusy, DiskFull, Cancelled, StoreUnavailable, StoreUnusable.
+    Raises: Cancelled, StoreUnavailable, StoreUnusable.
     """
-    counter = ProgressCounter(STAGE, tell, cancel)
-    return _repair_shared(store, counter) if isinstance(store, SharedStore) else _repair_embedded(store, counter)
-
-
-# -- an index of this machine -------------------------------------------------------------------------------------
+    counter = ProgressCounter(STAGE, progress, cancel)
+    if isinstance(store, EmbeddedStore):
+        problems = _find_in_embedded(store, counter)
+        return RepairReport(problems, needs_rebuild=bool(problems))
+    return _repair_shared(store, counter)
 
 
 def _find_in_embedded(store: EmbeddedStore, counter: ProgressCounter) -> tuple[str, ...]:
@@ -79,15 +84,6 @@ def _find_in_embedded(store: EmbeddedStore, counter: ProgressCounter) -> tuple[s
     path = store.folder / generation
     counter.start(sum(segment.stat().st_size for segment in path.glob("*.seg")))
     return tuple(embedded_store.find_problems(path, counter))
-
-
-def _repair_embedded(store: EmbeddedStore, counter: ProgressCounter) -> RepairReport:
-    with store.lock_writer():
-        problems = _find_in_embedded(store, counter)
-        if not problems:
-            return RepairReport(())
-        files = store.drop_damaged()
-    return RepairReport(problems, files or 0, is_rebuilt=files is None)
 
 
 # -- an index that a team shares ----------------------------------------------------------------------------------
@@ -105,9 +101,9 @@ class DamagedSegment(NamedTuple):
     is_uploaded: bool
 
     @property
-    def is_lost(self) -> bool:
-        """Whether no side has it intact."""
-        return bool(self.here and (self.remote or not self.is_uploaded))
+    def can_be_fetched(self) -> bool:
+        """Whether the remote store has it intact."""
+        return self.is_uploaded and not self.remote
 
     def describe(self, store: str) -> str:
         """Return a sentence: what is wrong with it, and where."""
@@ -116,40 +112,26 @@ class DamagedSegment(NamedTuple):
         return f"segment {self.ref.number} is {' and '.join(states)}"
 
 
-def _find_in_shared(store: SharedStore, counter: ProgressCounter) -> tuple[str, ...]:
-    try:
-        damaged = _find_damaged(store, counter)
-    except (StorageCorrupt, StoreUnavailable, StoreUnusable) as error:
-        return (error.message,)
-    problems = tuple(segment.describe(store.remote.name) for segment in damaged)
-    if store.problem:
-        return (store.problem, *problems)
-    return problems or tuple(store.check())
-
-
 def _repair_shared(store: SharedStore, counter: ProgressCounter) -> RepairReport:
     store.remote.revision(store.repository)  # nothing can be compared with a store that does not answer: this raises
     try:
         damaged = _find_damaged(store, counter)
     except StorageCorrupt as error:
-        return RepairReport((error.message,), is_rebuilt=True, left=() if store.publishes else (error.message,))
+        return RepairReport((error.message,), needs_rebuild=True, left=() if store.publishes else (error.message,))
     if not damaged:
         problems = tuple(store.check())
         return RepairReport(problems, left=problems)
     store.close()
-    fetched = [segment.ref.name for segment in damaged if segment.here and not segment.is_lost]
+    fetched = [segment.ref.name for segment in damaged if segment.here and segment.can_be_fetched]
     for name in fetched:
-        store.fetch(name)
-    restored = [segment.ref.name for segment in damaged if not segment.here and store.publishes]
-    for name in restored:
-        store.restore(name)
-    lost = [segment.ref.name for segment in damaged if segment.is_lost]
-    left = [] if store.publishes else [segment for segment in damaged if segment.remote]
+        store.path(name).unlink(missing_ok=True)
+    # A rebuild publishes a new index, which only a machine that publishes may do; the others rebuild what is theirs.
+    lost = [segment for segment in damaged if not segment.can_be_fetched]
+    left = [] if store.publishes else [segment for segment in lost if segment.is_uploaded]
     return RepairReport(
         problems=tuple(segment.describe(store.remote.name) for segment in damaged),
-        files_lost=store.forget(lost) if lost else 0,
         fetched=len(fetched),
-        restored=len(restored),
+        needs_rebuild=len(lost) > len(left),
         left=tuple(segment.describe(store.remote.name) for segment in left),
     )
 
@@ -166,7 +148,7 @@ def _find_damaged(store: SharedStore, counter: ProgressCounter) -> list[DamagedS
         remote = _check_remote(store, ref, counter) if ref.name in uploaded else ""
         segment = DamagedSegment(ref, here, remote, ref.name in uploaded or bool(store.problem))
         # A segment that is only missing here is not damaged: it is fetched when a query needs it.
-        if remote or segment.is_lost or here == "damaged":
+        if remote or here == "damaged" or (here and not segment.is_uploaded):
             damaged.append(segment)
     return damaged
 
@@ -183,11 +165,11 @@ def _check_here(store: SharedStore, ref: SegmentRef, counter: ProgressCounter) -
 def _check_remote(store: SharedStore, ref: SegmentRef, counter: ProgressCounter) -> str:
     """Fetch a segment from the remote store, only to compare its hash."""
     store.folder.mkdir(parents=True, exist_ok=True)
-    aside = store.folder / f"{ref.name[:16]}-{token_hex(4)}.part"
+    part = store.folder / f"{ref.name[:16]}-{token_hex(4)}.part"
     try:
-        store.remote.fetch(store.repository, ref.name, aside, counter)
-        return "" if hash_file(aside) == ref.name else "damaged"
+        store.remote.fetch(store.repository, ref.name, part, counter)
+        return "" if hash_file(part) == ref.name else "damaged"
     except FileNotFoundError:
         return "missing"
     finally:
-        aside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The index of one workspace: it is built, kept up to date, checked, repaired and moved.
+"""The index of one workspace: it is built, kept up to date, checked and repaired.
 
 index.update()
 index.live.snapshot()
@@ -11,28 +11,23 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from context_engine.errors import ContextEngineError, InvalidArgument, PreconditionFailed
-from context_engine.index import index_archive
+from context_engine.errors import ContextEngineError
+from context_engine.index import index_repair
 from context_engine.index.build import IndexBuilder
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.index_repair import RepairReport
-from context_engine.index.index_repair import find_problems as find_store_problems
-from context_engine.index.index_repair import repair as repair_store
-from context_engine.index.index_store import IndexStats
-from context_engine.index.index_transfer import has_index, migrate, seed
+from context_engine.index.index_seeding import seed
 from context_engine.index.live_index import LiveIndex
-from context_engine.index.store_factory import AnyStore, open_store
+from context_engine.index.store_factory import AnyStore
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import OWN_FOLDER, Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
-from context_engine.repo.repository_id import shared_name
 from context_engine.repo.worktrees import siblings
 from context_engine.sharing.team_store import TeamStore
 from context_engine.storage.index_folders import workspace_id
@@ -178,7 +173,7 @@ class IndexService:
         self._grammars.prepare(names)
         return {name: why for name in names if (why := self._grammars.problem(name))}
 
-    # -- checking, repairing, moving --
+    # -- checking and repairing --
 
     def find_problems(
         self,
@@ -192,7 +187,7 @@ class IndexService:
         A `thorough` check fetches and compares what is on the database of a team; else that is only measured.
         Raises: Cancelled.
         """
-        found = find_store_problems(self.store, thorough=thorough, tell=progress, cancel=cancel)
+        found = index_repair.find_problems(self.store, thorough=thorough, progress=progress, cancel=cancel)
         vectors = self._team.find_vector_problems() if thorough and not self.store_problem else []
         return [*found, *vectors]
 
@@ -202,69 +197,15 @@ class IndexService:
         progress: Callable[[Progress], None] = _no_progress,
         cancel: threading.Event | None = None,
     ) -> RepairReport:
-        """Repair the index and forget what is lost of it; `update` then reads that again.
+        """Delete damaged copies of what is fetched again, and damaged vectors of the team.
 
+        Where the report says `needs_rebuild`, `update(force=True)` then builds the index again.
         Raises: as `index_repair.repair`.
         """
-        repaired = repair_store(self.store, tell=progress, cancel=cancel)
+        report = index_repair.repair(self.store, progress=progress, cancel=cancel)
         vectors = tuple(self._team.find_vector_problems(repair=self._team.publishes))
         left = () if self._team.publishes else vectors
-        return replace(repaired, problems=(*repaired.problems, *vectors), left=(*repaired.left, *left))
-
-    def export_archive(
-        self,
-        file: Path,
-        *,
-        progress: Callable[[Progress], None] = _no_progress,
-        cancel: threading.Event | None = None,
-    ) -> index_archive.ArchiveManifest:
-        """Write the index into one file, for `import_archive` elsewhere. Raises: as `index_archive.export_index`."""
-        head = self._git.head()
-        commit = (head.commit if head else "") or ""
-        return index_archive.export_index(
-            self.store, file, name=self._root.path.name, commit=commit, now=self._now(), tell=progress, cancel=cancel
-        )
-
-    def import_archive(
-        self,
-        file: Path,
-        *,
-        progress: Callable[[Progress], None] = _no_progress,
-        cancel: threading.Event | None = None,
-    ) -> index_archive.ArchiveManifest:
-        """Replace this index by an exported one; `update` then compares it with the files.
-
-        Raises: as `index_archive.import_index`.
-        """
-        return index_archive.import_index(self.store, file, tell=progress, cancel=cancel)
-
-    def move_to(
-        self,
-        address: str,
-        *,
-        replace: bool = False,
-        progress: Callable[[Progress], None] = _no_progress,
-        cancel: threading.Event | None = None,
-    ) -> IndexStats:
-        """Copy this index into the store at an address, for all who use that; return what is there then.
-
-        `replace` allows to overwrite one that is there. A move that was broken off goes on from there the next time.
-        Raises: InvalidArgument, UnsupportedHost (no such store), PreconditionFailed, NotIndexed, Cancelled, and what
-        stores raise.
-        """
-        name = self._team.repository or shared_name(str(self._root.path))
-        with closing(open_store(address, self._cache_folder, repository=name, publishes=True)) as target:
-            if isinstance(self.store, EmbeddedStore) and isinstance(target, EmbeddedStore):
-                raise InvalidArgument(
-                    "the index is on this machine already", suggestion="name a database, as postgresql://host/database"
-                )
-            if not replace and has_index(target):
-                place = "this machine" if isinstance(target, EmbeddedStore) else target.remote.name
-                raise PreconditionFailed(
-                    f"there is an index of {name} on {place} already",
-                    suggestion="use that one, or say --replace (in Python: replace=True) to put this one in its place",
-                )
-            return migrate(self.store, target, tell=progress, cancel=cancel)
+        return replace(report, problems=(*report.problems, *vectors), left=(*report.left, *left))
 
     # -- closing --
 

@@ -7,7 +7,7 @@ kilobytes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -98,12 +98,6 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         """Return the next state: one segment in the place of several."""
         gone = set(chosen)
         return self._next([*(part for part in self.segments if part.number not in gone), merged])
-
-    def without_segments(self, names: Collection[str], metadata: Mapping[str, Any]) -> Manifest:
-        """Return the next state: some segments removed, and metadata about that."""
-        return self._next(
-            [part for part in self.segments if part.name not in names], metadata={**self.metadata, **metadata}
-        )
 
     def _next(self, parts: Sequence[SegmentRef], **changed: Any) -> Manifest:
         last = max([self.last_number, *(part.number for part in parts)])

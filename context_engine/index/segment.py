@@ -259,11 +259,6 @@ def write(segment: Segment, path: Path) -> int:
         return out.tell()
 
 
-def data_bytes(segment: Segment) -> int:
-    """Return the bytes it takes as a file, without the header."""
-    return sum(-(-array.nbytes // ALIGN_BYTES) * ALIGN_BYTES for array in _flatten(segment).values())
-
-
 def find_damage(path: Path) -> str:
     """Return what is wrong with a segment file, in words; empty when every byte is as it was written."""
     try:

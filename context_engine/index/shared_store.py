@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,6 @@ from context_engine.index.embedded_store import (
     CLEAR_WAIT_S,
     READ_TRIES,
     SCHEMA_VERSION,
-    UNFINISHED,
     disk_bytes,
     translate_disk_errors,
 )
@@ -43,7 +42,6 @@ from context_engine.index.snapshot import Snapshot
 from context_engine.sharing.remote_store import (
     RETRY_DELAY_S,
     ManifestRevision,
-    OnBytesSent,
     RemoteStore,
     busy_error,
     hash_file,
@@ -332,10 +330,6 @@ class SharedStore:
     def _segments(self, manifest: Manifest) -> dict[str, Segment]:
         return {part.name: self._segment(part.name) for part in manifest.segments}
 
-    def missing_segments(self) -> tuple[SegmentRef, ...]:
-        """Return the segments of the published state that are not on this machine yet."""
-        return tuple(part for part in self.segment_refs() if not self.path(part.name).exists())
-
     def _segment(self, name: str) -> Segment:
         """Return a segment; fetch it when it is missing or damaged here. Raises: FileNotFoundError."""
         with suppress(FileNotFoundError, StorageCorrupt):
@@ -343,12 +337,12 @@ class SharedStore:
         self.fetch(name)
         return segments.load(self.path(name))
 
-    def fetch(self, name: str, sent: OnBytesSent = lambda _: None) -> None:
+    def fetch(self, name: str) -> None:
         """Fetch a segment as it was uploaded. Raises: FileNotFoundError, StorageCorrupt."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f"{name[:16]}-{token_hex(4)}.part"
         try:
-            self.remote.fetch(self.repository, name, part, sent)
+            self.remote.fetch(self.repository, name, part, lambda _: None)
             if hash_file(part) != name:
                 raise _corrupt(f"segment {name[:12]} on the shared store {self.remote.name} is not what was put there")
             os.replace(part, self.path(name))
@@ -416,7 +410,6 @@ class SharedStore:
             writer = SharedWriter(
                 self.folder,
                 self._manifest_writer(base),
-                partial(self.remote.stage, self.repository) if self.publishes else None,
                 manifest or Manifest(self._new_generation(base)),
                 published=manifest is not None,
                 load_segment=self._segment,
@@ -514,26 +507,6 @@ class SharedStore:
                     is_left = path.stat().st_mtime < time.time() - ABANDONED_AFTER_S
                 if is_left:
                     path.unlink()
-
-    def restore(self, name: str, sent: OnBytesSent = lambda _: None) -> None:
-        """Upload a segment of this machine again, for a machine that shares. Raises: StorageBusy, StoreUnavailable."""
-        with self._lock_writer(CLEAR_WAIT_S):
-            self.remote.restore(self.repository, name, self.path(name), sent)
-
-    def forget(self, names: Collection[str]) -> int:
-        """Drop lost segments from the list; return how many files were in them, which `index` then reads again.
-
-        Raises: StorageBusy, StoreUnavailable, StorageCorrupt.
-        """
-        with self._lock_writer(CLEAR_WAIT_S), translate_disk_errors(self.folder), self._lock:
-            base, manifest = self._look_now(), self._manifest()
-            if manifest is None:
-                return 0
-            lost = [part for part in manifest.segments if part.name in names]
-            if not self.publishes and self._here_revision() != base.revision:
-                manifest = msgspec.structs.replace(manifest, generation=f"{manifest.generation}-{token_hex(4)}")
-            self._manifest_writer(base)(manifest.without_segments(names, UNFINISHED), {})
-        return sum(part.files - len(part.dead) for part in lost)
 
     def clear(self) -> int:
         """Delete the index: for all when it is shared, else what is here; return the bytes freed.

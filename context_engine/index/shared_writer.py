@@ -19,14 +19,12 @@ from context_engine.index.index_store import FileState
 from context_engine.index.manifest import Manifest, SegmentRef, SkippedState, TouchedState
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
-from context_engine.sharing.remote_store import OnBytesSent, hash_file
+from context_engine.sharing.remote_store import hash_file
 
 Places = dict[str, tuple[int, int]]
 """The place of each living file: (segment, its number there)."""
 Keep = Callable[[Manifest, Mapping[str, Path]], None]
 """Publishes a manifest, with the segments that are new in it."""
-Stage = Callable[[str, Path, OnBytesSent], None]
-"""Sends a segment ahead of the manifest that will name it."""
 
 
 class SharedWriter:
@@ -36,21 +34,16 @@ class SharedWriter:
         self,
         folder: Path,
         keep: Keep,
-        stage: Stage | None,
         manifest: Manifest,
         *,
         published: bool,
         load_segment: Callable[[str], Segment],
         known: Mapping[int, Segment],
     ) -> None:
-        """`keep` is not called before the manifest is published; `load_segment` loads a segment by name; `known`: segments by number.
-
-        Without a `stage` nothing is sent anywhere.
-        """
+        """`keep` is called once the manifest is published, `load_segment` with a name; `known`: segments by number."""
         self.is_published = published
         self._folder = folder
         self._keep = keep
-        self._stage = stage
         self._manifest = manifest
         self._load_segment = load_segment
         self._mapped = {part.name: known[part.number] for part in manifest.segments if part.number in known}
@@ -234,16 +227,6 @@ class SharedWriter:
         self._change(self._manifest.with_merged(chosen, part))
         self.__dict__.pop("_places", None)
         return merged.files
-
-    @property
-    def waiting(self) -> Mapping[str, Path]:
-        """Segments that are sent by `publish`, or ahead of it by `send`; none when they stay here."""
-        return {} if self._stage is None else self._still_added(self._manifest)
-
-    def send(self, name: str, sent: OnBytesSent) -> None:
-        """Send a waiting segment. What arrived stays there for the next try after an interruption."""
-        if self._stage is not None:
-            self._stage(name, self._added[name], sent)
 
     def publish(self) -> None:
         """Put this generation in use; readers of the old one finish undisturbed."""

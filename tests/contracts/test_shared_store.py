@@ -10,18 +10,14 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from context_engine.errors import (
-    Cancelled,
     InvalidArgument,
-    NotIndexed,
     StorageBusy,
     StorageCorrupt,
     StoreUnavailable,
@@ -30,10 +26,9 @@ from context_engine.errors import (
 )
 from context_engine.index import shared_store, store_factory
 from context_engine.index.embedded_store import EmbeddedStore
-from context_engine.index.index_transfer import migrate
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import open_store
-from context_engine.model import Progress, Query
+from context_engine.model import Query
 from context_engine.sharing.remote_store import RemoteStore
 from tests.contracts.test_store import fill, holding, put
 from tests.support import preloaded
@@ -192,66 +187,17 @@ def test_without_the_database_a_workspace_is_indexed_and_searched_all_the_same(t
         engine.index.update()
 
 
-def test_a_store_is_moved_to_another_and_back(machine: Callable[..., SharedStore], tmp_path: Path) -> None:
-    with closing(EmbeddedStore(tmp_path / "here")) as here, closing(EmbeddedStore(tmp_path / "back")) as back:
-        fill(here, {"a.py": "lion", "b.py": "lion lion", "c.py": "gone"}, metadata={"walked_at": 7.0})
-        fill(
-            here,
-            {"a.py": "tiger"},
-            removed=["c.py"],
-            skipped=[("d.bin", "binary", "", 7, 8)],
-            touched=[("b.py", 9, 99)],
-        )
-        with here.writer() as writer:
-            writer.set_importance(np.array([0.0, 0.5, 0.0, 0.25]))
-        there = machine("one")
-        fill(there, {"old.py": "old"})
-        steps: list[Progress] = []
-        for source, target in ((here, there), (there, back)):
-            assert migrate(source, target, tell=steps.append).files == 2
-            snapshot = target.snapshot()
-            assert (holding(snapshot, "lion"), holding(snapshot, "tiger"), holding(snapshot, "old")) == (
-                ["b.py"],
-                ["a.py"],
-                [],
-            )
-            assert (target.files(), target.skipped_states()) == (here.files(), {"d.bin": (7, 8)})
-            assert (target.metadata("walked_at"), target.check()) == (7.0, [])
-            assert snapshot is not None
-            assert {path: float(snapshot.importance[at]) for path, at in snapshot.by_path.items()} == {
-                "a.py": 0.25,
-                "b.py": 0.5,
-            }
-        assert [step.stage for step in steps if step.done == step.total > 0] == ["copying", "sending", "copying"]
-
-
-def test_an_index_that_moved_into_a_database_need_not_be_built_by_others(tmp_path: Path) -> None:
-    files = {"a.py": "def lion(): ...\n", "b.md": "# Lions\n\nAbout lions.\n"}
-    mine, theirs = (repository(tmp_path / name / "app", files) for name in ("mine", "theirs"))
+def test_a_workspace_moves_to_a_database_and_back_by_another_address(tmp_path: Path) -> None:
+    root = repository(tmp_path / "app", {"a.py": "def lion(): ...\n", "b.md": "# Lions\n\nAbout lions.\n"})
     name: dict[str, Any] = {"store_repository": f"{tmp_path}/moved", "embedder": "static"}
-    with open_engine(mine, **name) as engine:
-        engine.index.update()
-        assert engine.index.move_to(database()).files == 2
-        told = answers(engine, ("lion", "about"))
-        with pytest.raises(InvalidArgument):
-            engine.index.move_to("embedded")
-    with open_engine(theirs, store_url=database(), **name) as engine:
-        assert engine.index.update().added == 0
-        assert answers(engine, ("lion", "about")) == told
-
-
-def test_moving_that_is_broken_off_changes_nothing(machine: Callable[..., SharedStore], tmp_path: Path) -> None:
-    with closing(EmbeddedStore(tmp_path / "here")) as here:
-        there = machine("one")
-        with pytest.raises(NotIndexed):
-            migrate(here, there)
-        fill(here, {"a.py": "lion"})
-        fill(there, {"a.py": "tiger"})
-        cancel = threading.Event()
-        cancel.set()
-        with pytest.raises(Cancelled):
-            migrate(here, there, cancel=cancel)
-        assert (holding(there.snapshot(), "tiger"), there.check()) == (["a.py"], [])
+    found = []
+    addresses: tuple[dict[str, Any], ...] = ({}, {"store_url": database(), "store_shares": True}, {})
+    for address in addresses:
+        with open_engine(root, **address, **name) as engine:
+            engine.index.update()
+            found.append((answers(engine, ("lion", "about")), engine.index.find_problems()))
+    assert found[0] == found[1] == found[2]
+    assert found[0][1] == []
 
 
 # -- repositories --

@@ -1,4 +1,4 @@
-"""Damage to a shared index is mended from the side that has it whole: this machine, the database, or the files."""
+"""A damaged index is found and repaired: from the database of a team where that is intact, else from the files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageCorrupt, StoreUnavailable
+from context_engine.index import segment
 from context_engine.index.index_repair import find_problems, repair
 from context_engine.index.shared_store import SharedStore
 from context_engine.model import Progress
@@ -21,10 +22,96 @@ from context_engine.sharing.remote_vectors import open_vector_store
 from tests.contracts.test_shared_store import REMOTE_STORES, database, store_at
 from tests.contracts.test_shared_vectors import put
 from tests.contracts.test_store import fill, holding
-from tests.index.test_index_archive import flipped
 from tests.support.databases import forbid, new_database, sql
-from tests.support.engines import answers, open_engine
+from tests.support.engines import answers, indexed, open_engine
 from tests.support.trees import repository, tree
+
+
+def flipped(content: bytes) -> bytes:
+    """Return the content with one bit in the middle of its arrays changed."""
+    at = len(content) * 3 // 4
+    while not content[at]:  # the padding between two arrays belongs to neither
+        at += 1
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+# -- an index of this machine -------------------------------------------------------------------------------------
+
+FILES = {f"src/part{number}.py": f"def part_{number}(value):\n    return value + {number}\n" for number in range(12)}
+QUESTIONS = ("part_3", "return value", "def part", "part seven value")
+
+
+def segments(engine: Engine) -> list[Path]:
+    return sorted(engine.cache_folder.glob("g-*/*.seg"))
+
+
+@pytest.fixture
+def pieces(tmp_path: Path) -> Path:
+    """An index of several segments."""
+    here = repository(tmp_path / "here", FILES)
+    with indexed(here) as engine:
+        for number in range(3):
+            (here / f"more{number}.py").write_text(f"def more_{number}():\n    return {number}\n")
+            engine.index.update(path=f"more{number}.py")
+        assert len(segments(engine)) == 4
+    return here
+
+
+def test_a_sound_index_is_left_as_it_is(pieces: Path) -> None:
+    with open_engine(pieces) as engine:
+        before = {path: path.read_bytes() for path in segments(engine)}
+        assert engine.index.find_problems() == []
+        assert engine.index.repair().problems == ()
+        assert {path: path.read_bytes() for path in segments(engine)} == before
+
+
+@pytest.mark.parametrize("how", ["scribbled", "cut", "gone"])
+def test_after_a_rebuild_a_damaged_index_answers_as_before(pieces: Path, how: str) -> None:
+    with open_engine(pieces) as engine:
+        before, victim = answers(engine, QUESTIONS), segments(engine)[2]
+        content = victim.read_bytes()
+        victim.unlink()  # never write into what is mapped
+        if how != "gone":
+            victim.write_bytes(content[:-9] if how == "cut" else flipped(content))
+    with open_engine(pieces) as engine:
+        assert engine.index.find_problems()
+        assert engine.index.repair().needs_rebuild
+        assert engine.index.update(force=True).added == 15
+        assert engine.index.find_problems() == []
+        assert answers(engine, QUESTIONS) == before
+
+
+def test_every_byte_of_a_large_segment_is_compared_too(pieces: Path) -> None:
+    """When one is opened only its header is: a flip in the middle would rank wrongly for ever."""
+    with open_engine(pieces) as engine:
+        victim = segments(engine)[0]
+        content = victim.read_bytes()
+    victim.unlink()
+    victim.write_bytes(flipped(content))
+    assert segment.load(victim, bytes_checked_max=0).files
+    assert "damaged" in segment.find_damage(victim)
+
+
+def test_a_damaged_list_is_repaired_by_a_rebuild(pieces: Path) -> None:
+    with open_engine(pieces) as engine:
+        before, db = answers(engine, QUESTIONS), next(engine.cache_folder.glob("g-*/index.db"))
+    db.write_bytes(b"SQLite format 3\0" + bytes(4096))
+    for path in db.parent.glob("index.db-*"):
+        path.unlink()
+    with open_engine(pieces) as engine:
+        assert engine.index.find_problems()
+        assert engine.index.repair().needs_rebuild
+        engine.index.update(force=True)
+        assert engine.index.find_problems() == []
+        assert answers(engine, QUESTIONS) == before
+
+
+def test_without_an_index_there_is_nothing_to_repair(tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "new", FILES)) as engine:
+        assert (engine.index.find_problems(), engine.index.repair().problems) == ([], ())
+
+
+# -- an index that a team shares ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=[name for name in REMOTE_STORES if "URL" not in name])
@@ -79,29 +166,26 @@ DAMAGES: dict[str, Damage] = {"damaged": spoil_there, "missing": drop_there}
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_what_the_database_lost_is_put_back_by_who_has_it_and_shares(how: str, team: Team, tmp_path: Path) -> None:
+def test_damage_of_the_database_needs_a_rebuild_by_a_machine_that_shares(how: str, team: Team, tmp_path: Path) -> None:
     victim = team.ci.segment_refs()[1]
     DAMAGES[how](team.ci, victim.name, tmp_path)
-    for each in team:
-        assert find_problems(each) == (f"segment {victim.number} is {how} on the shared store {each.remote.name}",)
-    told = repair(team.reader)
-    assert (told.left, told.restored, told.files_lost) == (told.problems, 0, 0), "a reader changes nothing"
-    assert len(find_problems(team.ci)) == 1
-    told = repair(team.ci)
-    assert (told.restored, told.fetched, told.files_lost, told.left) == (1, 0, 0, ())
-    assert [find_problems(each) for each in team] == [(), ()]
-    fresh = SharedStore(tmp_path / "fresh", team.ci.remote, f"{tmp_path}/app", publishes=False)
-    assert holding(fresh.snapshot(), "cat") == ["lion.py", "lynx.py", "tiger.py"]
+    for store in team:
+        assert find_problems(store) == (f"segment {victim.number} is {how} on the shared store {store.remote.name}",)
+    report = repair(team.reader)
+    assert (report.left, report.needs_rebuild) == (report.problems, False), "a reader changes nothing"
+    report = repair(team.ci)
+    assert (report.needs_rebuild, report.fetched, report.left) == (True, 0, ())
 
 
 def test_what_is_damaged_here_is_fetched_again(team: Team) -> None:
-    for each in team:
-        victim = each.segment_refs()[2]
-        spoil_here(each, victim.name)
-        assert find_problems(each) == (f"segment {victim.number} is damaged on this machine",)
-        told = repair(each)
-        assert (told.fetched, told.restored, told.files_lost, told.left) == (1, 0, 0, ())
-        assert find_problems(each) == ()
+    for store in team:
+        victim = store.segment_refs()[2]
+        spoil_here(store, victim.name)
+        assert find_problems(store) == (f"segment {victim.number} is damaged on this machine",)
+        report = repair(store)
+        assert (report.fetched, report.needs_rebuild, report.left) == (1, False, ())
+        assert holding(store.snapshot(), "cat") == ["lion.py", "lynx.py", "tiger.py"]
+        assert find_problems(store) == ()
 
 
 def test_what_does_not_lie_here_is_no_damage(team: Team) -> None:
@@ -112,31 +196,22 @@ def test_what_does_not_lie_here_is_no_damage(team: Team) -> None:
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_what_nobody_has_is_forgotten_and_the_rest_stays(how: str, team: Team, tmp_path: Path) -> None:
+def test_damage_on_both_sides_is_named(how: str, team: Team, tmp_path: Path) -> None:
     victim = team.ci.segment_refs()[0]
     DAMAGES[how](team.ci, victim.name, tmp_path)
     spoil_here(team.ci, victim.name)
-    team.reader.path(victim.name).unlink()
-    told = repair(team.ci)
-    assert (told.files_lost, told.restored, told.is_rebuilt) == (1, 0, False)
-    assert f"{how} on the shared store" in told.problems[0] and "on this machine" in told.problems[0]
-    for each in team:
-        assert (set(each.files()), find_problems(each)) == ({"tiger.py", "lynx.py"}, ())
-    with team.ci.writer() as writer:
-        assert writer.is_unfinished, "the next run reads it again and weighs all anew"
+    report = repair(team.ci)
+    assert (report.needs_rebuild, report.fetched) == (True, 0)
+    assert f"{how} on the shared store" in report.problems[0] and "on this machine" in report.problems[0]
 
 
-def test_what_was_indexed_here_alone_and_lost_is_forgotten_here(team: Team) -> None:
+def test_what_was_indexed_here_alone_and_lost_needs_a_rebuild_here(team: Team) -> None:
     fill(team.reader, {"puma.py": "puma cat"})
     (mine,) = (part for part in team.reader.segment_refs() if part.name not in team.reader.uploaded_names())
-    for damage in (spoil_here, lambda store, name: store.path(name).unlink()):
-        fill(team.reader, {"puma.py": "puma cat"})
-        damage(team.reader, mine.name)
-        told = repair(team.reader)
-        assert (told.files_lost, told.left) == (1, ())
-        assert set(team.reader.files()) == {"lion.py", "tiger.py", "lynx.py"}
-        assert team.reader.generation() != team.ci.generation()
-    assert (find_problems(team.ci), find_problems(team.reader)) == ((), ())
+    spoil_here(team.reader, mine.name)
+    report = repair(team.reader)
+    assert (report.needs_rebuild, report.left) == (True, ())
+    assert find_problems(team.ci) == ()
 
 
 def test_a_list_of_this_machine_that_cannot_be_read_gives_way_to_that_of_the_team(team: Team) -> None:
@@ -151,13 +226,13 @@ def test_a_list_of_this_machine_that_cannot_be_read_gives_way_to_that_of_the_tea
 
 def test_the_bytes_of_both_sides_are_counted_and_looking_can_be_ended(team: Team) -> None:
     steps: list[Progress] = []
-    find_problems(team.ci, tell=steps.append)
+    find_problems(team.ci, progress=steps.append)
     assert steps[-1].done == steps[-1].total == 2 * sum(part.size for part in team.ci.segment_refs())
 
     cancel, seen = threading.Event(), len(steps)
     cancel.set()
     with pytest.raises(Cancelled):
-        find_problems(team.ci, tell=steps.append, cancel=cancel)
+        find_problems(team.ci, progress=steps.append, cancel=cancel)
     assert len(steps) == seen + 1
 
 
@@ -187,7 +262,7 @@ def test_a_list_on_the_database_that_cannot_be_read_begins_the_index_anew(tmp_pa
         fill(store, {"a.py": "lion"})
         sql(address, "UPDATE context_engine.manifest SET content = '\\xc1', revision = revision + 1")
         assert "cannot be read" in find_problems(store)[0]
-        assert repair(store).is_rebuilt
+        assert repair(store).needs_rebuild
         with pytest.raises(StorageCorrupt):
             store.snapshot()
         store.clear()
@@ -217,9 +292,8 @@ def test_after_a_repair_both_machines_answer_as_before(tmp_path: Path) -> None:
         spoil_here(stores[0], first.name)
         stores[1].path(first.name).unlink()
         spoil_there(stores[0], second.name, tmp_path)
-        told = ci.index.repair()
-        assert (told.files_lost, told.restored) == (6, 1)
-        assert (ci.index.update().added, ci.index.find_problems()) == (6, [])
+        assert ci.index.repair().needs_rebuild
+        assert (ci.index.update(force=True).added, ci.index.find_problems()) == (7, [])
         assert (laptop.index.update().added, laptop.index.find_problems()) == (0, [])
         assert [answers(each, asked) for each in (ci, laptop)] == before
 

@@ -14,7 +14,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.index import index_job
 from context_engine.index.embedded_store import EmbeddedStore
-from context_engine.index.index_transfer import migrate, seed
+from context_engine.index.index_seeding import copy_index, seed
 from context_engine.model import Query
 from context_engine.repo.worktrees import siblings
 from context_engine.settings import Settings
@@ -156,7 +156,11 @@ def test_a_copy_is_consistent_while_somebody_writes(first: Path, tmp_path: Path)
             for number in range(12):
                 source, copy = EmbeddedStore(engine.cache_folder), EmbeddedStore(tmp_path / f"copy{number}")
                 with closing(source), closing(copy):
-                    migrate(source, copy)
+                    snapshot = source.snapshot()
+                    assert snapshot is not None
+                    with copy.writer(rebuild=True) as target:
+                        copy_index(snapshot, target)
+                        target.publish()
                     assert copy.check() == []
                     assert len(copy.files()) == len(FILES)
         finally:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import zipfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import strategies as st
 
 from context_engine.embedding.safetensors_reader import read_tensors
 from context_engine.embedding.static_table import BadTableError, pack_table, unpack_table
-from context_engine.engine import Engine
-from context_engine.errors import InvalidArgument
-from context_engine.index import index_archive
 from context_engine.memory import memory_file
 from context_engine.plans import plan_json
 from context_engine.plans.plan_events import fold_progress
@@ -28,9 +22,7 @@ from context_engine.repo import git_files
 from context_engine.search import chunk_files
 from context_engine.storage import event_log
 from tests.security.fuzzing import as_bytes, fuzz, mutated, mutated_bytes
-from tests.support.engines import indexed, open_engine
 from tests.support.planned import ground, plan_of
-from tests.support.trees import tree
 
 PLAN = {
     "goal": "Ship", "task": "t", "scope": {"included": ["src/"], "excluded": [], "assumptions": ["a"]},
@@ -144,91 +136,6 @@ def test_chunk_files() -> None:
             chunk_files.parse_chunk_file(kind, as_bytes(text))
 
     fuzz("chunk files", mutated(seeds, ["1e400,", "-0.0"]), read)
-
-
-# -- archives ---------------------------------------------------------------------------------------------------------
-
-
-@cache
-def exported(folder: Path) -> bytes:
-    with indexed(tree(folder / "here", {"a.py": "def alpha(): ...\n", "b.md": "# Title\n"})) as engine:
-        engine.index.export_archive(folder / "here.index")
-    return (folder / "here.index").read_bytes()
-
-
-def test_archives(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("archives")
-    good = exported(folder)
-    file = folder / "hostile.index"
-    with open_engine(tree(folder / "there", {"a.py": "def alpha(): ...\n"})) as engine:
-
-        def take(data: bytes) -> None:
-            file.write_bytes(data)
-            engine.index.import_archive(file)
-
-        fuzz("archives", mutated_bytes([good], [b"PK\x01\x02", b"\xff\xff\xff\xff"]), take)
-        assert engine.index.find_problems(thorough=True) == [] or not engine.status().files
-
-
-def test_archives_with_hostile_members(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("members")
-    exported(folder)
-    with zipfile.ZipFile(folder / "here.index") as good:
-        members = {name: good.read(name) for name in good.namelist()}
-    manifest = members.pop("manifest.json").decode()
-    file = folder / "hostile.index"
-    with open_engine(tree(folder / "there", {"a.py": "def alpha(): ...\n"})) as engine:
-
-        def take(given: tuple[str, bytes]) -> None:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
-                out.writestr("manifest.json", as_bytes(given[0]))
-                for name, data in members.items():
-                    out.writestr(name, given[1] if name.endswith(".seg") else data)
-            engine.index.import_archive(file)
-
-        texts = mutated([manifest], ['"../x"', '"/etc/x"', '"index.db"', "10000000000000"])
-        fuzz("members of archives", st.tuples(texts, mutated_bytes([next(iter(members.values()))])), take)
-    assert sorted(path.name for path in folder.iterdir()) == [
-        *("here", "here-cache", "here.index", "hostile.index", "there", "there-cache")
-    ]
-
-
-def test_a_bomb_in_an_archive_is_refused_before_a_byte_is_unpacked(tmp_path: Path) -> None:
-    exported(tmp_path)
-    with zipfile.ZipFile(tmp_path / "here.index") as good:
-        manifest = json.loads(good.read("manifest.json"))
-    size = 300_000_000
-    manifest["members"] = [{"name": "index.db", "size": size, "sha256": "0" * 64}]
-    with zipfile.ZipFile(tmp_path / "bomb.index", "w", zipfile.ZIP_DEFLATED) as bomb:
-        bomb.writestr("manifest.json", json.dumps(manifest))
-        with bomb.open("index.db", "w") as member:
-            for _ in range(size // 10_000_000):
-                member.write(bytes(10_000_000))
-    assert (tmp_path / "bomb.index").stat().st_size < 1_000_000
-    with pytest.raises(InvalidArgument, match="times its own size"):
-        index_archive.read_manifest(tmp_path / "bomb.index")
-
-
-@pytest.mark.parametrize(
-    ("members", "why"),
-    [
-        ([{"name": "../evil.seg", "size": 1, "sha256": "0"}], "names files that are not part of an index"),
-        ([{"name": "/etc/000001.seg", "size": 1, "sha256": "0"}], "names files that are not part of an index"),
-        ([{"name": "000001.seg\n", "size": 1, "sha256": "0"}], "names files that are not part of an index"),
-        ([{"name": "index.db", "size": -1, "sha256": "0"}], "names files that are not part of an index"),
-        ([{"name": "index.db", "size": 1, "sha256": "0"}, {"name": "index.db", "size": 2, "sha256": "0"}], "twice"),
-        ([{"name": "index.db", "size": 10**15, "sha256": "0"}], "times its own size"),
-        ([], "names files that are not part of an index"),
-    ],
-)
-def test_a_manifest_that_lies_is_refused(members: list[dict[str, Any]], why: str, tmp_path: Path) -> None:
-    exported(tmp_path)
-    with zipfile.ZipFile(tmp_path / "here.index") as good:
-        manifest = json.loads(good.read("manifest.json"))
-    with zipfile.ZipFile(tmp_path / "lie.index", "w") as lie:
-        lie.writestr("manifest.json", json.dumps(manifest | {"members": members}))
-    with pytest.raises(InvalidArgument, match=why), Engine.open(tmp_path / "here") as engine:
-        engine.index.import_archive(tmp_path / "lie.index")
 
 
 # -- git's own files --------------------------------------------------------------------------------------------------

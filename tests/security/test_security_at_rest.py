@@ -237,13 +237,12 @@ def test_what_is_derived_of_files_and_commits_keeps_no_secret(kept: Kept) -> Non
     assert kept.leaks() == []
 
 
-def test_chunk_files_and_an_exported_index_hold_no_secret(kept: Kept) -> None:
+def test_chunk_files_contain_no_secret(kept: Kept) -> None:
     text = "\n".join(kept.secret() for _ in FORMS[:5])
     tree(kept.folder, {"src/keys.py": f'def keys():\n    return """\n{text}\n"""\n'})
     kept.engine.index.update()
     (kept.folder.parent / "out").mkdir()
     kept.engine.search.export_chunks(kept.folder.parent / "out", embedder="none")
-    kept.engine.index.export_archive(kept.folder.parent / "out" / "index.ctx")
     assert kept.leaks() == []
 
 
