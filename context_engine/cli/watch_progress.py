@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.cli.console import Cell, build_table, err, escape_text, out, print_table
-from context_engine.plans.model import PlanStep, format_effort, step_numbers
+from context_engine.plans.model import PlanStep, format_effort
 from context_engine.plans.plan_events import DONE
 from context_engine.storage import timestamps
 
@@ -130,7 +130,7 @@ def _headline(now: PlanState) -> str:
 
 
 def _rows(now: PlanState, at: float) -> list[list[Cell]]:
-    number = step_numbers(now.plan)
+    number = now.plan.step_numbers()
     return [_row(step, now.execution.steps[step.uid], number, at) for step in now.plan.steps]
 
 
@@ -174,7 +174,7 @@ def _format_steps(uids: tuple[str, ...], number: dict[str, int]) -> str:
 
 def _format_outlook(now: PlanState) -> str:
     """Format the next step, the critical path that is left and the time that is left."""
-    execution, number = now.execution, step_numbers(now.plan)
+    execution, number = now.execution, now.plan.step_numbers()
     if execution.status in ENDED:
         return ""
     path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)

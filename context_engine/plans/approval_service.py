@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from context_engine.errors import ApprovalNotFound, Conflict, InvalidArgument, NeedsApproval, NextStep
-from context_engine.plans.model import Plan, PlanStep, find_step
+from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import (
     AGENT,
     DECIDED,
@@ -92,7 +92,7 @@ class ApprovalService:
         plan_id = self._repository.resolve_id(which)
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
-            wanted = tuple(dict.fromkeys(find_step(now.plan, step).uid for step in steps))
+            wanted = tuple(dict.fromkeys(now.plan.find_step(step).uid for step in steps))
             for known in now.approvals:
                 if known.status == "pending" and known.steps == wanted:
                     return _approval_request(known, now, is_new=False)
@@ -104,7 +104,7 @@ class ApprovalService:
 
     def _new_approval(self, now: PlanState, wanted: tuple[str, ...], note: str, hours: float | None) -> Approval:
         at = self._storage.now()
-        titles = [find_step(now.plan, uid).title for uid in wanted]
+        titles = [now.plan.find_step(uid).title for uid in wanted]
         return Approval(
             id=self._storage.new_id("apr"),
             plan_id=now.plan.id,

@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.model import Plan, PlanStep
 
 PARALLEL_SHOWN_MAX = 20
 """Names listed per step; the graph lists whole groups. A thousand independent steps would make a million names."""
@@ -142,7 +142,7 @@ def find_parallel(drawn: StepGraph, uid: str) -> tuple[str, ...]:
 
 def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
     """Return the graph as JSON values: step numbers everywhere, except for `slack` by uid."""
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     timed = compute_timing(drawn, {step.uid: step.hours for step in plan.steps})
     return {
         "nodes": [{"id": step.uid, "step_number": number[step.uid]} for step in plan.steps],

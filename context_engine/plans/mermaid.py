@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_timing
-from context_engine.plans.model import DAY_HOURS, Plan, step_numbers
+from context_engine.plans.model import DAY_HOURS, Plan
 from context_engine.plans.plan_events import DONE, Execution
 from context_engine.storage.timestamps import DAY_S, format_timestamp
 
@@ -102,7 +102,7 @@ def draw_gantt(
 ) -> MermaidDiagram:
     """Draw the earliest times: working days of eight hours from nine, Monday to Friday, with unlimited hands."""
     view = _view(plan, execution)
-    number, critical = step_numbers(plan), set(view.timed.critical_path)
+    number, critical = plan.step_numbers(), set(view.timed.critical_path)
     title = {step.uid: step.title for step in plan.steps}
     lines = [
         "gantt",
@@ -222,7 +222,7 @@ class _DiagramView:
 
 def _view(plan: Plan, execution: Execution | None) -> _DiagramView:
     """Choose the steps with a box of their own: finished generations share one box, and so do the last steps."""
-    drawn, number = build_graph(plan), step_numbers(plan)
+    drawn, number = build_graph(plan), plan.step_numbers()
     hours = {step.uid: step.hours for step in plan.steps}
     timed = compute_timing(drawn, hours)
     done: tuple[str, ...] = ()
@@ -240,7 +240,7 @@ def _view(plan: Plan, execution: Execution | None) -> _DiagramView:
 
 
 def _boxes(plan: Plan, view: _DiagramView, label_chars: int) -> Iterable[str]:
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     title = {step.uid: step.title for step in plan.steps}
     if view.done:
         yield f'  {DONE_NODE}["{len(view.done)} steps done"]'

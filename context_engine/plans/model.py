@@ -182,30 +182,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Those without an answer."""
         return tuple(question for question in self.questions if not question.answer)
 
+    def step_numbers(self) -> dict[str, int]:
+        """Return the number of each step by its uid; the first is 1."""
+        return {step.uid: number for number, step in enumerate(self.steps, 1)}
 
-def step_numbers(plan: Plan) -> dict[str, int]:
-    """Return the number of each step by its uid; the first is 1."""
-    return {step.uid: number for number, step in enumerate(plan.steps, 1)}
-
-
-def find_step(plan: Plan, which: int | str) -> PlanStep:
-    """Return the step with a number or uid; `"3"` is a number too. Raises: InvalidArgument, with the valid ones."""
-    text = str(which).strip()
-    if text.isdecimal() and len(text) < NUMBER_DIGITS and 1 <= int(text) <= len(plan.steps):
-        return plan.steps[int(text) - 1]
-    for step in plan.steps:
-        if step.uid == text:
-            return step
-    there = (
-        f"Steps go from 1 to {len(plan.steps)}."
-        if plan.steps
-        else "The plan has no steps yet: add one with refine_plan."
-    )
-    raise InvalidArgument(
-        f"the plan has no step {text[:60]!r}",
-        suggestion=there,
-        details={"step": text[:60], "steps": len(plan.steps), "uids": [step.uid for step in plan.steps[:50]]},
-    )
+    def find_step(self, which: int | str) -> PlanStep:
+        """Return the step with a number or uid; `"3"` is a number too. Raises: InvalidArgument, with the valid ones."""
+        text = str(which).strip()
+        if text.isdecimal() and len(text) < NUMBER_DIGITS and 1 <= int(text) <= len(self.steps):
+            return self.steps[int(text) - 1]
+        for step in self.steps:
+            if step.uid == text:
+                return step
+        valid = f"Steps go from 1 to {len(self.steps)}."
+        raise InvalidArgument(
+            f"the plan has no step {text[:60]!r}",
+            suggestion=valid if self.steps else "The plan has no steps yet: add one with refine_plan.",
+            details={"step": text[:60], "steps": len(self.steps), "uids": [step.uid for step in self.steps[:50]]},
+        )
 
 
 _HOURS = {"m": 1 / 60, "h": 1.0, "d": DAY_HOURS, "w": 5 * DAY_HOURS}

@@ -26,10 +26,8 @@ from context_engine.plans.model import (
     PlanRisk,
     PlanScope,
     PlanStep,
-    find_step,
     format_effort,
     parse_effort,
-    step_numbers,
 )
 from context_engine.plans.plan_json import hash_step, normalize_plan, parse_part
 
@@ -104,7 +102,7 @@ def check_done_steps(
     new = {step.uid: hash_step(step) for step in after.steps}
     changed = [step.uid for step in before.steps if step.uid in closed and new.get(step.uid) != hash_step(step)]
     if changed and not force_reopen:
-        raise _step_closed_error([step_numbers(before)[uid] for uid in changed])
+        raise _step_closed_error([before.step_numbers()[uid] for uid in changed])
     return tuple(uid for uid in changed if uid in new)
 
 
@@ -122,7 +120,7 @@ class _PlanEditor:
     minted: int = 0
 
     def __post_init__(self) -> None:
-        self.number = step_numbers(self.start)
+        self.number = self.start.step_numbers()
         self.steps = list(self.start.steps)
         self.minted = self.start.uids_minted
 
@@ -142,7 +140,7 @@ class _PlanEditor:
         if isinstance(which, bool) or not isinstance(which, int | str):
             raise InvalidArgument("a step is named by its number or uid", suggestion='Write "step": 3.')
         here = {step.uid for step in self.steps}
-        uid = which if which in here else find_step(self.start, which).uid
+        uid = which if which in here else self.start.find_step(which).uid
         if uid not in here:
             raise InvalidArgument(
                 f"step {which} was removed by an operation before this one", suggestion="Leave one of them out."

@@ -24,7 +24,7 @@ from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.mermaid import draw_dependencies
-from context_engine.plans.model import Plan, PlanDiagram, PlanStep, step_numbers
+from context_engine.plans.model import Plan, PlanDiagram, PlanStep
 from context_engine.plans.operations import check_done_steps
 from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
 from context_engine.plans.plan_events import DONE, Execution
@@ -262,7 +262,7 @@ def creation_prompt(made: CreationResult, schema: Mapping[str, Any], tokens: int
 
 
 def _step_lines(plan: Plan) -> Iterator[str]:
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     for step in plan.steps:
         waits = ", ".join(str(number[uid]) for uid in step.depends_on if uid in number)
         yield f"{number[step.uid]}. {step.title}{f' (after {waits})' if waits else ''}: {_step_files(step)}"

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from context_engine.plans.dependency_graph import build_graph, compute_timing
-from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_json import VOLATILE_FIELDS
 
 STEP_ORDER = "step_order"
@@ -129,7 +129,7 @@ def summarize(found: PlanDifference) -> str:
     >>> summarize(compare_plans(one, Plan(goal="g", steps=(PlanStep(uid="s1", title="Write it"), PlanStep(uid="s2", title="Test")))))
     '1 step added (2), step 1 changed (title)'
     """
-    number, old_number = step_numbers(found.after), step_numbers(found.before)
+    number, old_number = found.after.step_numbers(), found.before.step_numbers()
     parts = [
         _describe_count(found.added, "added", number),
         _describe_count(found.removed, "removed", old_number),
@@ -142,7 +142,7 @@ def summarize(found: PlanDifference) -> str:
 
 def serialize_difference(found: PlanDifference) -> dict[str, Any]:
     """Return the difference as JSON values; steps of both versions by uid and number."""
-    number, old_number = step_numbers(found.after), step_numbers(found.before)
+    number, old_number = found.after.step_numbers(), found.before.step_numbers()
     titles = {step.uid: step.title for step in (*found.before.steps, *found.after.steps)}
 
     def step(uid: str, place: Mapping[str, int]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _find_changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
 
 def _find_moved(before: Plan, after: Plan) -> tuple[MovedStep, ...]:
     """Return the fewest steps to move to get from one order to the other, of those that both plans have."""
-    old, new = step_numbers(before), step_numbers(after)
+    old, new = before.step_numbers(), after.step_numbers()
     common = [uid for uid in new if uid in old]
     staying = _longest_rise([old[uid] for uid in common])
     return tuple(MovedStep(uid, old[uid], new[uid]) for place, uid in enumerate(common) if place not in staying)
@@ -298,7 +298,7 @@ class Diffstat(NamedTuple):
 
 def compute_diffstat(plan: Plan, steps: Collection[PlanStep], lines_of: Callable[[str], int | None]) -> Diffstat:
     """Return what steps are going to do with files. A file that one creates and a later one deletes is left out."""
-    number, place = step_numbers(plan), {uid: at for at, uid in enumerate(build_graph(plan).order)}
+    number, place = plan.step_numbers(), {uid: at for at, uid in enumerate(build_graph(plan).order)}
     fates: dict[str, list[tuple[FileAction, int]]] = {}
     for step in sorted(steps, key=lambda step: place.get(step.uid, len(place))):
         for change, paths in _files_by_action(step):

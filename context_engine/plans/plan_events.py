@@ -18,7 +18,7 @@ import msgspec
 
 from context_engine.errors import CallError, Conflict, NeedsApproval, NextStep, PreconditionFailed
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_closure, compute_timing
-from context_engine.plans.model import LEVELS, Plan, PlanStep, step_numbers
+from context_engine.plans.model import LEVELS, Plan, PlanStep
 from context_engine.storage import timestamps
 from context_engine.storage.timestamps import parse_timestamp
 
@@ -488,7 +488,7 @@ def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, arc
 
 def serialize_execution(plan: Plan, execution: Execution, *, with_steps: bool = True) -> dict[str, Any]:
     """Return the progress as JSON values, with the field names of `PlanExecutionState`; steps by number."""
-    number = step_numbers(plan)
+    number = plan.step_numbers()
 
     def listed(uids: Iterable[str]) -> list[int]:
         return sorted(number[uid] for uid in uids)
@@ -614,7 +614,7 @@ def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, req
     decision = find_deciding(known, plan.version, step.uid)
     if decision is not None and decision.status == "approved":
         return
-    number = step_numbers(plan)[step.uid]
+    number = plan.step_numbers()[step.uid]
     details = {"plan_id": plan.id, "step": number, "request_id": decision.id if decision else None}
     if decision is not None and decision.status in BLOCKING:
         raise NeedsApproval(

@@ -30,7 +30,7 @@ from context_engine.edit.file_content import content_of
 from context_engine.edit.file_edit import FileEdit
 from context_engine.edit.model import Patch
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
-from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import Execution
 from context_engine.plans.step_tracking import CompletionReport, StepCaller, StepTracker
 from context_engine.repo import ruff_program
@@ -445,5 +445,5 @@ def masked_diff(path: str, old: bytes, new: bytes) -> str:
 
 def ready_numbers(plan: Plan, execution: Execution) -> tuple[int, ...]:
     """Return the numbers of the ready steps."""
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     return tuple(sorted(number[uid] for uid in execution.ready))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from context_engine.plans import mermaid
-from context_engine.plans.model import Plan, step_numbers
+from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import Approval, Execution
 from context_engine.plans.plan_json import PlanVersion
 from context_engine.plans.plan_markdown import render_history, render_plan, render_table, single_line
@@ -108,7 +108,7 @@ def _plan_text(
 
 
 def _approval_cells(approval: Approval, plan: Plan) -> tuple[str, str, str]:
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     steps = ", ".join(str(number[uid]) for uid in approval.steps if uid in number)
     about = f"steps {steps}" if steps else "the whole plan"
     comment = approval.comment or approval.modifications or approval.note

@@ -33,7 +33,6 @@ from context_engine.plans.model import (
     PlanStep,
     format_effort,
     parse_effort,
-    step_numbers,
 )
 from context_engine.plans.plan_events import PlanEvent
 
@@ -504,7 +503,7 @@ _OMITTED_IF_EMPTY = ("task", "base_commit", "created_at")
 def serialize_plan(plan: Plan) -> dict[str, Any]:
     """Return the plan as JSON values, with the field names of `EnhancedPlanOutput`."""
     content = msgspec.to_builtins(plan)
-    drawn, number = build_graph(plan), step_numbers(plan)
+    drawn, number = build_graph(plan), plan.step_numbers()
     content["steps"] = [
         _serialize_step(step, row, drawn, number) for step, row in zip(plan.steps, content["steps"], strict=True)
     ]

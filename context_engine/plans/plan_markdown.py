@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from context_engine.plans.dependency_graph import build_graph, compute_timing
-from context_engine.plans.model import Plan, PlanStep, format_effort, step_numbers
+from context_engine.plans.model import Plan, PlanStep, format_effort
 from context_engine.plans.plan_diff import STEP_ORDER, FieldChange, PlanDifference, summarize
 from context_engine.plans.plan_events import DONE, Execution, StepState
 from context_engine.plans.plan_json import PlanVersion
@@ -25,7 +25,7 @@ _STATES = {"in_progress": "in progress"}
 
 def render_plan(plan: Plan, execution: Execution | None = None) -> str:
     """Render a whole plan; with its execution, the progress as well."""
-    place = step_numbers(plan)
+    place = plan.step_numbers()
     parts = [
         f"# {single_line(plan.goal)}",
         _render_head(plan, execution) + _render_damage(execution),
@@ -49,7 +49,7 @@ def render_plan(plan: Plan, execution: Execution | None = None) -> str:
 
 def render_progress(plan: Plan, execution: Execution) -> str:
     """Render the progress of a plan: a bar, a row for each step, the next step."""
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     done = sum(state.status in DONE for state in execution.steps.values())
     filled = round(BAR_CHARS * execution.percentage / 100)
     bar = "█" * filled + "░" * (BAR_CHARS - filled)
@@ -99,7 +99,7 @@ def render_difference(found: PlanDifference) -> str:
 
     Removed steps have their old number in brackets.
     """
-    old, new = step_numbers(found.before), step_numbers(found.after)
+    old, new = found.before.step_numbers(), found.after.step_numbers()
     number = {uid: f"({place})" for uid, place in old.items()} | {uid: str(place) for uid, place in new.items()}
     rows = [
         [
@@ -147,7 +147,7 @@ def shorten_value(value: Any) -> str:
 
 def _render_head(plan: Plan, execution: Execution | None) -> str:
     """Render one line: id, version, progress and duration."""
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     timed = compute_timing(build_graph(plan), {step.uid: step.hours for step in plan.steps})
     path = " → ".join(str(number[uid]) for uid in timed.critical_path[:12])
     more = " …" if len(timed.critical_path) > 12 else ""
@@ -235,7 +235,7 @@ def _render_evidence(step: PlanStep) -> str:
 
 
 def _render_milestones(plan: Plan) -> str:
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     rows = [
         f"{single_line(milestone.name)}: steps {', '.join(str(n) for n in sorted(number[uid] for uid in milestone.steps_included if uid in number))}"
         + (f" ({single_line(milestone.estimated_time)})" if milestone.estimated_time else "")

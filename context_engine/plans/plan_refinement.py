@@ -20,7 +20,7 @@ from context_engine.context.refinement_prompt import BriefSection, build_brief
 from context_engine.context.resolve_references import ReferencePlace, resolve_mentions
 from context_engine.context.workspace import Workspace
 from context_engine.errors import Conflict, InvalidArgument, NextStep, PlanNotFound
-from context_engine.plans.model import Plan, PlanEvidence, find_step, step_numbers
+from context_engine.plans.model import Plan, PlanEvidence
 from context_engine.plans.operations import (
     AppliedOperation,
     Operation,
@@ -110,7 +110,7 @@ class PlanRefiner:
         changed = apply_operations(
             before, operations, closed=_uids_in_status(loaded, "completed"), force_reopen=request.force_reopen
         )
-        plan = _with_feedback(changed.plan, feedback.left, [find_step(before, which).uid for which in request.focus])
+        plan = _with_feedback(changed.plan, feedback.left, [before.find_step(which).uid for which in request.focus])
         plan, answered = self._resolve_answers(before, plan)
         checked = self._validate(plan, loaded, request.strict, remarks)
         raise_fatal_errors(checked)
@@ -241,7 +241,7 @@ def _uids_in_status(loaded: LoadedPlan | None, *statuses: str) -> frozenset[str]
 
 def _with_feedback(plan: Plan, left: Sequence[str], focus: Sequence[str]) -> Plan:
     """Return the plan with feedback that is not an operation, and the steps it is about."""
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     about = ", ".join(str(number[uid]) for uid in focus if uid in number)
     new_feedback = [f"steps {about}: {single_line(text)}" if about else single_line(text) for text in left]
     kept = tuple(dict.fromkeys((*plan.open_feedback, *new_feedback)))
@@ -289,8 +289,8 @@ def _reason(applied: Sequence[AppliedOperation]) -> str:
 
 def refinement_prompt(made: Refinement, schema: Mapping[str, Any], focus: Sequence[str] = ()) -> SecondPass:
     """Return the prompt for an agent or a model; the version connects its answer with the plan."""
-    plan, number = made.plan, step_numbers(made.plan)
-    wanted = {find_step(plan, which).uid for which in focus if str(which) in {*number, *map(str, number.values())}}
+    plan, number = made.plan, made.plan.step_numbers()
+    wanted = {plan.find_step(which).uid for which in focus if str(which) in {*number, *map(str, number.values())}}
     shown = [step for step in plan.steps if not wanted or step.uid in wanted]
     parts = [
         BriefSection("Open feedback", list(plan.open_feedback)),

@@ -27,7 +27,7 @@ from context_engine.errors import (
     TooLarge,
 )
 from context_engine.plans import plan_listing
-from context_engine.plans.model import Plan, step_numbers
+from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import compare_plans, summarize
 from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, RetryLimits, fold_progress
 from context_engine.plans.plan_json import (
@@ -441,7 +441,7 @@ def _check_size(plan: Plan) -> None:
 def _check_idle(before: PlanState, *, force: bool) -> None:
     """Refuse to change a plan with steps in progress. Raises: PreconditionFailed."""
     if before.execution.current and not force:
-        number = step_numbers(before.plan)
+        number = before.plan.step_numbers()
         steps = sorted(number[uid] for uid in before.execution.current)
         raise PreconditionFailed(
             f"step {', '.join(map(str, steps))} of the plan is in progress",
@@ -466,7 +466,7 @@ def _find_reworded(before: PlanState, plan: Plan, named_open: Iterable[str]) -> 
 
 
 def _reopened_warning(plan: Plan, uids: Iterable[str]) -> tuple[str, ...]:
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     listed = [str(number[uid]) for uid in uids]
     return (
         (f"done already, but to be done differently now, and open again: step {', '.join(listed)}",) if listed else ()

@@ -16,7 +16,7 @@ import msgspec
 
 from context_engine.errors import Cycle, DanglingDependency
 from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_closure, sort_in_plan_order
-from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_json import PlanFinding, normalize_plan
 
 REMARKS_MAX = 50
@@ -109,7 +109,7 @@ def raise_fatal_errors(checked: PlanValidation) -> None:
 
 
 def _find_cycle(plan: Plan, drawn: StepGraph) -> list[PlanFinding]:
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     circle = tuple(number[uid] for uid in drawn.cycle)
     if not circle:
         return []
@@ -199,7 +199,7 @@ def _check_files(plan: Plan, drawn: StepGraph, ground: WorkspacePaths, closed: C
         compute_closure(drawn.order, drawn.depends),
         {uid: 1 << place for place, uid in enumerate(drawn.order)},
     )
-    number, found = step_numbers(plan), []
+    number, found = plan.step_numbers(), []
     for step in plan.steps:
         for path in sorted(step.files) if step.uid not in closed else ():
             is_there = ground.has_path(path)  # then it may be named, too
@@ -283,7 +283,7 @@ def _order_shared_files(plan: Plan, drawn: StepGraph) -> tuple[Plan, list[PlanFi
     """
     order = sort_in_plan_order(drawn)
     bit = {uid: 1 << at for at, uid in enumerate(order)}
-    number, waits = step_numbers(plan), {step.uid: list(step.depends_on) for step in plan.steps}
+    number, waits = plan.step_numbers(), {step.uid: list(step.depends_on) for step in plan.steps}
     before: dict[str, int] = {}
     last: dict[str, str] = {}
     steps, found = {step.uid: step for step in plan.steps}, []

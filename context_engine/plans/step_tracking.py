@@ -27,7 +27,7 @@ from context_engine.errors import (
     UnsupportedHost,
 )
 from context_engine.plans.dependency_graph import build_graph, find_dependents
-from context_engine.plans.model import Plan, PlanStep, find_step, step_numbers
+from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import (
     DONE,
     EMPTY_REPORT,
@@ -226,7 +226,7 @@ class StepTracker:
         plan_id, base = self._id_of(which), self._tree.take_baseline()
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
-            wanted = find_step(now.plan, step)
+            wanted = now.plan.find_step(step)
             if repeated := _find_repeated(now, wanted, ("step_started",), caller):
                 return repeated
             check_seq(now, caller.expected_seq)
@@ -255,10 +255,10 @@ class StepTracker:
         """
         plan_id = self._id_of(which)
         seen = self._storage.read_state(plan_id)
-        work, warnings = self._compare_work(seen, find_step(seen.plan, step), report)
+        work, warnings = self._compare_work(seen, seen.plan.find_step(step), report)
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
-            wanted = find_step(now.plan, step)
+            wanted = now.plan.find_step(step)
             if repeated := _find_repeated(now, wanted, ("step_completed",), caller):
                 return repeated, work
             check_seq(now, caller.expected_seq)
@@ -300,7 +300,7 @@ class StepTracker:
         _check_exclusive(retry=retry, skip=skip, release=release)
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
-            wanted = find_step(now.plan, step)
+            wanted = now.plan.find_step(step)
             kinds = _failure_events(now.execution.steps[wanted.uid], retry=retry, skip=skip, release=release)
             if repeated := _find_repeated(now, wanted, _FAILING, caller):
                 return repeated, ()
@@ -451,10 +451,10 @@ def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
             suggestion="Take another of the ready steps, or release this one first.",
             next_steps=NextStep("fail_step", "to release it", {"release": True}),
             details={
-                "step": step_numbers(now.plan)[step.uid],
+                "step": now.plan.step_numbers()[step.uid],
                 "actor": state.actor,
                 "started_at": state.started_at,
-                "ready": sorted(step_numbers(now.plan)[uid] for uid in now.execution.ready),
+                "ready": sorted(now.plan.step_numbers()[uid] for uid in now.execution.ready),
                 "current": now.seq,
             },
         )
@@ -463,7 +463,7 @@ def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
 def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force: bool) -> None:
     """Refuse a step that has open dependencies, failed or is done. Raises: PreconditionFailed."""
     if state.unmet and not force:
-        number = step_numbers(now.plan)
+        number = now.plan.step_numbers()
         others = [(number[uid], now.execution.steps[uid].status) for uid in state.unmet]
         open_steps = ", ".join(f"{other} ({status.replace('_', ' ')})" for other, status in others)
         raise PreconditionFailed(
@@ -478,7 +478,7 @@ def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force:
         raise PreconditionFailed(
             f"{_step_name(now.plan, step)} failed: {state.error[:200] or 'no reason was given'}",
             next_steps=NextStep("fail_step", "to open it again", {"retry": True}),
-            details={"step": step_numbers(now.plan)[step.uid], "retries_left": state.retries_left},
+            details={"step": now.plan.step_numbers()[step.uid], "retries_left": state.retries_left},
         )
     if state.status in DONE:
         raise PreconditionFailed(
@@ -487,7 +487,10 @@ def _check_startable(now: PlanState, step: PlanStep, state: StepState, *, force:
                 NextStep("view_progress", "to see the next step"),
                 NextStep("refine_plan", "with force_reopen to open this one again"),
             ),
-            details={"step": step_numbers(now.plan)[step.uid], "next": step_numbers(now.plan).get(now.execution.next)},
+            details={
+                "step": now.plan.step_numbers()[step.uid],
+                "next": now.plan.step_numbers().get(now.execution.next),
+            },
         )
     move_step(state.status, "start", forced=force, what=_step_name(now.plan, step))
 
@@ -521,7 +524,7 @@ def _check_moves(now: PlanState, step: PlanStep, kinds: Sequence[str]) -> None:
             f"{what} was tried {state.attempts} times",
             suggestion="To go on without it, repeat the call with skip: true.",
             next_steps=NextStep("refine_plan", "to change it"),
-            details={"step": step_numbers(now.plan)[step.uid], "attempts": state.attempts},
+            details={"step": now.plan.step_numbers()[step.uid], "attempts": state.attempts},
         )
     status = state.status
     for kind in kinds:
@@ -532,7 +535,7 @@ _FAILING = ("step_failed", "step_retried", "step_skipped", "step_released")
 
 
 def _step_name(plan: Plan, step: PlanStep) -> str:
-    return f"step {step_numbers(plan)[step.uid]}"
+    return f"step {plan.step_numbers()[step.uid]}"
 
 
 def _open_dependents(now: PlanState, step: PlanStep) -> tuple[PlanStep, ...]:

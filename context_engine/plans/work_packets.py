@@ -18,7 +18,7 @@ from context_engine.context.widen import find_symbol_at, widen_to_symbol
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import FileOutline
-from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.model import Plan, PlanStep
 from context_engine.text import LineSpan, escape_line, merge_spans, slice_lines
 from context_engine.text import count_lines as count_lines
 
@@ -75,7 +75,7 @@ def build_packet(
     plan: Plan, step: PlanStep, code: Workspace, count: TokenCounter, *, tokens_max: int = TOKENS_MAX
 ) -> WorkPacket:
     """Build the packet of a step. A file that is gone or unreadable is named, without its text."""
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     room = tokens_max - count("\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks)))
     files, left_out = _select_files(step, code, count, room)
     symbols = dict.fromkeys(

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, cast
 
 from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
-from context_engine.plans.model import step_numbers
 from context_engine.plans.plan_diff import compute_diffstat
 from context_engine.plans.plan_events import (
     AGENT,
@@ -418,7 +417,7 @@ def _progress_rows(plan: "Plan", execution: "Execution") -> list[dict[str, Any]]
 
 
 def _numbers(plan: "Plan", uids: Iterable[str]) -> list[int]:
-    number = step_numbers(plan)
+    number = plan.step_numbers()
     return sorted(number[uid] for uid in uids if uid in number)
 
 
@@ -612,10 +611,9 @@ def _target_step(stand: _PlanStanding, number: int) -> "PlanStep":
 
     Raises: InvalidArgument.
     """
-    from context_engine.plans.model import find_step
 
     if number:
-        return find_step(stand.plan, number)
+        return stand.plan.find_step(number)
     current = stand.execution.current or (stand.execution.next,)
     if len(current) != 1 or not current[0]:
         raise InvalidArgument(
@@ -623,7 +621,7 @@ def _target_step(stand: _PlanStanding, number: int) -> "PlanStep":
             suggestion="Pass step_number.",
             next_steps=NextStep("view_progress", "to see the steps"),
         )
-    return find_step(stand.plan, current[0])
+    return stand.plan.find_step(current[0])
 
 
 def _execute_changes(
@@ -690,23 +688,21 @@ def _changes_by_model(
 def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanStep]":
     """Return the steps for packets: the named one, the next one, all ready ones, or all that are left, in their order."""
     from context_engine.plans.dependency_graph import build_graph
-    from context_engine.plans.model import find_step
     from context_engine.plans.plan_events import DONE
 
     if number:
-        return [find_step(stand.plan, number)]
+        return [stand.plan.find_step(number)]
     if mode == "single_step":
         uids: Sequence[str] = [stand.execution.next or next(iter(stand.execution.current), "")]
     elif mode == "all_ready":
         uids = stand.execution.ready
     else:
         uids = [uid for uid in build_graph(stand.plan).order if stand.execution.steps[uid].status not in DONE]
-    return [find_step(stand.plan, uid) for uid in uids if uid]
+    return [stand.plan.find_step(uid) for uid in uids if uid]
 
 
 def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict[str, Any]:
     """Return the result of the changes of one step."""
-    from context_engine.plans.model import step_numbers
 
     checks = [drop_empty(check._asdict()) | {"passed": check.passed} for check in done.verified.checks]
     failed = [
@@ -714,7 +710,7 @@ def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict
         for check in done.verified.checks
         if check.passed is False
     ]
-    row: dict[str, Any] = {"step_number": step_numbers(plan)[done.step.uid], "success": done.verified.passed}
+    row: dict[str, Any] = {"step_number": plan.step_numbers()[done.step.uid], "success": done.verified.passed}
     row |= {"is_preview": not is_applied, "completed": done.completed}
     row["applied" if is_applied else "would_apply"] = [
         drop_empty(
@@ -737,10 +733,9 @@ def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict
 
 def _progress_row(stand: _PlanStanding) -> dict[str, Any]:
     """Return the progress of the plan."""
-    from context_engine.plans.model import step_numbers
     from context_engine.plans.plan_execution import ready_numbers
 
-    number, execution = step_numbers(stand.plan), stand.execution
+    number, execution = stand.plan.step_numbers(), stand.execution
     row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
     row["current_steps"] = sorted(number[uid] for uid in execution.current)
     return {"next_ready_steps": list(ready_numbers(stand.plan, execution)), "progress": row}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import CallError, InvalidArgument, PreconditionFailed
 from context_engine.plans.dependency_graph import build_graph
-from context_engine.plans.model import Estimate, Milestone, Plan, PlanQuestion, PlanStep, step_numbers
+from context_engine.plans.model import Estimate, Milestone, Plan, PlanQuestion, PlanStep
 from context_engine.plans.operations import (
     OPERATIONS,
     OPERATIONS_MAX,
@@ -76,7 +76,7 @@ def test_whatever_is_asked_a_plan_comes_out_or_a_refusal(
 
 def test_removing_a_step_renumbers_the_others_and_keeps_their_uids() -> None:
     plan = done(plan_of((), (1,), (2,), (1, 2)), {"op": "remove_step", "step": 2})
-    assert step_numbers(plan) == {"s1": 1, "s3": 2, "s4": 3}
+    assert plan.step_numbers() == {"s1": 1, "s3": 2, "s4": 3}
     assert waits(plan) == {"s1": (), "s3": ("s1",), "s4": ("s1",)}
 
 

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from context_engine.context.proposals import is_strict
 from context_engine.errors import CallError, InvalidArgument, InvalidPlan, TooLarge
-from context_engine.plans.model import Estimate, Plan, PlanStep, find_step, format_effort, parse_effort
+from context_engine.plans.model import Estimate, Plan, PlanStep, format_effort, parse_effort
 from context_engine.plans.plan_json import (
     BYTES_MAX,
     STEPS_MAX,
@@ -218,10 +218,10 @@ def test_uids_are_in_an_order_that_no_move_changes() -> None:
 
 def test_a_step_is_found_by_number_and_by_uid() -> None:
     plan = plan_of((), ())
-    assert find_step(plan, 2) == find_step(plan, "2") == find_step(plan, "s2") == plan.steps[1]
+    assert plan.find_step(2) == plan.find_step("2") == plan.find_step("s2") == plan.steps[1]
     for wrong in (0, 3, "s9", "9" * 5000, "-1"):
         with pytest.raises(InvalidArgument) as refused:
-            find_step(plan, wrong)
+            plan.find_step(wrong)
         assert "1 to 2" in refused.value.suggestion
 
 
