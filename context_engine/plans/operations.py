@@ -164,6 +164,10 @@ class _PlanEditor:
             raise _step_closed_error([self.number[uid] for uid in done])
         self.reopened.update(done)
 
+    def label(self, uid: str) -> int | str:
+        """Return the number of a step before the first operation; its uid if it is new."""
+        return self.number.get(uid, uid)
+
     def mint(self) -> str:
         self.minted += 1
         return f"s{self.minted}"
@@ -242,11 +246,8 @@ def _new_step(work: _PlanEditor, fields: Mapping[str, Any]) -> PlanStep:
     step = parse_part(PlanStep, {key: value for key, value in fields.items() if key != "depends_on"}, where="step")
     if step.uid and any(step.uid == other.uid for other in (*work.steps, *work.start.steps)):
         raise InvalidArgument(f"there is a step {step.uid!r} already", suggestion="Leave uid out: it gets one.")
-    return msgspec.structs.replace(step, uid=step.uid or work.mint(), depends_on=waits, estimate=_step_estimate(step))
-
-
-def _step_estimate(step: PlanStep) -> Estimate | None:
-    return step.estimate or parse_effort(step.estimated_effort)
+    estimate = step.estimate or parse_effort(step.estimated_effort)
+    return msgspec.structs.replace(step, uid=step.uid or work.mint(), depends_on=waits, estimate=estimate)
 
 
 def _remove_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
@@ -256,7 +257,7 @@ def _remove_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOper
     work.steps.remove(gone)
     work.redirect_dependents({uid}, gone.depends_on)
     work.reopened.discard(uid)
-    return AppliedOperation("remove_step", f"removed step {_step_number(work, uid)} {gone.title!r}", (uid,))
+    return AppliedOperation("remove_step", f"removed step {work.label(uid)} {gone.title!r}", (uid,))
 
 
 def _update_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
@@ -269,7 +270,7 @@ def _update_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOper
         fields["estimate"] = parse_effort(str(fields["estimated_effort"])) or work.step(uid).estimate
         fields["estimate"] = msgspec.to_builtins(fields["estimate"])
     work.steps[work.place(uid)] = parse_part(PlanStep, fields, work.step(uid), where="step")
-    return AppliedOperation("update_step", f"changed {', '.join(fields)} of step {_step_number(work, uid)}", (uid,))
+    return AppliedOperation("update_step", f"changed {', '.join(fields)} of step {work.label(uid)}", (uid,))
 
 
 def _split_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
@@ -286,15 +287,17 @@ def _split_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOpera
             "it names no two parts, and the step has none by itself",
             suggestion='Say into what: "into": ["first part", "second part"].',
         )
-    heir = msgspec.structs.replace(whole, estimate=_divide_estimate(whole.estimate, len(parts)), estimated_effort="")
+    estimate = whole.estimate
+    share = estimate and Estimate(estimate.o / len(parts), estimate.m / len(parts), estimate.p / len(parts))
+    heir = msgspec.structs.replace(whole, estimate=share, estimated_effort="")
     first = parse_part(
         PlanStep, {key: value for key, value in parts[0].items() if key not in _UNTOUCHED}, heir, where="into[0]"
     )
     steps = [first]
     for part in parts[1:]:
         made = _new_step(work, part)
-        estimate = made.estimate or heir.estimate
-        steps.append(msgspec.structs.replace(made, depends_on=(*made.depends_on, steps[-1].uid), estimate=estimate))
+        waits = (*made.depends_on, steps[-1].uid)
+        steps.append(msgspec.structs.replace(made, depends_on=waits, estimate=made.estimate or share))
     steps = _share_files(steps, parts)
     place = work.place(uid)
     work.steps[place : place + 1] = []
@@ -302,7 +305,7 @@ def _split_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOpera
     work.steps[place:place] = steps
     work.redirect_milestones({uid}, [step.uid for step in steps])
     return AppliedOperation(
-        "split_step", f"split step {_step_number(work, uid)} into {len(steps)}", tuple(step.uid for step in steps)
+        "split_step", f"split step {work.label(uid)} into {len(steps)}", tuple(step.uid for step in steps)
     )
 
 
@@ -315,10 +318,6 @@ def _natural_parts(whole: PlanStep) -> list[dict[str, Any]]:
             for criterion in whole.acceptance_criteria
         ]
     return [row | {"title": row["title"][:TITLE_CHARS_MAX]} for row in rows]
-
-
-def _divide_estimate(estimate: Estimate | None, parts: int) -> Estimate | None:
-    return estimate and Estimate(estimate.o / parts, estimate.m / parts, estimate.p / parts)
 
 
 def _share_files(steps: Sequence[PlanStep], parts: Sequence[Mapping[str, Any]]) -> list[PlanStep]:
@@ -342,7 +341,7 @@ def _merge_steps(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOper
     work.redirect_dependents(set(uids[1:]), uids[:1])
     work.redirect_milestones(set(uids[1:]), uids[:1])
     work.steps[work.place(uids[0])] = merged
-    listed = ", ".join(str(_step_number(work, uid)) for uid in uids)
+    listed = ", ".join(str(work.label(uid)) for uid in uids)
     return AppliedOperation("merge_steps", f"merged steps {listed}", tuple(uids))
 
 
@@ -375,7 +374,7 @@ def _move_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperat
     step = work.step(uid)
     work.steps.remove(step)
     work.steps.insert(_target_index(work, arguments, len(work.steps)), step)
-    return AppliedOperation("move_step", f"moved step {_step_number(work, uid)} to {work.place(uid) + 1}", (uid,))
+    return AppliedOperation("move_step", f"moved step {work.label(uid)} to {work.place(uid) + 1}", (uid,))
 
 
 _POSITION_FIELDS = ("to", "before", "after")
@@ -412,8 +411,8 @@ def _set_dependencies(work: _PlanEditor, arguments: Mapping[str, Any]) -> Applie
     gone = {work.uid(which) for which in _as_list(arguments.get("remove", ()))}
     kept = tuple(dict.fromkeys(wait for wait in waits if wait not in gone))
     work.change(uid, depends_on=kept)
-    listed = ", ".join(str(_step_number(work, dependency)) for dependency in kept) or "nothing"
-    return AppliedOperation("set_dependencies", f"step {_step_number(work, uid)} depends on {listed}", (uid,))
+    listed = ", ".join(str(work.label(dependency)) for dependency in kept) or "nothing"
+    return AppliedOperation("set_dependencies", f"step {work.label(uid)} depends on {listed}", (uid,))
 
 
 def _set_files(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
@@ -423,9 +422,7 @@ def _set_files(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperat
         raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(_FILES)}.")
     work.unlock(uid)
     work.steps[work.place(uid)] = parse_part(PlanStep, fields, work.step(uid), where="step")
-    return AppliedOperation(
-        "set_files", f"step {_step_number(work, uid)} touches {len(work.step(uid).files)} files", (uid,)
-    )
+    return AppliedOperation("set_files", f"step {work.label(uid)} touches {len(work.step(uid).files)} files", (uid,))
 
 
 def _set_estimate(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
@@ -442,9 +439,7 @@ def _set_estimate(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOpe
             "it has no estimate", suggestion='Write "effort": "2-4 hours", "hours": 3, or o <= m <= p.'
         )
     work.change(uid, estimate=estimate, estimated_effort="")
-    return AppliedOperation(
-        "set_estimate", f"step {_step_number(work, uid)} takes {format_effort(estimate.hours)}", (uid,)
-    )
+    return AppliedOperation("set_estimate", f"step {work.label(uid)} takes {format_effort(estimate.hours)}", (uid,))
 
 
 # -- the rest of the plan ----------------------------------------------------------------------------------------------
@@ -561,11 +556,6 @@ def _as_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _step_number(work: _PlanEditor, uid: str) -> int | str:
-    """Return the number of a step before the first operation; its uid if it is new."""
-    return work.number.get(uid, uid)
-
-
 def _step_closed_error(steps: Sequence[int]) -> PreconditionFailed:
     subject = f"step {steps[0]} is" if len(steps) == 1 else f"steps {', '.join(str(step) for step in steps)} are"
     return PreconditionFailed(
@@ -577,6 +567,7 @@ def _step_closed_error(steps: Sequence[int]) -> PreconditionFailed:
 
 _STEP = r"(?:step|#)\s*#?(\d{1,6})"
 _STEPS = r"(?:steps?|#)?\s*#?(\d{1,6}(?:\s*(?:,|and|&|,\s*and)\s*(?:step\s*)?#?\d{1,6})*)"
+_LEVEL = r"(high|medium|low)(?: priority)?"
 _QUOTED = r"[\"'“”‘’`](.+)[\"'“”‘’`]"
 _BULLET = re.compile(r"^[ \t]*+(?:[-*+]|\d+[.)])\s+", re.MULTILINE)
 _CLAUSE = re.compile(r"(?<=[^\s.])\.(?:\s+|\Z)|[;\n]+|(?:,|(?<!\s))\s++(?:and )?then\s+", re.IGNORECASE)
@@ -610,9 +601,9 @@ def parse_feedback(text: str) -> ParsedFeedback:
 
 
 def _parse_clause(clause: str) -> list[dict[str, Any]]:
-    for pattern, made in _PATTERNS:
+    for pattern, build in _PATTERNS:
         if match := pattern.fullmatch(clause.rstrip(" ,!")):
-            return made(match)
+            return build(match)
     return []
 
 
@@ -620,32 +611,23 @@ def _parse_numbers(text: str) -> list[int]:
     return [int(digits) for digits in re.findall(r"\d+", text)]
 
 
-def _remove_operations(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "remove_step", "step": number} for number in _parse_numbers(match[1])]
-
-
-def _wait_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "set_dependencies", "step": int(match[1]), "add": _parse_numbers(match[2])}]
-
-
-def _stop_waiting_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "set_dependencies", "step": int(match[1]), "remove": _parse_numbers(match[2])}]
-
-
-def _wait_for_nothing_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "set_dependencies", "step": int(match[1]), "depends_on": []}]
+def _step_operation(name: str, match: re.Match[str], **fields: Any) -> list[dict[str, Any]]:
+    """Return an operation on the step whose number is the first group."""
+    return [{"op": name, "step": int(match[1]), **fields}]
 
 
 def _exclude_operations(match: re.Match[str]) -> list[dict[str, Any]]:
+    """Return an operation per path or glob; none if a word is a part of the work instead."""
     paths = [path.strip(" `\"'") for path in re.split(r",|\s+and\s+", match[1])]
-    return [{"op": "exclude", "path": path} for path in paths] if all(_is_path(path) for path in paths) else []
+    are_paths = all(path and " " not in path and set(path) & set("/*.") for path in paths)
+    return [{"op": "exclude", "path": path} for path in paths] if are_paths else []
 
 
 def _split_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     if not match[2]:
-        return [{"op": "split_step", "step": int(match[1])}]
+        return _step_operation("split_step", match)
     parts = [part.strip(" `\"'") for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", match[2])]
-    return [{"op": "split_step", "step": int(match[1]), "into": parts}] if len(parts) > 1 and all(parts) else []
+    return _step_operation("split_step", match, into=parts) if len(parts) > 1 and all(parts) else []
 
 
 def _merge_operation(match: re.Match[str]) -> list[dict[str, Any]]:
@@ -653,77 +635,58 @@ def _merge_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     return [{"op": "merge_steps", "steps": steps}] if len(steps) > 1 else []
 
 
-def _move_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    where = {"before": "before", "after": "after"}.get(match[2].lower(), "to")
-    return [{"op": "move_step", "step": int(match[1]), where: int(match[3])}]
-
-
-def _rename_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "update_step", "step": int(match[1]), "title": match[2].strip(" \"'“”`")}]
-
-
-def _priority_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "update_step", "step": int(match[1]), "priority": match[2].lower()}]
-
-
-def _estimate_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "set_estimate", "step": int(match[1]), "effort": match[2]}]
-
-
 def _add_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    where = {match[2].lower(): int(match[3])} if match[2] else {}
-    return [{"op": "add_step", "title": match[1].strip(), **where}]
+    position = {match[2].lower(): int(match[3])} if match[2] else {}
+    return [{"op": "add_step", "title": match[1].strip(), **position}]
 
 
-def _risk_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "add_risk", "issue": match[1].strip()}]
-
-
-def _is_path(path: str) -> bool:
-    """Return whether a word is a path or a glob rather than a part of the work."""
-    return bool(path) and " " not in path and any(mark in path for mark in "/*.")
-
-
-_OperationBuilder = Callable[[re.Match[str]], list[dict[str, Any]]]
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
-
-
-_PATTERNS: tuple[tuple[re.Pattern[str], _OperationBuilder], ...] = (
-    (_pattern(rf"(?:remove|delete|drop|skip out) (?:the )?(?=steps?|#){_STEPS}"), _remove_operations),
+_WAIT = "set_dependencies"
+_CLAUSES: tuple[tuple[str, Callable[[re.Match[str]], list[dict[str, Any]]]], ...] = (
     (
-        _pattern(
-            rf"{_STEP} (?:should |must )?(?:depends? on|needs?|waits? for|(?:comes? |goes? |runs? )?after) {_STEPS}"
-        ),
-        _wait_operation,
+        rf"(?:remove|delete|drop|skip out) (?:the )?(?=steps?|#){_STEPS}",
+        lambda match: [{"op": "remove_step", "step": number} for number in _parse_numbers(match[1])],
     ),
-    (_pattern(rf"(?:let|make) {_STEP} (?:depend on|need|wait for) {_STEPS}"), _wait_operation),
     (
-        _pattern(
-            rf"{_STEP} (?:no longer|does not|doesn't|should not|need not) (?:depends? on|needs?|waits? for) {_STEPS}"
-        ),
-        _stop_waiting_operation,
+        rf"{_STEP} (?:should |must )?(?:depends? on|needs?|waits? for|(?:comes? |goes? |runs? )?after) {_STEPS}",
+        lambda match: _step_operation(_WAIT, match, add=_parse_numbers(match[2])),
     ),
-    (_pattern(rf"{_STEP} (?:depends on|waits for) nothing"), _wait_for_nothing_operation),
     (
-        _pattern(r"(?:exclude|leave out|ignore|do not touch|don't touch) (?:the )?(?:files? |folders? |path )?(\S.*)"),
+        rf"(?:let|make) {_STEP} (?:depend on|need|wait for) {_STEPS}",
+        lambda match: _step_operation(_WAIT, match, add=_parse_numbers(match[2])),
+    ),
+    (
+        rf"{_STEP} (?:no longer|does not|doesn't|should not|need not) (?:depends? on|needs?|waits? for) {_STEPS}",
+        lambda match: _step_operation(_WAIT, match, remove=_parse_numbers(match[2])),
+    ),
+    (rf"{_STEP} (?:depends on|waits for) nothing", lambda match: _step_operation(_WAIT, match, depends_on=[])),
+    (
+        r"(?:exclude|leave out|ignore|do not touch|don't touch) (?:the )?(?:files? |folders? |path )?(\S.*)",
         _exclude_operations,
     ),
-    (_pattern(rf"split {_STEP}(?: (?:in|into|up into):? (.+))?"), _split_operation),
-    (_pattern(rf"(?:merge|join|combine) {_STEPS}"), _merge_operation),
-    (_pattern(rf"move {_STEP} (to|before|after) (?:place |position |step )?#?(\d{{1,6}})"), _move_operation),
-    (_pattern(rf"(?:rename|retitle|call) {_STEP} (?:to |as )?{_QUOTED}"), _rename_operation),
+    (rf"split {_STEP}(?: (?:in|into|up into):? (.+))?", _split_operation),
+    (rf"(?:merge|join|combine) {_STEPS}", _merge_operation),
     (
-        _pattern(rf"(?:make |set )?{_STEP}(?: is|'s priority to| to)? (high|medium|low)(?: priority)?"),
-        _priority_operation,
+        rf"move {_STEP} (to|before|after) (?:place |position |step )?#?(\d{{1,6}})",
+        lambda match: _step_operation("move_step", match, **{match[2].lower(): int(match[3])}),
     ),
-    (_pattern(rf"set (?:the )?priority of {_STEP} to (high|medium|low)"), _priority_operation),
-    (_pattern(rf"{_STEP} (?:takes?|needs?) (?:about )?(\d.*)"), _estimate_operation),
-    (_pattern(rf"estimate {_STEP} (?:at|as|with)? ?(\d.*)"), _estimate_operation),
-    (_pattern(rf"add (?:a )?(?:new )?step:? {_QUOTED}(?: (before|after) (?:step )?#?(\d{{1,6}}))?"), _add_operation),
-    (_pattern(r"add (?:a )?(?:new )?step: ([^\"'“`].*?)(?: (before|after) step #?(\d{1,6}))?"), _add_operation),
-    (_pattern(r"add (?:a |the )?risk:? [\"'“`]?(.+?)[\"'”`]?"), _risk_operation),
+    (
+        rf"(?:rename|retitle|call) {_STEP} (?:to |as )?{_QUOTED}",
+        lambda match: _step_operation("update_step", match, title=match[2].strip(" \"'“”`")),
+    ),
+    (
+        rf"(?:(?:make |set )?{_STEP}(?: is|'s priority to| to)?|set (?:the )?priority of {_STEP} to) {_LEVEL}",
+        lambda match: [{"op": "update_step", "step": int(match[1] or match[2]), "priority": match[3].lower()}],
+    ),
+    (
+        rf"(?:{_STEP} (?:takes?|needs?) (?:about )?|estimate {_STEP} (?:at|as|with)? ?)(\d.*)",
+        lambda match: [{"op": "set_estimate", "step": int(match[1] or match[2]), "effort": match[3]}],
+    ),
+    (rf"add (?:a )?(?:new )?step:? {_QUOTED}(?: (before|after) (?:step )?#?(\d{{1,6}}))?", _add_operation),
+    (r"add (?:a )?(?:new )?step: ([^\"'“`].*?)(?: (before|after) step #?(\d{1,6}))?", _add_operation),
+    (
+        r"add (?:a |the )?risk:? [\"'“`]?(.+?)[\"'”`]?",
+        lambda match: [{"op": "add_risk", "issue": match[1].strip()}],
+    ),
 )
 """Whole clauses only: a sentence that merely contains one of these means more than it."""
+_PATTERNS = tuple((re.compile(text, re.IGNORECASE), build) for text, build in _CLAUSES)
