@@ -495,12 +495,10 @@ def _print_warnings(warnings: Iterable[str]) -> None:
 def _resolve_plan(engine: Engine, typed: str) -> str:
     """Return the id of the plan that was typed; by default the most recently changed plan. Raises: PlanNotFound."""
     from context_engine.errors import PlanNotFound
-    from context_engine.plans.plan_listing import make_slugs, resolve_slug
 
     rows = _all_plans(engine)
     if typed:
-        slugs = make_slugs((row.id, row.name) for row in rows)
-        return engine.plans.repository.resolve_id(resolve_slug(typed, slugs, is_begun=True))
+        return engine.plans.repository.resolve_id(typed, by_prefix=True)
     if not rows:
         raise PlanNotFound("there is no plan yet", suggestion="Make one with ctx plan create.")
     return rows[0].id

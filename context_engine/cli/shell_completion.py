@@ -76,9 +76,9 @@ def complete_memory_categories(incomplete: str) -> Offers:
 
 def complete_plan_statuses(incomplete: str) -> Offers:
     """Complete statuses of plans."""
-    from context_engine.plans.plan_listing import STATUSES
+    from context_engine.plans.plan_listing import PlanQuery
 
-    return _starting(incomplete, ((status, "") for status in STATUSES))
+    return _starting(incomplete, ((status, "") for status in PlanQuery.STATUSES))
 
 
 def complete_plans(incomplete: str) -> Offers:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from context_engine.cli.console import Cell, build_table, err, escape_text, out, print_table
 from context_engine.plans.model import PlanStep, format_effort
-from context_engine.plans.plan_events import DONE
 from context_engine.storage import timestamps
 
 if TYPE_CHECKING:
@@ -99,9 +98,7 @@ def _render_screen(now: PlanState, at: float) -> RenderableType:
     from rich.text import Text
 
     rows = _rows(now, at)
-    shown = visible_steps(
-        [now.execution.steps[step.uid].status in DONE for step in now.plan.steps], out.height - AROUND
-    )
+    shown = visible_steps([now.execution.steps[step.uid].is_done for step in now.plan.steps], out.height - AROUND)
     left = f"{len(rows) - len(rows[shown])} more steps" if len(rows[shown]) < len(rows) else ""
     told = " · ".join(part for part in (_format_outlook(now), left) if part)
     return Group(_headline(now), build_table(HEAD, rows[shown]), Text(told, style="dim"))
@@ -121,7 +118,7 @@ def visible_steps(are_done: Sequence[bool], room: int) -> slice:
 def _headline(now: PlanState) -> str:
     """Return the name, a bar and the count of done steps, with terminal markup."""
     execution = now.execution
-    done = sum(state.status in DONE for state in execution.steps.values())
+    done = sum(state.is_done for state in execution.steps.values())
     filled = int(BAR_CHARS * execution.percentage / 100)
     colour = {"failed": "red", "stalled": "red"}.get(execution.status, "green")
     bar = f"[{colour}]{'█' * filled}[/{colour}][dim]{'░' * (BAR_CHARS - filled)}[/dim]"

@@ -9,7 +9,7 @@ removed and reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,9 +28,9 @@ from context_engine.plans.model import Plan, PlanDiagram, PlanStep
 from context_engine.plans.operations import check_done_steps
 from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
 from context_engine.plans.plan_events import DONE, Execution
-from context_engine.plans.plan_json import parse_plan
+from context_engine.plans.plan_json import draft_schema, parse_plan
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
-from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, raise_fatal_errors, validate_plan
+from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 
 NEAR_MAX = 3
 BRIEF_STEP_FILES = 6
@@ -63,6 +63,30 @@ class CreationResult:
     base: PlanDraft | None = None
     rejected: tuple[RejectedItem, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def first_errors(self) -> str:
+        """The first errors of a draft, for another attempt; empty when there are none."""
+        return "; ".join(error.message for error in self.checked.errors[:NEAR_MAX])
+
+    def prompt(self, tokens: int = BRIEF_TOKENS_MAX) -> SecondPass:
+        """Return the prompt for an agent or a model that understands the task; the plan id is in its arguments."""
+        plan = self.plan
+        arguments: dict[str, Any] = {"task": plan.task or plan.goal}
+        if self.saved is not None:
+            arguments["plan_id"] = plan.id
+        commands = self.base.commands[:6] if self.base else ()
+        parts = [
+            BriefSection("Task", [plan.task or plan.goal]),
+            BriefSection("Steps of the plan so far", list(_step_lines(plan))),
+            BriefSection("What names in the task mean", list(plan.scope.assumptions)),
+            BriefSection(f"Rules and decisions, {QUOTED_FROM_REPOSITORY}", list(plan.scope.constraints)),
+            BriefSection("Open questions", [question.text for question in plan.open_questions]),
+            BriefSection("Risks", [risk.issue for risk in plan.risks]),
+            BriefSection("How this repository is checked", [str(command) for command in commands]),
+        ]
+        text = build_brief(CREATION_TASK, parts, tokens_max=min(tokens, BRIEF_TOKENS_MAX))
+        return SecondPass("create_plan", text, draft_schema(), arguments)
 
 
 class PlanFactory:
@@ -110,7 +134,7 @@ class PlanFactory:
         if before is not None:
             check_done_steps(before, plan, closed, force_reopen=force_reopen)
         checked = validate_plan(plan, self._paths, strict=strict, remarks=read.remarks, closed=closed)
-        raise_fatal_errors(checked)
+        checked.raise_fatal_errors()
         plan, found = _check_evidence(checked.plan, repository_facts(self._sources().code, self._paths))
         made = CreationResult(
             plan, "ready", checked._replace(plan=plan), rejected=found.rejected, warnings=found.warnings
@@ -236,31 +260,6 @@ def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
 # -- the second pass --------------------------------------------------------------------------------------------------
 
 
-def creation_prompt(made: CreationResult, schema: Mapping[str, Any], tokens: int = BRIEF_TOKENS_MAX) -> SecondPass:
-    """Return the prompt for an agent or a model that understands the task.
-
-    The plan id connects the answer with the plan.
-    """
-    plan = made.plan
-    arguments: dict[str, Any] = {"task": plan.task or plan.goal}
-    if made.saved is not None:
-        arguments["plan_id"] = plan.id
-    parts = [
-        BriefSection("Task", [plan.task or plan.goal]),
-        BriefSection("Steps of the plan so far", list(_step_lines(plan))),
-        BriefSection("What names in the task mean", list(plan.scope.assumptions)),
-        BriefSection(f"Rules and decisions, {QUOTED_FROM_REPOSITORY}", list(plan.scope.constraints)),
-        BriefSection("Open questions", [question.text for question in plan.open_questions]),
-        BriefSection("Risks", [risk.issue for risk in plan.risks]),
-        BriefSection(
-            "How this repository is checked", [str(item) for item in (made.base.commands if made.base else ())][:6]
-        ),
-    ]
-    return SecondPass(
-        "create_plan", build_brief(CREATION_TASK, parts, tokens_max=min(tokens, BRIEF_TOKENS_MAX)), schema, arguments
-    )
-
-
 def _step_lines(plan: Plan) -> Iterator[str]:
     number = plan.step_numbers()
     for step in plan.steps:
@@ -275,8 +274,3 @@ def _step_files(step: PlanStep) -> str:
     shown = [f"{path}:{lines[path]}" if path in lines else path for path in paths[:BRIEF_STEP_FILES]]
     more = [f"and {len(paths) - len(shown)} more"] if len(paths) > len(shown) else []
     return ", ".join([*shown, *more]) or "no files"
-
-
-def first_errors(plan: CreationResult) -> str:
-    """Return the first errors of a draft, for another attempt; empty when there are none."""
-    return "; ".join(error.message for error in plan.checked.errors[:NEAR_MAX])

@@ -1,8 +1,7 @@
 """PURE. Compare two versions of a plan step by step; steps are matched by uid, so a moved step is the same step.
 
     difference = compare_plans(before, after)
-    apply_changes(comparable_value(before), difference.changes) == comparable_value(after)
-    summarize(difference)     one sentence, for the history
+    difference.summary     one sentence, for the history
 
 Derived values (numbers, `blocks`, the graph) are not compared: they would differ with every step. `compute_diffstat`
 counts what steps are going to do with files, as `git diff --stat` counts it afterwards.
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -74,6 +72,57 @@ class PlanDifference(NamedTuple):
         """Whether both plans have the same content."""
         return not self.changes
 
+    @property
+    def summary(self) -> str:
+        """The changes in one sentence.
+
+        >>> from context_engine.plans.model import PlanStep
+        >>> old = Plan(goal="g", steps=(PlanStep(uid="s1", title="Write"),))
+        >>> new = Plan(goal="g", steps=(PlanStep(uid="s1", title="Write it"), PlanStep(uid="s2", title="Test")))
+        >>> compare_plans(old, new).summary
+        '1 step added (2), step 1 changed (title)'
+        """
+        number, old_number = self.after.step_numbers(), self.before.step_numbers()
+        parts = [
+            _describe_count(self.added, "added", number),
+            _describe_count(self.removed, "removed", old_number),
+            _describe_modified(self.modified, number),
+            _describe_count([step.uid for step in self.moved], "moved", number),
+            *_other_fields(self.changes),
+        ]
+        return ", ".join(part for part in parts if part) or "nothing changed"
+
+    def serialize(self) -> dict[str, Any]:
+        """Return the difference as JSON values; steps of both versions by uid and number."""
+        number, old_number = self.after.step_numbers(), self.before.step_numbers()
+        titles = {step.uid: step.title for step in (*self.before.steps, *self.after.steps)}
+
+        def step(uid: str, place: Mapping[str, int]) -> dict[str, Any]:
+            return {"uid": uid, "step_number": place[uid], "title": titles[uid]}
+
+        return {
+            "from_version": self.before.version,
+            "to_version": self.after.version,
+            "summary": self.summary,
+            "steps_added": [step(uid, number) for uid in self.added],
+            "steps_removed": [step(uid, old_number) for uid in self.removed],
+            "steps_modified": [step(uid, number) | {"fields": list(fields)} for uid, fields in self.modified.items()],
+            "steps_moved": [{"uid": moved.uid, "from": moved.before, "to": moved.after} for moved in self.moved],
+            "files_added": sorted(self.after.files - self.before.files),
+            "files_removed": sorted(self.before.files - self.after.files),
+            "field_changes": [
+                {"path": change.path, "type": change.type, "old_value": change.old, "new_value": change.new}
+                for change in self.changes
+            ],
+            "graph_changes": {
+                "edges_added": [{"from": one, "to": other} for one, other in self.graph.edges_added],
+                "edges_removed": [{"from": one, "to": other} for one, other in self.graph.edges_removed],
+                "critical_path_before": list(self.graph.critical_path_before),
+                "critical_path_after": list(self.graph.critical_path_after),
+                "duration_delta_h": self.graph.duration_delta_h,
+            },
+        }
+
 
 def compare_plans(before: Plan, after: Plan) -> PlanDifference:
     """Compare two plans."""
@@ -104,71 +153,6 @@ def comparable_value(plan: Plan) -> dict[str, Any]:
     value["steps"] = {row["uid"]: row for row in value["steps"]}
     value["questions"] = {row["id"]: row for row in value["questions"]}
     return value
-
-
-def apply_changes(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> dict[str, Any]:
-    """Apply the changes to a copy of the value."""
-    made = deepcopy(dict(value))
-    for change in changes:
-        *way, last = (part.replace("~1", "/").replace("~0", "~") for part in change.path.split("/")[1:])
-        inner: Any = made
-        for part in way:
-            inner = inner[part]
-        if change.type == "removed":
-            del inner[last]
-        else:
-            inner[last] = deepcopy(change.new)
-    return made
-
-
-def summarize(found: PlanDifference) -> str:
-    """Summarize the changes in one sentence.
-
-    >>> from context_engine.plans.model import PlanStep
-    >>> one = Plan(goal="g", steps=(PlanStep(uid="s1", title="Write"),))
-    >>> summarize(compare_plans(one, Plan(goal="g", steps=(PlanStep(uid="s1", title="Write it"), PlanStep(uid="s2", title="Test")))))
-    '1 step added (2), step 1 changed (title)'
-    """
-    number, old_number = found.after.step_numbers(), found.before.step_numbers()
-    parts = [
-        _describe_count(found.added, "added", number),
-        _describe_count(found.removed, "removed", old_number),
-        _describe_modified(found.modified, number),
-        _describe_count([moved_step.uid for moved_step in found.moved], "moved", number),
-        *_other_fields(found.changes),
-    ]
-    return ", ".join(part for part in parts if part) or "nothing changed"
-
-
-def serialize_difference(found: PlanDifference) -> dict[str, Any]:
-    """Return the difference as JSON values; steps of both versions by uid and number."""
-    number, old_number = found.after.step_numbers(), found.before.step_numbers()
-    titles = {step.uid: step.title for step in (*found.before.steps, *found.after.steps)}
-
-    def step(uid: str, place: Mapping[str, int]) -> dict[str, Any]:
-        return {"uid": uid, "step_number": place[uid], "title": titles[uid]}
-
-    return {
-        "from_version": found.before.version,
-        "to_version": found.after.version,
-        "summary": summarize(found),
-        "steps_added": [step(uid, number) for uid in found.added],
-        "steps_removed": [step(uid, old_number) for uid in found.removed],
-        "steps_modified": [step(uid, number) | {"fields": list(fields)} for uid, fields in found.modified.items()],
-        "steps_moved": [
-            {"uid": moved_step.uid, "from": moved_step.before, "to": moved_step.after} for moved_step in found.moved
-        ],
-        "files_added": sorted(found.after.files - found.before.files),
-        "files_removed": sorted(found.before.files - found.after.files),
-        "field_changes": [_serialize_change(change) for change in found.changes],
-        "graph_changes": {
-            "edges_added": [{"from": one, "to": other} for one, other in found.graph.edges_added],
-            "edges_removed": [{"from": one, "to": other} for one, other in found.graph.edges_removed],
-            "critical_path_before": list(found.graph.critical_path_before),
-            "critical_path_after": list(found.graph.critical_path_after),
-            "duration_delta_h": found.graph.duration_delta_h,
-        },
-    }
 
 
 # -- comparing ---------------------------------------------------------------------------------------------------------
@@ -259,11 +243,6 @@ def _other_fields(changes: Iterable[FieldChange]) -> list[str]:
     """Return the changed fields other than the steps, each once."""
     heads = dict.fromkeys(change.path.split("/")[1] for change in changes)
     return [head.replace("_", " ") for head in heads if head not in ("steps", STEP_ORDER)]
-
-
-def _serialize_change(change: FieldChange) -> dict[str, Any]:
-    row = {"path": change.path, "type": change.type}
-    return row | {"old_value": change.old, "new_value": change.new}
 
 
 FileAction = Literal["create", "modify", "delete"]

@@ -164,7 +164,7 @@ def _either(statuses: frozenset[str]) -> str:
 
 DECISIONS: tuple[ApprovalMove, ...] = ("approve", "reject", "request_modification")
 PERSON, AGENT = "user", "agent"
-HOURS_MAX = 24 * 365
+APPROVAL_HOURS_MAX = 24 * 365
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +244,17 @@ class StepState(msgspec.Struct, frozen=True, kw_only=True):
     retries_left: int = 0
     lease_expired: bool = False
 
+    @property
+    def is_done(self) -> bool:
+        """Whether steps that depend on it may start."""
+        return self.status in DONE
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
     """The progress of a plan: the state of every step by uid, and what follows from them.
 
-    `seq` is that of the last event.
-
+    `remaining` are the steps that are not done, each after those it depends on. `seq` is that of the last event.
     `damage` explains why events may be missing, and what to do; it is empty when the log is complete.
     """
 
@@ -258,6 +262,7 @@ class Execution:
     steps: Mapping[str, StepState]
     ready: tuple[str, ...]
     current: tuple[str, ...]
+    remaining: tuple[str, ...]
     blocked: Mapping[str, tuple[str, ...]]
     percentage: float
     weighted_percentage: float
@@ -272,6 +277,33 @@ class Execution:
     def counts(self) -> Mapping[str, int]:
         """The number of steps in each status."""
         return Counter(state.status for state in self.steps.values())
+
+    def serialize(self, plan: Plan, *, with_steps: bool = True) -> dict[str, Any]:
+        """Return the progress as JSON values, with the field names of `PlanExecutionState`; steps by number."""
+        number = plan.step_numbers()
+
+        def listed(uids: Iterable[str]) -> list[int]:
+            return sorted(number[uid] for uid in uids)
+
+        progress: dict[str, Any] = {"plan_id": plan.id, "plan_version": plan.version, "status": self.status}
+        if self.damage:
+            progress["damage"] = self.damage
+        if with_steps:
+            progress["steps"] = [_serialize_state(step, self.steps[step.uid], number) for step in plan.steps]
+        return progress | {
+            "current_steps": listed(self.current),
+            "ready_steps": listed(self.ready),
+            "blocked_steps": listed(self.blocked),
+            "blocked": [{"step": number[uid], "because": listed(because)} for uid, because in self.blocked.items()],
+            "counts": dict(sorted(self.counts.items())),
+            "total": len(plan.steps),
+            "percentage": self.percentage,
+            "weighted_percentage": self.weighted_percentage,
+            "critical_path_remaining": [number[uid] for uid in self.critical_path_remaining],
+            "eta_hours": self.eta_hours,
+            "next": number.get(self.next),
+            "seq": self.seq,
+        }
 
 
 def fold_progress(
@@ -291,6 +323,7 @@ def fold_progress(
         steps=states,
         ready=tuple(uid for uid, state in states.items() if state.status == "ready"),
         current=tuple(uid for uid, state in states.items() if state.status == "in_progress"),
+        remaining=tuple(uid for uid in drawn.order if uid not in done),
         blocked={uid: state.blocked_by for uid, state in states.items() if state.blocked_by},
         percentage=_percent(len(done), len(states)),
         weighted_percentage=_percent(hours - sum(left.values()), hours),
@@ -484,34 +517,6 @@ def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, arc
     if not plan.steps:
         return "draft"
     return "approved" if approved else "ready"
-
-
-def serialize_execution(plan: Plan, execution: Execution, *, with_steps: bool = True) -> dict[str, Any]:
-    """Return the progress as JSON values, with the field names of `PlanExecutionState`; steps by number."""
-    number = plan.step_numbers()
-
-    def listed(uids: Iterable[str]) -> list[int]:
-        return sorted(number[uid] for uid in uids)
-
-    progress: dict[str, Any] = {"plan_id": plan.id, "plan_version": plan.version, "status": execution.status}
-    if execution.damage:
-        progress["damage"] = execution.damage
-    if with_steps:
-        progress["steps"] = [_serialize_state(step, execution.steps[step.uid], number) for step in plan.steps]
-    return progress | {
-        "current_steps": listed(execution.current),
-        "ready_steps": listed(execution.ready),
-        "blocked_steps": listed(execution.blocked),
-        "blocked": [{"step": number[uid], "because": listed(because)} for uid, because in execution.blocked.items()],
-        "counts": dict(sorted(execution.counts.items())),
-        "total": len(plan.steps),
-        "percentage": execution.percentage,
-        "weighted_percentage": execution.weighted_percentage,
-        "critical_path_remaining": [number[uid] for uid in execution.critical_path_remaining],
-        "eta_hours": execution.eta_hours,
-        "next": number.get(execution.next),
-        "seq": execution.seq,
-    }
 
 
 def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:

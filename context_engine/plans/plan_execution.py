@@ -441,9 +441,3 @@ def masked_diff(path: str, old: bytes, new: bytes) -> str:
         return f"--- a/{path}\n+++ b/{path}\n(no text)"
     content = content_of(redact_file(before.norm, path).encode("utf-8", "replace"))
     return format_diff(path, content, [Patch(0, len(content.text), redact_file(after.norm, path))], ALL_LINES)
-
-
-def ready_numbers(plan: Plan, execution: Execution) -> tuple[int, ...]:
-    """Return the numbers of the ready steps."""
-    number = plan.step_numbers()
-    return tuple(sorted(number[uid] for uid in execution.ready))

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import ClassVar, get_args
 
 import msgspec
 
@@ -15,11 +15,8 @@ from context_engine.plans.plan_events import PlanStatus
 from context_engine.search.text_search import cursor, position
 from context_engine.text import ids_ending_with, make_slug, short_id
 
-SORTS = ("updated_at", "created_at", "name", "progress")
-ORDERS = ("desc", "asc")
 DAMAGED = "damaged"
-"""Stands where the status would, when a file of the plan cannot be read as it was written."""
-STATUSES: tuple[str, ...] = (*get_args(PlanStatus), DAMAGED)
+"""The status of a plan when one of its files cannot be read as it was written."""
 
 PROGRESS_MODES = ("keep", "reset", "reconcile")
 """Effect of a rollback on progress: keep it for all steps that exist, reset it, or keep it where the work is the same.
@@ -29,6 +26,10 @@ PROGRESS_MODES = ("keep", "reset", "reconcile")
 @dataclass(frozen=True, slots=True)
 class PlanQuery:
     """A filter for plans; empty fields do not filter. All `tags` and all words of `query` must match."""
+
+    STATUSES: ClassVar[tuple[str, ...]] = (*get_args(PlanStatus), DAMAGED)
+    SORTS: ClassVar[tuple[str, ...]] = ("updated_at", "created_at", "name", "progress")
+    ORDERS: ClassVar[tuple[str, ...]] = ("desc", "asc")
 
     status: str = ""
     tags: tuple[str, ...] = ()
@@ -91,7 +92,7 @@ def list_page(wanted: PlanQuery, rows: Sequence[PlanRow]) -> PlanListPage:
 
 
 def _check_query(wanted: PlanQuery) -> None:
-    for name, among in (("status", ("", *STATUSES)), ("sort_by", SORTS), ("sort_order", ORDERS)):
+    for name, among in (("status", ("", *wanted.STATUSES)), ("sort_by", wanted.SORTS), ("sort_order", wanted.ORDERS)):
         value = getattr(wanted, name)
         if value not in among:
             suggestion = f"It is one of {', '.join(filter(None, among))}."

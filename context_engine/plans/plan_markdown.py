@@ -10,7 +10,7 @@ from typing import Any
 
 from context_engine.plans.dependency_graph import build_graph, compute_timing
 from context_engine.plans.model import Plan, PlanStep, format_effort
-from context_engine.plans.plan_diff import STEP_ORDER, FieldChange, PlanDifference, summarize
+from context_engine.plans.plan_diff import STEP_ORDER, FieldChange, PlanDifference
 from context_engine.plans.plan_events import DONE, Execution, StepState
 from context_engine.plans.plan_json import PlanVersion
 from context_engine.text import escape_line
@@ -111,7 +111,7 @@ def render_difference(found: PlanDifference) -> str:
         for change in found.changes
     ]
     moved = [f"step {moved_step.after} was step {moved_step.before}" for moved_step in found.moved]
-    head = f"Version {found.before.version} to {found.after.version}: {summarize(found)}."
+    head = f"Version {found.before.version} to {found.after.version}: {found.summary}."
     table = render_table(("field", "change", "before", "after"), rows) if rows else ""
     return (
         "\n\n".join(part for part in (head, _render_list("", moved), table, _graph_line(found, number)) if part) + "\n"

@@ -32,10 +32,10 @@ from context_engine.plans.operations import (
 from context_engine.plans.plan_creation import PlanFactory, SaveOptions
 from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_events import DONE
-from context_engine.plans.plan_json import PlanFinding, parse_plan
+from context_engine.plans.plan_json import PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_markdown import single_line
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
-from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, raise_fatal_errors, validate_plan
+from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 
 REFINEMENT_TASK = (
     "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every step that they do not "
@@ -80,6 +80,25 @@ class Refinement:
     warnings: tuple[str, ...] = ()
     rejected: tuple[Any, ...] = ()
 
+    def prompt(self, focus: Sequence[str] = ()) -> SecondPass:
+        """Return the prompt for an agent or a model; the version connects its answer with the plan."""
+        plan, number = self.plan, self.plan.step_numbers()
+        known = {*number, *map(str, number.values())}
+        wanted = {plan.find_step(which).uid for which in focus if str(which) in known}
+        shown = [step for step in plan.steps if not wanted or step.uid in wanted]
+        answers = [f"{question.text} - {question.answer}" for question in plan.questions if question.answer]
+        parts = [
+            BriefSection("Open feedback", list(plan.open_feedback)),
+            BriefSection("Answers", answers),
+            BriefSection("Open questions", [question.text for question in plan.open_questions]),
+            BriefSection("Goal", [plan.goal]),
+            BriefSection("Steps to look at" if wanted else "Steps", [_step_line(number, step) for step in shown]),
+            BriefSection("Excluded", list(plan.scope.excluded)),
+        ]
+        saved_plan = {"plan_id": plan.id, "expected_version": plan.version}
+        arguments = saved_plan if self.saved else {"current_plan": "this plan"}
+        return SecondPass("refine_plan", build_brief(REFINEMENT_TASK, parts), draft_schema(), arguments)
+
 
 class PlanRefiner:
     """Changes plans of one workspace. Thread-safe."""
@@ -113,7 +132,7 @@ class PlanRefiner:
         plan = _with_feedback(changed.plan, feedback.left, [before.find_step(which).uid for which in request.focus])
         plan, answered = self._resolve_answers(before, plan)
         checked = self._validate(plan, loaded, request.strict, remarks)
-        raise_fatal_errors(checked)
+        checked.raise_fatal_errors()
         made = Refinement(before, checked.plan, _status(checked.plan), checked, compare_plans(before, checked.plan))
         made = replace(made, applied=changed.applied, answered=answered, warnings=_warnings(checked.plan, answered))
         new = _new_errors(checked, self._validate(before, loaded, False, ()))
@@ -285,25 +304,6 @@ def _reason(applied: Sequence[AppliedOperation]) -> str:
 
 
 # -- the second pass --------------------------------------------------------------------------------------------------
-
-
-def refinement_prompt(made: Refinement, schema: Mapping[str, Any], focus: Sequence[str] = ()) -> SecondPass:
-    """Return the prompt for an agent or a model; the version connects its answer with the plan."""
-    plan, number = made.plan, made.plan.step_numbers()
-    wanted = {plan.find_step(which).uid for which in focus if str(which) in {*number, *map(str, number.values())}}
-    shown = [step for step in plan.steps if not wanted or step.uid in wanted]
-    parts = [
-        BriefSection("Open feedback", list(plan.open_feedback)),
-        BriefSection(
-            "Answers", [f"{question.text} - {question.answer}" for question in plan.questions if question.answer]
-        ),
-        BriefSection("Open questions", [question.text for question in plan.open_questions]),
-        BriefSection("Goal", [plan.goal]),
-        BriefSection("Steps" if not wanted else "Steps to look at", [_step_line(number, step) for step in shown]),
-        BriefSection("Excluded", list(plan.scope.excluded)),
-    ]
-    arguments = {"plan_id": plan.id, "expected_version": plan.version} if made.saved else {"current_plan": "this plan"}
-    return SecondPass("refine_plan", build_brief(REFINEMENT_TASK, parts), schema, arguments)
 
 
 def _step_line(number: Mapping[str, int], step: Any) -> str:

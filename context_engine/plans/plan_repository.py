@@ -28,7 +28,7 @@ from context_engine.errors import (
 )
 from context_engine.plans import plan_listing
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_diff import compare_plans, summarize
+from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, RetryLimits, fold_progress
 from context_engine.plans.plan_json import (
     BYTES_MAX,
@@ -52,7 +52,7 @@ from context_engine.plans.plan_storage import (
     shorten_headline,
     unknown_plan,
 )
-from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, raise_fatal_errors, validate_plan
+from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.plans.step_tracking import PlanDrift, PlanWorkTree
 from context_engine.storage.numbered_versions import version_file_name as file_of
 from context_engine.storage.timestamps import format_timestamp
@@ -214,7 +214,7 @@ class PlanRepository:
         clean = normalize_plan(self._storage.clean_plan(plan), before.plan if before else None)
         done = [uid for uid, state in before.execution.steps.items() if state.status in DONE] if before else []
         checked = validate_plan(clean, self._ground, closed=done)
-        raise_fatal_errors(checked)
+        checked.raise_fatal_errors()
         if allow_invalid:
             return checked._replace(plan=clean)
         if checked.errors:
@@ -260,7 +260,7 @@ class PlanRepository:
         """Return the metadata of a new version with its events; its own event is the last."""
         metadata = self._storage.clean(metadata)
         hashed = hash_content(plan)
-        changed = summarize(compare_plans(before.plan, plan)) if before else _describe_creation(len(plan.steps))
+        changed = compare_plans(before.plan, plan).summary if before else _describe_creation(len(plan.steps))
         data = {"version": plan.version, "hash": hashed, "change_type": change}
         kind = "plan_changed" if before else "plan_created"
         again = [self._storage.new_event("step_reopened", actor=metadata["author"], step=uid) for uid in reopened]
@@ -278,8 +278,15 @@ class PlanRepository:
 
     # -- finding --
 
-    def resolve_id(self, which: str) -> str:
-        """Resolve the id, name or slug of a plan to its id. Raises: PlanNotFound, with the nearest names."""
+    def slugs(self) -> dict[str, str]:
+        """Return a short name that can be typed for each plan, by id."""
+        return make_slugs((row.id, row.name) for row in self._index.rows())
+
+    def resolve_id(self, which: str, *, by_prefix: bool = False) -> str:
+        """Resolve the id, name or slug of a plan to its id; for people at a terminal also the beginning of a slug.
+
+        Raises: PlanNotFound, with the nearest names.
+        """
         typed = " ".join(which.split())
         if _ID.fullmatch(typed) and self._storage.version_numbers(typed):
             return typed
@@ -287,7 +294,7 @@ class PlanRepository:
         for row in rows:
             if typed and typed.casefold() in (row.name.casefold(), row.id):
                 return row.id
-        short = resolve_slug(typed.casefold(), make_slugs((row.id, row.name) for row in rows))
+        short = resolve_slug(typed.casefold(), make_slugs((row.id, row.name) for row in rows), is_begun=by_prefix)
         if any(row.id == short for row in rows):
             return short
         names = {row.name.casefold(): row.name for row in rows} | {row.id: row.id for row in rows}

@@ -1,7 +1,7 @@
 """PURE. Validate a plan: errors, warnings, and fixes that were made.
 
     validation = validate_plan(plan, paths)      `validation.plan` contains the autofixes
-    raise_fatal_errors(validation)               a cycle, or a dependency on a missing step
+    validation.raise_fatal_errors()              a cycle, or a dependency on a missing step
 
 `WorkspacePaths` says which files exist; this module looks nothing up.
 """
@@ -51,6 +51,18 @@ class PlanValidation(NamedTuple):
             for name, remarks in (("errors", self.errors), ("warnings", self.warnings), ("autofixes", self.autofixes))
         }
 
+    def raise_fatal_errors(self) -> None:
+        """Raise Cycle (with `cycle`) or DanglingDependency (with `dangling`): no version of a plan may have those."""
+        for error in self.errors:
+            if error.code == Cycle.code:
+                raise Cycle(error.message, suggestion=error.suggestion, details={"cycle": list(error.steps)})
+        dangling = [error for error in self.errors if error.code == DanglingDependency.code]
+        if dangling:
+            first = dangling[0]
+            rows = [{"step": error.steps[0], "depends_on": error.path} for error in dangling[:REMARKS_MAX]]
+            details = {"dangling": rows, "total": len(dangling)}
+            raise DanglingDependency(first.message, suggestion=first.suggestion, details=details)
+
 
 def validate_plan(
     plan: Plan,
@@ -90,19 +102,6 @@ def validate_plan(
         ),
         (*fixed, *cleaned, *(() if strict else _dropped_remarks(dangling)), *_added_dependencies(shared)),
     )
-
-
-def raise_fatal_errors(checked: PlanValidation) -> None:
-    """Raise Cycle (with `cycle`) or DanglingDependency (with `dangling`): no version of a plan may have those."""
-    for remark in checked.errors:
-        if remark.code == Cycle.code:
-            raise Cycle(remark.message, suggestion=remark.suggestion, details={"cycle": list(remark.steps)})
-    dangling = [remark for remark in checked.errors if remark.code == DanglingDependency.code]
-    if dangling:
-        rows = [{"step": remark.steps[0], "depends_on": remark.path} for remark in dangling[:REMARKS_MAX]]
-        raise DanglingDependency(
-            dangling[0].message, suggestion=dangling[0].suggestion, details={"dangling": rows, "total": len(dangling)}
-        )
 
 
 # -- what waits for what -----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from context_engine.context.budget import TokenCounter
-from context_engine.context.refinement_prompt import BriefSection
+from context_engine.context.refinement_prompt import BriefSection, build_brief
 from context_engine.context.widen import find_symbol_at, widen_to_symbol
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
@@ -22,7 +22,7 @@ from context_engine.plans.model import Plan, PlanStep
 from context_engine.text import LineSpan, escape_line, merge_spans, slice_lines
 from context_engine.text import count_lines as count_lines
 
-TOKENS_MAX = 2_000
+PACKET_TOKENS_MAX = 2_000
 """Of one packet, as the contract has it."""
 SNIPPET_TOKENS = 24
 """Tokens of a snippet in addition to its lines."""
@@ -70,9 +70,25 @@ class WorkPacket:
     waits_for: tuple[int, ...]
     left_out: int = 0
 
+    def brief(self, context: str = "") -> str:
+        """Return the prompt for a model that writes the changes, the most important part first."""
+        code = [
+            f"{escape_line(file.path)}:{snippet.span} {snippet.symbol}\n{snippet.text.rstrip()}"
+            for file in self.files
+            for snippet in file.snippets
+        ]
+        sections = [
+            BriefSection("Step", [self.step.title, *self.step.description.split("\n")[:1]]),
+            BriefSection("What the caller adds", [context] if context.strip() else []),
+            BriefSection("Done when", list(self.step.acceptance_criteria)),
+            BriefSection("Files", [f"{escape_line(file.path)} ({file.change})" for file in self.files]),
+            BriefSection("Code", code),
+        ]
+        return build_brief(STEP_TASK, sections)
+
 
 def build_packet(
-    plan: Plan, step: PlanStep, code: Workspace, count: TokenCounter, *, tokens_max: int = TOKENS_MAX
+    plan: Plan, step: PlanStep, code: Workspace, count: TokenCounter, *, tokens_max: int = PACKET_TOKENS_MAX
 ) -> WorkPacket:
     """Build the packet of a step. A file that is gone or unreadable is named, without its text."""
     number = plan.step_numbers()
@@ -187,21 +203,3 @@ STEP_TASK = (
     "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote text that is to "
     "be replaced exactly as it is below; give new files whole. What you do not know, do not guess: leave the file out."
 )
-
-
-def step_prompt_parts(packet: WorkPacket, context: str = "") -> list[BriefSection]:
-    """Return the parts of the prompt, the most important first."""
-    step = packet.step
-    code = [
-        f"{escape_line(file.path)}:{snippet.span} {snippet.symbol}\n{snippet.text.rstrip()}"
-        for file in packet.files
-        for snippet in file.snippets
-    ]
-    named = [f"{escape_line(file.path)} ({file.change})" for file in packet.files]
-    return [
-        BriefSection("Step", [step.title, *step.description.split("\n")[:1]]),
-        BriefSection("What the caller adds", [context] if context.strip() else []),
-        BriefSection("Done when", list(step.acceptance_criteria)),
-        BriefSection("Files", named),
-        BriefSection("Code", code),
-    ]

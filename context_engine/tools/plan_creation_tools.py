@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.model import Filter
-from context_engine.plans.plan_diff import compare_plans, serialize_difference
+from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_markdown import render_difference, render_plan
 from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
@@ -107,18 +107,13 @@ def _refine_by_model(
     """
     from dataclasses import replace
 
-    from context_engine.plans.plan_creation import creation_prompt, first_errors
-    from context_engine.plans.plan_json import draft_schema
-
-    second = creation_prompt(made, draft_schema(), tokens)
+    second = made.prompt(tokens)
     again = replace(saving, plan_id=made.plan.id if made.saved else "", submission_id=second.submission_id)
     tried = replace(again, auto=False)
 
     def check(draft: Any) -> str:
         try:
-            return first_errors(
-                engine.plans.factory.accept_draft(draft, tried, provenance="model", task=made.plan.task)
-            )
+            return engine.plans.factory.accept_draft(draft, tried, provenance="model", task=made.plan.task).first_errors
         except CallError as error:
             return error.message
 
@@ -272,12 +267,11 @@ def _revise_by_model(
     """Let a model take up the open feedback, or pass it to the caller; do nothing when there is none."""
     from dataclasses import replace
 
-    from context_engine.plans.plan_json import draft_schema
-    from context_engine.plans.plan_refinement import RefinementRequest, refinement_prompt
+    from context_engine.plans.plan_refinement import RefinementRequest
 
     if assist == "off" or (assist == "auto" and not made.plan.open_feedback):
         return made, SecondPassResult("none")
-    second = refinement_prompt(made, draft_schema(), request.focus)
+    second = made.prompt(request.focus)
     again = RefinementRequest(
         plan_id=made.plan.id if made.saved else "",
         plan=None if made.saved else request.plan,
@@ -339,9 +333,7 @@ def _revision_reply(
     meta = {"tool": "refine_plan", "ms": ms, "assist_used": used, "tokens": climbed.tokens and climbed.tokens._asdict()}
     reply["meta"] = drop_empty(meta)
     room = engine.settings.result_chars_max - NOTE_CHARS
-    reply["diff"] = fit_difference(
-        serialize_difference(made.found), max(room - reply_size(compact_json(reply)), ROOM_LEAST) // 3
-    )
+    reply["diff"] = fit_difference(made.found.serialize(), max(room - reply_size(compact_json(reply)), ROOM_LEAST) // 3)
     plan, cut = fit_plan(made.plan, max(room - reply_size(compact_json(reply)), ROOM_LEAST))
     return Reply(compact_json(reply | {"plan": plan} | cut))
 

@@ -23,12 +23,11 @@ from context_engine.errors import CallError, ContextEngineError, InvalidArgument
 from context_engine.plans.plan_diff import compute_diffstat
 from context_engine.plans.plan_events import (
     AGENT,
+    APPROVAL_HOURS_MAX,
     DECISIONS,
-    HOURS_MAX,
     PERSON,
     CompletionReport,
     StepCaller,
-    serialize_execution,
 )
 from context_engine.plans.plan_markdown import render_plan, render_progress
 from context_engine.tools.arguments import (
@@ -93,17 +92,17 @@ def _fit_packet(
     plan: "Plan", execution: "Execution", step: "PlanStep", sources: "PlanSources"
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the packet of a step as a row within its token budget, and the files that it shows."""
-    from context_engine.plans.work_packets import TOKENS_MAX, build_packet
+    from context_engine.plans.work_packets import PACKET_TOKENS_MAX, build_packet
 
-    room, over, count = TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count_tokens
+    room, over, count = PACKET_TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count_tokens
     for _ in range(TRIES):
         made = build_packet(plan, step, sources.code, count, tokens_max=room)
         row = _packet_row(made, execution.steps[step.uid].status)
-        if (over := count(compact_json(row)) - TOKENS_MAX) <= 0:
+        if (over := count(compact_json(row)) - PACKET_TOKENS_MAX) <= 0:
             break
         room -= over
     if over > 0:
-        row |= {"why": cut_to_size(step.title, TOKENS_MAX), "files": row.get("files", [])[:1]}
+        row |= {"why": cut_to_size(step.title, PACKET_TOKENS_MAX), "files": row.get("files", [])[:1]}
     return row, [file.path for file in made.files if file.sha]
 
 
@@ -159,7 +158,7 @@ def request_approval(
     plan_id: Annotated[str, PLAN_ID],
     step_numbers: Annotated[tuple[str, ...], STEP_NUMBERS] = (),
     note: Annotated[str, TextArg("Why now.")] = "",
-    expires_in_hours: Annotated[int | None, IntegerArg("Else never.", 1, HOURS_MAX)] = None,
+    expires_in_hours: Annotated[int | None, IntegerArg("Else never.", 1, APPROVAL_HOURS_MAX)] = None,
     ask_user: Annotated[bool, BooleanArg("Ask the user at once, where the client can.")] = True,
 ) -> Reply:
     """Show the user a plan or steps to approve of."""
@@ -310,7 +309,7 @@ def view_progress(
     now = engine.plans.steps.read_state(plan_id)
     if format == "markdown":
         return Reply(cut_lines(render_progress(now.plan, now.execution), engine.settings.result_chars_max))
-    fields = serialize_execution(now.plan, now.execution, with_steps=include_steps)
+    fields = now.execution.serialize(now.plan, with_steps=include_steps)
     steps = fields.pop("steps", [])
     shown = take_fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(format_reply(fields)))
     if include_steps:
@@ -406,14 +405,14 @@ def _step_row(moved: "StepUpdate") -> dict[str, Any]:
         "seq": moved.seq,
         "repeated": moved.repeated or None,
         "unlocked": _numbers(plan, moved.unlocked),
-        "progress": serialize_execution(plan, moved.execution, with_steps=False),
+        "progress": moved.execution.serialize(plan, with_steps=False),
         "plan_status": moved.execution.status,
         "warnings": list(moved.warnings),
     }
 
 
 def _progress_rows(plan: "Plan", execution: "Execution") -> list[dict[str, Any]]:
-    return serialize_execution(plan, execution)["steps"]
+    return execution.serialize(plan)["steps"]
 
 
 def _numbers(plan: "Plan", uids: Iterable[str]) -> list[int]:
@@ -599,10 +598,10 @@ def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
 def _unsaved_standing(plan: "Plan", engine: "Engine") -> _PlanStanding:
     """Return a plan that only the caller has, without progress. Raises: Cycle, DanglingDependency."""
     from context_engine.plans.plan_events import fold_progress
-    from context_engine.plans.plan_validation import raise_fatal_errors, validate_plan
+    from context_engine.plans.plan_validation import validate_plan
 
     checked = validate_plan(plan, engine.plans.paths)
-    raise_fatal_errors(checked)
+    checked.raise_fatal_errors()
     return _PlanStanding(checked.plan, fold_progress(checked.plan, (), now=0.0), False)
 
 
@@ -611,7 +610,6 @@ def _target_step(stand: _PlanStanding, number: int) -> "PlanStep":
 
     Raises: InvalidArgument.
     """
-
     if number:
         return stand.plan.find_step(number)
     current = stand.execution.current or (stand.execution.next,)
@@ -655,13 +653,10 @@ def _changes_by_model(
 ) -> "tuple[Sequence[FileChange], SecondPassResult]":
     """Return the changes that a model makes for a named step; or how the caller passes its own."""
     from context_engine.context.refinement import SecondPass
-    from context_engine.context.refinement_prompt import build_brief
     from context_engine.plans.work_packets import build_packet
 
     if not number or assist == "off":
         return (), SecondPassResult()
-    from context_engine.plans.work_packets import STEP_TASK, step_prompt_parts
-
     made = build_packet(
         stand.plan,
         _target_step(stand, number),
@@ -673,7 +668,7 @@ def _changes_by_model(
     schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}
     second = SecondPass(
         "execute_plan",
-        build_brief(STEP_TASK, step_prompt_parts(made, context)),
+        made.brief(context),
         schema,
         arguments,
         "changes",
@@ -687,9 +682,6 @@ def _changes_by_model(
 
 def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanStep]":
     """Return the steps for packets: the named one, the next one, all ready ones, or all that are left, in their order."""
-    from context_engine.plans.dependency_graph import build_graph
-    from context_engine.plans.plan_events import DONE
-
     if number:
         return [stand.plan.find_step(number)]
     if mode == "single_step":
@@ -697,13 +689,12 @@ def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanSte
     elif mode == "all_ready":
         uids = stand.execution.ready
     else:
-        uids = [uid for uid in build_graph(stand.plan).order if stand.execution.steps[uid].status not in DONE]
+        uids = stand.execution.remaining
     return [stand.plan.find_step(uid) for uid in uids if uid]
 
 
 def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict[str, Any]:
     """Return the result of the changes of one step."""
-
     checks = [drop_empty(check._asdict()) | {"passed": check.passed} for check in done.verified.checks]
     failed = [
         f"{f'{check.kind} {check.name}'.strip()}: {check.says}"
@@ -733,12 +724,10 @@ def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict
 
 def _progress_row(stand: _PlanStanding) -> dict[str, Any]:
     """Return the progress of the plan."""
-    from context_engine.plans.plan_execution import ready_numbers
-
     number, execution = stand.plan.step_numbers(), stand.execution
     row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
     row["current_steps"] = sorted(number[uid] for uid in execution.current)
-    return {"next_ready_steps": list(ready_numbers(stand.plan, execution)), "progress": row}
+    return {"next_ready_steps": sorted(number[uid] for uid in execution.ready), "progress": row}
 
 
 def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:

@@ -8,12 +8,10 @@ import msgspec
 
 from context_engine.errors import NotIndexed
 from context_engine.plans import mermaid
-from context_engine.plans.changeset import folder_of
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_diff import compare_plans, serialize_difference
-from context_engine.plans.plan_events import serialize_execution
+from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_json import serialize_plan
-from context_engine.plans.plan_listing import ORDERS, PROGRESS_MODES, SORTS, STATUSES, PlanQuery
+from context_engine.plans.plan_listing import PROGRESS_MODES, PlanQuery
 from context_engine.plans.plan_markdown import render_difference, render_history, render_plan
 from context_engine.storage import timestamps
 from context_engine.text import compact_json, drop_empty
@@ -275,11 +273,11 @@ def load_plan(
 @tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "limit", "cursor"))
 def list_plans(
     engine: "Engine",
-    status: Annotated[str, ChoiceArg("Only these.", ("", *STATUSES))] = "",
+    status: Annotated[str, ChoiceArg("Only these.", ("", *PlanQuery.STATUSES))] = "",
     query: Annotated[str, TextArg("Words in it.")] = "",
     tags: Annotated[tuple[str, ...], TagList] = (),
-    sort_by: Annotated[str, ChoiceArg("By what.", SORTS)] = "updated_at",
-    sort_order: Annotated[str, ChoiceArg("Which first.", ORDERS)] = "desc",
+    sort_by: Annotated[str, ChoiceArg("By what.", PlanQuery.SORTS)] = "updated_at",
+    sort_order: Annotated[str, ChoiceArg("Which first.", PlanQuery.ORDERS)] = "desc",
     limit: Annotated[int, IntegerArg("Rows.", 1, LIST_MAX)] = 50,
     cursor: Annotated[str, TextArg("To go on.")] = "",
 ) -> Reply:
@@ -388,9 +386,9 @@ def _plan_metadata(loaded: "LoadedPlan", room: int, *, include_execution: bool) 
         "approvals": [approval_row(approval, loaded.plan) for approval in loaded.approvals],
     }
     if include_execution:
-        fields["execution"] = loaded.execution and serialize_execution(loaded.plan, loaded.execution)
+        fields["execution"] = loaded.execution and loaded.execution.serialize(loaded.plan)
         if loaded.execution and reply_size(compact_json(fields["execution"])) > room:
-            fields["execution"] = serialize_execution(loaded.plan, loaded.execution, with_steps=False)
+            fields["execution"] = loaded.execution.serialize(loaded.plan, with_steps=False)
     return fields
 
 
@@ -527,7 +525,7 @@ def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]],
     by_folder = len(plan.files) > FILES_DRAWN_MAX
 
     def module(path: str) -> str:
-        return (folder_of(path) or ".") if by_folder else path
+        return (path.rpartition("/")[0] or ".") if by_folder else path
 
     touched: dict[str, list[int]] = {}
     for number, step in enumerate(plan.steps, 1):
@@ -558,5 +556,5 @@ def compare_plan_versions(
     found = compare_plans(repository.load(plan_id, from_version).plan, repository.load(plan_id, to_version).plan)
     if format == "markdown":
         return Reply(render_difference(found))
-    fields = fit_difference(serialize_difference(found), engine.settings.result_chars_max - NOTE_CHARS)
+    fields = fit_difference(found.serialize(), engine.settings.result_chars_max - NOTE_CHARS)
     return Reply(compact_json({"ok": True, "plan_id": found.after.id} | fields))

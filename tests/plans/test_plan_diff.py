@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from context_engine.plans.model import Plan, PlanQuestion, PlanScope, PlanStep
 from context_engine.plans.plan_diff import (
     FieldChange,
-    apply_changes,
     comparable_value,
     compare_plans,
-    serialize_difference,
-    summarize,
 )
 from context_engine.plans.plan_json import hash_content
-from tests.support.planned import plan_of, plans
+from tests.support.planned import apply_changes, plan_of, plans
 
 
 @given(plans(), plans())
@@ -33,7 +30,7 @@ def test_the_changes_lead_from_one_version_to_the_other(one: Plan, other: Plan) 
 
 @given(plans(), plans())
 def test_the_changes_lead_there_as_json_too(one: Plan, other: Plan) -> None:
-    rows = json.loads(json.dumps(serialize_difference(compare_plans(one, other))["field_changes"]))
+    rows = json.loads(json.dumps(compare_plans(one, other).serialize()["field_changes"]))
     changes = [FieldChange(row["path"], row["type"], row["old_value"], row["new_value"]) for row in rows]
     plain = [json.loads(json.dumps(comparable_value(plan))) for plan in (one, other)]
     assert apply_changes(plain[0], changes) == plain[1]
@@ -43,7 +40,7 @@ def test_the_changes_lead_there_as_json_too(one: Plan, other: Plan) -> None:
 def test_nothing_differs_exactly_when_both_say_the_same(one: Plan, other: Plan) -> None:
     assert compare_plans(one, other).is_empty == (hash_content(one) == hash_content(other))
     assert compare_plans(one, one).is_empty
-    assert summarize(compare_plans(one, one)) == "nothing changed"
+    assert compare_plans(one, one).summary == "nothing changed"
 
 
 @given(plans().flatmap(lambda plan: st.tuples(st.just(plan), st.permutations(plan.steps))))
@@ -68,14 +65,14 @@ def test_a_changed_description_is_told_by_the_uid_of_its_step() -> None:
     step = msgspec.structs.replace(plan.steps[1], description="with care")
     found = compare_plans(plan, msgspec.structs.replace(plan, steps=(plan.steps[0], step)))
     assert found.changes == (FieldChange("/steps/s2/description", "modified", "", "with care"),)
-    assert serialize_difference(found)["steps_modified"] == [
+    assert found.serialize()["steps_modified"] == [
         {"uid": "s2", "step_number": 2, "title": "Step 2", "fields": ["description"]}
     ]
 
 
 def test_what_changes_in_the_graph_is_told() -> None:
     before, after = plan_of((), (1,), (2,)), plan_of((), (1,), (1,))
-    told = serialize_difference(compare_plans(before, after))
+    told = compare_plans(before, after).serialize()
     assert told["graph_changes"] == {
         "edges_added": [{"from": "s1", "to": "s3"}],
         "edges_removed": [{"from": "s2", "to": "s3"}],
@@ -88,7 +85,7 @@ def test_what_changes_in_the_graph_is_told() -> None:
 def test_files_that_come_and_go_are_told() -> None:
     plan = plan_of(())
     one, other = (msgspec.structs.replace(plan, steps=(msgspec.structs.replace(plan.steps[0], files_to_modify=files),)) for files in (("a", "b"), ("b", "c")))  # fmt: skip
-    told = serialize_difference(compare_plans(one, other))
+    told = compare_plans(one, other).serialize()
     assert (told["files_added"], told["files_removed"]) == (["c"], ["a"])
 
 
@@ -106,7 +103,7 @@ def test_files_that_come_and_go_are_told() -> None:
     ],
 )
 def test_what_changed_is_said_in_one_sentence(after: Plan, said: str) -> None:
-    assert summarize(compare_plans(plan_of((), ()), after)) == said
+    assert compare_plans(plan_of((), ()), after).summary == said
 
 
 def test_odd_names_are_coded_in_a_pointer() -> None:

@@ -17,7 +17,6 @@ from context_engine.plans.plan_events import (
     RetryLimits,
     fold_progress,
     plan_status,
-    serialize_execution,
 )
 from context_engine.storage.timestamps import parse_timestamp
 from tests.support.planned import events, plan_of, plans
@@ -236,7 +235,7 @@ def test_of_equals_it_is_the_more_important_and_then_the_first() -> None:
 
 def test_execution_state_has_every_field_of_the_seed() -> None:
     plan = plan_of((), (1,), (1,), (3,))
-    told = serialize_execution(plan, after(plan, "1 started", "1 completed", "2 started", "3 started", "3 failed"))
+    told = after(plan, "1 started", "1 completed", "2 started", "3 started", "3 failed").serialize(plan)
     assert {"plan_id", "status", "steps", "current_steps", "ready_steps", "blocked_steps"} <= told.keys()
     assert (told["status"], told["current_steps"], told["ready_steps"], told["blocked_steps"]) == (
         "executing",
@@ -260,7 +259,7 @@ def test_error_and_notes_of_a_step_are_told() -> None:
     happened = log("1 started", "1 failed", "2 started", "2 completed")
     happened[1].data["error"] = "it broke"
     happened[3].data["notes"] = "easy"
-    steps = serialize_execution(plan, fold_progress(plan, happened, now=NOON))["steps"]
+    steps = fold_progress(plan, happened, now=NOON).serialize(plan)["steps"]
     assert (steps[0]["error"], steps[1]["notes"]) == ("it broke", "easy")
 
 

@@ -11,7 +11,7 @@ from context_engine.errors import Cycle, DanglingDependency
 from context_engine.plans.dependency_graph import build_graph
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_json import PlanFinding, parse_plan
-from context_engine.plans.plan_validation import PlanValidation, raise_fatal_errors, validate_plan
+from context_engine.plans.plan_validation import PlanValidation, validate_plan
 from tests.support.planned import ground, plan_of, plans
 
 
@@ -77,25 +77,25 @@ def test_a_circle_is_an_error_that_names_it() -> None:
     found = validate_plan(plan_of((), (), (5,), (), (3,)), ground())
     assert codes(found.errors) == [("CYCLE", (3, 5, 3))]
     with pytest.raises(Cycle) as refused:
-        raise_fatal_errors(found)
+        found.raise_fatal_errors()
     assert refused.value.details["cycle"] == [3, 5, 3]
 
 
 def test_a_circle_that_another_step_leads_into_is_found() -> None:
     with pytest.raises(Cycle) as refused:
-        raise_fatal_errors(validate_plan(plan_of((2,), (3,), (2,)), ground()))
+        validate_plan(plan_of((2,), (3,), (2,)), ground()).raise_fatal_errors()
     assert refused.value.details["cycle"] == [2, 3, 2]
 
 
 def test_a_step_that_waits_for_itself_is_a_circle() -> None:
     with pytest.raises(Cycle) as refused:
-        raise_fatal_errors(validate_plan(plan_of((1,)), ground()))
+        validate_plan(plan_of((1,)), ground()).raise_fatal_errors()
     assert refused.value.details["cycle"] == [1, 1]
 
 
 def test_a_circle_of_a_thousand_is_told_in_one_line() -> None:
     with pytest.raises(Cycle) as refused:
-        raise_fatal_errors(validate_plan(plan_of(*((n % 1000 + 1,) for n in range(1, 1001))), ground()))
+        validate_plan(plan_of(*((n % 1000 + 1,) for n in range(1, 1001))), ground()).raise_fatal_errors()
     assert len(refused.value.details["cycle"]) == 1001
     assert len(refused.value.message) < 200
 
@@ -103,11 +103,11 @@ def test_a_circle_of_a_thousand_is_told_in_one_line() -> None:
 def test_a_dependency_on_nothing_is_refused_or_left_out() -> None:
     rows: list[dict[str, Any]] = [{}, {"depends_on": [1, 9]}]
     with pytest.raises(DanglingDependency) as refused:
-        raise_fatal_errors(checked(*rows))
+        checked(*rows).raise_fatal_errors()
     assert refused.value.details == {"dangling": [{"step": 2, "depends_on": "9"}], "total": 1}
     assert "1 to 2" in refused.value.suggestion
     found = checked(*rows, strict=False)
-    raise_fatal_errors(found)
+    found.raise_fatal_errors()
     assert found.plan.steps[1].depends_on == ("s1",)
     assert codes(found.autofixes) == [("DANGLING_DEPENDENCY", (2,))]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from context_engine.plans.model import (
     PlanScope,
     PlanStep,
 )
+from context_engine.plans.plan_diff import FieldChange
 from context_engine.plans.plan_events import MOVES, PlanEvent
 from context_engine.plans.plan_json import normalize_plan
 from context_engine.plans.plan_validation import WorkspacePaths
@@ -95,3 +98,18 @@ def events(uids: list[str], *, most: int = 30) -> st.SearchStrategy[list[PlanEve
             for seq, (kind, uid, said) in enumerate(told, 1)
         ]
     )
+
+
+def apply_changes(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> dict[str, Any]:
+    """The value with the changes applied to a copy of it."""
+    made = deepcopy(dict(value))
+    for change in changes:
+        *way, last = (part.replace("~1", "/").replace("~0", "~") for part in change.path.split("/")[1:])
+        inner: Any = made
+        for part in way:
+            inner = inner[part]
+        if change.type == "removed":
+            del inner[last]
+        else:
+            inner[last] = deepcopy(change.new)
+    return made

@@ -14,12 +14,13 @@ from context_engine.context.llm_endpoint import ModelDraft
 from context_engine.context.refinement import SecondPassRunner
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
-from context_engine.plans.plan_diff import FieldChange, apply_changes, comparable_value
+from context_engine.plans.plan_diff import FieldChange, comparable_value
 from context_engine.tools.plan_creation_tools import refine_plan
 from context_engine.tools.plan_step_tools import complete_step, start_step
 from context_engine.tools.plan_tools import compare_plan_versions, load_plan, save_plan, view_history, visualize_plan
 from context_engine.tools.tool import Call, Tool
 from tests.support.engines import indexed, open_engine
+from tests.support.planned import apply_changes
 from tests.support.trees import repository
 
 FILES = {
