@@ -19,9 +19,7 @@ from typing import Any
 
 import msgspec
 
-from context_engine.plans.model import Plan, PlanStep
-from context_engine.plans.plan_listing import PlanQuery
-from context_engine.plans.plan_service import PlanDependencies, PlanService
+from context_engine.plans import Plan, PlanDependencies, PlanQuery, PlanService, PlanStep
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 

@@ -47,7 +47,7 @@ from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import make_clock
 
 if TYPE_CHECKING:
-    from context_engine.plans.plan_service import PlanService
+    from context_engine.plans import PlanService
     from context_engine.review.review_service import ReviewService
     from context_engine.review.validation.content_validation import ValidationService
     from context_engine.sharing.shared_records import SharedRecords
@@ -130,7 +130,7 @@ class Engine(Workspace, DeprecatedMethods):
 
     @cached_property
     def _plans(self) -> PlanService:
-        from context_engine.plans.plan_service import PlanDependencies, PlanService  # 20 ms
+        from context_engine.plans import PlanDependencies, PlanService  # 20 ms
 
         settings = self.settings
         place = PlanDependencies(

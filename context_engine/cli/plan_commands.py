@@ -16,8 +16,7 @@ from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson
 if TYPE_CHECKING:
     from context_engine.cli.console import Cell
     from context_engine.engine import Engine
-    from context_engine.plans.approval_service import ApprovalOutcome, ApprovalRequest
-    from context_engine.plans.plan_listing import PlanRow
+    from context_engine.plans import ApprovalOutcome, ApprovalRequest, PlanRow
 
 BAR_CHARS = 10
 REQUEST_PREFIX = "apr_"
@@ -77,7 +76,7 @@ def plan_list(
     from context_engine.cli.console import err, format_age, print_note, print_table
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.plans.plan_listing import PlanQuery, make_slugs
+    from context_engine.plans import PlanQuery, make_slugs
     from context_engine.storage import timestamps
 
     order = "asc" if sort == "name" else "desc"
@@ -126,8 +125,7 @@ def plan_create(
     from context_engine.cli.console import ensure_index, print_markdown, print_note
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.plans.plan_listing import make_slugs
-    from context_engine.plans.plan_markdown import render_plan
+    from context_engine.plans import make_slugs, render_plan
 
     options = drop_unset(save_name=name, save_tags=tag, include_paths=include, exclude_paths=exclude)
     with Engine.open(resolve_root(root)) as engine:
@@ -167,7 +165,7 @@ def plan_show(
     from context_engine.cli.console import print_markdown, print_note
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.plans.plan_markdown import render_plan
+    from context_engine.plans import render_plan
 
     with Engine.open(resolve_root(root)) as engine:
         plan_id = _resolve_plan(engine, plan)
@@ -178,7 +176,7 @@ def plan_show(
         versions, _ = engine.plans.repository.history(plan_id) if html else ((), ())
     _print_warnings((*loaded.warnings, *drift.warnings))
     if html:
-        from context_engine.plans.plan_html import render_html
+        from context_engine.plans import render_html
         from context_engine.repo.file_writer import write_atomic
 
         data = render_html(loaded.plan, loaded.execution, loaded.approvals, versions).encode()
@@ -239,7 +237,7 @@ def plan_history(
     from context_engine.cli.console import print_markdown, print_note
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
-    from context_engine.plans.plan_markdown import render_history
+    from context_engine.plans import render_history
 
     with Engine.open(resolve_root(root)) as engine:
         plan_id = _resolve_plan(engine, plan)
@@ -272,8 +270,7 @@ def plan_diff(
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.errors import InvalidArgument
-    from context_engine.plans.plan_diff import compare_plans
-    from context_engine.plans.plan_markdown import render_difference
+    from context_engine.plans import compare_plans, render_difference
 
     with Engine.open(resolve_root(root)) as engine:
         repository, plan_id = engine.plans.repository, _resolve_plan(engine, plan)
@@ -374,7 +371,7 @@ def _decide(root: Path | None, which: str, verdict: ApprovalVerdict, *, as_json:
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.errors import Conflict, InvalidArgument
-    from context_engine.plans.plan_events import AGENT, PERSON
+    from context_engine.plans import AGENT, PERSON
 
     is_person = sys.stdin.isatty()
     if not (is_person or verdict.is_confirmed):
@@ -432,7 +429,7 @@ def _find_request(engine: Engine, which: str, verdict: ApprovalVerdict) -> Appro
 def _confirm_action(request: ApprovalRequest, action: str) -> bool:
     """Show what the decision is about, and ask for confirmation."""
     from context_engine.cli.console import confirm, err, escape_text
-    from context_engine.plans.plan_diff import compute_diffstat
+    from context_engine.plans import compute_diffstat
 
     diffstat = compute_diffstat(request.plan, request.steps, lambda _path: None)
     files = _format_paths([file.path for file in diffstat.files], f"{diffstat.summary}:")
@@ -506,6 +503,6 @@ def _resolve_plan(engine: Engine, typed: str) -> str:
 
 def _all_plans(engine: Engine) -> tuple[PlanRow, ...]:
     """Return every plan, the most recently changed first."""
-    from context_engine.plans.plan_listing import PlanQuery
+    from context_engine.plans import PlanQuery
 
     return engine.plans.repository.list_page(PlanQuery(limit=sys.maxsize)).rows

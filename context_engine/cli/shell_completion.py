@@ -76,7 +76,7 @@ def complete_memory_categories(incomplete: str) -> Offers:
 
 def complete_plan_statuses(incomplete: str) -> Offers:
     """Complete statuses of plans."""
-    from context_engine.plans.plan_listing import PlanQuery
+    from context_engine.plans import PlanQuery
 
     return _starting(incomplete, ((status, "") for status in PlanQuery.STATUSES))
 
@@ -86,7 +86,7 @@ def complete_plans(incomplete: str) -> Offers:
     from pathlib import Path
 
     from context_engine.cli.workspace_root import find_project
-    from context_engine.plans.plan_listing import make_slugs
+    from context_engine.plans import make_slugs
     from context_engine.sharing.versioned_records import VersionedRecords
     from context_engine.storage.state_folder import FOLDER
 

@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.cli.console import Cell, build_table, err, escape_text, out, print_table
-from context_engine.plans.model import PlanStep, format_effort
+from context_engine.plans import PlanStep, format_effort
 from context_engine.storage import timestamps
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from context_engine.plans.plan_events import StepState
-    from context_engine.plans.plan_storage import PlanState
+    from context_engine.plans import PlanState, StepState
 
 EVERY_S = 1.0
 """A person sees no difference to less, and a look costs two reads of small files."""

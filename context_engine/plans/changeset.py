@@ -396,7 +396,7 @@ def find_change_set(
 
 def _drop_duplicates(reference: PromptReference) -> PromptReference:
     """Drop duplicate places: a symbol that is defined twice in one place, under two conditions, is one symbol."""
-    return replace(reference, resolved=tuple(dict.fromkeys(reference.places)))
+    return replace(reference, places=tuple(dict.fromkeys(reference.places)))
 
 
 # -- what the task names ----------------------------------------------------------------------------------------------

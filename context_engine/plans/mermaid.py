@@ -98,10 +98,10 @@ def draw_progress(
 
 
 def draw_gantt(
-    plan: Plan, execution: Execution | None = None, *, start: float = START, label_chars: int = LABEL_CHARS
+    plan: Plan, execution: Execution | None = None, *, start: float | None = None, label_chars: int = LABEL_CHARS
 ) -> MermaidDiagram:
     """Draw the earliest times: working days of eight hours from nine, Monday to Friday, with unlimited hands."""
-    view = _view(plan, execution)
+    view, start = _view(plan, execution), START if start is None else start
     number, critical = plan.step_numbers(), set(view.timed.critical_path)
     title = {step.uid: step.title for step in plan.steps}
     lines = [

@@ -163,7 +163,8 @@ def _either(statuses: frozenset[str]) -> str:
 
 
 DECISIONS: tuple[ApprovalMove, ...] = ("approve", "reject", "request_modification")
-PERSON, AGENT = "user", "agent"
+PERSON = "user"
+AGENT = "agent"
 APPROVAL_HOURS_MAX = 24 * 365
 
 

@@ -33,9 +33,7 @@ from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.plans.model import Plan
-    from context_engine.plans.plan_creation import CreationResult, SaveOptions
-    from context_engine.plans.plan_refinement import Refinement, RefinementRequest
+    from context_engine.plans import CreationResult, Plan, Refinement, RefinementRequest, SaveOptions
 
 FILES_MAX = 30
 """Likely files of a plan, at most: what the contract allows."""
@@ -72,7 +70,7 @@ def create_plan(
     format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Plan a task: find its files, tests, risks and questions in this repository, as steps in order."""
-    from context_engine.plans.plan_creation import SaveOptions
+    from context_engine.plans import SaveOptions
 
     began = time.perf_counter()
     saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id, submission_id)
@@ -93,7 +91,7 @@ def create_plan(
 
 
 def _plan_request(task: str, files: int, chosen: Filter, mvp_only: bool, diagrams: bool, scoped: bool) -> Any:
-    from context_engine.plans.changeset import PlanRequest
+    from context_engine.plans import PlanRequest
 
     return PlanRequest(task, files, chosen, mvp_only=mvp_only, with_diagrams=diagrams, with_scope=scoped)
 
@@ -132,7 +130,7 @@ def _plan_reply(
     engine: "Engine", made: "CreationResult", climbed: SecondPassResult, began: float, used: str, shape: str
 ) -> Reply:
     """Return the reply for a plan."""
-    from context_engine.plans.plan_markdown import render_plan
+    from context_engine.plans import render_plan
 
     warnings = [*made.warnings, *climbed.warnings]
     if shape == "markdown":
@@ -179,7 +177,7 @@ def _context_row(made: "CreationResult") -> dict[str, Any]:
 
 def _fit_created_plan(plan: "Plan", room: int) -> dict[str, Any]:
     """Return the plan as JSON; of a long one the evidence is cut, then the descriptions, then the last steps."""
-    from context_engine.plans.plan_json import serialize_plan
+    from context_engine.plans import serialize_plan
 
     content = serialize_plan(plan)
     if reply_size(compact_json(content)) <= room:
@@ -235,7 +233,7 @@ def refine_plan(
     format: Annotated[str, ChoiceArg("Of the reply.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
-    from context_engine.plans.plan_refinement import RefinementRequest
+    from context_engine.plans import RefinementRequest
 
     began = time.perf_counter()
     request = RefinementRequest(
@@ -267,7 +265,7 @@ def _revise_by_model(
     """Let a model take up the open feedback, or pass it to the caller; do nothing when there is none."""
     from dataclasses import replace
 
-    from context_engine.plans.plan_refinement import RefinementRequest
+    from context_engine.plans import RefinementRequest
 
     if assist == "off" or (assist == "auto" and not made.plan.open_feedback):
         return made, SecondPassResult("none")

@@ -9,10 +9,7 @@ from context_engine.tools.reply import cut_to_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.plans.changeset import PlanSources
-    from context_engine.plans.model import Plan, PlanStep
-    from context_engine.plans.plan_events import Execution
-    from context_engine.plans.work_packets import PacketFile, WorkPacket
+    from context_engine.plans import Execution, PacketFile, Plan, PlanSources, PlanStep, WorkPacket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,16 +17,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, cast
 
 from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
-from context_engine.plans.plan_diff import compute_diffstat
-from context_engine.plans.plan_events import (
+from context_engine.plans import (
     AGENT,
     APPROVAL_HOURS_MAX,
     DECISIONS,
     PERSON,
     CompletionReport,
     StepCaller,
+    compute_diffstat,
+    render_plan,
+    render_progress,
 )
-from context_engine.plans.plan_markdown import render_plan, render_progress
 from context_engine.tools.arguments import (
     ArgumentType,
     BooleanArg,
@@ -60,12 +58,17 @@ from context_engine.tools.tool import Call, Reply, UserQuestion, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.plans.approval_service import ApprovalOutcome, ApprovalRequest
-    from context_engine.plans.model import Plan, PlanStep
-    from context_engine.plans.plan_diff import Diffstat
-    from context_engine.plans.plan_events import Execution
-    from context_engine.plans.plan_execution import ExecutionResult, FileChange
-    from context_engine.plans.step_tracking import StepUpdate
+    from context_engine.plans import (
+        ApprovalOutcome,
+        ApprovalRequest,
+        Diffstat,
+        Execution,
+        ExecutionResult,
+        FileChange,
+        Plan,
+        PlanStep,
+        StepUpdate,
+    )
 
 
 FIELDS_TOKENS = 200
@@ -92,7 +95,7 @@ def _fit_packet(
     plan: "Plan", execution: "Execution", step: "PlanStep", sources: "PlanSources"
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the packet of a step as a row within its token budget, and the files that it shows."""
-    from context_engine.plans.work_packets import PACKET_TOKENS_MAX, build_packet
+    from context_engine.plans import PACKET_TOKENS_MAX, build_packet
 
     room, over, count = PACKET_TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count_tokens
     for _ in range(TRIES):
@@ -484,9 +487,7 @@ class FileChanges(ArgumentType):
         return tuple(self._change(f"{name}[{number}]", row) for number, row in enumerate(rows, 1))
 
     def _change(self, name: str, value: Mapping[str, Any]) -> "FileChange":
-        from context_engine.plans.plan_execution import (
-            FileChange,  # it brings the editing engine, which lists do not need
-        )
+        from context_engine.plans import FileChange
 
         given = read_fields(name, value, ("path", "change_type", "content", "diff", "edits", "new_path", "base_sha"))
         kinds: Mapping[str, ArgumentType] = {
@@ -577,8 +578,7 @@ def execute_plan(
 
 def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
     """Load the plan and its progress, saved or passed along. Raises: InvalidArgument, PlanNotFound."""
-    from context_engine.plans.plan_events import fold_progress
-    from context_engine.plans.plan_json import parse_plan
+    from context_engine.plans import fold_progress, parse_plan
 
     if bool(plan_id.strip()) == (plan is not None):
         raise InvalidArgument(
@@ -597,8 +597,7 @@ def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
 
 def _unsaved_standing(plan: "Plan", engine: "Engine") -> _PlanStanding:
     """Return a plan that only the caller has, without progress. Raises: Cycle, DanglingDependency."""
-    from context_engine.plans.plan_events import fold_progress
-    from context_engine.plans.plan_validation import validate_plan
+    from context_engine.plans import fold_progress, validate_plan
 
     checked = validate_plan(plan, engine.plans.paths)
     checked.raise_fatal_errors()
@@ -653,7 +652,7 @@ def _changes_by_model(
 ) -> "tuple[Sequence[FileChange], SecondPassResult]":
     """Return the changes that a model makes for a named step; or how the caller passes its own."""
     from context_engine.context.refinement import SecondPass
-    from context_engine.plans.work_packets import build_packet
+    from context_engine.plans import build_packet
 
     if not number or assist == "off":
         return (), SecondPassResult()

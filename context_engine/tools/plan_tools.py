@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import msgspec
 
 from context_engine.errors import NotIndexed
-from context_engine.plans import mermaid
-from context_engine.plans.model import Plan
-from context_engine.plans.plan_diff import compare_plans
-from context_engine.plans.plan_json import serialize_plan
-from context_engine.plans.plan_listing import PROGRESS_MODES, PlanQuery
-from context_engine.plans.plan_markdown import render_difference, render_history, render_plan
+from context_engine.plans import (
+    LABEL_CHARS,
+    PROGRESS_MODES,
+    Plan,
+    PlanQuery,
+    compare_plans,
+    draw_architecture,
+    draw_dependencies,
+    draw_gantt,
+    draw_progress,
+    render_difference,
+    render_history,
+    render_plan,
+    serialize_plan,
+)
 from context_engine.storage import timestamps
 from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
@@ -31,10 +40,7 @@ from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.plans.model import Plan
-    from context_engine.plans.plan_events import Approval, Execution
-    from context_engine.plans.plan_json import PlanVersion
-    from context_engine.plans.plan_repository import LoadedPlan
+    from context_engine.plans import Approval, Execution, LoadedPlan, Plan, PlanVersion
 
 
 STEPS_MAX = 2_000
@@ -469,22 +475,22 @@ def visualize_plan(
     plan: Annotated[Any, PlanArgument("A plan instead of an id.")] = None,
     version: Annotated[int | None, VersionNumber] = None,
     direction: Annotated[str, ChoiceArg("Down or right.", ("td", "lr"))] = "td",
-    max_label: Annotated[int, IntegerArg("Characters of a title.", 20, 120)] = mermaid.LABEL_CHARS,
+    max_label: Annotated[int, IntegerArg("Characters of a title.", 20, 120)] = LABEL_CHARS,
     start_date: Annotated[str, TextArg("Of the Gantt chart: 2026-11-21.", 0, 40)] = "",
 ) -> Reply:
     """Show a plan as a Mermaid diagram of its steps or modules."""
     drawn, execution = _load_drawable(engine, plan_id, plan, version)
-    way: mermaid.Direction = "LR" if direction == "lr" else "TD"
+    way = "LR" if direction == "lr" else "TD"
     warnings: list[str] = []
     if diagram_type == "dependencies":
-        picture = mermaid.draw_dependencies(drawn, execution, direction=way, label_chars=max_label)
+        picture = draw_dependencies(drawn, execution, direction=way, label_chars=max_label)
     elif diagram_type == "progress":
-        picture = mermaid.draw_progress(drawn, execution, direction=way, label_chars=max_label)
+        picture = draw_progress(drawn, execution, direction=way, label_chars=max_label)
     elif diagram_type == "gantt":
-        picture = mermaid.draw_gantt(drawn, execution, start=_chart_start(start_date, drawn), label_chars=max_label)
+        picture = draw_gantt(drawn, execution, start=_chart_start(start_date, drawn), label_chars=max_label)
     else:
         touched, imports, warnings = _find_modules(engine, drawn)
-        picture = mermaid.draw_architecture(touched, imports, direction=way, label_chars=max_label)
+        picture = draw_architecture(touched, imports, direction=way, label_chars=max_label)
     if execution and execution.damage:
         warnings = [*warnings, execution.damage]
     fields = {
@@ -500,8 +506,7 @@ def visualize_plan(
 
 def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) -> "tuple[Plan, Execution]":
     """Load the plan and its progress; a plan that is not saved has none."""
-    from context_engine.plans.plan_events import fold_progress
-    from context_engine.plans.plan_json import parse_plan
+    from context_engine.plans import fold_progress, parse_plan
 
     if sent is not None:
         plan = parse_plan(sent).plan
@@ -512,12 +517,12 @@ def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | Non
     return loaded.plan, loaded.execution or fold_progress(loaded.plan, loaded.events, now=0.0)
 
 
-def _chart_start(text: str, plan: "Plan") -> float:
-    """Return the start of a chart: the given day, else the day when the plan was created."""
+def _chart_start(text: str, plan: "Plan") -> float | None:
+    """Return the start of a chart: the given day, else the day when the plan was created, if it was saved."""
     at = timestamps.parse_timestamp(text) if text.strip() else timestamps.parse_timestamp(plan.created_at)
     if text.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
         raise argument_error("start_date", f"is {text[:40]!r}", "Write 2026-11-21.")
-    return mermaid.START if at is None else at
+    return at
 
 
 def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]], list[tuple[str, str]], list[str]]:

@@ -15,7 +15,7 @@ from context_engine.text import parse_diff
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
-    from context_engine.plans.plan_json import PlanFinding
+    from context_engine.plans import PlanFinding
     from context_engine.repo.paths import Root
 
 _SPAN = {
@@ -58,9 +58,11 @@ def check_diff(text: str) -> Iterator[Finding]:
 
 def check_plan(value: object, root: Root) -> Iterator[Finding]:
     """Report what is wrong with a plan: its fields, the order of its steps, the files it names."""
-    from context_engine.plans.plan_json import parse_plan  # 20 ms, only for those who validate a plan
-    from context_engine.plans.plan_service import workspace_paths
-    from context_engine.plans.plan_validation import validate_plan
+    from context_engine.plans import (
+        parse_plan,  # 20 ms, only for those who validate a plan
+        validate_plan,
+        workspace_paths,
+    )
 
     try:
         plan, remarks = parse_plan(value)
