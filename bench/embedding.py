@@ -42,7 +42,7 @@ from context_engine.embedding import (
 from context_engine.embedding.minilm import MiniLM, _session, batch_by_length, pad_rows
 from context_engine.embedding.model_files import MINILM, require_present
 from context_engine.errors import StorageCorrupt, UnsupportedHost
-from context_engine.storage.index_folders import user_cache_folder
+from context_engine.storage import user_cache_folder
 
 CHUNK_CHARS = 1_200
 """Chunks are 1,000 to 1,500 characters."""

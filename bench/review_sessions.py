@@ -23,7 +23,7 @@ from typing import Any
 from context_engine.engine import Engine
 from context_engine.review.review_options import ReviewRequest
 from context_engine.settings import Settings
-from context_engine.storage.state_folder import FOLDER
+from context_engine.storage import STATE_FOLDER
 from context_engine.tools import parse_review_options
 
 OPTIONS = {"max_findings": 100, "confidence_threshold": 0}
@@ -50,8 +50,10 @@ def main() -> None:
         assert json.dumps(first["findings"]) == json.dumps(second["findings"]), "the second review finds something else"
         for number in range(asked.kills):
             other = cloned(asked.repository, Path(folder) / f"kill{number}")
-            (other / FOLDER).mkdir()
-            shutil.copy(work / FOLDER / KEY_FILE, other / FOLDER)  # labels of secrets in quotes are keyed by workspace
+            (other / STATE_FOLDER).mkdir()
+            shutil.copy(
+                work / STATE_FOLDER / KEY_FILE, other / STATE_FOLDER
+            )  # labels of secrets in quotes are keyed by workspace
             with opened(other) as engine:
                 engine.memory.run_to_end()
             killed(other, asked.base, asked.head, after_done=number)

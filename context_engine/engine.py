@@ -37,14 +37,12 @@ from context_engine.repo.watch import Watcher
 from context_engine.repo.workspace_files import WorkspaceFiles
 from context_engine.search.file_usage import Access
 from context_engine.search.text_scanner import Scanner
-from context_engine.secrets.masked_text import RedactedDocuments
-from context_engine.secrets.redactor import Redactor
+from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.semantic import EmbedderSettings, EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
 from context_engine.sharing.team_store import TeamStore
-from context_engine.storage.index_folders import user_cache_folder, user_data_folder, workspace_id
-from context_engine.storage.state_folder import FOLDER
-from context_engine.storage.timestamps import make_clock
+from context_engine.storage import STATE_FOLDER, user_cache_folder, user_data_folder, workspace_id
+from context_engine.timestamps import make_clock
 
 if TYPE_CHECKING:
     from context_engine.plans import PlanService
@@ -81,7 +79,7 @@ class Engine(Workspace, DeprecatedMethods):
         self.grammars = Grammars(self._cache / "grammars")
         texts = RedactedDocuments()
         self.files = WorkspaceFiles(self._root, self.languages, texts)
-        self.scrubber = Redactor(root / FOLDER, self.files.read_once)
+        self.scrubber = Redactor(root / STATE_FOLDER, self.files.read_once)
 
         encoder = None if settings.embedder == "none" else StaticEncoder()
         self._team = _team_store(root, settings)

@@ -23,8 +23,9 @@ from typing import Any
 
 from context_engine.errors import InvalidArgument
 from context_engine.repo.workspace_roots import real
-from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError
-from context_engine.storage.index_folders import (
+from context_engine.storage import (
+    ConfinedFolder,
+    UnsafePathError,
     readable_config_folder,
     user_cache_folder,
     user_config_folder,

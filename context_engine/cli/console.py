@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.segment import Segment
 
 from context_engine.errors import Cancelled, ContextEngineError, NextStep
-from context_engine.secrets.masked_text import redact_file
+from context_engine.secrets import redact_file
 from context_engine.text import escape_controls, escape_line
 
 if TYPE_CHECKING:

@@ -362,8 +362,8 @@ def _read_content(content: str) -> str:
 
 
 def _table_row(row: MemoryRow, now_s: float) -> list[Cell]:
+    from context_engine import timestamps
     from context_engine.cli.console import format_age
-    from context_engine.storage import timestamps
     from context_engine.text import short_id
 
     memory, standing = row.entry.memory, row.status

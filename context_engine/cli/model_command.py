@@ -12,7 +12,7 @@ from context_engine.cli.console import print_note, print_rows
 from context_engine.cli.workspace_root import find_project
 from context_engine.embedding import model_install as store_of_models
 from context_engine.settings import Settings
-from context_engine.storage.index_folders import user_cache_folder
+from context_engine.storage import user_cache_folder
 from context_engine.text import format_size
 
 Action = Literal["pull", "list", "verify"]

@@ -72,12 +72,12 @@ def plan_list(
     - `ctx plan list --status executing`
     - `ctx plan list --json | jq -r '.plans[].name'`
     """
+    from context_engine import timestamps
     from context_engine.cli.call_command import drop_unset, print_reply
     from context_engine.cli.console import err, format_age, print_note, print_table
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.plans import PlanQuery, make_slugs
-    from context_engine.storage import timestamps
 
     order = "asc" if sort == "name" else "desc"
     plan_query = PlanQuery(status.replace(" ", "_"), tuple(tag or ()), query, sort, order, limit)

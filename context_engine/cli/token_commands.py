@@ -57,7 +57,7 @@ def token_create(
 
     from context_engine.cli.console import print_note
     from context_engine.server.token_file import TokenRequest
-    from context_engine.storage.timestamps import format_timestamp
+    from context_engine.timestamps import format_timestamp
 
     projects = [_resolve_project(value) for value in project or []]
     wish = TokenRequest(name, role, projects, parse_expiry(expires, time.time()), per_minute)
@@ -112,7 +112,7 @@ def parse_expiry(text: str, now_s: float) -> float | None:
     (172800.0, 86400.0, None)
     """
     from context_engine.errors import InvalidArgument
-    from context_engine.storage.timestamps import parse_timestamp
+    from context_engine.timestamps import parse_timestamp
 
     if text == NEVER:
         return None

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from context_engine import timestamps
 from context_engine.cli.console import Cell, build_table, err, escape_text, out, print_table
 from context_engine.plans import PlanStep, format_effort
-from context_engine.storage import timestamps
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -217,7 +217,7 @@ def load_repositories() -> Repositories:
     from context_engine.cli.workspace_root import find_project
     from context_engine.repo.repositories import Repositories
     from context_engine.settings import Settings
-    from context_engine.storage.index_folders import user_cache_folder, user_config_folder
+    from context_engine.storage import user_cache_folder, user_config_folder
 
     cache = Settings.load(find_project(Path.cwd())).cache_folder or user_cache_folder()
     return Repositories(user_config_folder(), cache)

@@ -44,8 +44,7 @@ from context_engine.model import RelPath
 from context_engine.repo import file_writer
 from context_engine.repo.file_writer import FileStamp
 from context_engine.repo.paths import Root
-from context_engine.storage.locks import PathLocks
-from context_engine.storage.state_folder import is_state_path
+from context_engine.storage import PathLocks, is_state_path
 
 _IS_HASH = re.compile(r"[0-9a-f]{12,64}").fullmatch
 """The read tools show 12 digits or more."""

@@ -19,8 +19,7 @@ from context_engine.edit.patch import EditPlan, plan
 from context_engine.edit.symbol_edits import SymbolEdit, resolve_symbols
 from context_engine.errors import CallError
 from context_engine.languages import Grammars, Languages
-from context_engine.secrets import count_labels
-from context_engine.secrets.masked_text import redact_file
+from context_engine.secrets import count_labels, redact_file
 from context_engine.text import LineSpan
 
 AROUND_SECRETS = (

@@ -32,7 +32,7 @@ from context_engine.repo.searchable_files import Lister
 from context_engine.repo.workspace_files import WorkspaceFiles
 from context_engine.search.file_usage import Access, Kind
 from context_engine.search.text_scanner import Scanner
-from context_engine.storage.state_folder import FOLDER
+from context_engine.storage import STATE_FOLDER
 
 RENAMED_FILES_MAX = 2_000
 """Parsing so many takes some ten seconds, and no caller looks through so many uncertain places."""
@@ -66,7 +66,7 @@ class EditService:
         self._scanner = scanner
         self._symbols = symbols
         self._access = access
-        self._editor = Editor(self._root, self._root.path / FOLDER, on_write=self._note_written, flush=flush)
+        self._editor = Editor(self._root, self._root.path / STATE_FOLDER, on_write=self._note_written, flush=flush)
         self._lock = threading.Lock()
         self._ledgers: OrderedDict[str, ReadTracker] = OrderedDict()
 
@@ -201,7 +201,7 @@ class EditService:
     def _check_not_ours(self, path: str) -> None:
         """Refuse files of Context Engine itself: an agent could lift its own limits there. Raises: AccessDenied."""
         rel = self._root.rel(path, must_exist=False)
-        if rel.split("/")[0].casefold() == FOLDER:
+        if rel.split("/")[0].casefold() == STATE_FOLDER:
             raise AccessDenied(
                 f"{rel} belongs to Context Engine itself",
                 suggestion="Ask the user to change it.",

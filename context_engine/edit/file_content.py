@@ -22,7 +22,7 @@ from itertools import accumulate, chain, repeat
 
 from context_engine.edit.normalized_lines import key_of
 from context_engine.errors import BinaryFile, NextStep, TooLarge, WrongEncoding
-from context_engine.secrets.masked_text import redact_file
+from context_engine.secrets import redact_file
 from context_engine.text import split_lines
 
 BYTES_MAX = 32 << 20

@@ -21,8 +21,7 @@ import apsw
 import msgspec
 
 from context_engine.edit.delta import ByteChange, Delta
-from context_engine.storage import database, storage_errors
-from context_engine.storage.state_folder import StateFolder
+from context_engine.storage import StateFolder, database, storage_errors
 
 NAME = "journal.db"
 SCHEMA_VERSION = 1

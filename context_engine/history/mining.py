@@ -16,7 +16,7 @@ from context_engine.history.commit_facts import CommitTable, HeadCommits, Histor
 from context_engine.history.git_log import COMMITS_MAX, READ_S, CommitListing, list_commits, read_commits
 from context_engine.model import Commit
 from context_engine.repo.git import Git
-from context_engine.secrets.masked_text import redact_file
+from context_engine.secrets import redact_file
 
 
 @dataclass(frozen=True, slots=True)

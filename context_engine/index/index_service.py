@@ -30,8 +30,8 @@ from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.repo.worktrees import siblings
 from context_engine.sharing.team_store import TeamStore
-from context_engine.storage.index_folders import workspace_id
-from context_engine.storage.timestamps import Now, format_utc
+from context_engine.storage import workspace_id
+from context_engine.timestamps import Now, format_utc
 
 WORKERS_MAX = 3
 """More processes than this wait for each other's disk and memory more than they gain."""

@@ -47,7 +47,7 @@ from context_engine.sharing.remote_store import (
     hash_file,
     unavailable_error,
 )
-from context_engine.storage.state_folder import ABANDONED_AFTER_S
+from context_engine.storage import ABANDONED_AFTER_S
 
 LOOK_WAIT_S = 0.1
 """Polling a near remote store takes less than a millisecond, a distant one 0.3 s; an answer takes some milliseconds and

@@ -18,7 +18,7 @@ from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
-from context_engine.secrets.masked_text import RedactedDocuments
+from context_engine.secrets import RedactedDocuments
 from context_engine.text import LineSpan, compound_term, expand_words, split_words
 
 FILES_PARSED_MAX = 300

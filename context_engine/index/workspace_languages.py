@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from context_engine.languages import OWN_FOLDER, Languages
-from context_engine.storage.confined_folder import ConfinedFolder
-from context_engine.storage.index_folders import readable_config_folder
+from context_engine.storage import ConfinedFolder, readable_config_folder
 
 USERS_FOLDER = "languages"
 

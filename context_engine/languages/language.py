@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 from context_engine.errors import InvalidArgument
 from context_engine.languages.outline_types import SYMBOL_KINDS
-from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError
+from context_engine.storage import ConfinedFolder, UnsafePathError
 from context_engine.text import ParseError, compile_linear, read_toml
 
 Content = Literal["code", "documentation", "data"]

@@ -21,8 +21,8 @@ from context_engine.memory.knowledge import Knowledge
 from context_engine.repo.git import Git
 from context_engine.search.file_usage import Access
 from context_engine.semantic import lower_thread_priority
-from context_engine.storage.index_folders import workspace_id
-from context_engine.storage.timestamps import format_timestamp
+from context_engine.storage import workspace_id
+from context_engine.timestamps import format_timestamp
 
 WAIT_S = 3.0
 """How long an answer waits for what was never derived here: a second for 5,000 files, three for 20,000 commits; once."""

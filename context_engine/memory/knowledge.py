@@ -19,6 +19,7 @@ from typing import Literal
 
 import msgspec
 
+from context_engine import timestamps
 from context_engine.context.project_knowledge import RememberedItem
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
@@ -30,10 +31,9 @@ from context_engine.memory.memory_listing import MemoryStatus, describe_unreadab
 from context_engine.memory.memory_ranking import compute_freshness, compute_score, fuse_scores, take_best
 from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, KnowledgeQuery
 from context_engine.memory.memory_similarity import compute_similarity, embed_missing
-from context_engine.secrets.masked_text import redact_file
-from context_engine.storage import timestamps
-from context_engine.storage.timestamps import DAY_S, Now
+from context_engine.secrets import redact_file
 from context_engine.text import query_terms
+from context_engine.timestamps import DAY_S, Now
 
 IMPORTERS_VERSION = b"2:"
 """Raise it when an importer finds something else: every file is asked again."""

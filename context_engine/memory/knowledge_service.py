@@ -29,10 +29,10 @@ from context_engine.repo.paths import Root
 from context_engine.repo.workspace_files import WorkspaceFiles
 from context_engine.search.file_usage import Access
 from context_engine.search.search_service import SearchService
-from context_engine.secrets.redactor import Redactor
+from context_engine.secrets import Redactor
 from context_engine.sharing.records import RecordFolder
-from context_engine.storage.state_folder import FOLDER
-from context_engine.storage.timestamps import Now
+from context_engine.storage import STATE_FOLDER
+from context_engine.timestamps import Now
 
 if TYPE_CHECKING:  # for those who have a team
     from context_engine.sharing.shared_records import SharedRecords
@@ -71,10 +71,10 @@ class KnowledgeService:
         self._parts = parts
         index, access = parts.index, parts.access
         recall = MemoryIndex(parts.workspace_cache / "recall.db")
-        records = RecordFolder(parts.root.path / FOLDER, MEMORIES, shared_records=parts.shared_records)
+        records = RecordFolder(parts.root.path / STATE_FOLDER, MEMORIES, shared_records=parts.shared_records)
         own_records = RecordFolder(parts.user_folder, MEMORIES)
         shelves = {
-            "project": MemoryFolder("project", records, recall, shown=f"{FOLDER}/{MEMORIES}"),
+            "project": MemoryFolder("project", records, recall, shown=f"{STATE_FOLDER}/{MEMORIES}"),
             "user": MemoryFolder("user", own_records, recall, shown=str(parts.user_folder / MEMORIES)),
         }
         self.access = access

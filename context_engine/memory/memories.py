@@ -41,8 +41,8 @@ from context_engine.memory.memory_requests import (
 )
 from context_engine.memory.memory_similarity import TextEmbedder, compute_similarity
 from context_engine.secrets import redact
-from context_engine.storage.timestamps import Now, format_timestamp
 from context_engine.text import CHANCE_BYTES, query_terms, uuid7
+from context_engine.timestamps import Now, format_timestamp
 
 MEMORIES_MAX = 2_000
 """Where adding begins to warn: beyond it nobody reads them any more."""

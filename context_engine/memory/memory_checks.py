@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Protocol, TypeVar
 
+from context_engine import timestamps
 from context_engine.errors import InvalidArgument
 from context_engine.memory.memory_file import Memory, derive_title, format_file, parse_file
 from context_engine.memory.memory_requests import (
@@ -20,7 +21,6 @@ from context_engine.memory.memory_requests import (
     TITLE_CHARS_MAX,
     MemoryDraft,
 )
-from context_engine.storage import timestamps
 
 LINKS_MAX = 50
 """Of files, symbols or plans: a memory that speaks of more says nothing of each."""

@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from context_engine import timestamps
 from context_engine.memory import front_matter
 from context_engine.memory.memory_requests import PRIORITIES, SUBTYPES
-from context_engine.storage import timestamps
 from context_engine.text import make_slug, short_id, uuid8
 
 DERIVED_TITLE_CHARS_MAX = 80

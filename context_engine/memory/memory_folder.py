@@ -19,8 +19,8 @@ from context_engine.memory import memory_file as memories
 from context_engine.memory.duplicate_memories import hash_content
 from context_engine.memory.memory_file import Memory
 from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
-from context_engine.sharing.records import RecordFolder, Stamp
-from context_engine.storage.state_folder import UNSETTLED_NS
+from context_engine.sharing.records import RecordFolder
+from context_engine.storage import UNSETTLED_NS, FileStamp
 
 VERSION_CHARS = 12
 LONG_LOOK_S = 0.010
@@ -115,7 +115,7 @@ class MemoryFolder:
         folders, until = self._rest
         return time.monotonic() < until and self.records.folders() == folders
 
-    def _page(self, name: str, stamp: Stamp) -> tuple[bytes, list[IndexItem]] | None:
+    def _page(self, name: str, stamp: FileStamp) -> tuple[bytes, list[IndexItem]] | None:
         """A file as a page of the index; None when it went in this moment."""
         settled = time.time_ns() - stamp[2] > UNSETTLED_NS
         data = self.records.read(name)
@@ -151,7 +151,7 @@ def _stored(data: bytes | str, name: str, modified_at: float) -> _Stored:
     return _Stored(version, held, hash_content(held.content))
 
 
-def _packed(stamp: Stamp) -> bytes:
+def _packed(stamp: FileStamp) -> bytes:
     return struct.pack("<Qqq", *stamp)
 
 

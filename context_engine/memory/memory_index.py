@@ -23,9 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import hash_texts
-from context_engine.storage import storage_errors
-from context_engine.storage.database import transaction
-from context_engine.storage.index_folders import is_network_drive
+from context_engine.storage import is_network_drive, storage_errors, transaction
 from context_engine.text import expand_words, split_words
 
 SCHEMA_VERSION = 1

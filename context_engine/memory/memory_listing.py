@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from context_engine import timestamps
 from context_engine.errors import InvalidArgument
 from context_engine.memory.linked_files import WhyStale
 from context_engine.memory.memory_folder import MemoryEntry
 from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, MemoryQuery
 from context_engine.search.text_search import cursor, position
-from context_engine.storage import timestamps
 from context_engine.text import escape_line
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]

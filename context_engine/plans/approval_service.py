@@ -34,7 +34,7 @@ from context_engine.plans.plan_events import (
 )
 from context_engine.plans.plan_repository import PlanRepository
 from context_engine.plans.plan_storage import PlanIndex, PlanState, PlanStorage
-from context_engine.storage.timestamps import format_timestamp
+from context_engine.timestamps import format_timestamp
 
 HOUR_S = 3_600
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_timing
 from context_engine.plans.model import DAY_HOURS, Plan
 from context_engine.plans.plan_events import DONE, Execution
-from context_engine.storage.timestamps import DAY_S, format_timestamp
+from context_engine.timestamps import DAY_S, format_timestamp
 
 Direction = Literal["TD", "LR"]
 

@@ -16,11 +16,11 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from context_engine import timestamps
 from context_engine.errors import CallError, Conflict, NeedsApproval, NextStep, PreconditionFailed
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_closure, compute_timing
 from context_engine.plans.model import LEVELS, Plan, PlanStep
-from context_engine.storage import timestamps
-from context_engine.storage.timestamps import parse_timestamp
+from context_engine.timestamps import parse_timestamp
 
 StepStatus = Literal["pending", "ready", "in_progress", "completed", "failed", "skipped"]
 StepMove = Literal["start", "complete", "fail", "retry", "release", "skip", "reopen"]

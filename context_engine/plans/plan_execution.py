@@ -36,7 +36,7 @@ from context_engine.plans.step_tracking import CompletionReport, StepCaller, Ste
 from context_engine.repo import ruff_program
 from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import bare, run, tail, without_secrets
-from context_engine.secrets.masked_text import RedactedDocument, redact_file
+from context_engine.secrets import RedactedDocument, redact_file
 
 if TYPE_CHECKING:
     from context_engine.edit.edit_request import Want

@@ -54,8 +54,8 @@ from context_engine.plans.plan_storage import (
 )
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.plans.step_tracking import PlanDrift, PlanWorkTree
-from context_engine.storage.numbered_versions import version_file_name as file_of
-from context_engine.storage.timestamps import format_timestamp
+from context_engine.storage import version_file_name as file_of
+from context_engine.timestamps import format_timestamp
 
 NAMES = "names"
 """Held by who gives a plan a name: names are unique among all plans."""

@@ -32,8 +32,8 @@ from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.secrets import redact
 from context_engine.sharing.versioned_records import VersionedRecords
-from context_engine.storage.state_folder import FOLDER
-from context_engine.storage.timestamps import Now
+from context_engine.storage import STATE_FOLDER
+from context_engine.timestamps import Now
 
 if TYPE_CHECKING:  # for those who have a team
     from context_engine.sharing.shared_records import SharedRecords
@@ -68,7 +68,7 @@ class PlanService:
 
     def __init__(self, place: PlanDependencies) -> None:
         records = VersionedRecords(
-            place.root.path / FOLDER, "plans", flush=place.flush, shared_records=place.shared_records
+            place.root.path / STATE_FOLDER, "plans", flush=place.flush, shared_records=place.shared_records
         )
         tree = PlanWorkTree(place.root, place.git)
         self.paths = workspace_paths(place.root)

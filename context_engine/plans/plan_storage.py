@@ -32,11 +32,10 @@ from context_engine.plans.plan_json import PlanVersion, decode_metadata, decode_
 from context_engine.plans.plan_listing import DAMAGED, PlanRow
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.sharing.versioned_records import Stamp, VersionedRecords
-from context_engine.storage.event_log import LogContent
-from context_engine.storage.numbered_versions import corrupt_version_error
-from context_engine.storage.numbered_versions import version_file_name as file_of
-from context_engine.storage.timestamps import Now, format_timestamp
+from context_engine.storage import LogContent, corrupt_version_error
+from context_engine.storage import version_file_name as file_of
 from context_engine.text import CHANCE_BYTES, uuid7
+from context_engine.timestamps import Now, format_timestamp
 
 MIRROR = "PLAN.md"
 DAMAGED_LOG_ADVICE = (

@@ -47,7 +47,7 @@ from context_engine.plans.plan_storage import PlanState, PlanStorage, check_seq
 from context_engine.repo import file_reader
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
-from context_engine.storage.state_folder import FOLDER
+from context_engine.storage import STATE_FOLDER
 
 DIRTY_BYTES_MAX = 40_000
 """Of the paths that had changed before a step began: they are part of an event, whose line has 64 KiB."""
@@ -165,7 +165,7 @@ def _names(output: bytes) -> set[str]:
 
 def _without_state_files(paths: Iterable[str]) -> set[str]:
     """Return the paths outside the state folder."""
-    return {path for path in paths if not path.startswith(f"{FOLDER}/")}
+    return {path for path in paths if not path.startswith(f"{STATE_FOLDER}/")}
 
 
 TEXT_CHARS_MAX = 4_000

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, InvalidPath, TooLarge
 from context_engine.model import RelPath, Skipped
 from context_engine.repo.paths import Root
-from context_engine.storage.confined_folder import ConfinedFolder, OpenFolder
+from context_engine.storage import ConfinedFolder, OpenFolder
 
 SNIFF_BYTES = 8_192
 """Git, too, looks for a NUL in the first 8,000 bytes to tell binary from text."""

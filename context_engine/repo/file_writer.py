@@ -24,7 +24,7 @@ from context_engine.model import RelPath
 from context_engine.repo import file_reader
 from context_engine.repo.executables import is_within
 from context_engine.repo.paths import Root
-from context_engine.storage.confined_folder import ConfinedFolder, OpenFolder, UnsafePathError
+from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError
 
 TEMPORARY_PREFIX = ".ctx-"
 """How the files begin that are written beside their targets; the walk passes over what a crash leaves of them."""

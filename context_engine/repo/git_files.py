@@ -20,7 +20,7 @@ import stat
 from typing import NamedTuple
 
 from context_engine.repo.executables import is_within
-from context_engine.storage.confined_folder import ConfinedFolder
+from context_engine.storage import ConfinedFolder
 
 POINTER_BYTES_MAX = 65_536
 """HEAD, a loose ref, `commondir` and a `.git` file hold one line each; a path in it may be long."""

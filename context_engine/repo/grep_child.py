@@ -44,7 +44,7 @@ def main() -> int:
     finder = finder_of(asked["patterns"])
     code = 0
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from context_engine.storage.confined_folder import ConfinedFolder  # the rest of the package is not there
+    from context_engine.storage import ConfinedFolder  # the rest of the package is not there
 
     top = ConfinedFolder(os.curdir).open_folder()
     for name in names:

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from context_engine.repo import file_reader
-from context_engine.secrets.masked_text import AROUND_BYTES, WHOLE_BYTES_MAX, RedactedDocument
-from context_engine.storage.confined_folder import ConfinedFolder
+from context_engine.secrets import AROUND_BYTES, WHOLE_BYTES_MAX, RedactedDocument
+from context_engine.storage import ConfinedFolder
 from context_engine.text import shorten_line
 
 LINE_BYTES = 4_096

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from context_engine.errors import AccessDenied, AccessFailed, FileNotFound, InvalidPath
 from context_engine.model import RelPath
-from context_engine.storage.confined_folder import ConfinedFolder
+from context_engine.storage import ConfinedFolder
 
 NEAR_NAMES_MAX = 3
 LISTED_NAMES_MAX = 2_000

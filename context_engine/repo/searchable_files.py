@@ -20,7 +20,7 @@ from context_engine.repo.ignore_rules import IGNORE_FILES
 from context_engine.repo.staleness_scan import scan
 from context_engine.repo.walk import Walk, WalkedFile, look
 from context_engine.repo.watch import HEAD
-from context_engine.storage.confined_folder import ConfinedFolder
+from context_engine.storage import ConfinedFolder
 
 ANY_SIZE = 1 << 62
 """A search reads what nobody would index: generated files, long logs, minified bundles."""

@@ -29,7 +29,7 @@ from context_engine.repo.paths import (
     plain_name,
     real_path,
 )
-from context_engine.storage.confined_folder import ConfinedFolder, OpenFolder
+from context_engine.storage import ConfinedFolder, OpenFolder
 
 BYTES_MAX = 1_000_000
 """Files above are listed as skipped: machine-made nearly always, and the parser needs thirty times their size."""

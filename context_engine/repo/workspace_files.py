@@ -13,9 +13,9 @@ from context_engine.model import FileText, Skipped, TreeEntry
 from context_engine.repo import file_reader, file_tree
 from context_engine.repo.paths import Root
 from context_engine.repo.walk import look
-from context_engine.secrets.masked_text import RedactedDocument, RedactedDocuments, mark_searched
-from context_engine.storage.timestamps import format_utc
+from context_engine.secrets import RedactedDocument, RedactedDocuments, mark_searched
 from context_engine.text import LineSpan, count_lines
+from context_engine.timestamps import format_utc
 
 READ_BYTES_MAX = 1_000_000
 """Larger files are read in parts (docs/tools.md)."""

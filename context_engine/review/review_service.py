@@ -27,10 +27,9 @@ from context_engine.review.second_pass import PendingReviews, explain_rejections
 from context_engine.review.session_runner import SessionTiming
 from context_engine.review.source_versions import ChangedFile, DiffVersions
 from context_engine.review.verdict import ReviewResult
-from context_engine.storage.liveness import LivenessLock, home_id
-from context_engine.storage.state_folder import FOLDER
-from context_engine.storage.timestamps import Now
+from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
 from context_engine.text import parse_diff
+from context_engine.timestamps import Now
 
 if TYPE_CHECKING:
     from context_engine.sharing.shared_records import SharedRecords
@@ -44,7 +43,7 @@ class ReviewService:
     ) -> None:
         """Create the service. `shared_records` is where a team shares its reviews."""
         self.workspace = workspace
-        folder = workspace.root.path / FOLDER
+        folder = workspace.root.path / STATE_FOLDER
         self.store = ReviewStore(folder, shared_records.open_reviews() if shared_records else None)
         name = uuid.uuid4().hex + (f"@{home_id(folder)}" if shared_records else "")
         self.second_passes = PendingReviews(self.store, now)

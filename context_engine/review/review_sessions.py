@@ -32,7 +32,7 @@ from context_engine.review.session_lifecycle import (
 )
 from context_engine.review.session_runner import SessionRunner, SessionTiming
 from context_engine.review.telemetry import UnitMetrics, UnitTimes, summarize_metrics
-from context_engine.storage.liveness import LivenessLock
+from context_engine.storage import LivenessLock
 from context_engine.text import CHANCE_BYTES, uuid7
 
 FILES_MAX = 5_000

@@ -24,9 +24,7 @@ import apsw
 
 from context_engine.sharing import review_tables as tables
 from context_engine.sharing.review_tables import ReviewSession, ReviewUnit, UnitCheckpoint, UnitEvent
-from context_engine.storage import database, storage_errors
-from context_engine.storage.locks import PathLocks
-from context_engine.storage.state_folder import StateFolder
+from context_engine.storage import PathLocks, StateFolder, database, storage_errors
 
 if TYPE_CHECKING:
     from context_engine.sharing.synced_reviews import SyncedReviews

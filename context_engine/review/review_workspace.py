@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from context_engine.repo.git import Git
     from context_engine.repo.workspace_files import WorkspaceFiles
     from context_engine.review.review_options import ReviewOptions
-    from context_engine.secrets.redactor import Redactor
+    from context_engine.secrets import Redactor
 
 HOT_SHARE = 0.1
 """The tenth of the files that change most."""

@@ -31,8 +31,8 @@ from context_engine.review.reviewer import TESTS
 from context_engine.review.second_pass_findings import SCHEMA, join_findings, validate_draft
 from context_engine.review.source_versions import ChangedFile
 from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
-from context_engine.storage.timestamps import Now
 from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, uuid7
+from context_engine.timestamps import Now
 
 LINES_MAX = 20_000
 """Of all hunks together; the brief shows some hundred of them, and no draft is about lines that it did not show."""

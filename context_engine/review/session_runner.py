@@ -14,7 +14,7 @@ from context_engine.errors import Cancelled, ContextEngineError
 from context_engine.review.review_job import ReviewJob, SessionOutcome
 from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, SessionUpdate
 from context_engine.review.session_lifecycle import OWNED, TERMINAL_UNITS, final_event, next_status
-from context_engine.storage.timestamps import Now
+from context_engine.timestamps import Now
 
 LEASE_S = 30.0
 BEAT_S = 10.0

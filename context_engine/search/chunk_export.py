@@ -23,7 +23,7 @@ from context_engine.search.chunk_folder import write_folder
 from context_engine.search.hit_reading import Reader
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Place
-from context_engine.secrets.masked_text import redact_file
+from context_engine.secrets import redact_file
 
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Passages in, one vector for each out: an embedder's `embed` with its mode chosen."""

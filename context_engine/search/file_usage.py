@@ -26,7 +26,7 @@ import apsw
 
 from context_engine.errors import HostError
 from context_engine.index.embedded_store import translate_disk_errors
-from context_engine.storage.database import transaction
+from context_engine.storage import transaction
 
 Kind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
 """A whole file was read, a part of it, it was shown as a hit, changed, named by a plan, or found fault with by a

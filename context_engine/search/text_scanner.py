@@ -21,7 +21,7 @@ from context_engine.repo.ripgrep import GrepRequest, MatchedLine, SearchDeadline
 from context_engine.repo.searchable_files import FileListing, Lister
 from context_engine.repo.walk import WalkedFile
 from context_engine.search.text_search import Globs, Marks, defining, finds, in_order, joints, longest_first, spread
-from context_engine.secrets.masked_text import RedactedDocuments
+from context_engine.secrets import RedactedDocuments
 from context_engine.text import escape_literal, fold_case
 
 OCCURRENCES_BYTES_MAX = 4_000_000

@@ -2,47 +2,103 @@
 
     redact("url: postgres://app:Tr0ub4dor@db/app").text   ->   "url: postgres://app:[masked password]@db/app"
 
-Three tiers. A rule is strict only if it is next to never wrong. Rules of replies go by what is around a value and by
-the kind of file that it is in: files that are shown are masked by these too. Broad rules know the names of providers:
-what is kept or sent elsewhere is redacted by all three. A label takes the place of a secret and names its kind. Lines
-keep their numbers, and a second run changes nothing.
+There are three tiers of rules. Strict rules know the shape of a key and are almost never wrong. Reply rules go by the
+surroundings of a value and by the kind of file; files that are shown are redacted by both. Broad rules know the names
+of providers; what is stored or sent elsewhere is redacted by all three. A label replaces a secret and names its kind.
+Lines keep their numbers, and a second run changes nothing.
 """
 
-from context_engine.secrets.redaction import (
-    KeyedRedaction,
-    RedactedText,
-    Redaction,
-    RedactionOptions,
-    count_labels,
-    fingerprint,
-    redact,
-    redact_keyed,
-)
-from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
-from context_engine.secrets.secret_rules import (
-    SecretRule,
-    SecretRules,
-    Tier,
-    builtin_rules,
-    describe_engines,
-    read_rules,
-)
+from __future__ import annotations
+
+from context_engine.lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from context_engine.secrets.masked_text import (
+        AROUND_BYTES,
+        WHOLE_BYTES_MAX,
+        RedactedDocument,
+        RedactedDocuments,
+        collect_redactions,
+        mark_searched,
+        redact_file,
+        redact_reply,
+    )
+    from context_engine.secrets.redaction import (
+        KeyedRedaction,
+        RedactedText,
+        Redaction,
+        RedactionOptions,
+        count_labels,
+        fingerprint,
+        redact,
+        redact_keyed,
+    )
+    from context_engine.secrets.redactor import Redactor
+    from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
+    from context_engine.secrets.secret_rules import (
+        SecretRule,
+        SecretRules,
+        Tier,
+        builtin_rules,
+        describe_engines,
+        read_rules,
+    )
 
 __all__ = [
+    "AROUND_BYTES",
+    "WHOLE_BYTES_MAX",
     "DetectedSecret",
     "KeyedRedaction",
+    "RedactedDocument",
+    "RedactedDocuments",
     "RedactedText",
     "Redaction",
     "RedactionOptions",
+    "Redactor",
     "SecretRule",
     "SecretRules",
     "Tier",
     "builtin_rules",
+    "collect_redactions",
     "count_labels",
     "describe_engines",
     "find_secrets",
     "fingerprint",
+    "mark_searched",
     "read_rules",
     "redact",
+    "redact_file",
     "redact_keyed",
+    "redact_reply",
 ]
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "AROUND_BYTES": "masked_text",
+        "DetectedSecret": "secret_finder",
+        "KeyedRedaction": "redaction",
+        "RedactedDocument": "masked_text",
+        "RedactedDocuments": "masked_text",
+        "RedactedText": "redaction",
+        "Redaction": "redaction",
+        "RedactionOptions": "redaction",
+        "Redactor": "redactor",
+        "SecretRule": "secret_rules",
+        "SecretRules": "secret_rules",
+        "Tier": "secret_rules",
+        "WHOLE_BYTES_MAX": "masked_text",
+        "builtin_rules": "secret_rules",
+        "collect_redactions": "masked_text",
+        "count_labels": "redaction",
+        "describe_engines": "secret_rules",
+        "find_secrets": "secret_finder",
+        "fingerprint": "redaction",
+        "mark_searched": "masked_text",
+        "read_rules": "secret_rules",
+        "redact": "redaction",
+        "redact_file": "masked_text",
+        "redact_keyed": "redaction",
+        "redact_reply": "masked_text",
+    },
+)

@@ -26,7 +26,9 @@ from typing import NamedTuple
 
 from xxhash import xxh3_128_digest
 
-from context_engine.secrets import RedactedText, Tier, find_secrets
+from context_engine.secrets.redaction import RedactedText
+from context_engine.secrets.secret_finder import find_secrets
+from context_engine.secrets.secret_rules import Tier
 from context_engine.text import slice_lines
 
 OF_FILES: Tier = "reply"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from context_engine.errors import ContextEngineError
-from context_engine.storage.state_folder import StateFolder
+from context_engine.storage import StateFolder
 
 NAME = "secrets.key"
 KEY_BYTES = 32

@@ -13,20 +13,11 @@ from functools import cache
 from pathlib import Path
 
 from context_engine.errors import InvalidArgument
-from context_engine.secrets import (
-    DetectedSecret,
-    KeyedRedaction,
-    RedactionOptions,
-    SecretRules,
-    builtin_rules,
-    find_secrets,
-    fingerprint,
-    read_rules,
-    redact_keyed,
-)
 from context_engine.secrets.masked_text import replace_copies
-from context_engine.secrets.redaction import LABEL_HEX
+from context_engine.secrets.redaction import LABEL_HEX, KeyedRedaction, RedactionOptions, fingerprint, redact_keyed
 from context_engine.secrets.redaction_key import load_label_key
+from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
+from context_engine.secrets.secret_rules import SecretRules, builtin_rules, read_rules
 
 RULE_FILES = (".gitleaks.toml", "gitleaks.toml", ".context-engine/gitleaks.toml")
 """Where a team keeps its own rules; the first that is there counts."""

@@ -93,7 +93,7 @@ def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) 
 def choose_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> EmbedderConfig | None:
     """Return the embedder for a model name in a chunk file: ours by its name, else the configured one."""
     from context_engine.embedding import EmbedderConfig
-    from context_engine.storage.index_folders import user_cache_folder
+    from context_engine.storage import user_cache_folder
 
     models_folder = (settings.cache_folder or user_cache_folder()) / "models"
     if model == "static":

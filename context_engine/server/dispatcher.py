@@ -28,8 +28,7 @@ from context_engine.errors import (
     RateLimited,
     TooLarge,
 )
-from context_engine.secrets import RedactedText
-from context_engine.secrets.masked_text import collect_redactions, redact_reply
+from context_engine.secrets import RedactedText, collect_redactions, redact_reply
 from context_engine.server.grants import OWNER, Grant, forbids, required_role
 from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import (

@@ -52,7 +52,7 @@ def workspace_folders(workspace: str) -> dict[str, str]:
     Raises: InvalidArgument (no such workspace), FileNotFound (none of its repositories exists), AccessFailed.
     """
     from context_engine.repo.repositories import Repositories  # only with --workspace
-    from context_engine.storage.index_folders import user_cache_folder, user_config_folder
+    from context_engine.storage import user_cache_folder, user_config_folder
 
     members = Repositories(user_config_folder(), user_cache_folder()).roots(workspace)
     return {workspace_roots.real(path): name for name, path in members.items()}
@@ -344,7 +344,7 @@ def _isolated_settings(root: str | Path) -> Settings:
     from dataclasses import replace
 
     from context_engine.settings import Settings
-    from context_engine.storage.index_folders import user_data_folder, workspace_id
+    from context_engine.storage import user_data_folder, workspace_id
 
     folder = workspace_roots.choose(root)
     settings = Settings.load(folder)

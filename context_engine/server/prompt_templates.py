@@ -15,7 +15,7 @@ import mcp_types as types
 
 from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.model import Query
-from context_engine.secrets.masked_text import collect_redactions
+from context_engine.secrets import collect_redactions
 from context_engine.server import resources
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.text import suggest_nearest

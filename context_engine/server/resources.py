@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 import mcp_types as types
 
 from context_engine.errors import AccessDenied, FileNotFound
-from context_engine.secrets.masked_text import collect_redactions
+from context_engine.secrets import collect_redactions
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call, render_rules_page
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.errors import HostError
-from context_engine.storage.timestamps import Now, format_timestamp
 from context_engine.text import escape_controls
+from context_engine.timestamps import Now, format_timestamp
 
 Log = Callable[[dict[str, Any]], None]
 """Writes one line, given as its fields."""

@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
 from context_engine.server.grants import EVERY_PROJECT, ROLES, Grant
-from context_engine.storage.timestamps import Now, format_timestamp, parse_timestamp
+from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1
 """Of the file. A server that finds a higher one refuses it rather than guess what it may allow."""

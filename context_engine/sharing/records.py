@@ -15,8 +15,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.storage.locks import PathLocks
-from context_engine.storage.state_folder import ABANDONED_AFTER_S, Stamp, StateFolder
+from context_engine.storage import ABANDONED_AFTER_S, FileStamp, PathLocks, StateFolder
 
 if TYPE_CHECKING:  # for those who have a team
     from context_engine.sharing.merge_rules import MergePolicy
@@ -51,10 +50,10 @@ class RecordFolder:
 
     # -- reading --
 
-    def listing(self) -> dict[str, Stamp]:
+    def listing(self) -> dict[str, FileStamp]:
         """Every record, by its path below the folder (`decisions/use-tabs--0c07398f.md`)."""
         self._look()
-        found: dict[str, Stamp] = {}
+        found: dict[str, FileStamp] = {}
         for folder in self._files.folders():
             for name, facts in self._files.files(folder).items():
                 if name.endswith(SUFFIX) and name[0] != ".":

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import apsw
 
 from context_engine.errors import StorageBusy
-from context_engine.storage import database, storage_errors
-from context_engine.storage.state_folder import Stamp, translate_os_errors
+from context_engine.storage import FileStamp, database, storage_errors, translate_os_errors
 
 KEPT = storage_errors.StorageAdvice(
     "what was seen of the team's records",
@@ -40,7 +39,7 @@ class MergeBase(NamedTuple):
     """A file as it was when both sides had the same: what stood in it, and what changes when that does."""
 
     sha: str
-    stamp: Stamp
+    stamp: FileStamp
 
 
 class SyncState:

@@ -24,9 +24,7 @@ from context_engine.sharing.merge_rules import MergeAction, MergeInput, MergePol
 from context_engine.sharing.remote_records import RecordMeta, RemoteRecordStore, WriteLease
 from context_engine.sharing.remote_store import RETRY_DELAY_S
 from context_engine.sharing.sync_state import MergeBase, SyncState
-from context_engine.storage import trash
-from context_engine.storage.event_log import head_path
-from context_engine.storage.state_folder import UNSETTLED_NS, Stamp, StateFolder
+from context_engine.storage import UNSETTLED_NS, FileStamp, StateFolder, head_path, trash
 
 WAIT_S = 10.0
 """A write takes some hundredths of a second, and a hundred people do not write at once."""
@@ -318,7 +316,7 @@ def _brought(
         for was in left
         for path, sha in shas.items()
         if sha == agreed[was].sha
-        and (trash.is_copy_of(was, path) if was.startswith(trash.FOLDER) else path not in theirs)
+        and (trash.is_copy_of(was, path) if was.startswith(trash.TRASH_FOLDER) else path not in theirs)
     }
 
 
@@ -328,11 +326,11 @@ def is_plain(path: str) -> bool:
     >>> is_plain("decisions/use-tabs.md"), is_plain(".trash/plan_1/v0001.json"), is_plain("../../.bashrc"), is_plain("a/.git/b")
     (True, True, False, False)
     """
-    parts = path.removeprefix(f"{trash.FOLDER}/").split("/")
+    parts = path.removeprefix(f"{trash.TRASH_FOLDER}/").split("/")
     return len(parts) == FOLDERS and not set(path) & set("\\:\0") and not any(part[:1] in ("", ".") for part in parts)
 
 
-def list_nested_files(files: StateFolder) -> Iterator[tuple[str, Stamp]]:
+def list_nested_files(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
     """Every plain file two levels below a folder, with its stamp; links are not followed."""
     for folder in files.folders():
         for name, facts in files.files(folder).items():
@@ -340,11 +338,13 @@ def list_nested_files(files: StateFolder) -> Iterator[tuple[str, Stamp]]:
                 yield f"{folder}/{name}", file_stamp(facts)
 
 
-def _below_trash(files: StateFolder) -> Iterator[tuple[str, Stamp]]:
-    return ((f"{trash.FOLDER}/{path}", stamp) for path, stamp in list_nested_files(files.folder(trash.FOLDER)))
+def _below_trash(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
+    return (
+        (f"{trash.TRASH_FOLDER}/{path}", stamp) for path, stamp in list_nested_files(files.folder(trash.TRASH_FOLDER))
+    )
 
 
-def file_stamp(facts: os.stat_result) -> Stamp:
+def file_stamp(facts: os.stat_result) -> FileStamp:
     """What changes when a file does; 63 bits of the inode, SQLite counts no further."""
     return facts.st_ino & ((1 << 63) - 1), facts.st_size, facts.st_mtime_ns
 

@@ -19,11 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
-from context_engine.storage import trash
-from context_engine.storage.event_log import EventLog
-from context_engine.storage.locks import PathLocks
-from context_engine.storage.numbered_versions import NumberedVersions
-from context_engine.storage.state_folder import ABANDONED_AFTER_S, UNSETTLED_NS, PublishFiles, StateFolder
+from context_engine.storage import (
+    ABANDONED_AFTER_S,
+    UNSETTLED_NS,
+    EventLog,
+    NumberedVersions,
+    PathLocks,
+    PublishFiles,
+    StateFolder,
+    trash,
+)
 
 if TYPE_CHECKING:  # for those who have a team
     from context_engine.sharing.merge_rules import MergePolicy
@@ -153,7 +158,7 @@ def merge_policy(path: str) -> MergePolicy | None:
     >>> [merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
     ['grows', 'fixed', 'derived', None]
     """
-    if path.startswith(f"{trash.FOLDER}/"):
+    if path.startswith(f"{trash.TRASH_FOLDER}/"):
         return "fixed"
     if path.endswith(f"/{LOG}"):
         return "grows"

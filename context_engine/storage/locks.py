@@ -1,29 +1,36 @@
-"""One writer for a path at a time, among the threads of this process and among all processes of this machine.
+"""Lock files, which the system frees when their process dies: one writer for a path at a time, and signs of life.
 
-The locks are files that the system frees when their holder dies. Paths share a fixed number of them, so that no folder
-fills up with locks. Two paths that happen to share one wait for each other, some milliseconds at most.
+`PathLocks` admits one writer for a path among the threads of this process and all processes of this machine. Paths share
+a fixed number of lock files, so that no folder fills up with them. Two paths that happen to share one wait for each
+other, some milliseconds at most.
 
+`LivenessLock` shows that a process with long-lasting work is alive, by the locked file `<home>/locks/alive-<name>.lock`.
+Other processes see at once that a killed process is gone, where a time limit would make them wait. A lock cannot detect
+a stopped process, or one on another machine; these cases need a lease. Where a team shares reviews, the part of a name
+after `@` identifies the machine and the folder of its process.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import threading
 import time
 import unicodedata
 from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from filelock import lock_descriptor, unlock_descriptor
 
-from context_engine.errors import StorageBusy
+from context_engine.errors import ContextEngineError, StorageBusy
+from context_engine.storage.confined_folder import UnsafePathError
 from context_engine.storage.state_folder import StateFolder, translate_os_errors
 
 LOCKS = 64
 WAIT_S = 10.0
-"""The longest plan takes a third of a second; a lock that is held longer belongs to a process stopped in a debugger."""
+"""The longest plan takes a third of a second; a longer lock belongs to a process that is stopped in a debugger."""
 POLL_S = 0.004
 """About the time of a small edit."""
 
@@ -32,7 +39,7 @@ class LockFile:
     """A file of the state folder that one process locks at a time. Not for two threads at once."""
 
     def __init__(self, folder: StateFolder, name: str) -> None:
-        """Nothing is created until it is acquired."""
+        """Create nothing until it is acquired."""
         self._folder = folder
         self._name = name
         self._descriptor = -1
@@ -81,7 +88,7 @@ class PathLocks:
     """The locks of one workspace, kept in `folder`. Thread-safe. `wait_s`: how long to wait for a path in use."""
 
     def __init__(self, folder: Path, *, wait_s: float = WAIT_S) -> None:
-        """Nothing is created until a lock is taken."""
+        """Create nothing until a lock is acquired."""
         self._folder = StateFolder(folder.parent).folder(folder.name)
         self._wait_s = wait_s
         self._here = [threading.Lock() for _ in range(LOCKS)]
@@ -109,11 +116,11 @@ class PathLocks:
         lock = LockFile(self._folder, f"{number:02d}.lock")
         with translate_os_errors(self._folder.path):
             try:
-                taken = lock.acquire(wait_s)
-            except FileNotFoundError:  # the first one; or somebody cleaned the folder up
+                is_acquired = lock.acquire(wait_s)
+            except FileNotFoundError:  # the first lock, or the folder was cleaned up
                 self._folder.make()
-                taken = lock.acquire(wait_s)
-        if not taken:
+                is_acquired = lock.acquire(wait_s)
+        if not is_acquired:
             raise _busy_error(paths)
         return lock
 
@@ -126,7 +133,74 @@ def _lock_number(path: str) -> int:
 
 def _busy_error(paths: list[str]) -> StorageBusy:
     return StorageBusy(
-        f"somebody else is editing {', '.join(paths[:3])}{' and more' * (len(paths) > 3)} right now",
+        f"another call is editing {', '.join(paths[:3])}{' and more' * (len(paths) > 3)} right now",
         suggestion="Call again in a moment.",
         details={"paths": paths},
     )
+
+
+# -- signs of life ----------------------------------------------------------------------------------------------------
+
+
+class LivenessLock:
+    """The liveness of one process (or of one Engine in it) under a unique name. Thread-safe."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        """Create nothing until `acquire`."""
+        self.name = name
+        self._folder = StateFolder(home).folder("locks")
+        self._lock = threading.Lock()
+        self._own: LockFile | None = None
+
+    def acquire(self) -> None:
+        """Appear alive until `release`. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        with self._lock:
+            if self._own is not None:
+                return
+            self._folder.make()
+            lock = LockFile(self._folder, _file_name(self.name))
+            with translate_os_errors(self._folder.path):
+                lock.acquire(0)
+            self._own = lock
+
+    def release(self) -> None:
+        """Appear dead. It can be acquired again."""
+        with self._lock:
+            if self._own is not None:
+                self._remove_file(self._own, self.name)
+                self._own = None
+
+    def is_alive(self, name: str) -> bool:
+        """Return whether the process of this name lives, as far as can be known; delete the file of a dead one."""
+        if name == self.name:
+            return self._own is not None
+        if name.partition("@")[2] != self.name.partition("@")[2]:  # of another machine
+            return bool(name)
+        if not name:
+            return False
+        lock = LockFile(self._folder, _file_name(name))
+        try:
+            if not lock.acquire(0, create=False):
+                return True
+        except (FileNotFoundError, NotADirectoryError, UnsafePathError):  # not a lock of ours
+            return False
+        except OSError:  # it exists and is closed to this user, so its process may be alive
+            return True
+        self._remove_file(lock, name)
+        return False
+
+    def _remove_file(self, lock: LockFile, name: str) -> None:
+        """Delete the file of an acquired lock, and release it; Windows deletes only files that are not locked."""
+        for release in (lock.release, lambda: None):
+            with suppress(ContextEngineError):
+                self._folder.remove(_file_name(name))
+            release()
+
+
+def _file_name(name: str) -> str:
+    return f"alive-{name}.lock"
+
+
+def home_id(home: Path) -> str:
+    """Return a name for a home on this machine, which no home of another machine has."""
+    return hashlib.blake2b(f"{platform.node()}\n{os.path.realpath(home)}".encode(), digest_size=6).hexdigest()

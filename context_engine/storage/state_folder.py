@@ -17,7 +17,7 @@ from pathlib import Path
 from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
 from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError, is_temporary
 
-FOLDER = ".context-engine"
+STATE_FOLDER = ".context-engine"
 DATABASES = ("journal.db", "state.db")
 STATE_NAMES = (
     *(name + end for name in DATABASES for end in ("", "-wal", "-shm", "-journal")),
@@ -33,7 +33,7 @@ _GIT_IGNORE_TEXT = _GIT_IGNORE_HEADER + "/.gitignore\n" + "".join(f"/{name}*\n" 
 _GIT_IGNORE_BYTES_MAX = 10_000
 """The generated file has 200 bytes; a longer one was written by the user."""
 
-Stamp = tuple[int, int, int]
+FileStamp = tuple[int, int, int]
 """What changes when a file does: inode, bytes, mtime_ns."""
 PublishFiles = Callable[[Mapping[Path, bytes | None]], None]
 """Sends changes of files to all machines of a team before they are made here; None means a deletion. If it fails,
@@ -52,7 +52,7 @@ def is_state_path(path: str) -> bool:
     (True, False)
     """
     folder, _, rest = path.casefold().partition("/")
-    return folder == FOLDER and rest.split("/")[0] in STATE_NAMES
+    return folder == STATE_FOLDER and rest.split("/")[0] in STATE_NAMES
 
 
 class StateFolder:

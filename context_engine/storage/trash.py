@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from context_engine.storage.state_folder import PublishFiles, StateFolder
 
-FOLDER = ".trash"
+TRASH_FOLDER = ".trash"
 BYTES_MAX = 256_000_000
 """The size of the longest log."""
 
@@ -14,8 +14,8 @@ def move_to_trash(files: StateFolder, name: str, stamp: str, share: PublishFiles
 
     Raises: WriteFailed, DiskFull, StorageCorrupt.
     """
-    target = f"{FOLDER}/{_free_name(files.names(FOLDER), f'{name}-{stamp}')}"
-    files.folder(FOLDER).make()
+    target = f"{TRASH_FOLDER}/{_free_name(files.names(TRASH_FOLDER), f'{name}-{stamp}')}"
+    files.folder(TRASH_FOLDER).make()
     if share:
         here, there = files.folder(name), files.folder(target)
         contents = _read_files(here)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from context_engine.edit.model import Fuzzy, Placement
 from context_engine.errors import CallError, InvalidArgument
-from context_engine.secrets.masked_text import redact_file
+from context_engine.secrets import redact_file
 from context_engine.text import LineSpan, compact_json, escape_line, format_count, split_lines
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg
 from context_engine.tools.edit_arguments import (

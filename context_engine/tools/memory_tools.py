@@ -23,7 +23,7 @@ from context_engine.memory import (
     MemoryQuery,
     MemoryRevision,
 )
-from context_engine.secrets.masked_text import redact_file
+from context_engine.secrets import redact_file
 from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import count_fitting, cut_to_size, take_fitting_rows

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
+from context_engine import timestamps
 from context_engine.errors import NotIndexed
 from context_engine.plans import (
     LABEL_CHARS,
@@ -22,7 +23,6 @@ from context_engine.plans import (
     render_plan,
     serialize_plan,
 )
-from context_engine.storage import timestamps
 from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
     ENDLESS,

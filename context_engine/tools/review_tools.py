@@ -17,8 +17,8 @@ from context_engine.model import Progress
 from context_engine.review import session_lifecycle
 from context_engine.review.finding import CATEGORIES, PRIORITIES
 from context_engine.review.review_options import FAIL_ON, ReviewOptions, ReviewRequest
-from context_engine.storage.timestamps import format_timestamp
 from context_engine.text import DIFF_BYTES_MAX, compact_json, drop_empty
+from context_engine.timestamps import format_timestamp
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,

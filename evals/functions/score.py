@@ -30,7 +30,7 @@ from context_engine.embedding import Embedder, EmbedderConfig, StaticEmbedder, o
 from context_engine.embedding.model_files import MINILM
 from context_engine.errors import StorageCorrupt, UnsupportedHost
 from context_engine.languages import Languages
-from context_engine.storage.index_folders import user_cache_folder
+from context_engine.storage import user_cache_folder
 from evals.functions import commits, systems
 from evals.functions.bodies import Case, Known, case_of, functions_of
 from training import mine, sources

@@ -37,7 +37,7 @@ from context_engine.semantic.embedding_queue import EmbeddingProgress
 from context_engine.semantic.reranker import Reranker
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.settings import Settings
-from context_engine.storage.confined_folder import ConfinedFolder
+from context_engine.storage import ConfinedFolder
 from context_engine.tools import excerpt_hit
 from evals.retrieval.metrics import Target
 from evals.retrieval.weighing import Sheet

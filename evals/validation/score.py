@@ -30,7 +30,7 @@ from context_engine.review.source_versions import Parsers
 from context_engine.review.validation.content_validation import ValidationService
 from context_engine.review.validation.validation_request import ValidationRequest, ValidationResult
 from context_engine.secrets import redact
-from context_engine.storage.index_folders import user_cache_folder
+from context_engine.storage import user_cache_folder
 
 LANGUAGES = ("python", "go", "java", "javascript", "typescript", "rust", "php", "csharp", "ruby", "c", "json", "yaml")
 """Ten languages of code and two of data."""

@@ -30,7 +30,7 @@ from context_engine.errors import (
     TooLarge,
     WriteFailed,
 )
-from context_engine.storage.state_folder import FOLDER
+from context_engine.storage.state_folder import STATE_FOLDER
 from tests.support.edits import contents, editing, editor, swap
 from tests.support.trees import tree
 
@@ -138,7 +138,7 @@ def test_what_must_not_be_written_is_refused_whoever_wants_it(
     (root / "escape.py").symlink_to(tmp_path / "out.py")
     (root / "closed.py").chmod(0o444)
     os.mkfifo(root / "pipe")
-    (root / FOLDER).mkdir()
+    (root / STATE_FOLDER).mkdir()
     with editing(root) as one:
         for change in (swap(path, ("1", "2")), write_file(path, "2\n"), delete_file(path)):
             with pytest.raises((error, FileNotFound)):

@@ -16,7 +16,7 @@ from context_engine.edit.transaction import Transactions
 from context_engine.errors import ContextEngineError, DiskFull, StaleFile, StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.repo import file_writer
 from context_engine.storage.locks import PathLocks
-from context_engine.storage.state_folder import FOLDER
+from context_engine.storage.state_folder import STATE_FOLDER
 from tests.support.edits import contents, editing, swap
 from tests.support.trees import tree
 
@@ -283,7 +283,7 @@ def test_a_start_never_fails_for_what_it_cannot_mend(tmp_path: Path, monkeypatch
         assert "the disk is gone" in told
         one.recover()
     assert contents(tmp_path) == before
-    (tmp_path / FOLDER / "journal.db").write_bytes(b"no database" * 1_000)
+    (tmp_path / STATE_FOLDER / "journal.db").write_bytes(b"no database" * 1_000)
     with editing(tmp_path) as one:
         assert "cannot be read" in one.recover()[0]
 
@@ -314,8 +314,8 @@ def test_without_a_place_for_the_journal_nothing_is_written(tmp_path: Path) -> N
 
 def test_a_file_that_somebody_else_edits_for_long_is_busy(tmp_path: Path) -> None:
     world(tmp_path)
-    with editing(tmp_path) as one, PathLocks(tmp_path / FOLDER / "locks").hold(["a.py"]):
-        one._locks = PathLocks(tmp_path / FOLDER / "locks", wait_s=0.01)
+    with editing(tmp_path) as one, PathLocks(tmp_path / STATE_FOLDER / "locks").hold(["a.py"]):
+        one._locks = PathLocks(tmp_path / STATE_FOLDER / "locks", wait_s=0.01)
         with pytest.raises(StorageBusy):
             one.apply(changes())
         one.apply([swap("b.py", ("line 7", "seven"))])

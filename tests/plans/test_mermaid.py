@@ -28,7 +28,7 @@ from context_engine.plans.mermaid import (
 )
 from context_engine.plans.model import Estimate, Plan
 from context_engine.plans.plan_events import Execution, PlanEvent, fold_progress
-from context_engine.storage.timestamps import DAY_S
+from context_engine.timestamps import DAY_S
 from evals.mermaid import check
 from tests.support.planned import plan_of, plans
 

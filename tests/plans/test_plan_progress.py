@@ -18,7 +18,7 @@ from context_engine.plans.plan_events import (
     fold_progress,
     plan_status,
 )
-from context_engine.storage.timestamps import parse_timestamp
+from context_engine.timestamps import parse_timestamp
 from tests.support.planned import events, plan_of, plans
 
 NOON = parse_timestamp("2026-11-21T12:00:00Z") or 0.0

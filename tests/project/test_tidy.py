@@ -82,7 +82,7 @@ OPENS_BESIDE_STATE = {
         "os.stat": "whether it is still the file that was opened; follows no link",
         "os.path.realpath": "where the workspace is: SQLite follows no link on the way to the file",
     },
-    "storage/liveness.py": {"os.path.realpath": "a name for the workspace among machines"},
+    "storage/locks.py": {"os.path.realpath": "a name for the workspace among machines"},
     "storage/state_folder.py": {
         "entry.is_dir": "of an open folder",
         "entry.is_file": "of an open folder",

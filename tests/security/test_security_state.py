@@ -31,8 +31,8 @@ from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.sharing.records import RecordFolder
 from context_engine.sharing.versioned_records import VersionedRecords
 from context_engine.storage import database
-from context_engine.storage.liveness import LivenessLock
-from context_engine.storage.state_folder import ABANDONED_AFTER_S, FOLDER, StateFolder
+from context_engine.storage.locks import LivenessLock
+from context_engine.storage.state_folder import ABANDONED_AFTER_S, STATE_FOLDER, StateFolder
 from tests.security.every_tool import through
 from tests.support.engines import open_engine
 from tests.support.trees import commit, repository
@@ -181,9 +181,9 @@ def test_a_trap_in_the_place_of_state_reaches_nothing_outside(root: Path, tmp_pa
     before = outside.everything()
     names, trap = TRAPS[kind]
     for name in names:
-        shutil.rmtree(root / FOLDER, ignore_errors=True)
-        (root / FOLDER).unlink(missing_ok=True)
-        place = root / FOLDER / name if name else root / FOLDER
+        shutil.rmtree(root / STATE_FOLDER, ignore_errors=True)
+        (root / STATE_FOLDER).unlink(missing_ok=True)
+        place = root / STATE_FOLDER / name if name else root / STATE_FOLDER
         place.parent.mkdir(parents=True, exist_ok=True)
         trap(place, outside)
         told = within(HANGS_S, Session(root, name).run)
@@ -214,7 +214,7 @@ def test_the_tools_that_need_what_is_a_link_say_which_and_what_to_do(
     root: Path, tmp_path: Path, name: str, tools: list[str]
 ) -> None:
     outside = Outside(tmp_path / "outside").make()
-    place = root / FOLDER / name if name else root / FOLDER
+    place = root / STATE_FOLDER / name if name else root / STATE_FOLDER
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(outside.folder / "inner")
     told = Session(root, name).run()
@@ -222,7 +222,7 @@ def test_the_tools_that_need_what_is_a_link_say_which_and_what_to_do(
     assert refused.issuperset(tools), told
     for tool in tools:
         _, message, suggestion = told[tool]
-        assert f"{FOLDER}/{name}".rstrip("/") in message and "symbolic link" in message, message
+        assert f"{STATE_FOLDER}/{name}".rstrip("/") in message and "symbolic link" in message, message
         assert "remove it" in suggestion, suggestion
 
 
@@ -236,16 +236,16 @@ def change(path: str = "a.py") -> Op:
 @pytest.mark.parametrize("log", ["DELETE", "WAL"])
 @pytest.mark.parametrize("name", ["journal.db", "state.db"])
 def test_a_database_of_somebody_else_is_not_written_to(tmp_path: Path, name: str, log: str) -> None:
-    (tmp_path / FOLDER).mkdir()
-    db = apsw.Connection(str(tmp_path / FOLDER / name))
+    (tmp_path / STATE_FOLDER).mkdir()
+    db = apsw.Connection(str(tmp_path / STATE_FOLDER / name))
     db.execute(f"PRAGMA journal_mode = {log}; CREATE TABLE users(name); INSERT INTO users VALUES ('me')").fetchall()
     db.close()
-    before = (tmp_path / FOLDER / name).read_bytes()
-    journal, reviews = Journal(tmp_path / FOLDER), ReviewStore(tmp_path / FOLDER)
+    before = (tmp_path / STATE_FOLDER / name).read_bytes()
+    journal, reviews = Journal(tmp_path / STATE_FOLDER), ReviewStore(tmp_path / STATE_FOLDER)
     use = reviews.sessions if name == "state.db" else lambda: journal.begin([change()], at=0.0)
     with pytest.raises(StorageCorrupt, match=r"other tables \(users\)"):
         use()
-    assert (tmp_path / FOLDER / name).read_bytes() == before
+    assert (tmp_path / STATE_FOLDER / name).read_bytes() == before
 
 
 def hot_journal(path: Path, victim: Path) -> None:
@@ -263,34 +263,34 @@ def hot_journal(path: Path, victim: Path) -> None:
 
 def test_a_rollback_journal_cannot_name_a_file_to_delete(tmp_path: Path) -> None:
     (tmp_path / "victim").write_bytes(SECRET)
-    journal = Journal(tmp_path / FOLDER)
+    journal = Journal(tmp_path / STATE_FOLDER)
     journal.finish(journal.begin([change()], at=0.0))
     journal.close()
-    hot_journal(tmp_path / FOLDER / "journal.db", tmp_path / "victim")
+    hot_journal(tmp_path / STATE_FOLDER / "journal.db", tmp_path / "victim")
     with pytest.raises(StorageCorrupt, match="another database"):
-        Journal(tmp_path / FOLDER).entries(9)
+        Journal(tmp_path / STATE_FOLDER).entries(9)
     assert (tmp_path / "victim").read_bytes() == SECRET
 
 
 def test_a_journal_that_a_killed_writer_left_is_played_back(tmp_path: Path) -> None:
     """It names no other file, as none of ours does."""
-    journal = Journal(tmp_path / FOLDER)
+    journal = Journal(tmp_path / STATE_FOLDER)
     journal.finish(journal.begin([change()], at=0.0))
     journal.close()
-    path = tmp_path / FOLDER / "journal.db"
+    path = tmp_path / STATE_FOLDER / "journal.db"
     pages = path.stat().st_size // 4096
     head = bytes.fromhex("d9d505f920a163d7") + struct.pack(">IIIII", 0, 0, pages, 512, 4096)
     path.with_name("journal.db-journal").write_bytes(head.ljust(512, b"\0"))
-    assert [entry.id for entry in Journal(tmp_path / FOLDER).entries(9)] == [1]
+    assert [entry.id for entry in Journal(tmp_path / STATE_FOLDER).entries(9)] == [1]
 
 
 @pytest.mark.parametrize("kind", ["view", "trigger"])
 def test_a_view_or_a_trigger_of_a_database_never_runs(tmp_path: Path, kind: str) -> None:
     forever = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT"
-    journal = Journal(tmp_path / FOLDER)
+    journal = Journal(tmp_path / STATE_FOLDER)
     journal.finish(journal.begin([change()], at=0.0))
     journal.close()
-    db = apsw.Connection(str(tmp_path / FOLDER / "journal.db"))
+    db = apsw.Connection(str(tmp_path / STATE_FOLDER / "journal.db"))
     if kind == "view":
         columns = "x AS id, 0.0 AS at, '' AS session, 'done' AS state, 0 AS turns, 0 AS turned"
         db.execute(f"DROP TABLE entry; CREATE VIEW entry AS {forever} {columns} FROM n WHERE x < 0")
@@ -299,7 +299,7 @@ def test_a_view_or_a_trigger_of_a_database_never_runs(tmp_path: Path, kind: str)
     db.close()
 
     def use() -> list[int]:
-        used = Journal(tmp_path / FOLDER)
+        used = Journal(tmp_path / STATE_FOLDER)
         used.finish(used.begin([change()], at=1.0))
         return [entry.id for entry in used.entries(9)]
 
@@ -322,26 +322,26 @@ LARGE = "hex(zeroblob(400000000))"
 )
 def test_a_table_that_computes_what_it_holds_is_refused(tmp_path: Path, change_table: tuple[str, str]) -> None:
     """SQLite runs such an expression with each row, for seconds and gigabytes, whatever is switched off."""
-    journal = Journal(tmp_path / FOLDER)
+    journal = Journal(tmp_path / STATE_FOLDER)
     journal.finish(journal.begin([change()], at=0.0))
     journal.close()
-    db = apsw.Connection(str(tmp_path / FOLDER / "journal.db"))
+    db = apsw.Connection(str(tmp_path / STATE_FOLDER / "journal.db"))
     db.execute("PRAGMA writable_schema = ON")
     db.execute("UPDATE sqlite_schema SET sql = replace(sql, ?, ?)", change_table)
     db.close()
     with pytest.raises(StorageCorrupt, match="computes what it holds"):
-        Journal(tmp_path / FOLDER).entries(9)
+        Journal(tmp_path / STATE_FOLDER).entries(9)
 
 
 @pytest.mark.parametrize("make", ["journal", "reviews"])
 def test_tables_of_our_own_compute_nothing(tmp_path: Path, make: str) -> None:
     for _ in range(2):
         if make == "journal":
-            journal = Journal(tmp_path / FOLDER)
+            journal = Journal(tmp_path / STATE_FOLDER)
             journal.finish(journal.begin([change()], at=0.0))
             journal.close()
         else:
-            reviews = ReviewStore(tmp_path / FOLDER)
+            reviews = ReviewStore(tmp_path / STATE_FOLDER)
             reviews.sessions()
             reviews.close()
 
@@ -350,7 +350,7 @@ def test_tables_of_our_own_compute_nothing(tmp_path: Path, make: str) -> None:
 def test_an_entry_of_many_packed_zeros_cannot_fill_the_memory(tmp_path: Path, state: str) -> None:
     """Lists and the look for broken edits unpack nothing; who wants its contents back is refused."""
     zeros = (ByteChange(0, bytes(40_000_000), b""),)
-    journal = Journal(tmp_path / FOLDER)
+    journal = Journal(tmp_path / STATE_FOLDER)
     number = journal.begin([Op(f"{place}.py", "1" * 64, "2" * 64, zeros, None) for place in range(8)], at=0.0)
     if state == "done":
         journal.finish(number)
@@ -379,8 +379,8 @@ def test_a_packed_body_cannot_fill_the_memory(tmp_path: Path) -> None:
 def test_the_name_of_a_process_leads_to_no_file(tmp_path: Path) -> None:
     """It is read out of a database that a stranger may have written; the lock of a dead process is deleted."""
     (tmp_path / "victim.lock").write_bytes(SECRET)
-    (tmp_path / FOLDER / "locks" / "alive-x").mkdir(parents=True)
-    presence = LivenessLock(tmp_path / FOLDER, "me")
+    (tmp_path / STATE_FOLDER / "locks" / "alive-x").mkdir(parents=True)
+    presence = LivenessLock(tmp_path / STATE_FOLDER, "me")
     assert not presence.is_alive("x/../../../victim")
     assert (tmp_path / "victim.lock").read_bytes() == SECRET
 
@@ -399,7 +399,7 @@ def left(folder: Path, *, old: bool) -> Path:
 
 
 def test_what_killed_writers_left_is_swept_in_every_folder(tmp_path: Path) -> None:
-    home = tmp_path / FOLDER
+    home = tmp_path / STATE_FOLDER
     places = [home, home / "memories" / "decisions", home / "plans", home / "plans" / "plan_0"]
     remains = [left(place, old=True) for place in places]
     under_way = left(home / "memories" / "decisions", old=False)
@@ -416,10 +416,10 @@ def test_what_killed_writers_left_is_swept_in_every_folder(tmp_path: Path) -> No
 
 def test_a_link_that_is_called_like_what_killed_writers_left_is_deleted_alone(tmp_path: Path) -> None:
     (tmp_path / "victim").write_bytes(SECRET)
-    (tmp_path / FOLDER).mkdir()
-    link = tmp_path / FOLDER / ".ctx-0123456789ab.tmp"
+    (tmp_path / STATE_FOLDER).mkdir()
+    link = tmp_path / STATE_FOLDER / ".ctx-0123456789ab.tmp"
     link.symlink_to(tmp_path / "victim")
-    StateFolder(tmp_path / FOLDER).sweep()
+    StateFolder(tmp_path / STATE_FOLDER).sweep()
     assert not link.is_symlink()
     assert (tmp_path / "victim").read_bytes() == SECRET
 
@@ -432,7 +432,7 @@ def test_settings_and_languages_behind_a_linked_state_folder_are_not_used(root: 
     (elsewhere / "languages").mkdir(parents=True)
     (elsewhere / "config.yml").write_text("plan_retries_max: 77\n")
     (elsewhere / "languages" / "own.toml").write_text("name = 'own'\nsuffixes = ['.own']\n")
-    (root / FOLDER).symlink_to(elsewhere)
+    (root / STATE_FOLDER).symlink_to(elsewhere)
     from context_engine.engine import Engine
 
     with Engine.open(root) as engine:
@@ -459,12 +459,12 @@ def test_a_file_of_ours_that_is_replaced_by_a_link_later_is_refused_as_well(tmp_
     """A process that has used its state for hours trusts it no more than at its start."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "journal.db").write_bytes(b"")
-    records, journal = RecordFolder(tmp_path / FOLDER, "memories"), Journal(tmp_path / FOLDER)
+    records, journal = RecordFolder(tmp_path / STATE_FOLDER, "memories"), Journal(tmp_path / STATE_FOLDER)
     with records.writing():
         assert records.create("decisions/one.md", b"one")
     journal.finish(journal.begin([change()], at=0.0))
-    shutil.move(tmp_path / FOLDER, tmp_path / "kept")
-    (tmp_path / FOLDER).symlink_to(tmp_path / "outside")
+    shutil.move(tmp_path / STATE_FOLDER, tmp_path / "kept")
+    (tmp_path / STATE_FOLDER).symlink_to(tmp_path / "outside")
     for use in (
         lambda: records.create("decisions/two.md", b"two"),
         lambda: records.remove("decisions/one.md"),

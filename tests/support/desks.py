@@ -14,7 +14,7 @@ from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_service import PlanDependencies, PlanService
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
-from context_engine.storage.timestamps import make_clock
+from context_engine.timestamps import make_clock
 
 if TYPE_CHECKING:
     from context_engine.tools.tool import Call, Reply, Tool

@@ -13,7 +13,7 @@ from context_engine.edit.model import Inverse
 from context_engine.edit.patch import EditPlan
 from context_engine.errors import NoMatch
 from context_engine.repo.paths import Root
-from context_engine.storage.state_folder import FOLDER
+from context_engine.storage.state_folder import STATE_FOLDER
 
 
 def swap(path: str, *pairs: tuple[str, str], **more: Any) -> FileEdit:
@@ -43,7 +43,7 @@ def _place(path: str, data: bytes, old: bytes) -> int:
 
 def editor(root: Path, *, flush: bool = False, **more: Any) -> Editor:
     """An editor of a folder, as one process would have it; it does not wait for the disk unless told to."""
-    return Editor(Root(root), root / FOLDER, flush=flush, **more)
+    return Editor(Root(root), root / STATE_FOLDER, flush=flush, **more)
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def contents(root: Path) -> dict[str, bytes]:
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and FOLDER not in path.relative_to(root).parts
+        if path.is_file() and STATE_FOLDER not in path.relative_to(root).parts
     }
 
 

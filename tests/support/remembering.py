@@ -16,7 +16,7 @@ from context_engine.memory.memory_similarity import TextEmbedder
 from context_engine.repo.paths import Root
 from context_engine.sharing.records import RecordFolder
 from context_engine.sharing.shared_records import SharedRecords
-from context_engine.storage.timestamps import make_clock
+from context_engine.timestamps import make_clock
 
 NOON = "2026-11-21T12:00:00Z"
 FOLDER = ".context-engine/memories"

@@ -18,8 +18,8 @@ from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitChec
 from context_engine.review.review_units import FileTie, UnitFile
 from context_engine.review.session_runner import SessionTiming
 from context_engine.sharing.synced_reviews import SyncedReviews
-from context_engine.storage.liveness import LivenessLock
-from context_engine.storage.state_folder import FOLDER
+from context_engine.storage.locks import LivenessLock
+from context_engine.storage.state_folder import STATE_FOLDER
 
 NOON = 1_795_262_400.0
 WAIT_S = 20.0
@@ -127,11 +127,11 @@ class Process:
         common: SyncedReviews | None = None,
     ) -> None:
         self.clock = clock or Clock()
-        self.store = ReviewStore(folder / FOLDER, common)
+        self.store = ReviewStore(folder / STATE_FOLDER, common)
         self.gate = Gate()
         self.files = files
         pace = SessionTiming(self.clock, poll_s=0.01)
-        self.sessions = ReviewSessions(self.store, LivenessLock(folder / FOLDER, name), self._open_job, pace)
+        self.sessions = ReviewSessions(self.store, LivenessLock(folder / STATE_FOLDER, name), self._open_job, pace)
 
     def _open_job(self, request: ReviewRequest) -> Any:
         return SmallJob(request, self.files, self.gate, self.store)

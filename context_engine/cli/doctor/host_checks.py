@@ -20,7 +20,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.repo.executables import find_program
 from context_engine.repo.ripgrep import VERSION_MIN, found_rg
 from context_engine.settings import Settings
-from context_engine.storage.index_folders import is_network_drive, user_cache_folder
+from context_engine.storage import is_network_drive, user_cache_folder
 
 PACKAGES = {
     "apsw": "apsw",

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from context_engine.model import Finding
     from context_engine.repo.paths import Root
     from context_engine.review.source_versions import Parsers
-    from context_engine.secrets.redactor import Redactor
+    from context_engine.secrets import Redactor
 
 DATA: Mapping[str, Callable[[str], SyntaxErrors | str]] = {
     "json": find_json_errors,
