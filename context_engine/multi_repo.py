@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from context_engine.context.project_knowledge import ProjectKnowledge, RankedPaths, RememberedItem
+from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.context.workspace import Workspace
 from context_engine.engine import Engine
 from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NextStep, NotIndexed
@@ -348,7 +348,7 @@ class MultiRepoMemory:
             ]
             return sorted(found, key=lambda row: -row.score)[:count]
 
-        def localise(query: Query) -> RankedPaths:
+        def localise(query: Query) -> Sequence[tuple[str, float]]:
             return [(hit.chunk.path, hit.score) for hit in self._search.find(query).hits]
 
         return ProjectKnowledge(teams[next(iter(teams))].count_tokens, None, recall, localise)

@@ -1,12 +1,13 @@
-r"""PURE. A budget of tokens: what a text costs at most, and which lines of which files are worth it.
+r"""PURE. Token budgets: an upper bound for the tokens of a text, and the choice of lines that are worth their tokens.
 
 >>> estimate_max_tokens("def login(user): ..."), estimate_max_tokens("")
 (7, 0)
->>> wanted = [SnippetOption(0, LineSpan(1, 3), 1.0, True), SnippetOption(1, LineSpan(1, 1), 0.5, True), SnippetOption(1, LineSpan(2, 9), 0.4)]
->>> packing = SnippetPacker([FilePrice(2, lambda line: 5), FilePrice(2, lambda line: 5)], room=75)
->>> packing.select_first_places(wanted), packing.select_best(wanted)
+>>> options = [SnippetOption(0, LineSpan(1, 3), 1.0, True), SnippetOption(1, LineSpan(1, 1), 0.5, True)]
+>>> options.append(SnippetOption(1, LineSpan(2, 9), 0.4))
+>>> packer = SnippetPacker([FilePrice(2, lambda line: 5), FilePrice(2, lambda line: 5)], room=75)
+>>> packer.select_first_places(options), packer.select_best(options)
 (None, None)
->>> [(each.file, each.span, each.price) for each in packing.selected]
+>>> [(lines.file, lines.span, lines.price) for lines in packer.selected]
 [(0, LineSpan(first=1, last=3), 41), (1, LineSpan(first=1, last=1), 31)]
 """
 
@@ -18,17 +19,20 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
+from context_engine.model import Definition
 from context_engine.text import LineSpan, merge_spans
 
 TokenCounter = Callable[[str], int]
-"""Tokens of a text: of the tokenizer that reads it, or at most."""
+"""Counts the tokens of a text, exactly or as an upper bound."""
 
 FIRST_TOKENS_MIN = 120
-"""With less room for each file fewer files are begun: a line of each would tell nothing of any."""
+"""Tokens for each file below which fewer files are shown: a single line of a file says little."""
 SNIPPET_TOKENS = 24
-"""What a snippet costs beside its lines: the names of its fields, its lines, its symbol, its relevance."""
+"""Price of a snippet without its lines: field names, line numbers, symbol and relevance."""
+WHOLE_SYMBOL_SHARE = 0.5
+"""A place that contains a definition over this share of its lines is about that definition, and is not widened."""
 
-# -- what a text costs ------------------------------------------------------------------------------------------------
+# -- tokens of a text -------------------------------------------------------------------------------------------------
 
 _PIECES = re.compile(
     r"(?P<noise>(?=[\w+/=]{0,40}[0-9])(?=[\w+/=]{0,40}[a-z])(?=[\w+/=]{0,40}[A-Z])[A-Za-z0-9+/=]{24,256})"
@@ -39,73 +43,108 @@ _PIECES = re.compile(
     r"|(?P<foreign>[^\x00-\x7f]+)"
     r"|\s+"
 )
-"""How the tokenizers of today's models cut a text before they look anything up, with what no vocabulary holds: keys,
-hashes."""
+"""Splits a text as tokenizers of current models do before the vocabulary look-up. Keys and hashes have no tokens of
+their own."""
 SHORT_WORD_CHARS = 4
-LETTER = 0.2
-"""Each further letter of a word adds this, for the words that are no token of their own."""
-NOISE, HEX = 0.75, 0.62
-"""Tokens a character of base64 and of hexadecimal digits."""
+TOKENS_PER_LETTER = 0.2
+"""Price of each letter after the first four, for words that are more than one token."""
+NOISE_TOKENS, HEX_TOKENS = 0.75, 0.62
+"""Tokens for each character of base64 and of hexadecimal digits."""
 SAFETY = 1.1
-"""With it, 97 of 100 snippets of 40 lines out of three repositories cost less in o200k, half of them 14 % less; bytes /
-3.6 says too little for most (docs/decisions/0027)."""
+"""With this factor 97 of 100 snippets of 40 lines from three repositories cost less in o200k, half of them 14 % less.
+Bytes / 3.6 is too low for most (docs/decisions/0027)."""
 
 
 def estimate_max_tokens(text: str) -> int:
-    """Tokens that a text costs at most, near enough to promise a budget; it needs no tokenizer and knows no vocabulary."""
-    return ceil(SAFETY * sum(_cost(piece) for piece in _PIECES.finditer(text)))
+    """Return an upper bound for the tokens of a text, tight enough for a budget. No vocabulary is needed."""
+    return ceil(SAFETY * sum(_piece_tokens(piece) for piece in _PIECES.finditer(text)))
 
 
-def _cost(piece: re.Match[str]) -> float:
-    shown = piece.group()
+def _piece_tokens(piece: re.Match[str]) -> float:
+    text = piece.group()
     match piece.lastgroup:
         case "noise":
-            return NOISE * len(shown)
+            return NOISE_TOKENS * len(text)
         case "hex":
-            return HEX * len(shown)
+            return HEX_TOKENS * len(text)
         case "word":
-            return 1 + LETTER * max(0, len(shown) - (not shown[0].isalnum()) - SHORT_WORD_CHARS)
+            letters = len(text) - (not text[0].isalnum())
+            return 1 + TOKENS_PER_LETTER * max(0, letters - SHORT_WORD_CHARS)
         case "marks":
-            return max(1.0, len(shown) / 2)
+            return max(1.0, len(text) / 2)
         case "foreign":
-            return sum(_foreign(character) for character in shown)
+            return sum(_foreign_tokens(character) for character in text)
     return 1.0
 
 
-def _foreign(character: str) -> float:
-    """Letters of Europe and its neighbours, the other scripts, and what needs four bytes."""
-    return 1.0 if character < "\u0800" else 1.5 if character < "\U00010000" else 2.5
+def _foreign_tokens(character: str) -> float:
+    if character < "\u0800":  # letters of Europe and its neighbors
+        return 1.0
+    return 1.5 if character < "\U00010000" else 2.5  # above that, UTF-8 needs four bytes
 
 
-# -- which lines are worth it -----------------------------------------------------------------------------------------
+# -- symbols around a place -------------------------------------------------------------------------------------------
+
+
+def widen_to_symbol(span: LineSpan, symbols: Sequence[Definition], *, lines_max: int) -> tuple[LineSpan, str]:
+    """Return the smallest symbol around a span and its name; (span, "") if the span is complete or that is too long.
+
+    A span is complete if most of it is a whole definition. Part of a long function, or a line that a text search
+    found, reads better with the definition around it.
+    """
+    around = [symbol for symbol in symbols if symbol.kind != "section" and symbol.span != span]
+    around = [symbol for symbol in around if symbol.span.contains(span)]
+    if not around or any(_is_most_of(span, symbol) for symbol in symbols):
+        return span, ""
+    nearest = min(around, key=_by_size)
+    return (nearest.span, nearest.qualified) if nearest.span.lines <= lines_max else (span, "")
+
+
+def _is_most_of(span: LineSpan, symbol: Definition) -> bool:
+    return span.contains(symbol.span) and symbol.span.lines >= WHOLE_SYMBOL_SHARE * span.lines
+
+
+def find_symbol_at(span: LineSpan, symbols: Sequence[Definition]) -> str:
+    """Return the name of the smallest symbol around a span, else of the first one inside; "" if there is none."""
+    around = [symbol for symbol in symbols if symbol.span.contains(span)]
+    if around:
+        return min(around, key=_by_size).qualified
+    return next((symbol.qualified for symbol in symbols if span.contains(symbol.span)), "")
+
+
+def _by_size(symbol: Definition) -> tuple[int, LineSpan, str]:
+    return symbol.span.lines, symbol.span, symbol.qualified
+
+
+# -- lines that are worth their tokens --------------------------------------------------------------------------------
 
 
 class SnippetOption(NamedTuple):
-    """Lines that could be shown and what they are worth; a file's first one is shown before any file shows a second.
+    """Lines that could be shown, and their worth. A file shows its `is_first` option before any other.
 
-    `file` counts the files from the most relevant one. What must be cut begins `at` its most telling line.
+    `file` is the rank of the file. If the option must be cut, it begins at `best_line`.
     """
 
     file: int
     span: LineSpan
     worth: float
     is_first: bool = False
-    at: int = 0
+    best_line: int = 0
 
 
 class FilePrice(NamedTuple):
-    """What a file costs in tokens: `head` for showing any of it, `line` for each of its lines."""
+    """Price of a file in tokens: `head` once if any of it is shown, and `line` for each line."""
 
     head: int
     line: Callable[[int], int]
 
-    def of(self, span: LineSpan) -> int:
-        """What the lines of a span cost."""
+    def price_span(self, span: LineSpan) -> int:
+        """Return the price of the lines of a span."""
         return sum(self.line(number) for number in range(span.first, span.last + 1))
 
 
 class SelectedLines(NamedTuple):
-    """Lines that are to be shown, and what they added to the price."""
+    """Lines that are shown, and the tokens that they added."""
 
     file: int
     span: LineSpan
@@ -114,66 +153,61 @@ class SelectedLines(NamedTuple):
 
 @dataclass(slots=True)
 class SnippetPacker:
-    """A room while it is being spent: the first places of all files, whatever else is bought, then what brings most.
+    """Spends a budget: first the first place of each file, later what brings the most worth for a token.
 
-    `taken` is in the order of importance: any beginning of it is a good choice for a smaller room.
+    `selected` is ordered by importance: each of its beginnings is a good choice for a smaller budget.
     """
 
     prices: Sequence[FilePrice]
     room: int
     selected: list[SelectedLines] = field(default_factory=list)
-    shown: dict[int, list[LineSpan]] = field(default_factory=dict)  # joined where they meet
+    shown: dict[int, list[LineSpan]] = field(default_factory=dict)  # spans that touch are joined
 
     def select_first_places(self, options: Iterable[SnippetOption]) -> None:
-        """The first place of each file, in the order of files, cut where its share of the room ends: the best has most."""
-        firsts = sorted((each for each in options if each.is_first), key=lambda each: each.file)
+        """Select the first place of each file in the order of files, cut to its share: the best file has the largest."""
+        firsts = sorted((option for option in options if option.is_first), key=lambda option: option.file)
         del firsts[max(1, self.room // FIRST_TOKENS_MIN) :]
         for number, option in enumerate(firsts):
-            self._begin(option, 2 * self.room // (len(firsts) - number + 1))
+            self._select_beginning(option, 2 * self.room // (len(firsts) - number + 1))
 
     def select_best(self, options: Iterable[SnippetOption]) -> None:
-        """All other places, and what was cut, the greatest worth for a token first; a file that shows nothing by its best."""
+        """Select the other places, and the cut ones as a whole, by worth for a token, while there is room."""
         for option in sorted(options, key=self._rank):
-            self._take(option)
+            price = self._price(option.file, option.span)
+            if (option.is_first or option.file in self.shown) and 0 < price <= self.room:
+                self._show(SelectedLines(option.file, option.span, price))
 
     def _rank(self, option: SnippetOption) -> tuple[float, int, LineSpan]:
-        return -option.worth / (SNIPPET_TOKENS + self.prices[option.file].of(option.span)), option.file, option.span
+        tokens = SNIPPET_TOKENS + self.prices[option.file].price_span(option.span)
+        return -option.worth / tokens, option.file, option.span
 
-    def _take(self, option: SnippetOption) -> None:
-        """All of an option, if it fits and its file has begun or begins with it."""
-        price = self._price(option.file, option.span)
-        if (option.is_first or option.file in self.shown) and 0 < price <= self.room:
-            self._show(SelectedLines(option.file, option.span, price))
-
-    def _begin(self, option: SnippetOption, share: int) -> None:
-        """An option as far as its share goes; nothing when that is not even a line."""
+    def _select_beginning(self, option: SnippetOption, share: int) -> None:
+        """Select as much of an option as its share allows; nothing if that is less than a line."""
+        price = self.prices[option.file]
         left = share - self._price(option.file, None)
-        fits = self.prices[option.file].of(option.span) <= left
-        first = option.span.first if fits else max(option.at, option.span.first)
+        fits = price.price_span(option.span) <= left
+        first = option.span.first if fits else max(option.best_line, option.span.first)
         last = first - 1
-        while last < option.span.last and (left := left - self.prices[option.file].line(last + 1)) >= 0:
+        while last < option.span.last and (left := left - price.line(last + 1)) >= 0:
             last += 1
         if last >= first:
             span = LineSpan(first, last)
             self._show(SelectedLines(option.file, span, self._price(option.file, span)))
 
-    def _show(self, taken: SelectedLines) -> None:
-        self.selected.append(taken)
-        self.room -= taken.price
-        self.shown[taken.file] = merge_spans([*self.shown.get(taken.file, []), taken.span])
+    def _show(self, lines: SelectedLines) -> None:
+        self.selected.append(lines)
+        self.room -= lines.price
+        self.shown[lines.file] = merge_spans([*self.shown.get(lines.file, []), lines.span])
 
     def _price(self, file: int, span: LineSpan | None) -> int:
-        """What showing a span would add; without one, what showing anything of a file adds."""
+        """Return the tokens that a span would add; without a span, the tokens of a first snippet without its lines."""
         shown, price = self.shown.get(file, []), self.prices[file]
         head = 0 if shown else price.head
         if span is None:
             return head + SNIPPET_TOKENS
-        if any(each.contains(span) for each in shown):
+        if any(known.contains(span) for known in shown):
             return 0
-        new = (number for number in range(span.first, span.last + 1) if not any(_has(each, number) for each in shown))
-        frame = 0 if any(each.touches(span) for each in shown) else SNIPPET_TOKENS
-        return head + frame + sum(price.line(number) for number in new)
-
-
-def _has(span: LineSpan, line: int) -> bool:
-    return span.first <= line <= span.last
+        frame = 0 if any(known.touches(span) for known in shown) else SNIPPET_TOKENS
+        known_lines = {number for known in shown for number in range(known.first, known.last + 1)}
+        numbers = (number for number in range(span.first, span.last + 1) if number not in known_lines)
+        return head + frame + sum(price.line(number) for number in numbers)

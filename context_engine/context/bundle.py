@@ -1,9 +1,8 @@
-"""A bundle: what an agent should have read before it starts, and no token more than it may cost.
+"""A context bundle: the code that an agent should read before it starts, within a token budget.
 
-Hits are gathered by file, places widened to the symbol they are part of, spans joined, and what brings most for its
-tokens is taken first. Beside the code stand the files that belong to it, what the team remembers, and facts. Everything
-is a step in one list, the most important first; the answer is the longest beginning of it that keeps the budget as it
-is sent.
+Hits are grouped by file and widened to whole symbols; spans that touch are joined, and what brings the most for its
+tokens comes first. Related files, memories and facts are added. Everything is an entry of one list, the most important
+first; the reply is the longest beginning of that list that keeps the budget as it is sent.
 """
 
 from __future__ import annotations
@@ -14,8 +13,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from context_engine.context import hints
-from context_engine.context.budget import FilePrice, SelectedLines, SnippetOption, SnippetPacker
+from context_engine.context.budget import (
+    FilePrice,
+    SelectedLines,
+    SnippetOption,
+    SnippetPacker,
+    find_symbol_at,
+    widen_to_symbol,
+)
 from context_engine.context.gather import (
     NEXT_FILES,
     FoundFile,
@@ -32,12 +37,10 @@ from context_engine.context.related_files import (
     IMPORTS_MAX,
     RELATED_MAX,
     RelatedFile,
-    list_partner_names,
+    find_partners,
     merge_related,
-    select_partners,
     sort_by_use,
 )
-from context_engine.context.widen import find_symbol_at, widen_to_symbol
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
@@ -47,33 +50,32 @@ if TYPE_CHECKING:
     from context_engine.history import FileHistory
 
 EXTRAS_SHARE = 0.25
-"""Of the budget, for all that is no code: a question about code is answered by code."""
+"""Share of the budget for everything but code: a question about code is answered by code."""
 TRIES = 4
-"""Prices foresee a reply well enough that the second try mostly fits."""
+"""Prices predict a reply so well that mostly the second try fits."""
 SLACK = 0.1
-"""Of the budget: what is left over is not worth another try; Markdown costs up to a third less than was foreseen for
-JSON."""
+"""Share of the budget that is not worth another try. Markdown costs up to a third less than predicted for JSON."""
 FILE_TOKENS = 30
-"""What naming a file costs beside its path and summary."""
+"""Price of naming a file, without its path and summary."""
 ROW_TOKENS = 14
-"""What a memory or related file costs beside its texts."""
+"""Price of a memory or related file, without its texts."""
 WIDER_WORTH = 0.5
-"""The rest of a symbol around a hit is worth half of what was hit."""
+"""The rest of a symbol around a hit is worth half of the hit."""
 WIDER_SHARE = 1 / 3
-"""No symbol is shown for a hit's sake that would take more of the budget."""
+"""Largest share of the budget for a symbol that is shown because of a hit in it."""
 WIDER_LINES_MAX = 200
 CONTEXT_LINES = 3
-"""Around a line that a text search found."""
+"""Lines around a line that a text search found."""
 SYMBOLS_NAMED = 5
 SUMMARIES_TOKENS_MIN = 1_000
-"""Of a smaller budget, what files define beside what is shown would take the place of code."""
+"""In a smaller budget, summaries of files would take the place of code."""
 REMEMBERED_MAX = 6
 REMEMBERED_CHARS_MAX = 400
-"""Of a memory: about 100 tokens; the whole stands where its place says."""
+"""Characters of a memory, about 100 tokens; its place leads to the whole."""
 HOT_FILES_MAX = 3
 MENTIONS_MAX = 3
-LEANED_ON_MIN = 10
-"""Files that fewer others import are nothing special."""
+IMPORTED_OFTEN_MIN = 10
+"""Importers from which on their number is a fact worth telling."""
 COCHANGE_CONFIDENCE = 0.5
 COCHANGE_SUPPORT = 3
 """Changed together in half of a file's commits, and not by chance."""
@@ -81,10 +83,7 @@ COCHANGE_SUPPORT = 3
 
 @dataclass(frozen=True, slots=True)
 class BundleRequest:
-    """What somebody wants to know, and how much of what he may get.
-
-    `known` are facts of his own, told before all others.
-    """
+    """A task or question, and the limits of its bundle. `known_facts` of the caller come before all others."""
 
     text: str
     files_max: int = 5
@@ -99,7 +98,7 @@ class BundleRequest:
 
 
 class Snippet(NamedTuple):
-    """Lines of a file. `goes_on` is the line at which what was found continues; 0 when it is all there."""
+    """Lines of a file. `goes_on` is the line at which a cut place continues; 0 if it is complete."""
 
     span: LineSpan
     text: str
@@ -111,7 +110,7 @@ class Snippet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BundledFile:
-    """A file as a bundle shows it: snippets in the order of lines, none touching another."""
+    """A file of a bundle. Its snippets are in the order of lines and do not touch."""
 
     path: RelPath
     language: str
@@ -129,7 +128,7 @@ class ExternalMention(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """What was found and is not shown: places, rows that are no code, files that come next; `unreadable` says why."""
+    """What was found and is not shown: places, extra rows, the next files, and files that cannot be read with the reason."""
 
     places: int
     rows: int
@@ -139,7 +138,7 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What somebody gets to read. `absent` names what nobody could be asked about: memories, history."""
+    """The content of a reply. `absent` names the sources that were not available: memories, history."""
 
     files: tuple[BundledFile, ...]
     remembered: tuple[RememberedItem, ...]
@@ -155,58 +154,59 @@ class Bundle:
 
 
 def build_bundle(
-    wish: BundleRequest, workspace: Workspace, team: ProjectKnowledge, excess: Callable[[Bundle], int]
+    request: BundleRequest, workspace: Workspace, team: ProjectKnowledge, excess: Callable[[Bundle], int]
 ) -> Bundle:
-    """The best bundle that fits. `excess` says how many tokens a bundle, as it will be sent, is over what it may cost.
+    """Return the best bundle that fits. `excess` returns the tokens by which a bundle, as sent, is over its budget.
 
     Raises: as `Engine.search` does, but never for a missing index.
     """
-    asked = GatherRequest(wish.text, wish.files_max, wish.filter, wish.relevance_min)
-    found = gather_files(asked, workspace)
-    opened, unreadable = _opened(found.files, workspace, wish)
-    extras = list(_extras(opened, workspace, team, wish))
-    kit = _Kit(found, opened, team, len(extras), unreadable)
-    room = -excess(kit.made(()))
-    prices = [_price(each, team) for each in opened]
-    options = list(_options(opened, prices, room, extract_stems(wish.text)))
-    steps: list[_Step] = []
+    gather = GatherRequest(request.text, request.files_max, request.filter, request.relevance_min)
+    found = gather_files(gather, workspace)
+    opened, unreadable = _open_files(found.files, workspace, request)
+    extras = list(_list_extras(opened, workspace, team, request))
+    builder = _BundleBuilder(found, opened, team, len(extras), unreadable)
+    room = -excess(builder.build(()))
+    prices = [_price_file(file, team) for file in opened]
+    options = list(_list_options(opened, prices, room, extract_stems(request.text)))
+    entries: list[_Entry] = []
     fitting: Bundle | None = None
     for _ in range(TRIES):
-        steps = _steps(options, prices, extras, room, team)
-        over = excess(made := kit.made(steps))
-        if over <= 0 and -over <= SLACK * wish.tokens_max:
-            return made
+        entries = _select_entries(options, prices, extras, room, team)
+        bundle = builder.build(entries)
+        over = excess(bundle)
+        if over <= 0 and -over <= SLACK * request.tokens_max:
+            return bundle
         if over <= 0:
-            fitting = made
+            fitting = bundle
         elif fitting is not None:
             break
         room -= over
-    return fitting or _longest(steps, kit.made, excess)
+    return fitting or _build_longest(entries, builder, excess)
 
 
-def _steps(
+def _select_entries(
     options: Sequence[SnippetOption],
     prices: Sequence[FilePrice],
     extras: Sequence[_Extra],
     room: int,
     team: ProjectKnowledge,
-) -> list[_Step]:
-    """What to show in so much room, the most important first: a place of each file, what is no code, the rest."""
-    packing = SnippetPacker(prices, room)
-    packing.select_first_places(options)
-    firsts = len(packing.selected)
-    taken = _within(extras, min(packing.room, int(room * EXTRAS_SHARE)), team)
-    packing.room -= sum(each.price for each in taken)
-    packing.select_best(options)
-    return [*packing.selected[:firsts], *taken, *packing.selected[firsts:]]
+) -> list[_Entry]:
+    """Return what to show, the most important first: a place of each file, the extras, the other places."""
+    packer = SnippetPacker(prices, room)
+    packer.select_first_places(options)
+    first_count = len(packer.selected)
+    chosen_extras = _fit_extras(extras, min(packer.room, int(room * EXTRAS_SHARE)), team)
+    packer.room -= sum(extra.price for extra in chosen_extras)
+    packer.select_best(options)
+    return [*packer.selected[:first_count], *chosen_extras, *packer.selected[first_count:]]
 
 
-# -- files opened -----------------------------------------------------------------------------------------------------
+# -- opening files ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """A found file as it is now: its lines by number, its symbols, and the places to show."""
+class _OpenedFile:
+    """A found file as it is now: lines by number, symbols, and the places to show."""
 
     path: RelPath
     language: str
@@ -214,138 +214,148 @@ class _Opened:
     summary: str
     lines: Mapping[int, str]
     symbols: tuple[Definition, ...]
-    spots: tuple[FoundPlace, ...]
+    places: tuple[FoundPlace, ...]
     is_stale: bool
 
 
-def _opened(
-    files: Sequence[FoundFile], workspace: Workspace, wish: BundleRequest
-) -> tuple[list[_Opened], tuple[str, ...]]:
-    """The files that can be read, and why the others cannot."""
+def _open_files(
+    files: Sequence[FoundFile], workspace: Workspace, request: BundleRequest
+) -> tuple[list[_OpenedFile], tuple[str, ...]]:
+    """Return the files that can be read, and for each other one the reason."""
     opened, unreadable = [], []
     for file in files:
         try:
-            opened.append(_open(file, workspace, wish))
+            opened.append(_open_file(file, workspace, request))
         except CallError as error:
             unreadable.append(f"{file.path}: {error.message}")
     return opened, tuple(unreadable)
 
 
-def _open(file: FoundFile, workspace: Workspace, wish: BundleRequest) -> _Opened:
+def _open_file(file: FoundFile, workspace: Workspace, request: BundleRequest) -> _OpenedFile:
     outline = workspace.symbols.outline(file.path)
     lines = read_lines(file, workspace)
-    symbols = tuple(each for _, each in outline.symbols)
-    spots = tuple(shown for spot in file.spots if (shown := _as_it_is_now(spot, lines)))
-    summary = _summary(outline) if wish.with_summaries and wish.tokens_max >= SUMMARIES_TOKENS_MIN else ""
-    return _Opened(file.path, outline.language, file.relevance, summary, lines, symbols, spots, file.is_stale)
+    symbols = tuple(symbol for _, symbol in outline.symbols)
+    places = (_trim_to_current_lines(place, lines) for place in file.spots)
+    with_summary = request.with_summaries and request.tokens_max >= SUMMARIES_TOKENS_MIN
+    return _OpenedFile(
+        path=file.path,
+        language=outline.language,
+        relevance=file.relevance,
+        summary=_summarize(outline) if with_summary else "",
+        lines=lines,
+        symbols=symbols,
+        places=tuple(place for place in places if place),
+        is_stale=file.is_stale,
+    )
 
 
-def _as_it_is_now(spot: FoundPlace, lines: Mapping[int, str]) -> FoundPlace | None:
-    """A spot inside the file of today, without blank lines at its ends; a bare line with some around it."""
-    span = spot.span if spot.text else spot.span.expand(CONTEXT_LINES)
-    written = [number for number in range(span.first, span.last + 1) if lines.get(number, "").strip()]
-    return spot._replace(span=LineSpan(written[0], written[-1])) if written else None
+def _trim_to_current_lines(place: FoundPlace, lines: Mapping[int, str]) -> FoundPlace | None:
+    """Return a place within the file of today and without blank lines at its ends; None if nothing is left.
 
-
-def _summary(outline: FileOutline) -> str:
-    """What a file defines at its top.
-
-    The headings of a document are what it is about, too.
+    A single line gets some lines around it.
     """
-    names = list(dict.fromkeys(each.name for depth, each in outline.symbols if depth == 0))
+    span = place.span if place.text else place.span.expand(CONTEXT_LINES)
+    written = [number for number in range(span.first, span.last + 1) if lines.get(number, "").strip()]
+    return place._replace(span=LineSpan(written[0], written[-1])) if written else None
+
+
+def _summarize(outline: FileOutline) -> str:
+    """Return what a file defines at its top level; for a document, its headings."""
+    names = list(dict.fromkeys(symbol.name for depth, symbol in outline.symbols if depth == 0))
+    if not names:
+        return ""
     more = f" and {len(names) - SYMBOLS_NAMED} more" if len(names) > SYMBOLS_NAMED else ""
-    return f"defines {', '.join(names[:SYMBOLS_NAMED])}{more}" if names else ""
+    return f"defines {', '.join(names[:SYMBOLS_NAMED])}{more}"
 
 
 # -- what could be shown ----------------------------------------------------------------------------------------------
 
 
-def _price(file: _Opened, team: ProjectKnowledge) -> FilePrice:
-    known: dict[int, int] = {}
+def _price_file(file: _OpenedFile, team: ProjectKnowledge) -> FilePrice:
+    prices: dict[int, int] = {}
 
-    def line(number: int) -> int:
-        if number not in known:
-            known[number] = team.count_tokens(json.dumps(file.lines.get(number, "") + "\n", ensure_ascii=False)[1:-1])
-        return known[number]
+    def price_line(number: int) -> int:
+        if number not in prices:
+            as_json = json.dumps(file.lines.get(number, "") + "\n", ensure_ascii=False)
+            prices[number] = team.count_tokens(as_json[1:-1])
+        return prices[number]
 
-    return FilePrice(FILE_TOKENS + team.count_tokens(f"{file.path} {file.summary}"), line)
+    return FilePrice(FILE_TOKENS + team.count_tokens(f"{file.path} {file.summary}"), price_line)
 
 
-def _options(
-    opened: Sequence[_Opened], prices: Sequence[FilePrice], room: int, stems: Sequence[str]
+def _list_options(
+    opened: Sequence[_OpenedFile], prices: Sequence[FilePrice], room: int, stems: Sequence[str]
 ) -> Iterator[SnippetOption]:
-    """Every spot, and every spot with the symbol around it that a reader can be asked to read."""
+    """Yield every place, and every place with the symbol around it if that is not too long."""
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
-        for place, spot in enumerate(file.spots):
-            yield SnippetOption(
-                number, spot.span, spot.relevance, place == 0, find_best_line(spot.span, file.lines, stems)
-            )
-            wide, _ = widen_to_symbol(spot.span, file.symbols, lines_max=WIDER_LINES_MAX)
+        for rank, place in enumerate(file.places):
+            best_line = find_best_line(place.span, file.lines, stems)
+            yield SnippetOption(number, place.span, place.relevance, rank == 0, best_line)
+            wide, _ = widen_to_symbol(place.span, file.symbols, lines_max=WIDER_LINES_MAX)
             is_there = wide.first in file.lines and wide.last in file.lines
-            if wide != spot.span and is_there and price.of(wide) <= room * WIDER_SHARE:
-                yield SnippetOption(number, wide, spot.relevance * WIDER_WORTH)
+            if wide != place.span and is_there and price.price_span(wide) <= room * WIDER_SHARE:
+                yield SnippetOption(number, wide, place.relevance * WIDER_WORTH)
 
 
 def find_best_line(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str]) -> int:
-    """The first of the lines that hold most words of the question: where what must be cut begins.
+    """Return the first line with the most words of the question: a cut place begins there.
 
-    >>> find_best_line(LineSpan(1, 3), {1: "# Licence", 2: "def drain(pool):", 3: "    pool.drain()"}, ["drain", "pool"])
+    >>> find_best_line(LineSpan(1, 3), {1: "# License", 2: "def drain(pool):", 3: "    pool.drain()"}, ["drain", "pool"])
     2
     """
 
-    def held(number: int) -> int:
+    def count_stems(number: int) -> int:
         lowered = lines.get(number, "").lower()
         return sum(stem in lowered for stem in stems)
 
-    return max(range(span.first, span.last + 1), key=lambda number: (held(number), -number))
+    return max(range(span.first, span.last + 1), key=lambda number: (count_stems(number), -number))
 
 
 class _Extra(NamedTuple):
-    """Something beside the code: of `file` when it belongs to one."""
+    """A row that is not code. `file` is the number of the file it belongs to, or -1."""
 
-    what: RememberedItem | RelatedFile | ExternalMention | str
+    content: RememberedItem | RelatedFile | ExternalMention | str
     file: int
     price: int = 0
 
 
-def _within(extras: Sequence[_Extra], room: int, team: ProjectKnowledge) -> list[_Extra]:
-    """Those that fit into the room, in their order."""
-    taken = []
-    for each in extras:
-        price = ROW_TOKENS + team.count_tokens(
-            each.what if isinstance(each.what, str) else " ".join(map(str, each.what))
-        )
+def _fit_extras(extras: Sequence[_Extra], room: int, team: ProjectKnowledge) -> list[_Extra]:
+    """Return the extras that fit, in their order, with their prices."""
+    chosen = []
+    for extra in extras:
+        text = extra.content if isinstance(extra.content, str) else " ".join(map(str, extra.content))
+        price = ROW_TOKENS + team.count_tokens(text)
         if price <= room:
-            taken.append(each._replace(price=price))
+            chosen.append(extra._replace(price=price))
             room -= price
-    return taken
+    return chosen
 
 
-def _extras(
-    opened: Sequence[_Opened], workspace: Workspace, team: ProjectKnowledge, wish: BundleRequest
+def _list_extras(
+    opened: Sequence[_OpenedFile], workspace: Workspace, team: ProjectKnowledge, request: BundleRequest
 ) -> Iterator[_Extra]:
-    """What the caller knows, what the team remembers, what belongs to each file, where addresses are mentioned, then facts."""
-    yield from (_Extra(each, -1) for each in wish.known_facts)
-    if wish.with_memories and team.recall:
-        for each in team.recall(wish.text, REMEMBERED_MAX):
-            yield _Extra(each._replace(content=_beginning(each.content), score=round(each.score, 3)), -1)
-    importers = [_importers(file, workspace) for file in opened[:HOT_FILES_MAX] if wish.with_related]
-    shown = {file.path for file in opened}
-    if wish.with_related:
+    """Yield facts of the caller, memories, files related to each file, files that mention an address, and hints."""
+    yield from (_Extra(fact, -1) for fact in request.known_facts)
+    if request.with_memories and team.recall:
+        for item in team.recall(request.text, REMEMBERED_MAX):
+            yield _Extra(item._replace(content=_shorten(item.content), score=round(item.score, 3)), -1)
+    importers: list[tuple[RelPath, ...]] = []
+    if request.with_related:
+        importers = [_ask_index(workspace.symbols.importers, file.path) for file in opened[:HOT_FILES_MAX]]
+        shown = {file.path for file in opened}
         for number, file in enumerate(opened):
             others = importers[number] if number < len(importers) else ()
-            related = merge_related(file.path, _related(file, others, workspace, team.history))
-            yield from (_Extra(each, number) for each in related if each.path not in shown)
-    yield from (_Extra(_external(each, workspace), -1) for each in wish.addresses)
-    yield from (_Extra(hint, -1) for hint in _hints(opened, importers, team.history))
+            related = merge_related(file.path, _list_related(file, others, workspace, team.history))
+            yield from (_Extra(other, number) for other in related if other.path not in shown)
+    yield from (_Extra(_find_mentions(address, workspace), -1) for address in request.addresses)
+    yield from (_Extra(hint, -1) for hint in _list_hints(opened, importers, team.history))
 
 
-def _beginning(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= REMEMBERED_CHARS_MAX else f"{text[:REMEMBERED_CHARS_MAX].rstrip()}…"
 
 
-def _external(address: str, workspace: Workspace) -> ExternalMention:
-    """Which files mention an address."""
+def _find_mentions(address: str, workspace: Workspace) -> ExternalMention:
     scan = workspace.text_search.scan(TextQuery((address.rstrip("/"),)))
     return ExternalMention(address, tuple(file.path for file in scan.files[:MENTIONS_MAX]))
 
@@ -353,132 +363,130 @@ def _external(address: str, workspace: Workspace) -> ExternalMention:
 # -- what belongs to a file -------------------------------------------------------------------------------------------
 
 
-def _related(
-    file: _Opened, importers: Sequence[RelPath], workspace: Workspace, past: FileHistory | None
+def _list_related(
+    file: _OpenedFile, importers: Sequence[RelPath], workspace: Workspace, history: FileHistory | None
 ) -> Iterator[RelatedFile]:
-    """Tests, what changes with it, what it imports where it was found, what imports it."""
-    named = [other for name in sorted(list_partner_names(file.path)) for other in workspace.symbols.files_named(name)]
-    yield from (RelatedFile(other, "paired by name") for other in select_partners(file.path, named)[:RELATED_MAX])
-    partners = past.list_cochanged(file.path, support=COCHANGE_SUPPORT, confidence=COCHANGE_CONFIDENCE) if past else ()
-    for each in partners[:RELATED_MAX]:
-        yield RelatedFile(each.path, f"changed with it in {each.confidence:.0%} of its commits")
-    text = "\n".join(spot.text for spot in file.spots)
-    imports = sort_by_use(_asked(workspace.symbols.dependencies, file.path), text)
+    """Yield tests, files that change with it, files it imports (those named where it was found first), and importers."""
+    for other in find_partners(file.path, workspace.symbols.files_named)[:RELATED_MAX]:
+        yield RelatedFile(other, "paired by name")
+    if history:
+        cochanged = history.list_cochanged(file.path, support=COCHANGE_SUPPORT, confidence=COCHANGE_CONFIDENCE)
+        for partner in cochanged[:RELATED_MAX]:
+            yield RelatedFile(partner.path, f"changed with it in {partner.confidence:.0%} of its commits")
+    text = "\n".join(place.text for place in file.places)
+    imports = sort_by_use(_ask_index(workspace.symbols.dependencies, file.path), text)
     yield from (RelatedFile(other, "imported by it") for other in imports[:IMPORTS_MAX])
     yield from (RelatedFile(other, "imports it") for other in importers[:IMPORTERS_MAX])
 
 
-def _importers(file: _Opened, workspace: Workspace) -> tuple[RelPath, ...]:
-    return _asked(workspace.symbols.importers, file.path)
-
-
-def _asked(question: Callable[[str], tuple[RelPath, ...]], path: str) -> tuple[RelPath, ...]:
-    """The answer; none where there is no index to answer."""
+def _ask_index(ask: Callable[[str], tuple[RelPath, ...]], path: str) -> tuple[RelPath, ...]:
+    """Return the answer of the index; () if there is no index."""
     try:
-        return question(path)
+        return ask(path)
     except CallError:
         return ()
 
 
-def _hints(opened: Sequence[_Opened], importers: Sequence[Sequence[str]], past: FileHistory | None) -> Iterator[str]:
-    """Facts, the most telling kind first."""
-    for file in opened if past else ():
-        for each in past.list_usual_cochanges(file.path) if past else ():
-            yield hints.together(file.path, each.path, each.together, each.confidence)
-    yield from (hints.stale(file.path) for file in opened if file.is_stale)
+def _list_hints(
+    opened: Sequence[_OpenedFile], importers: Sequence[Sequence[str]], history: FileHistory | None
+) -> Iterator[str]:
+    """Yield facts about the files that the code does not show, the most useful kind first. Never advice or a guess."""
+    for file in opened if history else ():
+        for partner in history.list_usual_cochanges(file.path) if history else ():
+            commits = _format_count(round(partner.together / partner.confidence), "commit")
+            yield f"{file.path}: changed together with {partner.path} in {partner.together} of {commits}"
+    for file in opened:
+        if file.is_stale:
+            yield f"{file.path}: edited since it was indexed; lines are those of today"
     for file in opened[:HOT_FILES_MAX]:
-        record = past.record(file.path) if past else None
+        record = history.record(file.path) if history else None
         if record:
-            yield hints.commits(file.path, record.commits, f"{datetime.fromtimestamp(record.last_at, UTC):%Y-%m-%d}")
+            last_on = f"{datetime.fromtimestamp(record.last_at, UTC):%Y-%m-%d}"
+            yield f"{file.path}: {_format_count(record.commits, 'commit')}, the last on {last_on}"
     for file, others in zip(opened, importers, strict=False):
-        if len(others) >= LEANED_ON_MIN:
-            yield hints.importers(file.path, len(others))
+        if len(others) >= IMPORTED_OFTEN_MIN:
+            yield f"{file.path}: imported by {_format_count(len(others), 'file')}"
 
 
-# -- as much as fits --------------------------------------------------------------------------------------------------
+def _format_count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
-_Step = SelectedLines | _Extra
+
+# -- building the bundle ----------------------------------------------------------------------------------------------
+
+_Entry = SelectedLines | _Extra
 
 
-def _longest(
-    steps: Sequence[_Step], made: Callable[[Sequence[_Step]], Bundle], excess: Callable[[Bundle], int]
-) -> Bundle:
-    """The bundle of the longest beginning that fits; of none of them when not even the first does."""
-    count = len(steps)
+def _build_longest(entries: Sequence[_Entry], builder: _BundleBuilder, excess: Callable[[Bundle], int]) -> Bundle:
+    """Return the bundle of the longest beginning that fits; an empty one if not even the first entry fits."""
+    count = len(entries)
     while count:
-        tried = made(steps[:count])
-        over = excess(tried)
+        bundle = builder.build(entries[:count])
+        over = excess(bundle)
         if over <= 0:
-            return tried
+            return bundle
+        # prices say how many entries to drop before the next try
         while count and over > 0:
             count -= 1
-            over -= steps[count].price
-    return made(())
+            over -= entries[count].price
+    return builder.build(())
 
 
 @dataclass(frozen=True, slots=True)
-class _Kit:
-    """All that a bundle is made of, whatever part of it is shown."""
+class _BundleBuilder:
+    """Builds a bundle from the entries that are shown."""
 
     found: GatheredFiles
-    opened: Sequence[_Opened]
+    opened: Sequence[_OpenedFile]
     team: ProjectKnowledge
-    rows: int  # that are no code, shown or not
+    extra_count: int  # shown or not
     unreadable: tuple[str, ...]
 
-    def made(self, steps: Sequence[_Step]) -> Bundle:
-        """The bundle of these steps."""
-        extras = [each for each in steps if isinstance(each, _Extra)]
-        files = tuple(self._file(number, steps) for number in range(len(self.opened)))
+    def build(self, entries: Sequence[_Entry]) -> Bundle:
+        """Return the bundle of these entries."""
+        extras = [entry for entry in entries if isinstance(entry, _Extra)]
+        rows = [extra.content for extra in extras]
+        files = tuple(self._build_file(number, entries) for number in range(len(self.opened)))
         shown = tuple(file for file in files if file.snippets)
+        from_history = sum("changed with it" in related.why for file in shown for related in file.related)
+        sources = {"memories": self.team.recall, "history": self.team.history}
         return Bundle(
             files=shown,
-            remembered=tuple(each.what for each in extras if isinstance(each.what, RememberedItem)),
-            external=tuple(each.what for each in extras if isinstance(each.what, ExternalMention)),
-            hints=tuple(each.what for each in extras if isinstance(each.what, str)),
-            left_out=self._left_out(files, self.rows - len(extras)),
+            remembered=tuple(row for row in rows if isinstance(row, RememberedItem)),
+            external=tuple(row for row in rows if isinstance(row, ExternalMention)),
+            hints=tuple(row for row in rows if isinstance(row, str)),
+            left_out=self._list_left_out(files, self.extra_count - len(extras)),
             engine=self.found.engine,
             freshness=self.found.freshness,
-            sources={**self.found.sources, "history": self._from_history(shown)},
-            absent=self._absent(),
+            sources={**self.found.sources, "history": from_history},
+            absent=tuple(name for name, source in sources.items() if source is None),
             warnings=self.found.warnings,
             reason=self.found.reason,
         )
 
-    def _file(self, number: int, steps: Sequence[_Step]) -> BundledFile:
+    def _build_file(self, number: int, entries: Sequence[_Entry]) -> BundledFile:
         file = self.opened[number]
-        spans = merge_spans(each.span for each in steps if isinstance(each, SelectedLines) and each.file == number)
-        related = tuple(
-            each.what
-            for each in steps
-            if isinstance(each, _Extra) and each.file == number and isinstance(each.what, RelatedFile)
-        )
-        snippets = tuple(_snippet(file, span, self.team) for span in spans)
+        own = [entry for entry in entries if entry.file == number]
+        spans = merge_spans(entry.span for entry in own if isinstance(entry, SelectedLines))
+        rows = [entry.content for entry in own if isinstance(entry, _Extra)]
+        related = tuple(row for row in rows if isinstance(row, RelatedFile))
+        snippets = tuple(_build_snippet(file, span, self.team) for span in spans)
         return BundledFile(file.path, file.language, file.relevance, file.summary, snippets, related)
 
-    def _left_out(self, files: Sequence[BundledFile], rows: int) -> LeftOut:
-        places = sum(
-            not any(snippet.span.touches(spot.span) for snippet in file.snippets)
-            for file, opened in zip(files, self.opened, strict=True)
-            for spot in opened.spots
-        )
+    def _list_left_out(self, files: Sequence[BundledFile], rows: int) -> LeftOut:
+        places = 0
+        for file, opened in zip(files, self.opened, strict=True):
+            for place in opened.places:
+                places += not any(snippet.span.touches(place.span) for snippet in file.snippets)
         hidden = [file.path for file in files if not file.snippets]
         return LeftOut(places, rows, (*hidden, *self.found.next_files)[:NEXT_FILES], self.unreadable)
 
-    def _absent(self) -> tuple[str, ...]:
-        parts = {"memories": self.team.recall, "history": self.team.history}
-        return tuple(name for name, part in parts.items() if part is None)
 
-    def _from_history(self, files: Sequence[BundledFile]) -> int:
-        """How many related files only history knows of."""
-        return sum("changed with it" in each.why for file in files for each in file.related)
-
-
-def _snippet(file: _Opened, span: LineSpan, team: ProjectKnowledge) -> Snippet:
-    inside = [spot for spot in file.spots if spot.span.first <= span.last and span.first <= spot.span.last]
-    names = list(dict.fromkeys(spot.symbol for spot in sorted(inside) if spot.symbol))
+def _build_snippet(file: _OpenedFile, span: LineSpan, team: ProjectKnowledge) -> Snippet:
+    inside = [place for place in file.places if place.span.first <= span.last and span.first <= place.span.last]
+    names = list(dict.fromkeys(place.symbol for place in sorted(inside) if place.symbol))
     symbol = ", ".join(names[:3]) or find_symbol_at(span, file.symbols)
-    cut = any(spot.span.first <= span.last < spot.span.last for spot in inside)
+    is_cut = any(place.span.first <= span.last < place.span.last for place in inside)
     text = "\n".join(file.lines.get(number, "") for number in range(span.first, span.last + 1))
-    best = max((spot.relevance for spot in inside), default=file.relevance)
-    return Snippet(span, text, best, team.count_tokens(text), symbol, span.last + 1 if cut else 0)
+    relevance = max((place.relevance for place in inside), default=file.relevance)
+    return Snippet(span, text, relevance, team.count_tokens(text), symbol, span.last + 1 if is_cut else 0)

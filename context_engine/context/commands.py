@@ -1,6 +1,6 @@
-r"""PURE. How a repository is tested and checked, as its own files say: never a command that they do not back.
+r"""PURE. The commands that test and check a repository, as its own files define them.
 
->>> [str(each) for each in detect_commands({"Makefile": "test:\n\tpytest\n", "go.mod": "module x"})]
+>>> [str(command) for command in detect_commands({"Makefile": "test:\n\tpytest\n", "go.mod": "module x"})]
 ['make test (Makefile)', 'go test ./... (go.mod)', 'go vet ./... (go.mod)']
 """
 
@@ -16,14 +16,14 @@ CommandKind = Literal["test", "lint", "types", "format", "build"]
 
 
 class Command(NamedTuple):
-    """What to type at the top of the workspace, what for, and the file that says so."""
+    """A command at the top of the workspace, its purpose, and the file that defines it."""
 
     kind: CommandKind
     text: str
     source: str
 
     def __str__(self) -> str:
-        """The command and where it comes from."""
+        """Format the command with its file."""
         return f"{self.text} ({self.source})"
 
 
@@ -36,16 +36,16 @@ KINDS: Mapping[str, CommandKind] = {
     **dict.fromkeys(("format", "fmt", "format:check", "fmt-check"), "format"),
     **dict.fromkeys(("build", "compile"), "build"),
 }
-"""What the scripts and targets of a repository are called, and what they are for."""
+"""Usual names of scripts and targets, and their purpose."""
 
 Files = Mapping[str, str]
 _NO_TEST = "no test specified"
 
 
 def detect_commands(files: Files) -> list[Command]:
-    """The commands, those that the repository wrapped itself first; `files` are names at its top and their texts.
+    """Return the commands, the repository's own wrappers first. `files` are the files at its top and their texts.
 
-    A file that cannot be understood says nothing.
+    A file that cannot be parsed is ignored.
     """
     return list(dict.fromkeys(command for read in READERS for command in read(files)))
 
@@ -73,9 +73,8 @@ def _package_json(files: Files) -> Iterator[Command]:
     runner = next((runner for lock, runner in _RUNNERS if lock in files), "npm")
     for script, text in _scripts(files.get("package.json", "")):
         if script in KINDS and _NO_TEST not in text:
-            yield Command(
-                KINDS[script], f"{runner} run {script}" if script != "test" else f"{runner} test", "package.json"
-            )
+            command = f"{runner} test" if script == "test" else f"{runner} run {script}"
+            yield Command(KINDS[script], command, "package.json")
 
 
 _RUNNERS = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun run"), ("bun.lockb", "bun run"))
@@ -83,7 +82,7 @@ _RUNNERS = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun
 
 def _deno(files: Files) -> Iterator[Command]:
     for name in ("deno.json", "deno.jsonc"):
-        tasks = _object(files.get(name, "")).get("tasks")
+        tasks = _parse_object(files.get(name, "")).get("tasks")
         for task in tasks if isinstance(tasks, dict) else ():
             if task in KINDS:
                 yield Command(KINDS[task], f"deno task {task}", name)
@@ -96,29 +95,30 @@ def _composer(files: Files) -> Iterator[Command]:
 
 
 def _scripts(text: str) -> Iterator[tuple[str, str]]:
-    """The `scripts` of a manifest in JSON."""
-    scripts = _object(text).get("scripts")
+    """Yield the `scripts` of a JSON manifest."""
+    scripts = _parse_object(text).get("scripts")
     for name, script in scripts.items() if isinstance(scripts, dict) else ():
         yield name, str(script)
 
 
 def _python(files: Files) -> Iterator[Command]:
-    """What tox and nox run the project itself wants run; else the tools that it configures."""
+    """Yield tox and nox if they are configured, then the tools that the project configures."""
     project = files.get("pyproject.toml", "")
-    tools = _toml(project).get("tool")
+    tools = _parse_toml(project).get("tool")
     tools = tools if isinstance(tools, dict) else {}
-    setup, tox = files.get("setup.cfg", ""), files.get("tox.ini", "")
+    tox = files.get("tox.ini", "")
     if "[testenv" in tox or "tox" in tools:
         yield Command("test", "tox", "tox.ini" if tox else "pyproject.toml")
     if "noxfile.py" in files:
         yield Command("test", "nox", "noxfile.py")
-    told = {
+    pytest_files = {
         "pytest.ini": "pytest.ini" in files,
         "pyproject.toml": "pytest" in tools,
-        "setup.cfg": "[tool:pytest]" in setup,
+        "setup.cfg": "[tool:pytest]" in files.get("setup.cfg", ""),
+        "tox.ini": "[pytest]" in tox,
+        "conftest.py": "conftest.py" in files,
     }
-    told |= {"tox.ini": "[pytest]" in tox, "conftest.py": "conftest.py" in files}
-    yield from (Command("test", "pytest", name) for name, is_told in [*told.items()] if is_told)
+    yield from (Command("test", "pytest", name) for name, is_configured in pytest_files.items() if is_configured)
     for tool, kind, text in _PYTHON_TOOLS:
         own = next((name for name in (f"{tool}.toml", f".{tool}.toml", f"{tool}.ini", f".{tool}") if name in files), "")
         if tool in tools or own:
@@ -135,7 +135,7 @@ _PYTHON_TOOLS: tuple[tuple[str, CommandKind, str], ...] = (
 
 
 def _wrapped_builds(files: Files) -> Iterator[Command]:
-    """Gradle and Maven, by the wrapper that the repository brings."""
+    """Yield Gradle and Maven, by the wrapper of the repository if it has one."""
     gradle = next((name for name in ("build.gradle.kts", "build.gradle") if name in files), "")
     if gradle:
         yield Command("test", f"{'./gradlew' if 'gradlew' in files else 'gradle'} test", gradle)
@@ -144,7 +144,7 @@ def _wrapped_builds(files: Files) -> Iterator[Command]:
 
 
 def _by_file(files: Files) -> Iterator[Command]:
-    """Where the file alone says which command there is."""
+    """Yield commands of tools whose file alone implies the command."""
     for pattern, kind, text in BY_FILE:
         name = next((name for name in sorted(files) if re.fullmatch(pattern, name)), "")
         if name:
@@ -175,7 +175,7 @@ BY_FILE: tuple[tuple[str, CommandKind, str], ...] = (
     (r"tsconfig\.json", "types", "npx tsc --noEmit"),
     (r"\.pre-commit-config\.yaml", "lint", "pre-commit run --all-files"),
 )
-"""Tools that have one way to be called; a Rakefile may lack the task, so it stands behind .rspec."""
+"""Tools with one way to be called. A Rakefile may lack the task, so it comes after .rspec."""
 
 READERS: tuple[Callable[[Files], Iterator[Command]], ...] = (
     _makefile,
@@ -188,7 +188,7 @@ READERS: tuple[Callable[[Files], Iterator[Command]], ...] = (
     _wrapped_builds,
     _by_file,
 )
-"""The repository's own wrappers first: they know what the bare tools need."""
+"""The repository's own wrappers come first: they pass what the bare tools need."""
 
 NAMES = re.compile(
     r"(?i:gnumakefile|makefile|\.?justfile)|Taskfile\.ya?ml|package\.json|pnpm-lock\.yaml|yarn\.lock|bun\.lockb?|deno\.jsonc?"
@@ -196,14 +196,14 @@ NAMES = re.compile(
     r"(?:\.toml|\.ini)?|pyrightconfig\.json|build\.gradle(?:\.kts)?|gradlew|pom\.xml|mvnw|"
     + "|".join(dict.fromkeys(pattern for pattern, _, _ in BY_FILE))
 )
-"""The files that are asked for; only the names of most of them matter."""
+"""Files that are examined; for most of them the name is enough."""
 READ = re.compile(
     r"(?i:gnumakefile|makefile|\.?justfile)|Taskfile\.ya?ml|.+\.json|pyproject\.toml|setup\.cfg|tox\.ini|deno\.jsonc"
 )
-"""Those whose text matters, too."""
+"""Files that are read, too."""
 
 
-def _object(text: str) -> Mapping[str, Any]:
+def _parse_object(text: str) -> Mapping[str, Any]:
     try:
         found = read_json(text) if text else {}
     except ParseError:
@@ -211,7 +211,7 @@ def _object(text: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _toml(text: str) -> Mapping[str, Any]:
+def _parse_toml(text: str) -> Mapping[str, Any]:
     try:
         return read_toml(text)
     except ParseError:

@@ -1,20 +1,23 @@
-"""A prompt with what the repository knows about it: the user's words as they are, and below them nothing but facts.
+"""Enhances a prompt: the user's words unchanged, and below them facts of the repository; checks rewritten versions.
 
-What the prompt names is resolved to path:line, what is ambiguous becomes a question, what is not there is said not to
-be. If nothing resolves and no file stands out, the prompt stays as it is: an empty template is noise.
+Names in the prompt are resolved to path:line, an ambiguous name becomes a question, and a missing one is reported. If
+nothing resolves and no file stands out, the prompt stays as it is, because an empty template is noise.
+
+A rewritten version is accepted if it contains the original prompt unchanged, if every file and line it names exists,
+and if it is no longer than the mode allows. Unknown names and commands are only warnings: the task may create them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from context_engine.context.clauses import extract_clauses, extract_objective
 from context_engine.context.commands import NAMES, READ, Command, detect_commands
 from context_engine.context.gather import SIGNALS
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, ProjectKnowledge, RememberedItem
-from context_engine.context.references import parse_mentions
+from context_engine.context.prompt_parsing import extract_clauses, extract_objective, parse_mentions
+from context_engine.context.refinement import BriefSection, SecondPass, build_brief, truncate_text
 from context_engine.context.resolve_references import PromptReference, resolve_mentions
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError, NotIndexed
@@ -24,17 +27,18 @@ EnhanceMode = Literal["light", "rich"]
 ADDED_TOKENS_MAX: Mapping[EnhanceMode, int] = {"light": 600, "rich": 2_000}
 LIKELY_MAX: Mapping[EnhanceMode, int] = {"light": 4, "rich": 10}
 CONSTRAINTS_MAX: Mapping[EnhanceMode, int] = {"light": 3, "rich": 8}
+CHECKED_KINDS: Mapping[EnhanceMode, tuple[str, ...]] = {"light": ("test", "lint"), "rich": ("test", "lint", "types")}
 LEXICAL_MIN = 5.0
-"""What the words of a prompt must be worth in the best file before any is named: 6 of 100 prompts that name nothing
-reach it, 9 of 10 questions and commit subjects of small repositories, 6 of 10 of large ones (evals/bundle/floor.py)."""
+"""Lexical score of the best file from which on likely files are listed: 6 of 100 prompts that name nothing reach it, 9
+of 10 questions and commit subjects of small repositories, 6 of 10 of large ones (evals/bundle/floor.py)."""
 RELEVANCE_MIN = 0.6
-"""Of the best file's score; what lies below is no likely place."""
+"""Smallest share of the best file's score for a likely file."""
 QUERY_CHARS_MAX = 2_000
 CONSTRAINT_CHARS_MAX = 240
 TOP_ITEMS_MAX = 1_000
-"""Files at the top of a workspace that are looked at for commands."""
+"""Files at the top of a workspace that are examined for commands."""
 BINDING_TYPES = frozenset(("rule", "decision", "pattern", "preferences", "decisions"))
-"""What is remembered and binds somebody who changes code; issues and facts do not."""
+"""Types of memories that bind a change of code; issues and facts do not."""
 
 Section = Literal["references", "open_questions", "likely_files", "constraints", "validation", "done_when"]
 TITLES: Mapping[Section, str] = {
@@ -45,11 +49,28 @@ TITLES: Mapping[Section, str] = {
     "validation": "How this repository is checked:",
     "done_when": "Done when:",
 }
-"""In the order of importance: what has no room is left out from the end."""
+"""Sections in the order of importance: what has no room is left out from the end."""
+
+PLACEHOLDER = "{prompt}"
+"""Replaced in a draft by the prompt of the user, so that a draft need not repeat it."""
+OBJECTION_CHARS_MAX = 80
+PROMPT_TOKENS_MAX = 1_000
+"""Tokens of the prompt in a brief; the facts get the other half."""
+SCHEMA: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 20_000}
+TASK = (
+    "Write a better version of the prompt below for an agent that works on this repository. Write "
+    f"{PLACEHOLDER} exactly where the prompt's own words shall be, once; before or after them say in a few sentences "
+    "what the facts make clear: where to look, what to keep to, how to check the work. Invent nothing: name only files, "
+    "lines, names and commands that are listed below."
+)
+HOST_BRIEF = (
+    f"To reword it, send your version as draft: keep the original whole in it (or write {PLACEHOLDER} where it shall "
+    "be), and name only what exists. It is checked; a draft that is not accepted comes back with the reason."
+)
 
 
 class LikelyFile(NamedTuple):
-    """A file the task is likely about, and the place in it that was found; "" when history alone knows of it."""
+    """A file that the task is probably about, and the place in it; "" if only the history suggests it."""
 
     path: str
     place: str
@@ -60,7 +81,7 @@ PromptItem = PromptReference | LikelyFile | RememberedItem | Command | str
 
 
 class PromptLine(NamedTuple):
-    """One fact: what it is, and how it is told."""
+    """One fact below a prompt: its section, the fact itself, and its text."""
 
     section: Section
     item: PromptItem
@@ -69,7 +90,7 @@ class PromptLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EnhancedPrompt:
-    """The prompt with its facts. `lines` are those that are told, `references` all that were looked up."""
+    """A prompt with its facts. `lines` are the facts shown, `references` all names that were looked up."""
 
     text: str
     original: str
@@ -85,140 +106,221 @@ class EnhancedPrompt:
         return self.text != self.original
 
     def list_texts(self, section: Section) -> list[str]:
-        """The lines of a section."""
+        """Return the lines of a section."""
         return [line.text for line in self.lines if line.section == section]
 
     def list_items(self, kind: type[T]) -> list[T]:
-        """The facts of one kind that are told."""
+        """Return the facts of one type."""
         return [line.item for line in self.lines if isinstance(line.item, kind)]
 
 
 def build_enhanced_prompt(
-    prompt: str, mode: EnhanceMode, chosen: Filter, workspace: Workspace, team: ProjectKnowledge
+    prompt: str, mode: EnhanceMode, file_filter: Filter, workspace: Workspace, team: ProjectKnowledge
 ) -> EnhancedPrompt:
-    """The prompt, and below it what is known, within the tokens of the mode.
+    """Return the prompt, and below it the known facts within the tokens of the mode.
 
-    Raises: as `Engine.search`, but for no index.
+    Raises: as `Engine.search`, but never for a missing index.
     """
-    known = find_commands(workspace)
-    references = resolve_mentions(parse_mentions(prompt), workspace, known)
-    likely, warnings = _likely(prompt, mode, chosen, workspace, team)
-    told = [*_of_references(references), *_of_files(likely, references)]
-    if not told:
-        return EnhancedPrompt(prompt, prompt, extract_objective(prompt), (), tuple(references), 0, warnings)
-    told += [*_of_memory(prompt, mode, team), *_of_commands(known, mode), *_of_clauses(prompt)]
-    kept = list(told)
-    while kept and team.count_tokens(_added(kept)) > ADDED_TOKENS_MAX[mode]:
+    commands = find_commands(workspace)
+    references = tuple(resolve_mentions(parse_mentions(prompt), workspace, commands))
+    likely, warnings = _find_likely_files(prompt, mode, file_filter, workspace, team)
+    lines = [*_reference_lines(references), *_file_lines(likely, references)]
+    objective = extract_objective(prompt)
+    if not lines:
+        return EnhancedPrompt(prompt, prompt, objective, (), references, 0, warnings)
+    lines += [*_memory_lines(prompt, mode, team), *_command_lines(commands, mode)]
+    lines += (PromptLine("done_when", clause, clause) for clause in extract_clauses(prompt))
+    kept = list(lines)
+    while kept and team.count_tokens(_format_facts(kept)) > ADDED_TOKENS_MAX[mode]:
         kept.pop()
-    text = prompt + _added(kept) if kept else prompt
-    return EnhancedPrompt(
-        text, prompt, extract_objective(prompt), tuple(kept), tuple(references), len(told) - len(kept), warnings
-    )
+    text = prompt + _format_facts(kept) if kept else prompt
+    return EnhancedPrompt(text, prompt, objective, tuple(kept), references, len(lines) - len(kept), warnings)
 
 
-def _added(lines: Sequence[PromptLine]) -> str:
-    """What is put below the prompt."""
+def _format_facts(lines: Sequence[PromptLine]) -> str:
     parts = []
     for section, title in TITLES.items():
         rows = [f"- {line.text}" for line in lines if line.section == section]
-        parts += ["\n".join([title, *rows])] if rows else []
+        if rows:
+            parts.append("\n".join([title, *rows]))
     return "\n\n---\n" + "\n\n".join(parts) + "\n"
 
 
-# -- what is told -----------------------------------------------------------------------------------------------------
+# -- lines of facts ---------------------------------------------------------------------------------------------------
 
 
-def _of_references(references: Sequence[PromptReference]) -> Iterator[PromptLine]:
-    """Where each name leads; then the questions of those that lead nowhere or to several places."""
-    for each in references:
-        if len(each.places) == 1 and not each.is_ambiguous:
-            note = f"; {each.note}" if each.note else ""
-            yield PromptLine("references", each, f"{_quoted(each.text)}: {each.places[0]}{note}")
-    for each in references:
-        if each.is_ambiguous:
-            more = f" and {each.more} more" if each.more else ""
-            yield PromptLine(
-                "open_questions", each, f"{_quoted(each.text)} may be {_or(each.places)}{more}: which is meant?"
-            )
-        elif each.is_missing:
-            near = f"; nearest: {', '.join(each.near)}" if each.near else ""
-            yield PromptLine("open_questions", each, f"{_quoted(each.text)} was not found{near}")
+def _reference_lines(references: Sequence[PromptReference]) -> Iterator[PromptLine]:
+    """Yield where each name leads, then a question for each name with no place or several."""
+    for reference in references:
+        if len(reference.places) == 1 and not reference.is_ambiguous:
+            note = f"; {reference.note}" if reference.note else ""
+            yield PromptLine("references", reference, f"{_quote(reference.text)}: {reference.places[0]}{note}")
+    for reference in references:
+        if reference.is_ambiguous:
+            more = f" and {reference.more} more" if reference.more else ""
+            question = f"{_quote(reference.text)} may be {_join_choices(reference.places)}{more}: which is meant?"
+            yield PromptLine("open_questions", reference, question)
+        elif reference.is_missing:
+            text = f"{_quote(reference.text)} was not found{_format_nearest(reference)}"
+            yield PromptLine("open_questions", reference, text)
 
 
-def _of_files(likely: Sequence[LikelyFile], references: Sequence[PromptReference]) -> Iterator[PromptLine]:
-    """The files that were not named already."""
-    named = {place.path for each in references if not each.is_ambiguous for place in each.places}
-    for each in likely:
-        if each.path not in named:
-            yield PromptLine("likely_files", each, f"{each.path}{f' ({each.place})' if each.place else ''}")
+def _file_lines(likely: Sequence[LikelyFile], references: Sequence[PromptReference]) -> Iterator[PromptLine]:
+    """Yield the likely files that the prompt does not name."""
+    clear = (reference for reference in references if not reference.is_ambiguous)
+    named = {place.path for reference in clear for place in reference.places}
+    for file in likely:
+        if file.path not in named:
+            yield PromptLine("likely_files", file, f"{file.path} ({file.place})" if file.place else file.path)
 
 
-def _of_memory(prompt: str, mode: EnhanceMode, team: ProjectKnowledge) -> Iterator[PromptLine]:
-    """Rules, decisions and patterns, each with its id."""
-    recalled = team.recall(prompt[:QUERY_CHARS_MAX], CONSTRAINTS_MAX[mode] * 2) if team.recall else ()
-    binding = [each for each in recalled if each.type in BINDING_TYPES]
-    for each in binding[: CONSTRAINTS_MAX[mode]]:
-        yield PromptLine("constraints", each, each.quote(CONSTRAINT_CHARS_MAX))
+def _memory_lines(prompt: str, mode: EnhanceMode, team: ProjectKnowledge) -> Iterator[PromptLine]:
+    """Yield rules, decisions and patterns, each with its id."""
+    if team.recall is None:
+        return
+    recalled = team.recall(prompt[:QUERY_CHARS_MAX], CONSTRAINTS_MAX[mode] * 2)
+    binding = [item for item in recalled if item.type in BINDING_TYPES]
+    for item in binding[: CONSTRAINTS_MAX[mode]]:
+        yield PromptLine("constraints", item, item.quote(CONSTRAINT_CHARS_MAX))
 
 
-def _of_commands(known: Sequence[Command], mode: EnhanceMode) -> Iterator[PromptLine]:
-    """One command for each purpose."""
-    for kind in ("test", "lint", "types") if mode == "rich" else ("test", "lint"):
-        command = next((each for each in known if each.kind == kind), None)
+def _command_lines(commands: Sequence[Command], mode: EnhanceMode) -> Iterator[PromptLine]:
+    """Yield one command for each purpose."""
+    for kind in CHECKED_KINDS[mode]:
+        command = next((command for command in commands if command.kind == kind), None)
         if command:
             yield PromptLine("validation", command, f"{kind}: {command}")
 
 
-def _of_clauses(prompt: str) -> Iterator[PromptLine]:
-    yield from (PromptLine("done_when", clause, clause) for clause in extract_clauses(prompt))
-
-
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f"`{text}`" if "`" not in text and "\n" not in text else " ".join(text.split())
 
 
-def _or(places: Sequence[object]) -> str:
-    """The places as a choice."""
-    named = [str(place) for place in places]
-    return ", ".join(named[:-1]) + f" or {named[-1]}" if len(named) > 1 else named[0]
+def _join_choices(places: Sequence[object]) -> str:
+    *first, last = map(str, places)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
-# -- what is known ----------------------------------------------------------------------------------------------------
+def _format_nearest(reference: PromptReference) -> str:
+    return f"; nearest: {', '.join(reference.near)}" if reference.near else ""
 
 
-def _likely(
-    prompt: str, mode: EnhanceMode, chosen: Filter, workspace: Workspace, team: ProjectKnowledge
+# -- facts of the workspace -------------------------------------------------------------------------------------------
+
+
+def _find_likely_files(
+    prompt: str, mode: EnhanceMode, file_filter: Filter, workspace: Workspace, team: ProjectKnowledge
 ) -> tuple[list[LikelyFile], tuple[str, ...]]:
-    """The files the prompt is about, best first; none when no file stands out of the noise."""
-    if not prompt[:QUERY_CHARS_MAX].strip():
+    """Return the files that the prompt is about, best first, and warnings; no file if none stands out of the noise."""
+    text = prompt[:QUERY_CHARS_MAX]
+    if not text.strip():
         return [], ()
-    query = Query(prompt[:QUERY_CHARS_MAX], LIKELY_MAX[mode], chosen, RELEVANCE_MIN, chunks_per_file=1)
+    query = Query(text, LIKELY_MAX[mode], file_filter, RELEVANCE_MIN, chunks_per_file=1)
     try:
         hits = workspace.search.find(query).hits
     except NotIndexed as error:
         return [], (f"{error.message}: {error.suggestion}",)
     if not hits or lexical_score(hits[0]) < LEXICAL_MIN:
         return [], ()
-    titles = {hit.chunk.path: hit.chunk.title for hit in reversed(hits) if hit.chunk.title != hit.chunk.path}
+    chunks = [hit.chunk for hit in reversed(hits)]
+    titles = {chunk.path: chunk.title for chunk in chunks if chunk.title != chunk.path}
     ranked = team.predict_changes(query) if team.predict_changes else [(str(hit.chunk.path), hit.score) for hit in hits]
     best = list(dict.fromkeys(path for path, score in ranked if score >= RELEVANCE_MIN * ranked[0][1]))
     return [LikelyFile(path, titles.get(path, "")) for path in best[: LIKELY_MAX[mode]]], ()
 
 
 def lexical_score(hit: Hit) -> float:
-    """What the words alone are worth of a hit's score: what is common to every tier of the index."""
+    """Return the part of a hit's score that comes from words alone: the part that every index has."""
     return sum(share for name, share in hit.why.items() if SIGNALS.get(name) not in ("semantic", "structure"))
 
 
 def find_commands(workspace: Workspace) -> list[Command]:
-    """The commands that the files at the top of the workspace back."""
+    """Return the commands that files at the top of the workspace state."""
     entries = workspace.files.list_directory(".", depth=1, max_items=TOP_ITEMS_MAX, include_hidden=True)
-    names = [each.name for each in entries if not each.is_folder and NAMES.fullmatch(each.name)]
-    return detect_commands({name: _text(name, workspace) if READ.fullmatch(name) else "" for name in names})
+    names = [entry.name for entry in entries if not entry.is_folder and NAMES.fullmatch(entry.name)]
+    return detect_commands({name: _read_text(name, workspace) if READ.fullmatch(name) else "" for name in names})
 
 
-def _text(name: str, workspace: Workspace) -> str:
+def _read_text(name: str, workspace: Workspace) -> str:
     try:
         return workspace.files.read(name).text
     except CallError:
         return ""
+
+
+# -- rewritten versions -----------------------------------------------------------------------------------------------
+
+
+class RewriteObjection(NamedTuple):
+    """A part of a draft that is not accepted, and why."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRewrite:
+    """A draft with the user's prompt in it, the objections to it, and warnings."""
+
+    text: str
+    objections: tuple[RewriteObjection, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """The objections in one sentence; empty if the draft is accepted."""
+        return "; ".join(f"{objection.text}: {objection.reason}" for objection in self.objections)
+
+
+def build_rewrite_request(enhanced: EnhancedPrompt, mode: EnhanceMode) -> SecondPass:
+    """Return the second pass over an enhanced prompt. A model gets the facts; the calling agent has read them."""
+    words = truncate_text(enhanced.original, PROMPT_TOKENS_MAX)
+    facts = [line.text for line in enhanced.lines]
+    brief = build_brief(TASK, [BriefSection("The prompt", [words]), BriefSection("Facts", facts)])
+    arguments = {"prompt": "<the same prompt>", "mode": mode}
+    return SecondPass("enhance_prompt", brief, SCHEMA, arguments, is_stored=False, host_brief=HOST_BRIEF)
+
+
+def check_rewrite(
+    draft: str, enhanced: EnhancedPrompt, mode: EnhanceMode, workspace: Workspace, team: ProjectKnowledge
+) -> PromptRewrite:
+    """Return a draft with the prompt in it, and what is wrong with it. Raises: as `Engine.find_symbol`."""
+    original = enhanced.original.strip()
+    text = insert_prompt(draft, original)
+    objections, warnings = _check_names(text, enhanced, workspace)
+    if original not in text:
+        reason = "the draft must keep the original prompt as it is"
+        objections.insert(0, RewriteObjection(original[:OBJECTION_CHARS_MAX], reason))
+    added, most = team.count_tokens(text) - team.count_tokens(enhanced.original), ADDED_TOKENS_MAX[mode]
+    if added > most:
+        reason = f"it adds {added:,} tokens, {mode} allows {most:,}"
+        objections.append(RewriteObjection(text[:OBJECTION_CHARS_MAX], reason))
+    return PromptRewrite(text, tuple(objections), tuple(warnings))
+
+
+def insert_prompt(draft: str, words: str) -> str:
+    """Return the draft with the user's words in place of `{prompt}`; unchanged if it contains them already.
+
+    >>> insert_prompt("Whole cents only: {prompt}", "round up"), insert_prompt("fill {prompt} in", "fill {prompt}")
+    ('Whole cents only: round up', 'fill {prompt} in')
+    """
+    return draft if words in draft else draft.replace(PLACEHOLDER, words, 1)
+
+
+def _check_names(text: str, enhanced: EnhancedPrompt, workspace: Workspace) -> tuple[list[RewriteObjection], list[str]]:
+    """Check what a draft names beyond prompt and facts: objections to files and lines, warnings about the rest."""
+    known = {mention.text for mention in parse_mentions(enhanced.text)}
+    objections: list[RewriteObjection] = []
+    warnings: list[str] = []
+    new = (mention for mention in parse_mentions(text) if mention.text not in known)
+    for reference in resolve_mentions(new, workspace, find_commands(workspace)):
+        name, nearest = reference.text, _format_nearest(reference)
+        if reference.kind == "path" and reference.is_missing:
+            objections.append(RewriteObjection(name, f"not found{nearest}"))
+        elif reference.kind == "path" and reference.note:
+            objections.append(RewriteObjection(name, reference.note))
+        elif reference.is_missing:
+            warnings.append(f"nothing here defines {name}{nearest}")
+        elif reference.kind == "command" and not reference.places:
+            warnings.append(f"no file at the top of the repository defines `{name}`")
+    return objections, warnings

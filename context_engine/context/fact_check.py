@@ -1,11 +1,12 @@
-r"""PURE. What comes back from a second pass must be true: what its items say of the code is held against the code.
+r"""PURE. Checks the items of a second pass against the code: the files, lines and quotes that they name.
 
-An item that names a file that is not there, lines that are not there or code that stands nowhere is set aside with its
-reason. A name that nobody defines is only told of: a draft may be about to define it.
+An item that names a missing file, missing lines or code that is nowhere is rejected with the reason. An undefined name
+is only a warning: a draft may be about to define it.
 
 >>> facts = RepositoryFacts(has_path={"a.py"}.__contains__, text={"a.py": "x = 1\n"}.get)
->>> found = check_claims([Claim("one", "[0]", paths=["a.py"]), Claim("two", "[1]", quotes=[ClaimedQuote("a.py", "x = 2")])], facts)
->>> found.kept, [each.reason for each in found.rejected]
+>>> claims = [Claim("one", "[0]", paths=["a.py"]), Claim("two", "[1]", quotes=[ClaimedQuote("a.py", "x = 2")])]
+>>> checked = check_claims(claims, facts)
+>>> checked.kept, [item.reason for item in checked.rejected]
 (('one',), ['the quoted code is not in a.py: x = 2'])
 """
 
@@ -20,14 +21,14 @@ from typing import Any, NamedTuple
 from context_engine.text import LineSpan, count_lines
 
 NEAR_MAX = 3
-SHOWN_CHARS_MAX = 80
-"""Of a quote that is nowhere: enough to know which one is meant."""
+QUOTE_CHARS_MAX = 80
+"""Characters of a quote that is not found, enough to recognize it."""
 
-Near = Callable[[str], Sequence[str]]
+FindNear = Callable[[str], Sequence[str]]
 
 
 class ClaimedLines(NamedTuple):
-    """Lines `first` to `last` of a file, as an item names them: they may be none."""
+    """Lines `first` to `last` of a file, as an item names them; they may not exist."""
 
     path: str
     first: int
@@ -35,7 +36,7 @@ class ClaimedLines(NamedTuple):
 
 
 class ClaimedQuote(NamedTuple):
-    """Code that an item quotes out of a file."""
+    """Code that an item quotes from a file."""
 
     path: str
     text: str
@@ -43,10 +44,7 @@ class ClaimedQuote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One item of a draft, its place there, and all that it says of the code.
-
-    `creates` are files that it wants made.
-    """
+    """One item of a draft, its location there, and what it says about the code. `creates` are files to be created."""
 
     item: Any
     place: str
@@ -57,31 +55,31 @@ class Claim:
     quotes: Sequence[ClaimedQuote] = ()
 
 
-def _anything(_: str) -> bool:
+def _has_any(_: str) -> bool:
     return True
 
 
-def _nothing(_: str) -> Sequence[str]:
+def _find_none(_: str) -> Sequence[str]:
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFacts:
-    """The facts: which paths there are, a file's text, which names are defined, and what comes near.
+    """What is known about the code: paths, texts, defined names, and similar names.
 
-    `spans` are the lines of a file that may be spoken of, as those of a diff; without it all that the file has.
+    `spans` returns the lines of a file that claims may name, such as those of a diff; None allows the whole file.
     """
 
     has_path: Callable[[str], bool]
     text: Callable[[str], str | None]
-    has_symbol: Callable[[str], bool] = _anything
-    near_paths: Near = _nothing
-    near_symbols: Near = _nothing
+    has_symbol: Callable[[str], bool] = _has_any
+    near_paths: FindNear = _find_none
+    near_symbols: FindNear = _find_none
     spans: Callable[[str], Sequence[LineSpan]] | None = None
 
 
 class RejectedItem(NamedTuple):
-    """An item that does not stand, where it stood in the draft, and why not."""
+    """An item that is wrong about the code, its location in the draft, and the reason."""
 
     item: Any
     place: str
@@ -90,31 +88,31 @@ class RejectedItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaims:
-    """The items that stand, in their order; those that do not; and what is to be said of those that do."""
+    """The items that are kept, in their order; the rejected ones; and warnings about those that are kept."""
 
     kept: tuple[Any, ...]
     rejected: tuple[RejectedItem, ...]
     warnings: tuple[str, ...]
 
 
-def check_claims(claims: Sequence[Claim], ground: RepositoryFacts) -> CheckedClaims:
-    """Which items stand. A file that one of them creates may be named by all."""
-    known = _Known(ground, frozenset(path for claim in claims for path in claim.creates))
+def check_claims(claims: Sequence[Claim], facts: RepositoryFacts) -> CheckedClaims:
+    """Return which items hold. A file that one of them creates may be named by all."""
+    checker = _ClaimChecker(facts, frozenset(path for claim in claims for path in claim.creates))
     kept: list[Any] = []
     rejected: list[RejectedItem] = []
     warnings: list[str] = []
     for claim in claims:
-        reason = next(known.objections(claim), "")
+        reason = next(checker.find_errors(claim), "")
         if reason:
             rejected.append(RejectedItem(claim.item, claim.place, reason))
         else:
             kept.append(claim.item)
-            warnings += (f"{claim.place}: {doubt}" for doubt in known.doubts(claim))
+            warnings += (f"{claim.place}: {warning}" for warning in checker.find_warnings(claim))
     return CheckedClaims(tuple(kept), tuple(rejected), tuple(dict.fromkeys(warnings)))
 
 
 def is_inside_workspace(path: str) -> bool:
-    """Whether a path is written so that it can only lie in the workspace.
+    """Return whether a path can only be inside the workspace, judged by its text.
 
     >>> [is_inside_workspace(path) for path in ("src/a.py", "../a.py", "/etc/passwd", "C:/a", "", "a/../../b")]
     [True, False, False, False, False, False]
@@ -123,58 +121,57 @@ def is_inside_workspace(path: str) -> bool:
     return bool(path.strip()) and parts[0] != "" and ":" not in parts[0] and ".." not in parts and "\0" not in path
 
 
-class _Known:
-    """The facts, and the files that are about to be made."""
+class _ClaimChecker:
+    """Checks claims against the facts and the files that are about to be created."""
 
-    def __init__(self, ground: RepositoryFacts, created: frozenset[str]) -> None:
-        self._ground = ground
+    def __init__(self, facts: RepositoryFacts, created: frozenset[str]) -> None:
+        self._facts = facts
         self._created = created
-        self._keyed = cache(lambda path: _key(ground.text(path) or ""))
+        self._read_folded = cache(lambda path: _fold_whitespace(facts.text(path) or ""))
 
-    def objections(self, claim: Claim) -> Iterator[str]:
-        """Why an item does not stand, if it does not."""
-        for path in (*claim.creates, *claim.paths, *(each.path for each in (*claim.lines, *claim.quotes))):
+    def find_errors(self, claim: Claim) -> Iterator[str]:
+        """Yield the reasons to reject an item."""
+        named = [*claim.paths, *(lines.path for lines in claim.lines), *(quote.path for quote in claim.quotes)]
+        for path in (*claim.creates, *named):
             if not is_inside_workspace(path):
-                yield f"{path!r} is no path inside the workspace"
-        for path in (*claim.paths, *(each.path for each in (*claim.lines, *claim.quotes))):
-            if path not in self._created and not self._ground.has_path(path):
-                yield f"there is no {path}{_nearest(self._ground.near_paths(path))}"
+                yield f"{path!r} is not a path inside the workspace"
+        for path in named:
+            if path not in self._created and not self._facts.has_path(path):
+                yield f"there is no {path}{_format_nearest(self._facts.near_paths(path))}"
         for lines in claim.lines:
-            yield from self._about_lines(lines)
+            yield from self._check_lines(lines)
         for quote in claim.quotes:
-            yield from self._about_quote(quote)
+            folded = _fold_whitespace(quote.text)
+            if folded not in self._read_folded(quote.path):
+                yield f"the quoted code is not in {quote.path}: {folded[:QUOTE_CHARS_MAX]}"
 
-    def doubts(self, claim: Claim) -> Iterator[str]:
-        """What is to be said of an item that stands."""
+    def find_warnings(self, claim: Claim) -> Iterator[str]:
+        """Yield warnings about an item that is kept."""
         for name in claim.symbols:
-            if not self._ground.has_symbol(name):
-                yield f"nobody defines {name}{_nearest(self._ground.near_symbols(name))}"
+            if not self._facts.has_symbol(name):
+                yield f"nothing here defines {name}{_format_nearest(self._facts.near_symbols(name))}"
         for path in claim.creates:
-            if self._ground.has_path(path):
+            if self._facts.has_path(path):
                 yield f"{path} is to be created and exists"
 
-    def _about_lines(self, lines: ClaimedLines) -> Iterator[str]:
+    def _check_lines(self, lines: ClaimedLines) -> Iterator[str]:
         if not 1 <= lines.first <= lines.last:
-            yield f"{lines.first}-{lines.last} are no lines"
+            yield f"{lines.first}-{lines.last} is not a range of lines"
             return
         span = LineSpan(lines.first, lines.last)
-        if self._ground.spans is not None:
-            spans = self._ground.spans(lines.path)
-            if not any(each.contains(span) for each in spans):
-                there = ", ".join(map(str, spans)) or "none"
-                yield f"lines {span} of {lines.path} are not in the diff, which has {there}"
-        elif (text := self._ground.text(lines.path)) is not None and span.last > count_lines(text):
+        if self._facts.spans is not None:
+            spans = self._facts.spans(lines.path)
+            if not any(allowed.contains(span) for allowed in spans):
+                yield f"lines {span} of {lines.path} are not in the diff, which has {', '.join(map(str, spans)) or 'none'}"
+            return
+        text = self._facts.text(lines.path)
+        if text is not None and span.last > count_lines(text):
             yield f"lines {span} are not in {lines.path}, which has {count_lines(text)}"
 
-    def _about_quote(self, quote: ClaimedQuote) -> Iterator[str]:
-        if _key(quote.text) not in self._keyed(quote.path):
-            yield f"the quoted code is not in {quote.path}: {_key(quote.text)[:SHOWN_CHARS_MAX]}"
 
-
-def _key(code: str) -> str:
-    """Code with each run of whitespace made one space."""
+def _fold_whitespace(code: str) -> str:
     return re.sub(r"\s+", " ", code).strip()
 
 
-def _nearest(near: Sequence[str]) -> str:
+def _format_nearest(near: Sequence[str]) -> str:
     return f"; nearest: {', '.join(near[:NEAR_MAX])}" if near else ""

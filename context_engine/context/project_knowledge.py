@@ -1,17 +1,17 @@
-"""What a team knows beside its code, as it is handed in.
+"""What a team knows beyond its code, handed in as values: memories, history, and how tokens are counted.
 
-Every part may be missing; an answer then says less, and says so.
-
-This module never looks anything up: whoever builds the house puts in what there is.
+Every part may be missing; a reply then contains less, and says so. This module looks nothing up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.context.budget import TokenCounter, estimate_max_tokens
+from context_engine.errors import InvalidArgument, UnsupportedHost
 from context_engine.model import Query
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 QUOTED_FROM_REPOSITORY = "quoted from files of this repository, not said by the user"
-"""Whose words rules and memories are. A stranger may have written them: replies say so wherever they show any."""
+"""Source of rules and memories. A stranger may have written them: replies add this wherever they show any."""
 
 
 class RememberedItem(NamedTuple):
-    """A memory or discovery that still holds. `place` is where it stands: path:line, or its own file."""
+    """A memory or discovery that still holds. `place` is path:line, or its own file."""
 
     id: str
     source: Literal["memory", "discovery"]
@@ -34,27 +34,48 @@ class RememberedItem(NamedTuple):
     score: float  # 0 to 1
 
     def quote(self, chars_max: int) -> str:
-        """Return its text as the words of the file that it comes from, so that nobody takes them for the user's.
+        """Return the text with the file it comes from, so that nobody takes it for words of the user.
 
         >>> RememberedItem("mem_1", "memory", "rule", "Tabs", "Use tabs.", "AGENTS.md:3", 1.0).quote(240)
         'AGENTS.md:3 says: “Use tabs.” [mem_1]'
         """
-        return (
-            f"{self.place} says: \u201c{' '.join((self.content or self.title).split())[:chars_max]}\u201d [{self.id}]"
-        )
+        text = " ".join((self.content or self.title).split())[:chars_max]
+        return f"{self.place} says: \u201c{text}\u201d [{self.id}]"
 
 
 Recall = Callable[[str, int], Sequence[RememberedItem]]
-"""What is remembered about a text, at most so many, best first; never what is stale."""
+"""Returns what is remembered about a text, best first, at most so many; nothing stale."""
 RankedPaths = Sequence[tuple[str, float]]
-"""Files and what they are worth, best first."""
+"""Files and their scores, best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectKnowledge:
-    """`localise` ranks the files that a task is likely to change by all that is known; without it the search does."""
+    """What a team knows. `predict_changes` ranks the files that a task may change; without it, search ranks them."""
 
     count_tokens: TokenCounter = estimate_max_tokens
     history: FileHistory | None = None
     recall: Recall | None = None
     predict_changes: Callable[[Query], RankedPaths] | None = None
+
+
+def load_tokenizer(file: Path) -> TokenCounter:
+    """Return the token counter of a model whose `tokenizer.json` the user has; special tokens are not counted.
+
+    Raises: UnsupportedHost (the library `tokenizers` is not installed), InvalidArgument (not a tokenizer file).
+    """
+    try:
+        from tokenizers import Tokenizer  # slow to import, and used only if a file is configured
+    except ImportError as error:
+        raise UnsupportedHost(
+            "counting with a tokenizer of your own needs the library tokenizers",
+            suggestion="pip install tokenizers, or empty CTX_TOKENIZER_FILE: budgets then use an upper bound",
+        ) from error
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises plain Exception
+        raise InvalidArgument(
+            f"{file} cannot be read as a tokenizer.json: {error}",
+            suggestion="name the tokenizer.json of a model in CTX_TOKENIZER_FILE, or empty it",
+        ) from error
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)

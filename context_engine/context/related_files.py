@@ -1,25 +1,26 @@
-"""PURE. Which files belong together by their names, and how what is related is told: each file once, with every reason.
+"""PURE. Files that belong together by their names, and related files listed once with every reason.
 
->>> "test_auth.py" in list_partner_names("src/auth.py"), is_test("tests/test_auth.py")
-(True, True)
->>> merge_related("a.py", [RelatedFile("b.py", "imported"), RelatedFile("c.py", "test"), RelatedFile("b.py", "changed with it")])
+>>> "test_auth.py" in list_partner_names("src/auth.py")
+True
+>>> found = [RelatedFile("b.py", "imported"), RelatedFile("c.py", "test"), RelatedFile("b.py", "changed with it")]
+>>> merge_related("a.py", found)
 [RelatedFile(path='b.py', why='imported, changed with it'), RelatedFile(path='c.py', why='test')]
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from context_engine.index.file_roles import role_of
 from context_engine.text import split_words
 
 RELATED_MAX = 5
-"""Of one file; more are a list nobody reads."""
+"""Related files of one file; nobody reads a longer list."""
 IMPORTS_MAX = 3
 IMPORTERS_MAX = 2
-"""A file that half the project imports is not understood through them."""
+"""Importers of one file: if half the project imports it, they do not explain it."""
 
 
 class RelatedFile(NamedTuple):
@@ -33,12 +34,12 @@ _TEST_MARK = re.compile(r"^(?:tests?_|spec_)?(?P<stem>.+?)(?:[_.-](?:test|tests|
 
 
 def is_test(path: str) -> bool:
-    """Whether a file holds tests, judged by its path."""
+    """Return whether a file contains tests, judged by its path."""
     return role_of(path, "code") == "test"
 
 
 def list_partner_names(path: str) -> frozenset[str]:
-    """The file names that the tests of a source file go by, or for a test those of what it tests.
+    """Return the usual file names for the tests of a source file; for a test, those of its source file.
 
     >>> sorted(list_partner_names("spec/models/user_spec.rb")), "user.test.ts" in list_partner_names("src/user.ts")
     (['user.rb'], True)
@@ -49,41 +50,44 @@ def list_partner_names(path: str) -> frozenset[str]:
         return frozenset()
     if is_test(path):
         match = _TEST_MARK.fullmatch(stem)
-        bare = match["stem"] if match else stem
-        return frozenset({f"{bare}.{suffix}"} - {name})
-    lower = (
-        f"test_{stem}",
-        f"tests_{stem}",
-        f"spec_{stem}",
-        *(f"{stem}{mark}{word}" for mark in "_.-" for word in ("test", "spec")),
-    )
-    upper = (f"{stem}{word}" for word in ("Test", "Tests", "Spec", "TestCase")) if stem[:1].isupper() else ()
-    return frozenset(f"{each}.{suffix}" for each in (*lower, *upper))
+        source = match["stem"] if match else stem
+        return frozenset({f"{source}.{suffix}"} - {name})
+    names = [f"test_{stem}", f"tests_{stem}", f"spec_{stem}"]
+    names += [f"{stem}{mark}{word}" for mark in "_.-" for word in ("test", "spec")]
+    if stem[:1].isupper():
+        names += [f"{stem}{word}" for word in ("Test", "Tests", "Spec", "TestCase")]
+    return frozenset(f"{name}.{suffix}" for name in names)
 
 
-def select_partners(path: str, named: Iterable[str]) -> list[str]:
-    """Of files that go by a partner's name those that are one: tests of a source or the source of a test, nearest first.
+def find_partners(path: str, files_named: Callable[[str], Iterable[str]]) -> list[str]:
+    """Return the tests of a source file, or the source files of a test, nearest first.
 
-    >>> select_partners("src/zoo/cat.py", ["tests/test_cat.py", "tests/zoo/test_cat.py", "src/test_cat_food/cat.py"])
+    >>> files = ["tests/test_cat.py", "tests/zoo/test_cat.py", "src/test_cat_food/cat.py"]
+    >>> find_partners("src/zoo/cat.py", lambda name: [file for file in files if file.endswith(name)])
     ['tests/zoo/test_cat.py', 'tests/test_cat.py']
     """
-    own = set(path.split("/")[:-1])
-    wanted = not is_test(path)
-    found = {each for each in named if is_test(each) == wanted and each != path}
-    return sorted(found, key=lambda each: (-len(own & set(each.split("/")[:-1])), each.count("/"), each))
+    folders = set(path.split("/")[:-1])
+    is_wanted_test = not is_test(path)
+    named = {other for name in list_partner_names(path) for other in files_named(name)}
+    partners = [other for other in named if is_test(other) == is_wanted_test and other != path]
+
+    def distance(other: str) -> tuple[int, int, str]:
+        return -len(folders & set(other.split("/")[:-1])), other.count("/"), other
+
+    return sorted(partners, key=distance)
 
 
 def merge_related(path: str, related: Iterable[RelatedFile], *, most: int = RELATED_MAX) -> list[RelatedFile]:
-    """Each related file once, in order of its first reason, with all its reasons; never the file itself."""
+    """Return each related file once with all its reasons, in the order of the first one; never the file itself."""
     reasons: dict[str, dict[str, None]] = {}
-    for each in related:
-        if each.path != path:
-            reasons.setdefault(each.path, {})[each.why] = None
+    for file in related:
+        if file.path != path:
+            reasons.setdefault(file.path, {})[file.why] = None
     return [RelatedFile(other, ", ".join(why)) for other, why in reasons.items()][:most]
 
 
 def sort_by_use(imported: Sequence[str], text: str) -> list[str]:
-    """Imported files, those that the text names first: what a snippet uses matters more than what its file does.
+    """Return imported files, those that a text names first: what a snippet uses matters most.
 
     >>> sort_by_use(["src/a.py", "src/pool.py", "src/b.py"], "pool.drain()")
     ['src/pool.py', 'src/a.py', 'src/b.py']

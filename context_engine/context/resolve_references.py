@@ -1,4 +1,4 @@
-"""Where the names of a prompt lead: each is looked up in the workspace, and what is not there is said to be missing."""
+"""Looks up the names of a prompt in the workspace: each leads to places, to similar names, or is reported as missing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from context_engine.context.budget import find_symbol_at
 from context_engine.context.commands import Command
-from context_engine.context.references import Mention, MentionKind
-from context_engine.context.widen import find_symbol_at
+from context_engine.context.prompt_parsing import Mention, MentionKind
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.index.file_roles import role_of
@@ -16,35 +16,36 @@ from context_engine.model import Definition
 from context_engine.text import LineSpan
 
 CANDIDATES_MAX = 5
-"""Places behind one name that a question can offer at a glance."""
+"""Places of one name that a question can list."""
 NEAR_MAX = 3
-ASIDE = frozenset(("test", "example", "bench", "docs", "vendor", "generated"))
-"""Roles of files whose definitions are meant only when no other file defines the name..."""
-ASIDE_MAX = 2
-"""...and when they are so few: what ten tests call `base_dir` is nobody's."""
+SECONDARY_ROLES = frozenset(("test", "example", "bench", "docs", "vendor", "generated"))
+"""Definitions in files of these roles count only if no other file defines the name, and there are few of them."""
+SECONDARY_MAX = 2
+"""A name that ten tests define, such as `base_dir`, means none of them."""
 
 
 class ReferencePlace(NamedTuple):
-    """Where a reference leads; `line` 0 is the file as a whole, `symbol` what stands there."""
+    """Where a reference leads. `line` 0 is the file as a whole; `symbol` is the symbol at that line."""
 
     path: str
     line: int = 0
     symbol: str = ""
 
     def __str__(self) -> str:
-        """As people write it.
+        """Format the place for people.
 
         >>> str(ReferencePlace("a.py", 3, "f")), str(ReferencePlace("a.py"))
         ('a.py:3 (f)', 'a.py')
         """
-        return f"{self.path}{f':{self.line}' if self.line else ''}{f' ({self.symbol})' if self.symbol else ''}"
+        line = f":{self.line}" if self.line else ""
+        return f"{self.path}{line} ({self.symbol})" if self.symbol else f"{self.path}{line}"
 
 
 @dataclass(frozen=True, slots=True)
 class PromptReference:
-    """Something a prompt names, and where it leads; several places make it ambiguous. `more` counts those not listed.
+    """Something that a prompt names, and its places; several make it ambiguous. `more` counts those not listed.
 
-    Without a place, `near` are names that come close, and `is_missing` says that it should be there.
+    Without a place, `near` lists similar names, and `is_missing` says that the name should exist.
     """
 
     text: str
@@ -57,50 +58,56 @@ class PromptReference:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether somebody has to say which place is meant."""
+        """Whether the user has to choose a place."""
         return len(self.places) + self.more > 1
 
 
-def resolve_mentions(named: Iterable[Mention], workspace: Workspace, known: Sequence[Command]) -> list[PromptReference]:
-    """Each mention, looked up. `known` are the commands of the repository."""
-    return [_resolved(mention, workspace, known) for mention in named]
+def resolve_mentions(
+    mentions: Iterable[Mention], workspace: Workspace, commands: Sequence[Command] = ()
+) -> list[PromptReference]:
+    """Look up each mention. `commands` are those of the repository."""
+    return [_resolve(mention, workspace, commands) for mention in mentions]
 
 
-def _resolved(mention: Mention, workspace: Workspace, known: Sequence[Command]) -> PromptReference:
+def _resolve(mention: Mention, workspace: Workspace, commands: Sequence[Command]) -> PromptReference:
     match mention.kind:
         case "path":
-            return _path(mention, workspace)
+            return _resolve_path(mention, workspace)
         case "symbol" | "error":
-            return _symbol(mention, workspace)
+            return _resolve_symbol(mention, workspace)
         case "command":
-            sources = tuple(ReferencePlace(each.source) for each in known if mention.name.startswith(each.text))
-            return PromptReference(mention.text, "command", sources[:1])
+            sources = (command.source for command in commands if mention.name.startswith(command.text))
+            return PromptReference(mention.text, "command", tuple(map(ReferencePlace, sources))[:1])
     return PromptReference(mention.text, mention.kind)
 
 
 # -- paths ------------------------------------------------------------------------------------------------------------
 
 
-def _path(mention: Mention, workspace: Workspace) -> PromptReference:
-    found = next(
-        (found for tail in list_path_tails(mention.name) if (found := workspace.symbols.files_named(tail))), ()
-    )
-    if mention.name in found:
-        found = (next(path for path in found if path == mention.name),)
+def _resolve_path(mention: Mention, workspace: Workspace) -> PromptReference:
+    found = _find_files(mention.name, workspace)
     if not found:
-        near = _near_paths(mention.name, workspace)
+        near = _find_near_paths(mention.name, workspace)
         return PromptReference(mention.text, "path", near=near, is_missing=mention.certain)
     if len(found) > 1:
         places = tuple(ReferencePlace(path, mention.line) for path in found[:CANDIDATES_MAX])
         return PromptReference(mention.text, "path", places, len(found) - len(places))
-    place, note = _at_line(found[0], mention.line, workspace)
+    place, note = _locate_line(found[0], mention.line, workspace)
     return PromptReference(mention.text, "path", (place,), note=note)
 
 
-def list_path_tails(path: str) -> Iterator[str]:
-    """A path, and what it may be called from the top of this workspace: never a bare name of a path that had folders.
+def _find_files(name: str, workspace: Workspace) -> Sequence[str]:
+    """Return the files that the longest known tail of a path names; only the path itself if it is one of them."""
+    for tail in list_path_tails(name):
+        if found := workspace.symbols.files_named(tail):
+            return [path for path in found if path == name] or found
+    return ()
 
-    A trace of another machine begins with that machine's folders; a relative path at most with the workspace's own.
+
+def list_path_tails(path: str) -> Iterator[str]:
+    """Yield a path, and its tails that may be paths in this workspace; never the bare name of a path with folders.
+
+    A trace of another machine begins with folders of that machine, a relative path at most with the workspace's own.
 
     >>> list(list_path_tails("/home/me/zoo/src/a.py")), list(list_path_tails("zoo/src/a.py")), list(list_path_tails("a.py"))
     (['home/me/zoo/src/a.py', 'me/zoo/src/a.py', 'zoo/src/a.py', 'src/a.py'], ['zoo/src/a.py', 'src/a.py'], ['a.py'])
@@ -112,16 +119,16 @@ def list_path_tails(path: str) -> Iterator[str]:
         yield "/".join(parts[dropped:])
 
 
-def _near_paths(path: str, workspace: Workspace) -> tuple[str, ...]:
+def _find_near_paths(path: str, workspace: Workspace) -> tuple[str, ...]:
     name = path.rpartition("/")[2]
-    for typed in (path.lstrip("/."), name, name.partition(".")[0]):
-        if found := workspace.search.complete_path(typed, limit=NEAR_MAX)[0]:
+    for prefix in (path.lstrip("/."), name, name.partition(".")[0]):
+        if found := workspace.search.complete_path(prefix, limit=NEAR_MAX)[0]:
             return found
     return ()
 
 
-def _at_line(path: str, line: int, workspace: Workspace) -> tuple[ReferencePlace, str]:
-    """The place, and what is to be said of its line."""
+def _locate_line(path: str, line: int, workspace: Workspace) -> tuple[ReferencePlace, str]:
+    """Return the place of a line, and a note if the file has no such line."""
     try:
         outline = workspace.symbols.outline(path) if line else None
     except CallError:
@@ -130,39 +137,53 @@ def _at_line(path: str, line: int, workspace: Workspace) -> tuple[ReferencePlace
         return ReferencePlace(path), ""
     if line > outline.lines:
         return ReferencePlace(path), f"it has {outline.lines} lines, no line {line}"
-    return ReferencePlace(path, line, find_symbol_at(LineSpan(line, line), [each for _, each in outline.symbols])), ""
+    symbols = [symbol for _, symbol in outline.symbols]
+    return ReferencePlace(path, line, find_symbol_at(LineSpan(line, line), symbols)), ""
 
 
 # -- symbols ----------------------------------------------------------------------------------------------------------
 
 
-def _symbol(mention: Mention, workspace: Workspace) -> PromptReference:
+def _resolve_symbol(mention: Mention, workspace: Workspace) -> PromptReference:
     try:
-        meant, near = _definitions(mention.name, workspace)
-    except CallError:  # no index: nobody can say that it is missing
+        definitions, near = _find_definitions(mention.name, workspace)
+    except CallError:  # without an index it cannot be called missing
         return PromptReference(mention.text, mention.kind)
-    places = tuple(ReferencePlace(each.path, each.span.first, each.qualified) for each in meant[:CANDIDATES_MAX])
-    missing = not meant and bool(near) and mention.certain and mention.kind == "symbol"
-    return PromptReference(mention.text, mention.kind, places, len(meant) - len(places), near, missing)
+    shown = definitions[:CANDIDATES_MAX]
+    places = tuple(ReferencePlace(symbol.path, symbol.span.first, symbol.qualified) for symbol in shown)
+    is_missing = not definitions and bool(near) and mention.certain and mention.kind == "symbol"
+    return PromptReference(mention.text, mention.kind, places, len(definitions) - len(places), near, is_missing)
 
 
-def _definitions(name: str, workspace: Workspace) -> tuple[list[Definition], tuple[str, ...]]:
-    """What a name means, and what comes close when it means nothing."""
+def _find_definitions(name: str, workspace: Workspace) -> tuple[list[Definition], tuple[str, ...]]:
+    """Return the definitions that a name means, and similar names if there are none."""
     found = workspace.symbols.find(name, limit=CANDIDATES_MAX * 4)
     listed = list(found.definitions) or find_in_module(name, workspace)
-    last = name.replace("::", ".").replace("#", ".").rpartition(".")[2]
-    exact = [each for each in listed if each.name == last] or listed
-    main = [each for each in exact if role_of(each.path, "code") not in ASIDE]
-    return main or (exact if len(exact) <= ASIDE_MAX else []), () if exact else found.near[:NEAR_MAX]
+    last = _split_owner(name)[1]
+    exact = [symbol for symbol in listed if symbol.name == last] or listed
+    if not exact:
+        return [], found.near[:NEAR_MAX]
+    main = [symbol for symbol in exact if role_of(symbol.path, "code") not in SECONDARY_ROLES]
+    if main or len(exact) <= SECONDARY_MAX:
+        return main or exact, ()
+    return [], ()
 
 
 def find_in_module(name: str, workspace: Workspace) -> list[Definition]:
-    """`auth.login` where `auth` is no class but a file or folder."""
-    owner, _, last = name.replace("::", ".").replace("#", ".").rpartition(".")
+    """Find `auth.login` where `auth` is a file or folder and not a class."""
+    owner, last = _split_owner(name)
     if not owner:
         return []
     module = owner.rpartition(".")[2]
-    listed = workspace.symbols.find(last, limit=CANDIDATES_MAX * 4).definitions
-    return [
-        each for each in listed if module in (*each.path.split("/")[:-1], each.path.split("/")[-1].partition(".")[0])
-    ]
+    definitions = workspace.symbols.find(last, limit=CANDIDATES_MAX * 4).definitions
+    return [symbol for symbol in definitions if _is_in_module(symbol.path, module)]
+
+
+def _split_owner(name: str) -> tuple[str, str]:
+    owner, _, last = name.replace("::", ".").replace("#", ".").rpartition(".")
+    return owner, last
+
+
+def _is_in_module(path: str, module: str) -> bool:
+    *folders, name = path.split("/")
+    return module in (*folders, name.partition(".")[0])

@@ -1,4 +1,4 @@
-"""The services that read a workspace: what bundles, prompts, plans and reviews are made of."""
+"""The services that read a workspace, from which bundles, prompts, plans and reviews are built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Workspace:
-    """One workspace as it can be read and searched, or several as one. Its owner sets the services and closes them."""
+    """One workspace, or several as one, to read and search. Its owner sets the services and closes them."""
 
     search: SearchService
     text_search: Scanner

@@ -6,14 +6,13 @@ An answer waits a moment for what it lacks, then does without it and says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.context.budget import estimate_max_tokens
-from context_engine.context.project_knowledge import ProjectKnowledge, RankedPaths
-from context_engine.context.tokenizer import load_tokenizer
+from context_engine.context.project_knowledge import ProjectKnowledge, load_tokenizer
 from context_engine.history import FileHistory, predict_changes
 from context_engine.index import IndexService, StaticEncoder
 from context_engine.memory.background_refresh import BackgroundRefresh, RefreshSources
@@ -126,8 +125,8 @@ class KnowledgeService:
         self._learning.wait_until_fresh()
         return self.knowledge
 
-    def _localise(self, history: FileHistory) -> Callable[[Query], RankedPaths]:
-        def ranked(query: Query) -> RankedPaths:
+    def _localise(self, history: FileHistory) -> Callable[[Query], Sequence[tuple[str, float]]]:
+        def ranked(query: Query) -> Sequence[tuple[str, float]]:
             searcher = self._parts.search.searcher()
             return [(each.path, each.score) for each in predict_changes(searcher, query, history)] if searcher else []
 

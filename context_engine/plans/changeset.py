@@ -18,8 +18,8 @@ from context_engine.context.commands import Command
 from context_engine.context.gather import GatheredFiles, gather_files, glob_for_path
 from context_engine.context.gather import GatherRequest as Sought
 from context_engine.context.project_knowledge import ProjectKnowledge
-from context_engine.context.references import Mention, parse_mentions
-from context_engine.context.related_files import is_test, list_partner_names, select_partners
+from context_engine.context.prompt_parsing import Mention, parse_mentions
+from context_engine.context.related_files import find_partners
 from context_engine.context.resolve_references import PromptReference, resolve_mentions
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError, NotIndexed
@@ -535,10 +535,9 @@ def _tests(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[Affec
 
 def find_tests(path: str, sources: PlanSources) -> list[str]:
     """Return the tests that are named after a source file, nearest first."""
-    if is_test(path):
+    if role_of(path, "code") == "test":
         return []
-    named = (str(one) for name in sorted(list_partner_names(path)) for one in sources.code.symbols.files_named(name))
-    return select_partners(path, named)
+    return find_partners(path, sources.code.symbols.files_named)
 
 
 def _registries(

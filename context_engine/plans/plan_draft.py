@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from context_engine.context.clauses import extract_clauses, extract_objective
 from context_engine.context.commands import Command
 from context_engine.context.enhance import BINDING_TYPES, find_commands
 from context_engine.context.project_knowledge import RememberedItem
-from context_engine.context.related_files import is_test
+from context_engine.context.prompt_parsing import extract_clauses, extract_objective
+from context_engine.index.file_roles import role_of
 from context_engine.context.resolve_references import PromptReference
 from context_engine.errors import CallError
 from context_engine.plans.changeset import (
@@ -373,7 +373,7 @@ def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]
 
 def _new_test_path(wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> str:
     """Return the path for a test of the first main file, by the example of its neighbors; empty without an example."""
-    main = [file.path for file in change.main() if not is_test(file.path)]
+    main = [file.path for file in change.main() if role_of(file.path, "code") != "test"]
     if not main or change.of("test") or wanted.kind in ("docs", "remove", "rename"):
         return ""
     folder, _, name = main[0].rpartition("/")
@@ -394,7 +394,7 @@ def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
     files = [
         f"{folder}/{entry.name}".lstrip("/") for entry in entries if entry.name.endswith(suffix) and not entry.is_folder
     ]
-    return [path for path in files if not is_test(path)][:SIBLINGS_MAX]
+    return [path for path in files if role_of(path, "code") != "test"][:SIBLINGS_MAX]
 
 
 def _recall_rules(task: str, sources: PlanSources) -> list[RememberedItem]:

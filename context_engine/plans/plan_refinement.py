@@ -14,9 +14,8 @@ from typing import Any
 
 import msgspec
 
-from context_engine.context.references import parse_mentions
-from context_engine.context.refinement import SecondPass
-from context_engine.context.refinement_prompt import BriefSection, build_brief
+from context_engine.context.prompt_parsing import parse_mentions
+from context_engine.context.refinement import BriefSection, SecondPass, build_brief
 from context_engine.context.resolve_references import ReferencePlace, resolve_mentions
 from context_engine.context.workspace import Workspace
 from context_engine.errors import Conflict, InvalidArgument, NextStep, PlanNotFound

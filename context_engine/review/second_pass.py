@@ -18,8 +18,7 @@ import msgspec
 
 from context_engine.context.fact_check import RejectedItem
 from context_engine.context.proposals import accept_draft, compute_draft_id, parse_draft
-from context_engine.context.refinement import SecondPass
-from context_engine.context.refinement_prompt import BRIEF_TOKENS_MAX, BriefSection, build_brief
+from context_engine.context.refinement import BRIEF_TOKENS_MAX, BriefSection, SecondPass, build_brief
 from context_engine.errors import ReviewNotFound
 from context_engine.model import Finding
 from context_engine.review.classification import ChangeSummary

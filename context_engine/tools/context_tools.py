@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
 from context_engine.context.commands import Command
-from context_engine.context.enhance import EnhancedPrompt, EnhanceMode, LikelyFile, build_enhanced_prompt
+from context_engine.context.enhance import (
+    EnhancedPrompt,
+    EnhanceMode,
+    LikelyFile,
+    PromptRewrite,
+    build_enhanced_prompt,
+    build_rewrite_request,
+    check_rewrite,
+)
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, RememberedItem
 from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
 from context_engine.context.resolve_references import PromptReference
-from context_engine.context.rewrite_validation import PromptRewrite, build_rewrite_request, check_rewrite
 from context_engine.model import Filter
 from context_engine.secrets import redact
 from context_engine.text import compact_json, drop_empty, escape_line, format_count, shorten_line

@@ -5,21 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context.fragments import (
-    LABEL_CHARS_MAX,
-    Fragment,
-    FragmentBody,
-    FragmentKind,
-    FragmentPlace,
-    FragmentSelection,
-    find_keyword_places,
-    match_symbols,
-    parse_line_range,
-    select_fragments,
-    shorten_lines,
-    suggest_symbols,
-)
-from context_engine.context.regions import fit_regions
 from context_engine.errors import ContextEngineError, InvalidArgument, InvalidLineRange, TooLarge
 from context_engine.model import TextPart, TextQuery
 from context_engine.text import (
@@ -36,6 +21,21 @@ from context_engine.text import (
 )
 from context_engine.tools.arguments import IntegerArg, LineRangesArg, TextArg, TextListArg
 from context_engine.tools.file_tools import AROUND, SHA_CHARS
+from context_engine.tools.fragment_selection import (
+    LABEL_CHARS_MAX,
+    Fragment,
+    FragmentBody,
+    FragmentKind,
+    FragmentPlace,
+    FragmentSelection,
+    find_keyword_places,
+    fit_regions,
+    match_symbols,
+    parse_line_range,
+    select_fragments,
+    shorten_lines,
+    suggest_symbols,
+)
 from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, reply_size
 from context_engine.tools.search_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool

@@ -146,7 +146,7 @@ def test_in_a_small_room_the_best_file_is_shown_and_not_a_line_of_each() -> None
 
 
 def test_what_must_be_cut_begins_at_its_most_telling_line() -> None:
-    wanted = [SnippetOption(0, LineSpan(1, 30), 1.0, True, at=20)]
+    wanted = [SnippetOption(0, LineSpan(1, 30), 1.0, True, best_line=20)]
     costs = [FilePrice(0, lambda _: 10)]
     assert [each.span for each in packed(wanted, costs, SNIPPET_TOKENS + 50)] == [LineSpan(20, 24)]
     assert [each.span for each in packed(wanted, costs, SNIPPET_TOKENS + 300)] == [LineSpan(1, 30)]

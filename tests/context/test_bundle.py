@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import context_engine.context
-from context_engine.context.budget import estimate_max_tokens
+from context_engine.context.budget import estimate_max_tokens, find_symbol_at, widen_to_symbol
 from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
 from context_engine.context.gather import extract_stems, glob_for_path
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
-from context_engine.context.related_files import RelatedFile, list_partner_names, merge_related, select_partners
-from context_engine.context.widen import find_symbol_at, widen_to_symbol
+from context_engine.context.related_files import RelatedFile, find_partners, list_partner_names, merge_related
 from context_engine.engine import Engine
 from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.text.lines import LineSpan
@@ -337,8 +336,10 @@ def test_a_chunk_that_holds_a_whole_definition_is_complete() -> None:
     ],
 )
 def test_a_test_and_its_source_find_each_other_by_name(source: str, test: str) -> None:
-    assert test.rpartition("/")[2] in list_partner_names(source) and select_partners(source, [test]) == [test]
-    assert source.rpartition("/")[2] in list_partner_names(test) and select_partners(test, [source]) == [source]
+    assert test.rpartition("/")[2] in list_partner_names(source)
+    assert find_partners(source, lambda name: [test] if test.rpartition("/")[2] == name else []) == [test]
+    assert source.rpartition("/")[2] in list_partner_names(test)
+    assert find_partners(test, lambda name: [source] if source.rpartition("/")[2] == name else []) == [source]
 
 
 @given(st.lists(st.builds(RelatedFile, st.sampled_from("abcd"), st.sampled_from(["one", "two"])), max_size=9))

@@ -95,11 +95,11 @@ def test_a_quote_is_found_whatever_its_whitespace_and_never_with_another_word(
     ("claim", "reason"),
     [
         (Claim(1, "", paths=["d.py"]), "there is no d.py"),
-        (Claim(1, "", paths=["../a.py"]), "'../a.py' is no path inside the workspace"),
-        (Claim(1, "", creates=["/etc/cron.d/x"]), "'/etc/cron.d/x' is no path inside the workspace"),
+        (Claim(1, "", paths=["../a.py"]), "'../a.py' is not a path inside the workspace"),
+        (Claim(1, "", creates=["/etc/cron.d/x"]), "'/etc/cron.d/x' is not a path inside the workspace"),
         (Claim(1, "", lines=[ClaimedLines("a.py", 2, 9)]), "lines 2-9 are not in a.py, which has 3"),
-        (Claim(1, "", lines=[ClaimedLines("a.py", 3, 2)]), "3-2 are no lines"),
-        (Claim(1, "", lines=[ClaimedLines("a.py", 0, 1)]), "0-1 are no lines"),
+        (Claim(1, "", lines=[ClaimedLines("a.py", 3, 2)]), "3-2 is not a range of lines"),
+        (Claim(1, "", lines=[ClaimedLines("a.py", 0, 1)]), "0-1 is not a range of lines"),
         (Claim(1, "", lines=[ClaimedLines("b.py", 1, 1)]), "lines 1 are not in b.py, which has 0"),
         (Claim(1, "", quotes=[ClaimedQuote("c.py", "one  three")]), "the quoted code is not in c.py: one three"),
     ],
@@ -120,7 +120,7 @@ def test_an_unknown_name_and_a_file_that_exists_already_are_only_told_of() -> No
     found = check_claims([Claim(1, "steps[0]", symbols=["x", "xx"], creates=["a.py"])], ground)
     assert found.kept == (1,)
     assert found.warnings == (
-        "steps[0]: nobody defines xx; nearest: x, x1, x2",
+        "steps[0]: nothing here defines xx; nearest: x, x1, x2",
         "steps[0]: a.py is to be created and exists",
     )
 

@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.fragments import (
+from context_engine.errors import InvalidArgument, InvalidLineRange
+from context_engine.model import Definition, RelPath
+from context_engine.text.lines import LineSpan, group_spans, shorten_line
+from context_engine.text.words import estimate_tokens
+from context_engine.tools.fragment_selection import (
     IMPORTANCE,
     FragmentBody,
     FragmentPlace,
     FragmentSelection,
     find_keyword_places,
+    fit_regions,
     match_symbols,
     parse_line_range,
     select_fragments,
@@ -21,11 +26,6 @@ from context_engine.context.fragments import (
     sort_by_importance,
     suggest_symbols,
 )
-from context_engine.context.regions import fit_regions
-from context_engine.errors import InvalidArgument, InvalidLineRange
-from context_engine.model import Definition, RelPath
-from context_engine.text.lines import LineSpan, group_spans, shorten_line
-from context_engine.text.words import estimate_tokens
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
 places = st.builds(FragmentPlace, st.sampled_from(IMPORTANCE), st.sampled_from("ab"), st.integers(0, 1), spans)

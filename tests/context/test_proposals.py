@@ -71,7 +71,7 @@ def test_a_fault_is_told_with_its_place_and_at_a_readable_length(draft: Any, sai
 def test_a_refusal_names_the_argument_and_the_next_step() -> None:
     with pytest.raises(InvalidArgument) as refusal:
         accept_draft('{"steps": ', PLAN, "findings")
-    assert refusal.value.message.startswith("findings is no JSON") and "schema" in refusal.value.suggestion
+    assert refusal.value.message.startswith("findings is not valid JSON") and "schema" in refusal.value.suggestion
     assert refusal.value.details == {"argument": "findings"}
 
 

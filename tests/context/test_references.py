@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.clauses import extract_clauses, extract_objective
-from context_engine.context.references import MENTIONS_MAX, parse_mentions
+from context_engine.context.prompt_parsing import MENTIONS_MAX, extract_clauses, extract_objective, parse_mentions
 from context_engine.context.resolve_references import list_path_tails
 
 

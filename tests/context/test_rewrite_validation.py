@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.context.budget import estimate_max_tokens
-from context_engine.context.enhance import EnhancedPrompt, EnhanceMode, build_enhanced_prompt
+from context_engine.context.enhance import (
+    EnhancedPrompt,
+    EnhanceMode,
+    PromptRewrite,
+    build_enhanced_prompt,
+    build_rewrite_request,
+    check_rewrite,
+    insert_prompt,
+)
 from context_engine.context.project_knowledge import ProjectKnowledge
-from context_engine.context.rewrite_validation import PromptRewrite, build_rewrite_request, check_rewrite, insert_prompt
 from context_engine.engine import Engine
 from context_engine.model import Filter
 from tests.support.engines import indexed
@@ -81,8 +88,8 @@ def test_unknown_names_and_commands_are_told_of_and_the_users_own_are_not(zoo: E
     about = build_enhanced_prompt("fix `feed_kat` in zoo/cats.py", "light", Filter(), zoo, ProjectKnowledge())
     found = own("fix `feed_kat` in zoo/cats.py; then `feed_dat`, and run `npm run lint`", about, zoo)
     assert found.warnings == (
-        "nobody defines feed_dat; nearest: feed_cat",
-        "no file at the top of the repository backs `npm run lint`",
+        "nothing here defines feed_dat; nearest: feed_cat",
+        "no file at the top of the repository defines `npm run lint`",
     )
 
 

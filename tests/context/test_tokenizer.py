@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.context.tokenizer import load_tokenizer
+from context_engine.context.project_knowledge import load_tokenizer
 from context_engine.errors import InvalidArgument, UnsupportedHost
 from context_engine.tools.context_tools import get_context_for_prompt
 from context_engine.tools.tool import Call

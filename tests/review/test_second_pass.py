@@ -140,11 +140,11 @@ def test_a_finding_that_stands_joins_those_of_the_checks() -> None:
     [
         ({"start_line": 2, "end_line": 2}, "not in the diff"),
         ({"start_line": 13, "end_line": 99}, "not in the diff"),
-        ({"start_line": 14, "end_line": 13}, "are no lines"),
+        ({"start_line": 14, "end_line": 13}, "is not a range of lines"),
         ({"quote": "send(card, amount + 1)"}, "quoted code"),
         ({"quote": "return send(card, amount)"}, "quoted code"),
         ({"file_path": "src/other.py"}, "there is no"),
-        ({"file_path": "../src/pay.py"}, "no path inside"),
+        ({"file_path": "../src/pay.py"}, "not a path inside"),
         ({"file_path": "old.py", "start_line": 1, "end_line": 1, "quote": "gone = 1"}, "there is no"),
     ],
 )

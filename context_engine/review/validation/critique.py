@@ -16,8 +16,7 @@ from context_engine.context.fact_check import (
     RepositoryFacts,
     check_claims,
 )
-from context_engine.context.refinement import SecondPass
-from context_engine.context.refinement_prompt import BriefSection, build_brief
+from context_engine.context.refinement import BriefSection, SecondPass, build_brief
 from context_engine.review.validation.validation_request import make_finding
 from context_engine.text import count_lines, split_lines
 

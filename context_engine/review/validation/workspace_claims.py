@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from context_engine.context.references import parse_mentions
+from context_engine.context.prompt_parsing import parse_mentions
 from context_engine.context.resolve_references import resolve_mentions
 from context_engine.languages import Import, outline, resolve_import
 from context_engine.review.content_parsers import parse_python

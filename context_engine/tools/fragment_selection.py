@@ -1,11 +1,11 @@
-r"""PURE. Parts of files worth reading: what was asked for, where it stands, and which of it fits a budget of tokens.
+r"""PURE. Selects parts of files: where the requested lines, symbols, patterns and keywords are, and what fits a budget.
 
-Something asked for - lines, a symbol, a pattern, a keyword - has a `Place` in a file, or many. Places are taken in the
-order of their importance for as long as they fit: lines that were named come first, then symbols, then what patterns
-and keywords found, the rarer before the more common. What has no room is named, never just gone.
+Each `FragmentPlace` is one place in a file. Places are taken by importance while they fit: lines that were named come
+first, then symbols, then what patterns and keywords found, rare ones before common ones. What has no room is reported.
 
 >>> text = ["def a():", "    pass", "", "", "def b():", "    return salt"]
->>> found = select_fragments([*find_keyword_places(0, text, "SALT"), FragmentPlace("lines", "1", 0, LineSpan(1, 1))], [FragmentBody(text)])
+>>> places = [*find_keyword_places(0, text, "SALT"), FragmentPlace("lines", "1", 0, LineSpan(1, 1))]
+>>> found = select_fragments(places, [FragmentBody(text)])
 >>> [(fragment.span, [place.label for place in fragment.places]) for fragment in found.fragments]
 [(LineSpan(first=1, last=1), ['lines 1']), (LineSpan(first=6, last=6), ['keyword SALT'])]
 """
@@ -15,28 +15,25 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
-from context_engine.text import LineSpan, estimate_tokens, group_spans, shorten_line
+from context_engine.text import LineSpan, SpanGroup, estimate_tokens, group_spans, shorten_line
 
 FragmentKind = Literal["lines", "symbol", "pattern", "keyword"]
 IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "pattern", "keyword")
 """What was named exactly comes before what was searched for."""
 FOUND = ("pattern", "keyword")
 LABEL_CHARS_MAX = 60
-"""Of a long pattern its beginning is enough to know it by."""
+"""The beginning of a long pattern is enough to recognize it."""
 NO_LIMIT = 1 << 60
 
 
 class FragmentPlace(NamedTuple):
-    """Where something that was asked for stands.
-
-    `file` counts the files of the call; `column` matters on long lines.
-    """
+    """A place of something requested. `file` is its number in the call; `column` matters on long lines."""
 
     kind: FragmentKind
     word: str
@@ -51,7 +48,7 @@ class FragmentPlace(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """Lines of one file to be shown, and the places they are shown for."""
+    """Lines of one file to show, and the places they are shown for."""
 
     file: int
     span: LineSpan
@@ -60,9 +57,9 @@ class Fragment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FragmentSelection:
-    """The fragments that fit, in the order of files and lines; the places that do not, most important first.
+    """The fragments that fit, in the order of files and lines; the places that do not, the most important first.
 
-    At most one place is `cut`: it is shown from its first line on, and goes on at `next_line`.
+    At most one place is `cut`: it is shown from its first line, and continues at `next_line`.
     """
 
     fragments: tuple[Fragment, ...]
@@ -73,13 +70,13 @@ class FragmentSelection:
 
 @dataclass(frozen=True, slots=True)
 class FragmentBody:
-    """A file's lines as they are shown, without line feeds; `head` is what showing any of them costs, in tokens."""
+    """The lines of a file as they are shown, without line feeds; `head` is the price of its header in tokens."""
 
     lines: Sequence[str]
     head: int = 0
 
     def cost(self, line: int) -> int:
-        """What a line costs in tokens, its line feed included."""
+        """Return the tokens of a line with its line feed."""
         return estimate_tokens(self.lines[line - 1] + "\n")
 
 
@@ -89,19 +86,19 @@ class FragmentBody:
 def select_fragments(
     places: Iterable[FragmentPlace], bodies: Sequence[FragmentBody], *, context: int = 0, tokens_max: int = NO_LIMIT
 ) -> FragmentSelection:
-    """Take places with `context` lines around each, the most important first, while they fit.
+    """Select places with `context` lines around symbol, the most important first, while they fit.
 
-    What does not fit with its context is taken without, and cut where the room ends; the very first shows a line
-    whatever it costs. After a place that was cut or dropped no other line is taken.
+    A place that does not fit with its context is shown without, and cut where the room ends; the first one shows at
+    least a line. After a place that was cut or dropped no further line is selected.
     """
-    taking = _Taking(bodies, context, tokens_max)
+    selection = _Selection(bodies, context, tokens_max)
     for place in sort_by_importance(places):
-        taking.take(place)
-    return FragmentSelection(tuple(taking.fragments()), tuple(taking.dropped), taking.cut, taking.next_line)
+        selection.take(place)
+    return FragmentSelection(tuple(selection.fragments()), tuple(selection.dropped), selection.cut, selection.next_line)
 
 
 def sort_by_importance(places: Iterable[FragmentPlace]) -> list[FragmentPlace]:
-    """By kind; of what was searched for, the rarer first; else in the order given."""
+    """Sort by kind; what was searched for by rarity; else in the order given."""
     listed = list(places)
     counts = Counter((place.kind, place.word) for place in listed)
 
@@ -113,8 +110,8 @@ def sort_by_importance(places: Iterable[FragmentPlace]) -> list[FragmentPlace]:
 
 
 @dataclass(slots=True)
-class _Taking:
-    """A budget while it is being spent. `shown` holds the lines taken so far, by file."""
+class _Selection:
+    """Spends a budget. `shown` contains the selected lines, by file."""
 
     bodies: Sequence[FragmentBody]
     context: int
@@ -126,7 +123,7 @@ class _Taking:
     next_line: int = 0
 
     def take(self, place: FragmentPlace) -> None:
-        """Keep a place, cut it, or drop it; one behind the end of its file is none."""
+        """Keep a place, cut it, or drop it; ignore one after the end of its file."""
         last_line = len(self.bodies[place.file].lines)
         own, wide = place.span.clip(last_line), place.span.expand(self.context).clip(last_line)
         if own is None or wide is None:
@@ -135,12 +132,12 @@ class _Taking:
         if not is_full and self._keep(place, wide):
             return
         if self._is_shown(place.file, own):
-            self._keep(place, own)  # costs its name only; without room for that its lines are there all the same
+            self._keep(place, own)  # only its label costs tokens; without room for that the lines are shown anyway
         elif is_full or not self._begin(place, own):
             self.dropped.append(place)
 
     def _keep(self, place: FragmentPlace, span: LineSpan) -> bool:
-        """Take all of a span; False when it does not fit."""
+        """Select all of a span; return False if it does not fit."""
         price, stop = self._priced(place, span)
         if stop <= span.last:
             return False
@@ -148,7 +145,7 @@ class _Taking:
         return True
 
     def _begin(self, place: FragmentPlace, own: LineSpan) -> bool:
-        """Take the lines of a place that fit, the very first line in any case; False when there is none."""
+        """Select the lines of a place that fit, its first line in any case if nothing is shown; False if none fits."""
         price, stop = self._priced(place, own)
         if stop == own.first and self.kept:
             return False
@@ -164,7 +161,7 @@ class _Taking:
         self.room -= price
 
     def _priced(self, place: FragmentPlace, span: LineSpan) -> tuple[int, int]:
-        """(price, stop): what the lines before `stop` cost, the first that does not fit; behind the span, all do."""
+        """Return the price of the lines before `stop`, and `stop`: the first line that does not fit, or the end."""
         body, shown = self.bodies[place.file], self.shown.get(place.file, set())
         price = estimate_heading(place) + (0 if shown else body.head)
         for line in range(span.first, span.last + 1):
@@ -179,7 +176,7 @@ class _Taking:
         return all(line in shown for line in range(span.first, span.last + 1))
 
     def fragments(self) -> Iterator[Fragment]:
-        """What was kept, by file and line, joined where it meets."""
+        """Yield what was kept, by file and line; spans that touch are joined."""
         for file in sorted(self.shown):
             kept = [(place, span) for place, span in self.kept if place.file == file]
             for joined in group_spans([span for _, span in kept]):
@@ -187,17 +184,17 @@ class _Taking:
 
 
 def estimate_heading(place: FragmentPlace) -> int:
-    """What the head of a fragment costs for a place: two line numbers, its label, where exactly it stands."""
+    """Return the tokens that a place adds to the heading of its fragment: line numbers and label."""
     return estimate_tokens(
         f"@@ {place.span.first}-{place.span.last} · {place.label} {place.span.first}-{place.span.last}\n"
     )
 
 
-# -- where it stands --------------------------------------------------------------------------------------------------
+# -- finding places -------------------------------------------------------------------------------------------------
 
 
 def find_keyword_places(file: int, lines: Iterable[str], word: str) -> list[FragmentPlace]:
-    """Each line that holds a word as it is spelled; upper and lower case do not count."""
+    """Return symbol line with a word; case is ignored."""
     wanted = word.casefold()
     columns = ((number, line.casefold().find(wanted) + 1) for number, line in enumerate(lines, 1))
     return [
@@ -207,21 +204,21 @@ def find_keyword_places(file: int, lines: Iterable[str], word: str) -> list[Frag
 
 _RANGE = re.compile(r"(\d+)|(\d*) *- *(\d*)")
 RANGE_CHARS_MAX = 40
-"""Two line numbers and blanks; more digits than that count nothing."""
+"""Two line numbers and blanks; no file has more lines than fit in that."""
 
 
 def parse_line_range(text: str, last_line: int) -> LineSpan:
-    """A range as people write it; an open end is the end of the file.
+    """Parse a range of lines; an open end is the end of the file.
 
     >>> parse_line_range("10-20", 90), parse_line_range("7", 90), parse_line_range("80-", 90), parse_line_range("-3", 90)
     (LineSpan(first=10, last=20), LineSpan(first=7, last=7), LineSpan(first=80, last=90), LineSpan(first=1, last=3))
 
-    Raises: InvalidArgument for what is no range, InvalidLineRange for one that is empty.
+    Raises: InvalidArgument for text that is not a range, InvalidLineRange for an empty one.
     """
     match = _RANGE.fullmatch(text.strip()) if len(text) <= RANGE_CHARS_MAX else None
     if match is None or not any(match.groups()):
         raise InvalidArgument(
-            f"{text[:RANGE_CHARS_MAX]!r} is no range of lines", suggestion='Write "10-20", "7" or "90-".'
+            f"{text[:RANGE_CHARS_MAX]!r} is not a range of lines", suggestion='Write "10-20", "7" or "90-".'
         )
     alone, begin, end = match.groups()
     first = int(alone or begin or 1)
@@ -232,26 +229,59 @@ def parse_line_range(text: str, last_line: int) -> LineSpan:
 
 
 def match_symbols(symbols: Iterable[Definition], asked: str) -> list[Definition]:
-    """The symbols a name means: spelled so, plain or qualified; failing that, in upper or lower case."""
+    """Return the symbols with a name, plain or qualified; if there is none, those that differ only in case."""
     listed = list(symbols)
     wanted = {f".{asked.strip()}", "." + asked.replace("::", ".").replace("#", ".").strip(". ").removesuffix("()")}
-    exact = [each for each in listed if f".{each.qualified}".endswith(tuple(wanted))]
-    folded = tuple(each.casefold() for each in wanted)
-    return exact or [each for each in listed if f".{each.qualified}".casefold().endswith(folded)]
+    exact = [symbol for symbol in listed if f".{symbol.qualified}".endswith(tuple(wanted))]
+    folded = tuple(symbol.casefold() for symbol in wanted)
+    return exact or [symbol for symbol in listed if f".{symbol.qualified}".casefold().endswith(folded)]
 
 
 def suggest_symbols(symbols: Iterable[Definition], asked: str) -> list[str]:
-    """The names that come closest to one that is not there."""
-    names = {each.name.casefold(): each.qualified for each in symbols}
+    """Return the names most similar to one that was not found."""
+    names = {symbol.name.casefold(): symbol.qualified for symbol in symbols}
     wanted = re.split(r"[.:#]", asked.removesuffix("()"))[-1].casefold()
     return [names[close] for close in difflib.get_close_matches(wanted, names, NEAR_MAX)]
 
 
 NEAR_MAX = 3
-"""More guesses than this cost more to read than to ask again."""
+"""More guesses than this take longer to read than to ask again."""
 
 
 def shorten_lines(lines: Sequence[str], places: Iterable[FragmentPlace], chars_max: int) -> list[str]:
-    """The lines with the long ones cut around the most important place on them."""
+    """Return the lines; long ones are cut around their most important place."""
     columns = {place.span.first: place.column for place in reversed(sort_by_importance(places))}
     return [shorten_line(line, columns.get(number, 1) - 1, chars_max) for number, line in enumerate(lines, 1)]
+
+
+# -- regions ----------------------------------------------------------------------------------------------------------
+
+
+def fit_regions(
+    groups: Iterable[SpanGroup],
+    *,
+    lines_max: int,
+    chars_max: int,
+    chars: Callable[[int], int],
+    around: Callable[[SpanGroup], int] = lambda _: 0,
+) -> tuple[list[SpanGroup], int]:
+    """Return the groups of lines that fit, and the line before which they end (0 if all fit).
+
+    `chars` returns the characters of a line, `around` those that are added for a group.
+
+    >>> groups = [SpanGroup(LineSpan(3, 5), (0,)), SpanGroup(LineSpan(8, 9), (1,))]
+    >>> kept, stop = fit_regions(groups, lines_max=4, chars_max=90, chars=lambda line: 10)
+    >>> [group.span for group in kept], stop
+    ([LineSpan(first=3, last=5), LineSpan(first=8, last=8)], 9)
+    """
+    kept: list[SpanGroup] = []
+    for group in groups:
+        stop = group.span.first
+        chars_max -= around(group)
+        while stop <= group.span.last and lines_max > 0 and chars(stop) <= chars_max:
+            lines_max, chars_max, stop = lines_max - 1, chars_max - chars(stop), stop + 1
+        if stop > group.span.first:
+            kept.append(group._replace(span=LineSpan(group.span.first, stop - 1)))
+        if stop <= group.span.last:
+            return kept, stop
+    return kept, 0

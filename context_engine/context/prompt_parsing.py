@@ -1,0 +1,238 @@
+r"""PURE. Parses a prompt: the paths, symbols, errors, URLs, commands and stack frames it names, and what it asks for.
+
+Nothing is looked up here. A name that only its capitals mark as code ("GitHub") is not `certain`: no error is reported
+if it is not defined. Clauses and objective are the words of the prompt itself.
+
+>>> prompt = "Why does `login()` fail at src/auth.py:12 with a KeyError?"
+>>> [(mention.text, mention.kind, mention.line) for mention in parse_mentions(prompt)]
+[('login()', 'symbol', 0), ('src/auth.py:12', 'path', 12), ('KeyError', 'error', 0)]
+>>> extract_clauses("Please add retries to the client. It fails often.\n- rename `foo` to `bar`, then update the docs")
+['add retries to the client', 'rename `foo` to `bar`', 'update the docs']
+>>> extract_clauses("make it better"), extract_objective("Login is slow. Fix it.")
+(['make it better'], 'Login is slow.')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+MentionKind = Literal["path", "symbol", "error", "url", "command"]
+
+MENTIONS_MAX = 24
+"""A prompt that names more is a listing; the first names show what it is about."""
+FOUND_MAX = 200
+"""Most candidates that are examined; many of them are the same name."""
+NAME_CHARS_MAX = 200
+CLAUSES_MAX = 8
+CLAUSE_CHARS_MAX = 160
+OBJECTIVE_CHARS_MAX = 200
+
+
+class Mention(NamedTuple):
+    """Something that a prompt names: its text, the `name` it means, and the line it gives (0 for none)."""
+
+    text: str
+    kind: MentionKind
+    name: str
+    line: int = 0
+    certain: bool = True
+
+
+class _FoundMention(NamedTuple):
+    start: int
+    stop: int
+    mention: Mention
+
+    def overlaps(self, other: _FoundMention) -> bool:
+        return self.start < other.stop and other.start < self.stop
+
+
+def parse_mentions(prompt: str) -> list[Mention]:
+    """Return everything that a prompt names, each once, in its order. Of two readings of the same words the first wins."""
+    found: list[_FoundMention] = []
+    for find in (_find_urls, _find_frames, _find_commands, _find_paths, _find_errors, _find_symbols):
+        for candidate in find(prompt):
+            fits = len(found) < FOUND_MAX and len(candidate.mention.name) <= NAME_CHARS_MAX
+            if fits and not any(candidate.overlaps(other) for other in found):
+                found.append(candidate)
+    fences = [match.span() for match in _OPEN_FENCE.finditer(prompt)]
+    mentions: dict[tuple[str, str, int], Mention] = {}
+    for candidate in sorted(_doubt_in_fences(candidate, fences) for candidate in found):
+        mention = candidate.mention
+        key = mention.kind, mention.name, mention.line
+        known = mentions.setdefault(key, mention)
+        if mention.certain and not known.certain:
+            mentions[key] = mention
+    return list(mentions.values())[:MENTIONS_MAX]
+
+
+_OPEN_FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def _doubt_in_fences(found: _FoundMention, fences: list[tuple[int, int]]) -> _FoundMention:
+    """Return a mention as uncertain if it is in a code fence: the code may be from anywhere."""
+    if any(start <= found.start < stop for start, stop in fences):
+        return found._replace(mention=found.mention._replace(certain=False))
+    return found
+
+
+# -- URLs and commands ------------------------------------------------------------------------------------------------
+
+_URL = re.compile(r"https?://[^\s<>\"'`]+")
+
+
+def _find_urls(prompt: str) -> Iterator[_FoundMention]:
+    for match in _URL.finditer(prompt):
+        url = match.group().rstrip(".,;:!?)]}*")
+        yield _FoundMention(match.start(), match.start() + len(url), Mention(url, "url", url))
+
+
+_PROGRAMS = frozenset(
+    "pytest tox nox python python3 uv poetry pip npm npx pnpm yarn bun deno node make just task cargo go composer php "
+    "phpunit gradle ./gradlew mvn ./mvnw dotnet mix bundle rake rspec swift flutter dart ruff mypy eslint tsc docker "
+    "git".split()
+)
+_ALONE = ("pytest", "tox", "nox")
+"""Programs that are a command without arguments."""
+_INLINE = re.compile(r"(?<!`)`([^`\n]{2,160})`(?!`)")
+_SHELL = re.compile(r"^[ \t]*\$ +(?P<command>\S[^\n]{0,159})$", re.MULTILINE)
+
+
+def _find_commands(prompt: str) -> Iterator[_FoundMention]:
+    """Find inline code that begins with a program, and lines after a dollar sign."""
+    for match in _INLINE.finditer(prompt):
+        command = match[1].strip()
+        first, _, rest = command.partition(" ")
+        if first in _PROGRAMS and (rest or first in _ALONE):
+            yield _FoundMention(match.start(1), match.end(1), Mention(match[1], "command", command))
+    for match in _SHELL.finditer(prompt):
+        mention = Mention(match["command"], "command", match["command"].strip())
+        yield _FoundMention(*match.span("command"), mention)
+
+
+# -- paths and stack frames -------------------------------------------------------------------------------------------
+
+_FRAMES = (
+    re.compile(r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)'),  # Python
+    re.compile(
+        r"\bat [^\n(]{0,200}\((?:file://)?(?P<path>[^()\s:]*[/\\.][^()\s:]*):(?P<line>\d+)(?::\d+)?\)"
+    ),  # JavaScript, Java
+    re.compile(r"\bin (?P<path>\S+\.\w+):line (?P<line>\d+)"),  # C#
+    re.compile(r"(?<!\S)(?P<path>/?[^\s()]{1,300}\.php)\((?P<line>\d+)\)"),  # PHP
+    re.compile(r"\bin (?P<path>/?[^\s:]+\.php)(?: on line |:)(?P<line>\d+)"),
+    re.compile(r"--> (?P<path>[^\s:]+):(?P<line>\d+):\d+"),  # Rust
+)
+
+
+def _find_frames(prompt: str) -> Iterator[_FoundMention]:
+    for pattern in _FRAMES:
+        for match in pattern.finditer(prompt):
+            mention = Mention(match.group().strip(), "path", _normalize_path(match["path"]), int(match["line"]))
+            yield _FoundMention(*match.span(), mention)
+
+
+SUFFIXES = frozenset(
+    "py pyi js mjs cjs jsx ts mts cts tsx vue svelte go rs java kt kts scala rb php cs fs vb c h cc cpp hpp cxx m mm "
+    "swift dart lua ex exs erl hs clj cljs ml pl r jl zig nim sh bash ps1 sql html css scss less md rst txt json yaml "
+    "yml toml ini cfg conf xml gradle proto graphql tf lock j2 twig erb ipynb".split()
+)
+_PATH = re.compile(
+    r"(?<![\w/.\\@-])(?P<path>(?:\.{0,2}[/\\])?(?:[\w.@+~\[\]-]+[/\\])*[\w@+~\[\]-][\w.@+~\[\]-]*)"
+    r"(?::(?P<line>\d{1,7})(?::\d+)?|#L(?P<anchor>\d{1,7})(?:-L?\d+)?)?(?![\w/\\(])"
+)
+
+
+def _find_paths(prompt: str) -> Iterator[_FoundMention]:
+    """Find words that end like a file name; a bare `Node.js` may be something else, and is not certain."""
+    for match in _PATH.finditer(prompt):
+        path = _normalize_path(match["path"])
+        folder, _, name = path.rpartition("/")
+        _, dot, suffix = name.rpartition(".")
+        line = int(match["line"] or match["anchor"] or 0)
+        if dot and suffix.lower() in SUFFIXES and any(map(str.isalpha, name.removesuffix(f".{suffix}"))):
+            text = match.group().rstrip(".")
+            certain = bool(folder or line or "_" in name or _is_inline_code(prompt, match))
+            mention = Mention(text, "path", path, line, certain)
+            yield _FoundMention(match.start(), match.start() + len(text), mention)
+
+
+def _normalize_path(path: str) -> str:
+    return path.replace("\\", "/").removeprefix("./").rstrip(".")
+
+
+# -- errors and symbols -----------------------------------------------------------------------------------------------
+
+_ERROR = re.compile(r"\b[A-Z]\w{1,80}(?:Error|Exception)\b")
+_SYMBOL = re.compile(
+    r"(?<![\w./@$-])(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*)(?P<call>\(\))?(?![\w/-])"
+)
+_CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]")
+_ABBREVIATIONS = frozenset(("e.g", "i.e", "a.k.a", "etc", "vs"))
+
+
+def _find_errors(prompt: str) -> Iterator[_FoundMention]:
+    for match in _ERROR.finditer(prompt):
+        certain = _is_inline_code(prompt, match)
+        yield _FoundMention(*match.span(), Mention(match.group(), "error", match.group(), certain=certain))
+
+
+def _find_symbols(prompt: str) -> Iterator[_FoundMention]:
+    """Find names in backticks, names that are called, and names that no natural language spells like that."""
+    for match in _SYMBOL.finditer(prompt):
+        name, is_call = match["name"], bool(match["call"])
+        if name.lower() in _ABBREVIATIONS or len(name.strip("_$")) < 2:
+            continue
+        is_code = _is_inline_code(prompt, match)
+        is_joined = any(mark in name for mark in ("::", "#", "->")) or "_" in name.strip("_")
+        if is_code or is_call or is_joined or _CAMEL_CASE.search(name):
+            mention = Mention(match.group(), "symbol", name.replace("->", "."), certain=is_code or is_joined)
+            yield _FoundMention(*match.span(), mention)
+
+
+def _is_inline_code(prompt: str, match: re.Match[str]) -> bool:
+    """Return whether the match is directly between backticks."""
+    return prompt[max(0, match.start() - 1) : match.start()] == "`" and prompt[match.end() : match.end() + 1] == "`"
+
+
+# -- what the prompt asks for -----------------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_CLAUSE_END = re.compile(r"(?<=[.!?;])\s+|\n+|,? (?:and then|then|and also) ")
+_POLITE = re.compile(
+    r"^(?:[-*+\u2022]|\d+[.)])?\s*(?:\[[ xX]?\])?\s*"
+    r"(?:(?:please|then|also|and|now|finally|next|first|so|just|kindly)[, ]+"
+    r"|(?:can|could|would|will) you (?:please )?|(?:we|you|i) (?:need|want|have|would like)(?: you)? to "
+    r"|(?:it|we|you) (?:should|must) "
+    r"|let'?s |make sure (?:that )?(?:you |to )?|ensure (?:that )?(?=you )|help me (?:to )?)*",
+    re.IGNORECASE,
+)
+VERBS = frozenset(
+    "add allow apply avoid bump cache change check clean convert copy create cut debug decrease define delete deprecate "
+    "detect disable document drop enable ensure expose export extend extract find fix format generate guard handle hide "
+    "ignore implement import improve include increase inline introduce investigate keep limit load log make mark merge "
+    "migrate mock move normalise normalize optimise optimize parse port prevent print profile raise read reduce refactor "
+    "reject remove rename reorder replace report reproduce resolve restore retry return reuse revert rewrite run save "
+    "set show simplify skip sort speed split start stop store strip support switch test throw tighten trim try turn type "
+    "unify update upgrade use validate verify warn wrap write".split()
+)
+"""Verbs that ask for a change of code. A clause that begins with none of them asks for nothing that can be checked."""
+
+
+def extract_clauses(prompt: str) -> list[str]:
+    """Return the clauses that begin with one of `VERBS`, without phrases of politeness and outside code fences."""
+    clauses = []
+    for part in _CLAUSE_END.split(_FENCE.sub("\n", prompt)):
+        clause = _POLITE.sub("", part.strip(), count=1).strip().rstrip(".!?;,:")
+        first = re.match(r"[A-Za-z]+", clause)
+        if first and first.group().lower() in VERBS and " " in clause:
+            clauses.append(clause[:CLAUSE_CHARS_MAX])
+    return list(dict.fromkeys(clauses))[:CLAUSES_MAX]
+
+
+def extract_objective(prompt: str) -> str:
+    """Return the first sentence."""
+    text = _FENCE.sub("\n", prompt).strip()
+    first = re.split(r"(?<=[.!?])\s|\n", text, maxsplit=1)[0].strip()
+    return first[:OBJECTIVE_CHARS_MAX]
