@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import table
 from context_engine import tools
-from context_engine.context.budget import widen_to_symbol
+from context_engine.context import widen_to_symbol
 from context_engine.embedding import normalize_rows, quantize
 from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.repo.ripgrep import PythonGrep

@@ -14,8 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from context_engine.context.refinement import SecondPassRunner, open_runner
-from context_engine.context.workspace import Workspace
+from context_engine.context import SecondPassRunner, Workspace, open_runner
 from context_engine.edit.edit_service import EditService
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
 from context_engine.engine_status import read_status

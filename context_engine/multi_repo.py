@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
-from context_engine.context.workspace import Workspace
+from context_engine.context import ProjectKnowledge, RememberedItem, Workspace
 from context_engine.engine import Engine
 from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NextStep, NotIndexed
 from context_engine.index import IndexService, SymbolService

@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from context_engine import timestamps
-from context_engine.context.project_knowledge import RememberedItem
+from context_engine.context import RememberedItem
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
 from context_engine.memory.discovery import Discovery

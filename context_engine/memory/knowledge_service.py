@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.context.budget import estimate_max_tokens
-from context_engine.context.project_knowledge import ProjectKnowledge, load_tokenizer
+from context_engine.context import ProjectKnowledge, estimate_max_tokens, load_tokenizer
 from context_engine.history import FileHistory, predict_changes
 from context_engine.index import IndexService, StaticEncoder
 from context_engine.memory.background_refresh import BackgroundRefresh, RefreshSources

@@ -14,14 +14,20 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from context_engine.context.commands import Command
-from context_engine.context.gather import GatheredFiles, gather_files, glob_for_path
-from context_engine.context.gather import GatherRequest as Sought
-from context_engine.context.project_knowledge import ProjectKnowledge
-from context_engine.context.prompt_parsing import Mention, parse_mentions
-from context_engine.context.related_files import find_partners
-from context_engine.context.resolve_references import PromptReference, resolve_mentions
-from context_engine.context.workspace import Workspace
+from context_engine.context import (
+    Command,
+    GatheredFiles,
+    Mention,
+    ProjectKnowledge,
+    PromptReference,
+    Workspace,
+    find_partners,
+    gather_files,
+    glob_for_path,
+    parse_mentions,
+    resolve_mentions,
+)
+from context_engine.context import GatherRequest as Sought
 from context_engine.errors import CallError, NotIndexed
 from context_engine.index.file_roles import Role, role_of
 from context_engine.model import Filter, Query, TextPart, TextQuery

@@ -11,13 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from context_engine.context.commands import Command
-from context_engine.context.enhance import BINDING_TYPES, find_commands
-from context_engine.context.project_knowledge import RememberedItem
-from context_engine.context.prompt_parsing import extract_clauses, extract_objective
-from context_engine.index.file_roles import role_of
-from context_engine.context.resolve_references import PromptReference
+from context_engine.context import (
+    BINDING_TYPES,
+    Command,
+    PromptReference,
+    RememberedItem,
+    extract_clauses,
+    extract_objective,
+    find_commands,
+)
 from context_engine.errors import CallError
+from context_engine.index.file_roles import role_of
 from context_engine.plans.changeset import (
     QUERY_CHARS_MAX,
     RENAMING_KINDS,

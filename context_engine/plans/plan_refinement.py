@@ -14,10 +14,15 @@ from typing import Any
 
 import msgspec
 
-from context_engine.context.prompt_parsing import parse_mentions
-from context_engine.context.refinement import BriefSection, SecondPass, build_brief
-from context_engine.context.resolve_references import ReferencePlace, resolve_mentions
-from context_engine.context.workspace import Workspace
+from context_engine.context import (
+    BriefSection,
+    ReferencePlace,
+    SecondPass,
+    Workspace,
+    build_brief,
+    parse_mentions,
+    resolve_mentions,
+)
 from context_engine.errors import Conflict, InvalidArgument, NextStep, PlanNotFound
 from context_engine.plans.model import Plan, PlanEvidence
 from context_engine.plans.operations import (

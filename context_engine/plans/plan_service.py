@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from context_engine.context.workspace import Workspace
+from context_engine.context import Workspace
 from context_engine.edit.edit_service import EditService
 from context_engine.errors import ContextEngineError, FileNotFound
 from context_engine.memory import KnowledgeService

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from context_engine.context.commands import Command
+from context_engine.context import Command
 from context_engine.plans.changeset import (
     MAIN_SHARE,
     AffectedFile,

@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from context_engine.context.budget import TokenCounter
-from context_engine.context.refinement import BriefSection, build_brief
-from context_engine.context.budget import find_symbol_at, widen_to_symbol
-from context_engine.context.workspace import Workspace
+from context_engine.context import BriefSection, TokenCounter, Workspace, build_brief, find_symbol_at, widen_to_symbol
 from context_engine.errors import CallError
 from context_engine.model import FileOutline
 from context_engine.plans.model import Plan, PlanStep

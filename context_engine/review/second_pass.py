@@ -16,9 +16,16 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from context_engine.context.fact_check import RejectedItem
-from context_engine.context.proposals import accept_draft, compute_draft_id, parse_draft
-from context_engine.context.refinement import BRIEF_TOKENS_MAX, BriefSection, SecondPass, build_brief
+from context_engine.context import (
+    BRIEF_TOKENS_MAX,
+    BriefSection,
+    RejectedItem,
+    SecondPass,
+    accept_draft,
+    build_brief,
+    compute_draft_id,
+    parse_draft,
+)
 from context_engine.errors import ReviewNotFound
 from context_engine.model import Finding
 from context_engine.review.classification import ChangeSummary

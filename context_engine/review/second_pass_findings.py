@@ -11,14 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from context_engine.context.fact_check import (
-    Claim,
-    ClaimedLines,
-    ClaimedQuote,
-    RejectedItem,
-    RepositoryFacts,
-    check_claims,
-)
+from context_engine.context import Claim, ClaimedLines, ClaimedQuote, RejectedItem, RepositoryFacts, check_claims
 from context_engine.model import Finding, Suggestion
 from context_engine.review.finding import CATEGORIES, fingerprint
 from context_engine.text import FileDiff, LineSpan, merge_spans

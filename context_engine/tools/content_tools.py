@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context.proposals import accept_draft
-from context_engine.context.refinement import ASSIST_MODES
+from context_engine.context import ASSIST_MODES, accept_draft
 from context_engine.errors import TooLarge
 from context_engine.review.validation.critique import SCHEMA, explain_rejection, make_second_pass, validate_critique
 from context_engine.review.validation.validation_request import (

@@ -4,20 +4,24 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
-from context_engine.context.commands import Command
-from context_engine.context.enhance import (
+from context_engine.context import (
+    ASSIST_MODES,
+    QUOTED_FROM_REPOSITORY,
+    Bundle,
+    BundleRequest,
+    Command,
     EnhancedPrompt,
     EnhanceMode,
     LikelyFile,
+    PromptReference,
     PromptRewrite,
+    RememberedItem,
+    SecondPassResult,
+    build_bundle,
     build_enhanced_prompt,
     build_rewrite_request,
     check_rewrite,
 )
-from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, RememberedItem
-from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
-from context_engine.context.resolve_references import PromptReference
 from context_engine.model import Filter
 from context_engine.secrets import redact
 from context_engine.text import compact_json, drop_empty, escape_line, format_count, shorten_line
@@ -34,8 +38,7 @@ from context_engine.tools.reply import fence_for, reply_size
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from context_engine.context.bundle import Bundle, BundledFile, LeftOut, Snippet
-    from context_engine.context.project_knowledge import RememberedItem
+    from context_engine.context import Bundle, BundledFile, LeftOut, RememberedItem, Snippet
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3

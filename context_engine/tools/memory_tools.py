@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
+from context_engine.context import QUOTED_FROM_REPOSITORY
 from context_engine.memory import (
     CONTENT_CHARS_MAX,
     ON_SIMILAR,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
+from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.model import Filter
 from context_engine.plans.plan_diff import compare_plans

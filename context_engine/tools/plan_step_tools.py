@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, cast
 
-from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
+from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NeedsApproval, NextStep, PlanNotFound
 from context_engine.plans import (
     AGENT,
@@ -651,7 +651,7 @@ def _changes_by_model(
     engine: "Engine", call: Call, stand: _PlanStanding, number: int, assist: str, context: str
 ) -> "tuple[Sequence[FileChange], SecondPassResult]":
     """Return the changes that a model makes for a named step; or how the caller passes its own."""
-    from context_engine.context.refinement import SecondPass
+    from context_engine.context import SecondPass
     from context_engine.plans import build_packet
 
     if not number or assist == "off":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine import __version__
-from context_engine.context.refinement import ASSIST_MODES, SecondPassResult
+from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import HostError, InvalidArgument, NextStep, TooLarge
 from context_engine.model import Progress
 from context_engine.review import session_lifecycle

@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.context.budget import estimate_max_tokens
+from context_engine.context import estimate_max_tokens
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.settings import Settings

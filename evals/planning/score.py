@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.context.project_knowledge import ProjectKnowledge
+from context_engine.context import ProjectKnowledge
 from context_engine.history import predict_changes
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.plan_draft import PlanDraft, draft_plan

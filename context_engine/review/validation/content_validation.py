@@ -14,8 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context.fact_check import RepositoryFacts
-from context_engine.context.proposals import parse_draft as parse_draft
+from context_engine.context import RepositoryFacts
+from context_engine.context import parse_draft as parse_draft
 from context_engine.errors import ContextEngineError
 from context_engine.review.checks.hidden_characters import HiddenCharacter, find_conflicts, find_hidden_characters
 from context_engine.review.content_parsers import (
@@ -48,7 +48,7 @@ from context_engine.review.validation.workspace_claims import (
 from context_engine.text import GIT_DIFF_BYTES_MAX, ParseError, parse_diff, read_toml, read_yaml
 
 if TYPE_CHECKING:
-    from context_engine.context.workspace import Workspace
+    from context_engine.context import Workspace
     from context_engine.languages import Language
     from context_engine.model import Finding
     from context_engine.repo.paths import Root

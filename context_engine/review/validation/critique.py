@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from context_engine.context.fact_check import (
+from context_engine.context import (
+    BriefSection,
     Claim,
     ClaimedLines,
     ClaimedQuote,
     RejectedItem,
     RepositoryFacts,
+    SecondPass,
+    build_brief,
     check_claims,
 )
-from context_engine.context.refinement import BriefSection, SecondPass, build_brief
 from context_engine.review.validation.validation_request import make_finding
 from context_engine.text import count_lines, split_lines
 

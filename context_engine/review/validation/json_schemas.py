@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context.proposals import PROBLEM_CHARS_MAX, format_location
+from context_engine.context import PROBLEM_CHARS_MAX, format_location
 from context_engine.errors import InvalidArgument
 from context_engine.review.validation.validation_request import make_finding
 from context_engine.text import compile_linear

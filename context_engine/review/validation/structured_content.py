@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context.fact_check import Claim, ClaimedLines, ClaimedQuote, RepositoryFacts, check_claims
+from context_engine.context import Claim, ClaimedLines, ClaimedQuote, RepositoryFacts, check_claims
 from context_engine.errors import CallError
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.second_pass_findings import SCHEMA

@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from context_engine.context.prompt_parsing import parse_mentions
-from context_engine.context.resolve_references import resolve_mentions
+from context_engine.context import parse_mentions, resolve_mentions
 from context_engine.languages import Import, outline, resolve_import
 from context_engine.review.content_parsers import parse_python
 from context_engine.review.validation.validation_request import make_finding
 
 if TYPE_CHECKING:
-    from context_engine.context.workspace import Workspace
+    from context_engine.context import Workspace
     from context_engine.languages import Grammars, Language, PathIndex
     from context_engine.model import Finding
     from context_engine.text import DiffHunk, UnifiedDiff
