@@ -23,7 +23,7 @@ from context_engine.memory.memory_folder import MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex
 from context_engine.memory.memory_similarity import TextEmbedder
 from context_engine.repo.paths import Root
-from context_engine.sharing.records import RecordFolder
+from context_engine.sharing import RecordFolder
 from context_engine.text import uuid7
 
 SEED = 1

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.engine import Engine
 from context_engine.index.embedded_store import SCHEMA_VERSION
-from context_engine.index.store_factory import open_remote_store
 from context_engine.model import Query
 from context_engine.settings import Settings
+from context_engine.sharing import open_remote_store
 from tests.support.databases import new_database
 
 EDITS = 15

@@ -34,7 +34,7 @@ from context_engine.semantic.missing_vectors import KINDS
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.semantic.vector_sync import VectorSync
 from context_engine.settings import Settings
-from context_engine.sharing.remote_vectors import open_vector_store
+from context_engine.sharing import open_vector_store
 from tests.support.databases import new_database
 
 DIMENSIONS = 384

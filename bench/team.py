@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.memory import MemoryDraft
 from context_engine.plans import PlanQuery
-from context_engine.sharing.shared_records import SharedRecords, open_shared_records
+from context_engine.sharing import SharedRecords, open_shared_records
 from tests.support.databases import new_database
 from tests.support.desks import Desks, plan
 from tests.support.remembering import Remembering
@@ -49,7 +49,7 @@ class Machine:
 
     def look(self) -> None:
         """All that a list of plans and one of memories read, and a look at the database as if the last were long ago."""
-        for folder, _ in self.shared_records._folders if self.shared_records else ():
+        for folder in self.shared_records._folders if self.shared_records else ():
             folder._look_at = 0.0
         self.desks.plans.repository.list_page(PlanQuery())
         self.memories.entries()

@@ -39,7 +39,7 @@ from context_engine.search.text_scanner import Scanner
 from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.semantic import EmbedderSettings, EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
-from context_engine.sharing.team_store import TeamStore
+from context_engine.sharing import TeamStore
 from context_engine.storage import STATE_FOLDER, user_cache_folder, user_data_folder, workspace_id
 from context_engine.timestamps import make_clock
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from context_engine.plans import PlanService
     from context_engine.review.review_service import ReviewService
     from context_engine.review.validation.content_validation import ValidationService
-    from context_engine.sharing.shared_records import SharedRecords
+    from context_engine.sharing import SharedRecords
 
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
 
@@ -313,7 +313,7 @@ class Engine(Workspace, DeprecatedMethods):
         """Return where plans, memories and reviews of the team are; None where they are this machine's, and in our clones."""
         if not self.settings.store_records or self.is_clone:
             return None
-        from context_engine.sharing.shared_records import open_shared_records  # for those who have a team
+        from context_engine.sharing import open_shared_records  # for those who have a team
 
         return open_shared_records(self._team.address, self._team.repository, self.cache_folder)
 

@@ -126,13 +126,13 @@ ADDRESSES = (
         "no redirects; what is sent passes the secret mask",
     ),
     Reach(
-        "sharing/postgres_session.py:_connected",
+        "sharing/postgres_session.py:_connect",
         "the PostgreSQL that the user named",
         "CTX_STORE_URL names one",
         "the driver's own TLS settings, from the address",
     ),
     Reach(
-        "sharing/qdrant_session.py:_over_http",
+        "sharing/qdrant_session.py:_connect_over_http",
         "the Qdrant that the user named",
         "CTX_STORE_URL names one",
         "the key goes in a header",

@@ -87,7 +87,7 @@ def complete_plans(incomplete: str) -> Offers:
 
     from context_engine.cli.workspace_root import find_project
     from context_engine.plans import make_slugs
-    from context_engine.sharing.versioned_records import VersionedRecords
+    from context_engine.sharing import VersionedRecords
     from context_engine.storage import STATE_FOLDER
 
     names = _plan_names(VersionedRecords(find_project(Path.cwd()) / STATE_FOLDER, "plans").read_index() or b"{}")

@@ -138,8 +138,8 @@ def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) ->
     - `ctx store list --store postgresql://ci@db/context`
     """
     from context_engine.cli.console import print_table
-    from context_engine.index.store_factory import open_remote_store
     from context_engine.index.tenants import list_tenants
+    from context_engine.sharing import open_remote_store
 
     with closing(open_remote_store(_choose_address(store, root))) as remote:
         tenants = list_tenants(remote)
@@ -183,9 +183,8 @@ def store_remove(
     from context_engine.cli.console import confirm
     from context_engine.errors import NotConfirmed
     from context_engine.index.embedded_store import SCHEMA_VERSION
-    from context_engine.index.store_factory import open_remote_store
     from context_engine.index.tenants import remove_tenant
-    from context_engine.sharing.remote_vectors import open_vector_store
+    from context_engine.sharing import open_remote_store, open_vector_store
     from context_engine.text import format_size
 
     address = _choose_address(store, root)

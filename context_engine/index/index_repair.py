@@ -17,7 +17,7 @@ from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.manifest import SegmentRef
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import AnyStore
-from context_engine.sharing.remote_store import hash_file
+from context_engine.sharing import hash_file
 from context_engine.storage import OnProgress, ProgressCounter
 
 STAGE = "reading"

@@ -29,7 +29,7 @@ from context_engine.model import IndexReport, Progress, Skipped
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.repo.worktrees import siblings
-from context_engine.sharing.team_store import TeamStore
+from context_engine.sharing import TeamStore
 from context_engine.storage import workspace_id
 from context_engine.timestamps import Now, format_utc
 

@@ -39,10 +39,11 @@ from context_engine.index.manifest import Manifest, SegmentRef, decode_manifest,
 from context_engine.index.segment import Segment
 from context_engine.index.shared_writer import SharedWriter, confirmed_states, file_states
 from context_engine.index.snapshot import Snapshot
-from context_engine.sharing.remote_store import (
+from context_engine.sharing import (
     RETRY_DELAY_S,
     ManifestRevision,
     RemoteStore,
+    RepositoryLease,
     busy_error,
     hash_file,
     unavailable_error,
@@ -94,6 +95,7 @@ class SharedStore:
         self._here_file = _ManifestFile(folder / "here.manifest")
         self._manifests: dict[tuple[str, int, int], Manifest] = {}
         self._snapshot: Snapshot | None = None
+        self._lease: RepositoryLease | None = None
 
     # -- reading --
 
@@ -391,12 +393,18 @@ class SharedStore:
                 raise busy_error(self.repository) from None
         try:
             if self.publishes:
-                with self.remote.acquire_lease(self.repository, wait_s):
+                with self.remote.acquire_lease(self.repository, wait_s) as self._lease:
                     yield
             else:
                 yield
         finally:
+            self._lease = None
             lock.release()
+
+    @property
+    def _acquired_lease(self) -> RepositoryLease:
+        assert self._lease is not None, "only a machine that publishes has a lease"
+        return self._lease
 
     def _open_writer(self, rebuild: bool) -> SharedWriter:
         with self._lock:
@@ -471,9 +479,7 @@ class SharedStore:
     def _share(self, revision: int, manifest: Manifest, added: Mapping[str, Path]) -> int:
         """Replace the state of a revision on the remote store; return the new revision."""
         content = encode_manifest(manifest)
-        shared = ManifestRevision(
-            self.remote.commit(self.repository, revision, content, added, manifest.names), content
-        )
+        shared = ManifestRevision(self._acquired_lease.commit(revision, content, added, manifest.names), content)
         with self._lock:
             self._poll = None
             self._accept(shared)
@@ -514,7 +520,7 @@ class SharedStore:
         Raises: StorageBusy, StoreUnavailable.
         """
         with self._lock_writer(CLEAR_WAIT_S), self._lock:
-            freed = self.remote.clear(self.repository) if self.publishes else 0
+            freed = self._acquired_lease.clear() if self.publishes else 0
             for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.manifest")):
                 with suppress(OSError):
                     size = path.stat().st_size

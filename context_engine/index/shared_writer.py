@@ -19,7 +19,7 @@ from context_engine.index.index_store import FileState
 from context_engine.index.manifest import Manifest, SegmentRef, SkippedState, TouchedState
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
-from context_engine.sharing.remote_store import hash_file
+from context_engine.sharing import hash_file
 
 Places = dict[str, tuple[int, int]]
 """The place of each living file: (segment, its number there)."""

@@ -9,8 +9,7 @@ import msgspec
 from context_engine.errors import NotIndexed
 from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.index.manifest import Manifest, decode_manifest
-from context_engine.sharing.remote_store import RemoteStore
-from context_engine.sharing.remote_vectors import RemoteVectorStore
+from context_engine.sharing import RemoteStore, RemoteVectorStore
 
 REMOVE_WAIT_S = 3.0
 """An indexing process holds the lock longer than that, and must be stopped first."""
@@ -52,8 +51,8 @@ def remove_tenant(
         raise NotIndexed(
             f"{remote.name} has no index of {repository!r} in schema {schema}", suggestion=f"it has those of: {near}"
         )
-    with remote.acquire_lease(full, REMOVE_WAIT_S):
-        freed = remote.clear(full)
+    with remote.acquire_lease(full, REMOVE_WAIT_S) as lease:
+        freed = lease.clear()
     is_last = not any(_split_name(name)[1] == repository for name in known if name != full)
     if is_last and vectors.count_by_space(repository):  # a repository without vectors has no place for them
         vectors.delete_unused(repository, _FOR_EVER)

@@ -28,12 +28,12 @@ from context_engine.repo.workspace_files import WorkspaceFiles
 from context_engine.search.file_usage import Access
 from context_engine.search.search_service import SearchService
 from context_engine.secrets import Redactor
-from context_engine.sharing.records import RecordFolder
+from context_engine.sharing import RecordFolder
 from context_engine.storage import STATE_FOLDER
 from context_engine.timestamps import Now
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.sharing.shared_records import SharedRecords
+    from context_engine.sharing import SharedRecords
 
 MEMORIES = "memories"
 

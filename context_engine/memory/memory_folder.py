@@ -19,7 +19,7 @@ from context_engine.memory import memory_file as memories
 from context_engine.memory.duplicate_memories import hash_content
 from context_engine.memory.memory_file import Memory
 from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
-from context_engine.sharing.records import RecordFolder
+from context_engine.sharing import RecordFolder
 from context_engine.storage import UNSETTLED_NS, FileStamp
 
 VERSION_CHARS = 12

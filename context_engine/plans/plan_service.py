@@ -31,12 +31,12 @@ from context_engine.plans.step_tracking import PlanWorkTree, StepTracker
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.secrets import redact
-from context_engine.sharing.versioned_records import VersionedRecords
+from context_engine.sharing import VersionedRecords
 from context_engine.storage import STATE_FOLDER
 from context_engine.timestamps import Now
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.sharing.shared_records import SharedRecords
+    from context_engine.sharing import SharedRecords
 
 
 class PlanDependencies(NamedTuple):

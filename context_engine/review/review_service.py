@@ -26,13 +26,14 @@ from context_engine.review.review_workspace import ReviewWorkspace, read_tree
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
 from context_engine.review.session_runner import SessionTiming
 from context_engine.review.source_versions import ChangedFile, DiffVersions
+from context_engine.review.synced_reviews import SyncedReviews
 from context_engine.review.verdict import ReviewResult
 from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
 from context_engine.text import parse_diff
 from context_engine.timestamps import Now
 
 if TYPE_CHECKING:
-    from context_engine.sharing.shared_records import SharedRecords
+    from context_engine.sharing import SharedRecords
 
 
 class ReviewService:
@@ -44,7 +45,7 @@ class ReviewService:
         """Create the service. `shared_records` is where a team shares its reviews."""
         self.workspace = workspace
         folder = workspace.root.path / STATE_FOLDER
-        self.store = ReviewStore(folder, shared_records.open_reviews() if shared_records else None)
+        self.store = ReviewStore(folder, SyncedReviews(shared_records) if shared_records else None)
         name = uuid.uuid4().hex + (f"@{home_id(folder)}" if shared_records else "")
         self.second_passes = PendingReviews(self.store, now)
         self.sessions = ReviewSessions(

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from context_engine.sharing import review_tables as tables
-from context_engine.sharing.review_tables import ReviewSession, ReviewUnit, UnitCheckpoint, UnitEvent
+from context_engine.review import review_tables as tables
+from context_engine.review.review_tables import ReviewSession, ReviewUnit, UnitCheckpoint, UnitEvent
 from context_engine.storage import PathLocks, StateFolder, database, storage_errors
 
 if TYPE_CHECKING:
-    from context_engine.sharing.synced_reviews import SyncedReviews
+    from context_engine.review.synced_reviews import SyncedReviews
 
 NAME = "state.db"
 BUSY_MS = 5_000

@@ -34,8 +34,7 @@ from context_engine.semantic.missing_vectors import CHUNKS
 from context_engine.semantic.reranker import Reranker
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.semantic.vector_sync import VectorSync
-from context_engine.sharing.remote_vectors import open_vector_store
-from context_engine.sharing.team_store import TeamStore
+from context_engine.sharing import TeamStore, open_vector_store
 
 NO_MODEL = frozenset({"none", "static"})
 OPEN_WAIT_S = 30.0

@@ -19,7 +19,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.index import Snapshot
 from context_engine.semantic.missing_vectors import CARDS, KINDS, Mask, MissingVectors
 from context_engine.semantic.vector_store import VectorStore
-from context_engine.sharing.remote_vectors import RemoteVectorStore
+from context_engine.sharing import RemoteVectorStore
 
 AT_ONCE = 4_096
 """Vectors between two looks whether to stop: 1.7 MB of 384 numbers, a tenth of a second with a database in the same

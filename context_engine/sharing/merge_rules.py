@@ -1,7 +1,7 @@
-"""PURE. What becomes of a record that is not the same here and among the team: the table of it, and nothing else.
+"""PURE. Decide what happens to a record that differs between this machine and the team.
 
-Nothing that somebody wrote is lost. What is older gives way to what is newer; where both were changed, the team's stays
-under its name, and what stood here is kept beside it.
+No new content is lost. An older state gives way to a newer one. Where both sides changed, the team's content keeps the
+name, and the local content is kept next to it.
 """
 
 from __future__ import annotations
@@ -9,47 +9,47 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 MergePolicy = Literal["edited", "grows", "fixed", "derived"]
-"""How a record changes: by anybody's lease, by lines behind the others, never once it is made, or it is made from
-others."""
-MergeAction = Literal["same", "take", "give", "part"]
-"""Nothing to do; the team's takes the place of ours; ours becomes the team's; theirs counts, ours is kept beside it."""
+"""How a record changes: anyone may edit it, lines are appended, it never changes, or it is made from other records."""
+MergeAction = Literal["same", "pull", "push", "conflict"]
+"""Do nothing; replace ours by the team's; replace the team's by ours; keep ours next to the team's."""
 
 
 class MergeInput(NamedTuple):
-    """One record as both see it. Hashes are empty where there is none.
+    """The two sides of a record. Hashes are empty where there is no content.
 
-    `theirs` of one that `is_gone` is what stood there last; `seen` is what both had when they last agreed;
-    `was_theirs`: what stands here stood there at some time; `goes_on`: what stands here begins with all that stands
-    there; `came_back`: somebody took it out of the trash.
+    `theirs` is the last content where the team's record `is_deleted`. `agreed` is what both sides had when they last
+    agreed. `is_known`: the team's record once had our content. `extends`: our content begins with all of theirs.
+    `is_restored`: the file was taken out of the trash here.
     """
 
     ours: str
     theirs: str
-    is_gone: bool = False
-    seen: str = ""
-    was_theirs: bool = False
-    goes_on: bool = False
-    came_back: bool = False
+    is_deleted: bool = False
+    agreed: str = ""
+    is_known: bool = False
+    extends: bool = False
+    is_restored: bool = False
 
 
-def decide(nature: MergePolicy, record: MergeInput) -> MergeAction:
-    """What is to be done.
+def decide(policy: MergePolicy, record: MergeInput) -> MergeAction:
+    """Return what to do.
 
-    >>> decide("edited", MergeInput(ours="new", theirs="old", seen="old"))
-    'give'
-    >>> decide("edited", MergeInput(ours="new", theirs="other", seen="old"))
-    'part'
-    >>> decide("fixed", MergeInput(ours="by hand", theirs="made", seen="made"))
-    'part'
+    >>> decide("edited", MergeInput(ours="new", theirs="old", agreed="old"))
+    'push'
+    >>> decide("edited", MergeInput(ours="new", theirs="other", agreed="old"))
+    'conflict'
+    >>> decide("fixed", MergeInput(ours="by hand", theirs="made", agreed="made"))
+    'conflict'
     """
-    if record.ours == ("" if record.is_gone else record.theirs):
+    if record.ours == ("" if record.is_deleted else record.theirs):
         return "same"
-    if not record.theirs or record.came_back:
-        return "give"
-    if not record.ours or record.ours == record.seen or record.was_theirs or nature == "derived":
-        return "take"  # it is missing here, or as it was once
-    if record.is_gone:
-        return "give"  # it was changed here after they had seen the last of it
-    if nature == "grows":
-        return "give" if record.goes_on else "part"
-    return "give" if nature == "edited" and record.theirs == record.seen else "part"
+    if not record.theirs or record.is_restored:
+        return "push"
+    if not record.ours or record.ours == record.agreed or record.is_known or policy == "derived":
+        return "pull"  # ours is missing or older
+    if record.is_deleted:
+        return "push"  # it was edited here, so the deletion does not apply to this content
+    if policy == "grows":
+        return "push" if record.extends else "conflict"
+    is_edit_of_theirs = policy == "edited" and record.theirs == record.agreed
+    return "push" if is_edit_of_theirs else "conflict"

@@ -1,13 +1,13 @@
-"""One PostgreSQL as all of this process speak to it: a few connections for everybody, and who laid out what on it.
+"""One PostgreSQL database: a few connections that all of this process share, and the version of its schema.
 
-    database = Postgres("postgresql://user@host/team")
-    database.rows(PART, "SELECT ...", (value,))                  a question
-    with database.transaction(PART) as connection: ...           all of it, or nothing
-    with database.holding(PART, name, wait_s, busy(name)) as connection: ...     one holder of a name at a time, anywhere
+    database = PostgresSession("postgresql://user@host/team")
+    database.query(PART, "SELECT ...", (value,))                       one query
+    with database.transaction(PART) as connection: ...                 all of it, or nothing
+    with database.hold_lock(PART, name, wait_s, error) as connection: ...      one holder on all machines
 
-Each part of the schema `context_engine` (what an index needs, or vectors, or plans) has a version of its own in the
-table `layout`. Who only asks lays out nothing: before somebody wrote, a question finds nothing. No thread is started,
-nothing is connected before it is needed, and the child of a fork never touches its parent's connections.
+Each part of the schema `context_engine` (index, vectors, records) has its own version in the table `layout`. A query
+creates no tables: before the first write it finds nothing. No thread is started, the first call connects, and the
+child of a fork never uses its parent's connections.
 """
 
 from __future__ import annotations
@@ -31,24 +31,21 @@ from context_engine.sharing.remote_store import unavailable_error
 Statement = LiteralString | sql.SQL | sql.Composed
 Rows = list[tuple[Any, ...]]
 CONNECTIONS_MAX = 4
-"""Of a process to one address, beside those that hold a name. A question takes less than a millisecond there and back,
-so they are seldom under way at once; fifty repositories that are fetched together wait for the network, not for each
-other."""
+"""Per process and address, not counting those that hold a lock. A query takes less than a millisecond, so few run at
+once. Fifty repositories that are fetched together wait for the network, not for each other."""
 CONNECT_S = 5
-"""Longer than the longest way round the world; a store that did not answer rests before it is asked again
-(DOWN_REST_S)."""
+"""Longer than the longest network path. A store that did not answer is tried again only after RETRY_DELAY_S."""
 QUEUE_S = 10.0
-"""Four pieces of 8 MB at 30 Mbit/s; who has waited longer for a connection is told that it does not answer."""
+"""Four pieces of 8 MB at 30 Mbit/s. A longer wait for a connection is reported as a store that does not answer."""
 LOCK_POLL_S = 0.05
-_LAYING_OUT = 7_289_001
-"""An advisory lock among those who find a part missing at the same moment."""
+_SCHEMA_LOCK = 7_289_001
+"""The advisory lock of processes that create the same part of the schema at the same time."""
 
 
 class SchemaPart(NamedTuple):
-    """Tables that one file keeps. `steps[n]` makes version n + 1 of version n; one that was released never changes.
+    """The tables of one module. `steps[n]` turns version n into version n + 1; a released step never changes.
 
-    A reader looks at the version once a connection: a step that gives a table another meaning gives it another name as
-    well.
+    A reader checks the version once per connection. So a step that changes the meaning of a table must rename it, too.
     """
 
     name: str
@@ -56,188 +53,183 @@ class SchemaPart(NamedTuple):
 
     @property
     def version(self) -> int:
-        """That of the last step."""
+        """The version after the last step."""
         return len(self.steps)
 
 
 class PostgresSession:
-    """The schema `context_engine` of one database.
-
-    Thread-safe; all of a process with one address share its connections.
+    """The schema `context_engine` of one database. Thread-safe; sessions of one process and address share connections.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is, DiskFull.
     """
 
     def __init__(self, address: str) -> None:
-        """`address`: `postgresql://user@host/database`; a password may stand in it, or where libpq looks for it.
+        """`address`: `postgresql://user@host/database`; the password may be in it, or where libpq looks for it.
 
-        Nothing is connected. Raises: InvalidArgument.
+        Nothing is connected yet. Raises: InvalidArgument.
         """
         self.name = format_address(address)
-        """How to speak of it: its address without user and password."""
+        """Its address without user and password."""
         self._address = address
 
     @property
-    def _lines(self) -> _Lines:
-        return _lines_of(self._address, os.getpid())
+    def _pool(self) -> _ConnectionPool:
+        return _pool_of(self._address, os.getpid())
 
     def query(self, part: SchemaPart, query: Statement, values: Sequence[Any] = ()) -> Rows:
-        """The answer to one question; nothing while the part is not laid out."""
+        """Return the rows of a query; none while the part does not exist."""
 
-        def ask(line: _Line) -> Rows:
-            if not line.has(part, self.name):
+        def execute(session: _Session) -> Rows:
+            if not session.has_part(part, self.name):
                 return []
-            return line.connection.execute(query, values, binary=True).fetchall()
+            return session.connection.execute(query, values, binary=True).fetchall()
 
-        with translate_errors(self.name), self._lines.answering(ask, self.name) as (_, found):
-            return found
+        with translate_errors(self.name), self._pool.session(execute, self.name) as (_, rows):
+            return rows
 
     @contextmanager
     def transaction(self, part: SchemaPart) -> Generator[psycopg.Connection]:
-        """A connection on which all is done when the block ends, or nothing. The part is laid out before."""
-
-        def lay_out(line: _Line) -> None:
-            line.lay_out(part, self.name)
-
+        """Open a transaction that is committed at the end of the block. The part is created or upgraded before."""
         with (
             translate_errors(self.name),
-            self._lines.answering(lay_out, self.name) as (line, _),
-            line.connection.transaction(),
+            self._pool.session(lambda session: session.upgrade(part, self.name), self.name) as (session, _),
+            session.connection.transaction(),
         ):
-            yield line.connection
+            yield session.connection
 
     @contextmanager
     def hold_lock(
         self, part: SchemaPart, name: str, wait_s: float, refusal: ContextEngineError
     ) -> Generator[psycopg.Connection]:
-        """A connection of its own that holds a name of a part, as no other session on any machine does at that time.
+        """Open a connection of its own that holds the lock of a name; only one session on all machines can.
 
-        It is in no transaction. When its process dies the server frees the name; when it is lost, what is done on it
-        afterwards fails. Raises: `refusal` when the name is not free in time.
+        It is not in a transaction. The server frees the lock when the process dies. After a lost connection, all
+        further statements on it fail. Raises: `refusal` when the lock is not free in time.
         """
         with translate_errors(self.name):
-            line = _connected(self._address)
+            session = _connect(self._address)
             try:
-                line.lay_out(part, self.name)
-                _take(line.connection, f"{part.name}/{name}", time.monotonic() + wait_s, refusal)
-                yield line.connection
+                session.upgrade(part, self.name)
+                _wait_for_lock(session.connection, f"{part.name}/{name}", time.monotonic() + wait_s, refusal)
+                yield session.connection
             finally:
-                with suppress(psycopg.Error):  # the server frees it too, but only once it sees that we are gone
-                    line.connection.execute("SELECT pg_advisory_unlock_all()")
-                line.connection.close()
+                with suppress(psycopg.Error):  # the server frees it as well, but only once it notices the end
+                    session.connection.execute("SELECT pg_advisory_unlock_all()")
+                session.connection.close()
 
     def close(self) -> None:
-        """Let go of the connections that rest; who asks next, here or elsewhere in the process, connects anew."""
-        self._lines.close_resting()
+        """Close the idle connections of this process; the next call connects again."""
+        self._pool.close_idle()
 
 
 @cache
-def _lines_of(address: str, process: int) -> _Lines:  # noqa: ARG001 - a child of a fork has lines of its own
-    return _Lines(address)
+def _pool_of(address: str, process: int) -> _ConnectionPool:  # noqa: ARG001 - a child of a fork has its own pool
+    return _ConnectionPool(address)
 
 
-class _Lines:
-    """The connections of one process to one address. Those that rest are used again, the last one first."""
+class _ConnectionPool:
+    """The connections of one process to one address. The one that was used last is used first."""
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._places = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self._slots = threading.BoundedSemaphore(CONNECTIONS_MAX)
         self._lock = threading.Lock()
-        self._resting: list[_Line] = []
-        self._round = 0
-        """Counts closings: a line that was out meanwhile does not come to rest again."""
+        self._idle: list[_Session] = []
+        self._closings = 0
+        """A session that was in use during a closing is not kept."""
 
     @contextmanager
-    def answering(self, question: Callable[[_Line], Any], name: str) -> Generator[tuple[_Line, Any]]:
-        """A line, and its answer to a first question. One that was lost while it rested is replaced by a new one."""
-        if not self._places.acquire(timeout=QUEUE_S):
-            raise unavailable_error(name, f"{CONNECTIONS_MAX} questions have kept it busy for {QUEUE_S:.0f} s")
-        began = self._round
-        line = None
+    def session(self, first: Callable[[_Session], Any], name: str) -> Generator[tuple[_Session, Any]]:
+        """Lend a session and the result of a first call on it. One that was lost while idle is replaced."""
+        if not self._slots.acquire(timeout=QUEUE_S):
+            raise unavailable_error(name, f"{CONNECTIONS_MAX} queries have kept it busy for {QUEUE_S:.0f} s")
+        closings = self._closings
+        session = None
         try:
-            line = self._rested() or _connected(self._address)
+            session = self._take_idle() or _connect(self._address)
             try:
-                answer = question(line)
+                result = first(session)
             except psycopg.OperationalError:
-                if line.is_new or not line.connection.closed:
+                if session.is_new or not session.connection.closed:
                     raise
-                self.close_resting()  # what cut one has cut them all
-                began = self._round
-                line = _connected(self._address)
-                answer = question(line)
-            yield line, answer
+                self.close_idle()  # the others have been cut as well
+                closings = self._closings
+                session = _connect(self._address)
+                result = first(session)
+            yield session, result
         finally:
-            if line is not None:
-                self._rest(line, began)
-            self._places.release()
+            if session is not None:
+                self._give_back(session, closings)
+            self._slots.release()
 
-    def _rested(self) -> _Line | None:
+    def _take_idle(self) -> _Session | None:
         with self._lock:
-            return self._resting.pop() if self._resting else None
+            return self._idle.pop() if self._idle else None
 
-    def _rest(self, line: _Line, began: int) -> None:
-        """Keep a line for the next, if nothing is under way on it and nobody closed meanwhile."""
-        line.is_new = False
+    def _give_back(self, session: _Session, closings: int) -> None:
+        """Keep a session for the next call, if no transaction is open on it and the pool was not closed meanwhile."""
+        session.is_new = False
+        is_idle = session.connection.info.transaction_status == TransactionStatus.IDLE
         with self._lock:
-            is_kept = line.connection.info.transaction_status == TransactionStatus.IDLE and began == self._round
+            is_kept = is_idle and closings == self._closings
             if is_kept:
-                self._resting.append(line)
+                self._idle.append(session)
         if not is_kept:
-            line.connection.close()
+            session.connection.close()
 
-    def close_resting(self) -> None:
-        """Close those that rest, and those that are out as soon as they come back."""
+    def close_idle(self) -> None:
+        """Close the idle sessions now, and those in use when they are given back."""
         with self._lock:
-            resting, self._resting = self._resting, []
-            self._round += 1
-        for line in resting:
-            line.connection.close()
+            idle, self._idle = self._idle, []
+            self._closings += 1
+        for session in idle:
+            session.connection.close()
 
 
-class _Line:
-    """A connection, and which parts it has seen to be there in our version."""
+class _Session:
+    """A connection, and the parts of the schema that it has seen in our version."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self.connection = connection
         self.is_new = True
         self._seen: set[str] = set()
 
-    def has(self, part: SchemaPart, store: str) -> bool:
-        """Whether a part is laid out. Raises: StoreUnusable when it is in another version."""
-        return part.name in self._seen or self._fits(part, self._version(part), store)
+    def has_part(self, part: SchemaPart, store: str) -> bool:
+        """Whether a part exists. Raises: StoreUnusable when it has another version."""
+        return part.name in self._seen or self._is_current(part, self._version(part), store)
 
-    def lay_out(self, part: SchemaPart, store: str) -> None:
-        """Make the tables of a part where there are none, and newer ones of older ones. Raises: StoreUnusable.
+    def upgrade(self, part: SchemaPart, store: str) -> None:
+        """Create the tables of a part, or upgrade them to our version. Raises: StoreUnusable.
 
-        Who writes looks each time: somebody may have made a newer version meanwhile.
+        Every write checks the version, since another release may have upgraded the part meanwhile.
         """
         version = self._version(part)
         if version >= part.version:
-            self._fits(part, version, store)
+            self._is_current(part, version, store)
             return
         with self.connection.transaction():
-            self.connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LAYING_OUT,))
-            self._ready_layout()
+            self.connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+            self._create_layout()
             for step in part.steps[self._version(part) :]:
                 for statement in step:
                     self.connection.execute(statement)
-            self.connection.execute(_NOTE, (part.name, part.version))
+            self.connection.execute(_SET_VERSION, (part.name, part.version))
 
-    def _fits(self, part: SchemaPart, version: int, store: str) -> bool:
+    def _is_current(self, part: SchemaPart, version: int, store: str) -> bool:
         if version not in (0, part.version):
-            raise _other_version(store, part, version)
+            raise _version_error(store, part, version)
         if version:
             self._seen.add(part.name)
         return bool(version)
 
     def _version(self, part: SchemaPart) -> int:
-        """The version in which a part is laid out; 0 when it is not."""
+        """Return the version of a part; 0 when it does not exist."""
         if not fetch_value(self.connection, _HAS_LAYOUT):
             return 0
         return fetch_value(self.connection, _VERSION, (part.name,)) or 0
 
-    def _ready_layout(self) -> None:
-        """The table of versions, with a row for each part; there was one row for the index at first."""
+    def _create_layout(self) -> None:
+        """Create the table of versions, or upgrade its first form, which had a single row, for the index."""
         if not fetch_value(
             self.connection, "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'context_engine'"
         ):
@@ -251,28 +243,29 @@ class _Line:
 _HAS_LAYOUT = """
 SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = 'context_engine' AND tablename = 'layout'
 """
-"""Not `to_regclass`: who has waited for the lock of laying out would be told by it what was so before."""
+"""Not `to_regclass`: after a wait for the schema lock it would report the state from before."""
 _VERSION = "SELECT version FROM context_engine.layout AS l WHERE coalesce(to_jsonb(l) ->> 'part', 'index') = %s"
-"""Reads the table in its first form as well, in which the one row was the index's: who may only read cannot change it."""
-_NOTE = """
-INSERT INTO context_engine.layout (part, version) VALUES (%s, %s) ON CONFLICT (part) DO UPDATE SET version = EXCLUDED.version
+"""Reads the first form of the table as well, whose single row is the index's: a reader may not upgrade it."""
+_SET_VERSION = """
+INSERT INTO context_engine.layout (part, version) VALUES (%s, %s)
+ON CONFLICT (part) DO UPDATE SET version = EXCLUDED.version
 """
 
 
-def _connected(address: str) -> _Line:
+def _connect(address: str) -> _Session:
     connection = psycopg.connect(
         address,
         autocommit=True,
         connect_timeout=CONNECT_S,
-        prepare_threshold=None,  # a pooler between us and the server may not know statements of an earlier session
+        prepare_threshold=None,  # a pooler may not know prepared statements of an earlier session
         application_name="context-engine",
         keepalives_idle=10,
         tcp_user_timeout=10_000,
     )
-    return _Line(connection)
+    return _Session(connection)
 
 
-def _take(connection: psycopg.Connection, name: str, until: float, refusal: ContextEngineError) -> None:
+def _wait_for_lock(connection: psycopg.Connection, name: str, until: float, refusal: ContextEngineError) -> None:
     while not fetch_value(connection, "SELECT pg_try_advisory_lock(hashtextextended(%s, 9))", (name,)):
         if time.monotonic() >= until:
             raise refusal
@@ -280,30 +273,32 @@ def _take(connection: psycopg.Connection, name: str, until: float, refusal: Cont
 
 
 def fetch_value(connection: psycopg.Connection, query: Statement, values: Sequence[Any] = ()) -> Any:
-    """The first column of the first row; None when there is none."""
+    """Return the first column of the first row; None without rows."""
     row = connection.execute(query, values).fetchone()
     return row[0] if row else None
 
 
 def partition_statements(table: str, count: int) -> list[sql.Composed]:
-    """The statements that make the partitions of a table of the schema that is partitioned by hash."""
+    """Return the statements that create the partitions of a table that is partitioned by hash."""
+    create = sql.SQL(
+        "CREATE TABLE context_engine.{} PARTITION OF context_engine.{} FOR VALUES WITH (MODULUS {}, REMAINDER {})"
+    )
+    parent, modulus = sql.Identifier(table), sql.Literal(count)
     return [
-        sql.SQL("CREATE TABLE context_engine.{} PARTITION OF context_engine.{} FOR VALUES WITH (MODULUS {}, REMAINDER {})").format(
-            sql.Identifier(f"{table}_{number}"), sql.Identifier(table), sql.Literal(count), sql.Literal(number)
-        )
+        create.format(sql.Identifier(f"{table}_{number}"), parent, modulus, sql.Literal(number))
         for number in range(count)
-    ]  # fmt: skip
+    ]
 
 
 @contextmanager
 def translate_errors(name: str) -> Generator[None]:
-    """Turn the database's words into ours. Raises: StoreUnavailable, StoreUnusable, DiskFull."""
+    """Translate errors of psycopg. Raises: StoreUnavailable, StoreUnusable, DiskFull."""
     try:
         yield
     except (errors.DiskFull, errors.OutOfMemory) as error:
         raise DiskFull(
-            f"the shared store {name} has no room left",
-            suggestion="free room on its machine; what was committed before is intact",
+            f"the shared store {name} has no space left",
+            suggestion="free space on its machine; what was committed before is intact",
         ) from error
     except psycopg.OperationalError as error:
         raise unavailable_error(name, error) from error
@@ -319,9 +314,9 @@ def translate_errors(name: str) -> Generator[None]:
         ) from error
 
 
-def _other_version(store: str, part: SchemaPart, found: int) -> StoreUnusable:
+def _version_error(store: str, part: SchemaPart, found: int) -> StoreUnusable:
     return StoreUnusable(
-        f"the {part.name} on the shared store {store} is laid out as version {found}, and this program knows version {part.version}",
+        f"the {part.name} on the shared store {store} has version {found}, and this program knows version {part.version}",
         suggestion="use the same release of smart-context-engine everywhere, or another database",
         details={"found": found, "known": part.version},
     )
@@ -332,7 +327,7 @@ def _first_line(error: Exception) -> str:
 
 
 def format_address(address: str) -> str:
-    """An address as it may be shown. Raises: InvalidArgument when it is none of PostgreSQL.
+    """Return an address without user and password. Raises: InvalidArgument when it is not an address of PostgreSQL.
 
     >>> format_address("postgresql://me:<password>@host:5433/team?sslmode=require")
     'postgresql://host:5433/team'
@@ -341,7 +336,7 @@ def format_address(address: str) -> str:
         given = conninfo_to_dict(address)
     except psycopg.Error as error:
         raise InvalidArgument(
-            f"the address of the shared store is none of PostgreSQL: {_first_line(error)}",
+            f"the address of the shared store is not an address of PostgreSQL: {_first_line(error)}",
             suggestion="write CTX_STORE_URL like postgresql://user@host:5432/database",
         ) from None
     port = f":{given['port']}" if given.get("port") else ""

@@ -1,9 +1,9 @@
-"""The remote store on PostgreSQL: one row a repository says what counts, segments lie beside it in pieces.
+"""The remote store on PostgreSQL: a row for each manifest, and the segments in pieces.
 
-A commit is one transaction, so a kill on either side leaves the state before or after it. What is much to send goes
-ahead of it, piece by piece, so that who was broken off need not send it again; the next commit drops what it does not
-name. Tables are partitioned by repository, and every statement names one. One writer a repository: an advisory lock of
-the session, which the server frees when the writer's connection ends. Behind a pooler that connection must be the
+A commit is one transaction, so a kill on either side leaves the state before or after it. Large segments are sent
+before the transaction, piece by piece, so that an interrupted commit need not send them again. The next commit deletes
+what it does not name. Tables are partitioned by repository, and every statement names one. The lease is an advisory
+lock of the session, which the server frees when the connection ends. Behind a pooler that connection must be the
 session's own ("session mode").
 """
 
@@ -22,10 +22,17 @@ from context_engine.sharing.postgres_session import (
     partition_statements,
     translate_errors,
 )
-from context_engine.sharing.remote_store import PIECE_BYTES, ManifestRevision, OnBytesSent, busy_error, read_pieces
+from context_engine.sharing.remote_store import (
+    PIECE_BYTES,
+    ManifestRevision,
+    OnBytesSent,
+    RemoteStore,
+    RepositoryLease,
+    busy_error,
+)
 
 PARTITIONS = 16
-"""Each has indexes of its own: fifty repositories a server, and no table of more than some gigabytes."""
+"""Each has its own indexes: with fifty repositories on a server, no table is larger than some gigabytes."""
 _TABLES = """
 CREATE TABLE context_engine.manifest (
     repository text PRIMARY KEY, revision bigint NOT NULL, content bytea, committed_at timestamptz NOT NULL DEFAULT now()
@@ -37,27 +44,27 @@ CREATE TABLE context_engine.piece (
 ALTER TABLE context_engine.manifest ALTER content SET STORAGE EXTERNAL;
 ALTER TABLE context_engine.piece ALTER content SET STORAGE EXTERNAL;
 """
-"""EXTERNAL: what is hardly smaller for it need not be compressed, on either side."""
+"""EXTERNAL: segments hardly get smaller by compression, so neither side spends time on it."""
 INDEX = SchemaPart("index", ((_TABLES, *partition_statements("piece", PARTITIONS)),))
 """1: manifest, piece."""
+_SWAP = """
+INSERT INTO context_engine.manifest AS now (repository, revision, content) VALUES (%s, %s, %s)
+ON CONFLICT (repository) DO UPDATE SET revision = EXCLUDED.revision, content = EXCLUDED.content, committed_at = now()
+WHERE now.revision = %s
+RETURNING now.revision
+"""
 
 
-class PostgresStore:
-    """The remote store in the schema `context_engine` of one database.
-
-    Thread-safe. Nothing is connected until it is asked.
-    """
+class PostgresStore(RemoteStore):
+    """The remote store in the schema `context_engine` of one database. It connects at the first call."""
 
     def __init__(self, address: str) -> None:
-        """`address`: `postgresql://user@host/database`; a password may stand in it, or where libpq looks for it."""
+        """`address`: `postgresql://user@host/database`; the password may be in it, or where libpq looks for it."""
         self._database = PostgresSession(address)
         self.name = self._database.name
-        self._writing: dict[str, psycopg.Connection] = {}
-
-    # -- reading --
 
     def revision(self, repository: str) -> int:
-        """Rises with every change, clearing included."""
+        """Return the revision."""
         rows = self._database.query(
             INDEX, "SELECT revision FROM context_engine.manifest WHERE repository = %s", (repository,)
         )
@@ -73,22 +80,14 @@ class PostgresStore:
         )
         return ManifestRevision(*rows[0]) if rows else ManifestRevision(0, None)
 
-    def fetch(self, repository: str, name: str, target: Path, sent: OnBytesSent = lambda _: None) -> None:
-        """Write a segment to a file. Raises: FileNotFoundError when it is not there, or no longer."""
-        size, number = 1, 0
-        one = "SELECT size, content FROM context_engine.piece WHERE repository = %s AND name = %s AND number = %s"
-        with open(target, "wb") as out:
-            while out.tell() < size:
-                rows = self._database.query(INDEX, one, (repository, name, number))
-                if not rows:
-                    raise FileNotFoundError(name)
-                size, content = rows[0]
-                out.write(content)
-                sent(len(content))
-                number += 1
+    def read_piece(self, repository: str, name: str, number: int) -> tuple[int, bytes] | None:
+        """Return the size of a segment and one of its pieces."""
+        query = "SELECT size, content FROM context_engine.piece WHERE repository = %s AND name = %s AND number = %s"
+        rows = self._database.query(INDEX, query, (repository, name, number))
+        return (rows[0][0], rows[0][1]) if rows else None
 
     def list_segment_sizes(self, repository: str) -> dict[str, int]:
-        """Return the bytes of each segment that is stored completely."""
+        """Return the size of each segment that is stored completely."""
         rows = self._database.query(
             INDEX,
             "SELECT name, sum(octet_length(content)) FROM context_engine.piece WHERE repository = %s "
@@ -98,12 +97,12 @@ class PostgresStore:
         return {name: int(size) for name, size in rows}
 
     def count_stored_bytes(self, repository: str) -> int:
-        """Bytes of all its pieces."""
-        size = "SELECT coalesce(sum(octet_length(content)), 0) FROM context_engine.piece WHERE repository = %s"
-        return sum(int(row[0]) for row in self._database.query(INDEX, size, (repository,)))
+        """Return the size of all pieces."""
+        query = "SELECT coalesce(sum(octet_length(content)), 0) FROM context_engine.piece WHERE repository = %s"
+        return sum(int(size) for (size,) in self._database.query(INDEX, query, (repository,)))
 
     def list_repositories(self) -> list[str]:
-        """Those that have something on it, sorted; such too of which only pieces have arrived."""
+        """Return the repositories that have a manifest or pieces, sorted."""
         rows = self._database.query(
             INDEX,
             "SELECT repository FROM context_engine.manifest WHERE content IS NOT NULL "
@@ -111,85 +110,69 @@ class PostgresStore:
         )
         return sorted(name for (name,) in rows)
 
-    # -- writing --
-
     @contextmanager
-    def acquire_lease(self, repository: str, wait_s: float) -> Generator[None]:
-        """The right to write, of one session at a time. Raises: StorageBusy."""
+    def acquire_lease(self, repository: str, wait_s: float) -> Generator[RepositoryLease]:
+        """Acquire the right to write, for one session at a time. Raises: StorageBusy."""
         with self._database.hold_lock(INDEX, repository, wait_s, busy_error(repository)) as connection:
-            self._writing[repository] = connection
-            try:
-                yield
-            finally:
-                del self._writing[repository]
-
-    def stage(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:
-        """Send a segment ahead of its commit; each piece that arrived stays, and is not sent again."""
-        with translate_errors(self.name):
-            _put(self._writing[repository], repository, name, path, sent)
-
-    def restore(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:
-        """Put a segment in the place of what is left of it."""
-        connection = self._writing[repository]
-        with translate_errors(self.name), connection.transaction():
-            connection.execute(
-                "DELETE FROM context_engine.piece WHERE repository = %s AND name = %s", (repository, name)
-            )
-            _put(connection, repository, name, path, sent)
-
-    def commit(
-        self, repository: str, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]
-    ) -> int:
-        """One transaction: new segments, the manifest in place of `revision`, and what it does not name is gone."""
-        connection = self._writing[repository]
-        if sum(path.stat().st_size for path in added.values()) > PIECE_BYTES:
-            for name, path in added.items():
-                self.stage(repository, name, path)
-        with translate_errors(self.name), connection.transaction():
-            if not fetch_value(connection, _SWAP, (repository, revision + 1, manifest, revision)):
-                raise busy_error(repository)
-            for name, path in added.items():
-                _put(connection, repository, name, path)
-            connection.execute(
-                "DELETE FROM context_engine.piece WHERE repository = %s AND name <> ALL(%s)", (repository, list(named))
-            )
-        return revision + 1
-
-    def clear(self, repository: str) -> int:
-        """Delete the manifest and the segments; return the bytes freed."""
-        freed = self.count_stored_bytes(repository)
-        connection = self._writing[repository]
-        with translate_errors(self.name), connection.transaction():
-            connection.execute(
-                "UPDATE context_engine.manifest SET revision = revision + 1, content = NULL, committed_at = now() "
-                "WHERE repository = %s",
-                (repository,),
-            )
-            connection.execute("DELETE FROM context_engine.piece WHERE repository = %s", (repository,))
-        return freed
+            yield _PostgresLease(self, repository, connection)
 
     def close(self) -> None:
         """Close the connections; they are opened again when needed."""
         self._database.close()
 
 
-_SWAP = """
-INSERT INTO context_engine.manifest AS now (repository, revision, content) VALUES (%s, %s, %s)
-ON CONFLICT (repository) DO UPDATE SET revision = EXCLUDED.revision, content = EXCLUDED.content, committed_at = now()
-WHERE now.revision = %s
-RETURNING now.revision
-"""
+class _PostgresLease(RepositoryLease):
+    """A lease on the connection that has the advisory lock."""
 
+    def __init__(self, store: PostgresStore, repository: str, connection: psycopg.Connection) -> None:
+        self._store = store
+        self._repository = repository
+        self._connection = connection
 
-def _put(
-    connection: psycopg.Connection, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None
-) -> None:
-    """A segment in pieces, but those that are there."""
-    size = path.stat().st_size
-    look = "SELECT number FROM context_engine.piece WHERE repository = %s AND name = %s"
-    there = {number for (number,) in connection.execute(look, (repository, name))}
-    insert = "INSERT INTO context_engine.piece VALUES (%s, %s, %s, %s, %b)"
-    for number, content in read_pieces(path):
-        if number not in there:
-            connection.execute(insert, (repository, name, number, size, content))
-        sent(len(content))
+    def stage(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
+        """Send a segment before its commit; each piece that arrived stays, and is not sent again."""
+        with translate_errors(self._store.name):
+            self._send_missing(name, path, on_sent)
+
+    def restore(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
+        """Replace a segment, in one transaction."""
+        with translate_errors(self._store.name), self._connection.transaction():
+            delete = "DELETE FROM context_engine.piece WHERE repository = %s AND name = %s"
+            self._connection.execute(delete, (self._repository, name))
+            self._send_pieces(name, path, (), on_sent)
+
+    def commit(self, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]) -> int:
+        """Replace `revision` in one transaction, with the new segments and without those that are not named."""
+        if sum(path.stat().st_size for path in added.values()) > PIECE_BYTES:
+            for name, path in added.items():
+                self.stage(name, path)
+        with translate_errors(self._store.name), self._connection.transaction():
+            if not fetch_value(self._connection, _SWAP, (self._repository, revision + 1, manifest, revision)):
+                raise busy_error(self._repository)
+            for name, path in added.items():
+                self._send_missing(name, path, lambda _: None)
+            delete = "DELETE FROM context_engine.piece WHERE repository = %s AND name <> ALL(%s)"
+            self._connection.execute(delete, (self._repository, list(named)))
+        return revision + 1
+
+    def clear(self) -> int:
+        """Delete the manifest and the segments; return the bytes freed."""
+        freed = self._store.count_stored_bytes(self._repository)
+        with translate_errors(self._store.name), self._connection.transaction():
+            self._connection.execute(
+                "UPDATE context_engine.manifest SET revision = revision + 1, content = NULL, committed_at = now() "
+                "WHERE repository = %s",
+                (self._repository,),
+            )
+            self._connection.execute("DELETE FROM context_engine.piece WHERE repository = %s", (self._repository,))
+        return freed
+
+    def write_piece(self, name: str, number: int, size: int, content: bytes) -> None:
+        """Store one piece of a segment."""
+        insert = "INSERT INTO context_engine.piece VALUES (%s, %s, %s, %s, %b)"
+        self._connection.execute(insert, (self._repository, name, number, size, content))
+
+    def _send_missing(self, name: str, path: Path, on_sent: OnBytesSent) -> None:
+        query = "SELECT number FROM context_engine.piece WHERE repository = %s AND name = %s"
+        stored = {number for (number,) in self._connection.execute(query, (self._repository, name))}
+        self._send_pieces(name, path, stored, on_sent)

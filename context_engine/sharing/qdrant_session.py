@@ -1,6 +1,6 @@
-"""A connection to Qdrant: its address and key, one client, and its words for trouble turned into ours.
+"""A connection to Qdrant: its address and key, one client, and the translation of its errors.
 
-What is kept there and how it is laid out says who holds a session.
+The users of a session decide which collections and points there are.
 """
 
 from __future__ import annotations
@@ -9,82 +9,95 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
 
-from qdrant_client import QdrantClient
+from qdrant_client import QdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
 from context_engine.errors import ContextEngineError, DiskFull, InvalidArgument, StoreUnusable
 from context_engine.sharing.remote_store import unavailable_error
 
-SERVER_LEAST = (1, 16)
+VERSION_MIN = (1, 16)
 """Older servers do not know conditional upserts, and would take any for an unconditional one."""
 TIMEOUT_S = 10
-"""For each step of a call: eleven megabytes (`PIECE_BYTES` as text) are carried out well within it."""
-AGAIN_S = 1.0
-"""A call that broke off sooner met a connection that had died while it rested; what took longer is not sent twice."""
+"""For each step of a call: eleven megabytes (`PIECE_BYTES` as text) are transferred well within it."""
+RETRY_MAX_S = 1.0
+"""A call that failed sooner used a connection that had died while it was idle; a call that took longer is not repeated."""
 KEY_VARIABLE = "QDRANT_API_KEY"
 
 _ADDRESS = re.compile(r"(qdrant|http|https)://(?:([^@/]*)@)?([^/@]+)/?")
-_HERE = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
+_LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 Answer = TypeVar("Answer")
 
 
 class QdrantSession:
-    """One client, opened when it is first needed. Thread-safe.
-
-    `client` opens it; by default one over HTTP to the address. `lay_out` makes what must be there, once a connection.
-    """
+    """One client, opened when it is first needed. Thread-safe."""
 
     def __init__(
         self,
         address: str,
         client: Callable[[], QdrantClient] | None = None,
         *,
-        lay_out: Callable[[QdrantClient, str], None],
+        prepare: Callable[[QdrantClient, str], None] = lambda *_: None,
     ) -> None:
-        """`address`: `https://KEY@host:6333`, or `qdrant://host:6333` without TLS. Raises: InvalidArgument."""
-        kind, key, host = _taken_apart(address)
+        """`address`: `https://KEY@host:6333`, or `qdrant://host:6333` without TLS. Raises: InvalidArgument.
+
+        `client` opens the connection; by default one over HTTP to the address. `prepare` creates what must exist, once
+        per connection.
+        """
+        kind, key, host = _parse_address(address)
         self.name = f"{kind}://{host}"
         scheme = "http" if kind == "qdrant" else kind
         if not key and _is_private(kind, host):
             key = os.environ.get(KEY_VARIABLE, "")
-        self._open = client or (lambda: _over_http(f"{scheme}://{host}", key))
-        self._lay_out = lay_out
+        self._open = client or (lambda: _connect_over_http(f"{scheme}://{host}", key))
+        self._prepare = prepare
         self._lock = threading.RLock()
         self._client: QdrantClient | None = None
 
     def call(self, call: Callable[[QdrantClient], Answer]) -> Answer:
-        """What a call answers.
+        """Return the answer to a call.
 
-        It is sent again when the connection had died, or what it is about had gone: calls must bear that.
-
+        The call is repeated when the connection had died, or when its collection was gone, so it must be idempotent.
         Raises: StoreUnavailable, StoreUnusable, DiskFull.
         """
         for is_last in (False, True):
-            began = time.monotonic()
+            start_s = time.monotonic()
             try:
-                return call(self._connected())
+                return call(self._connect())
             except UnexpectedResponse as error:
                 if is_last or error.status_code != 404:
-                    raise response_error(
-                        self.name, error.status_code, error.reason_phrase, _text(error.content)
-                    ) from error
-                self.close()  # somebody dropped what we made: who connects anew lays it out
+                    text = _error_text(error.content)
+                    raise response_error(self.name, error.status_code, error.reason_phrase, text) from error
+                self.close()  # our collection was dropped: the next connection creates it again
             except (ApiException, QdrantException, OSError) as error:
-                if is_last or time.monotonic() - began > AGAIN_S:
-                    raise unavailable_error(self.name, _why(error)) from error
+                if is_last or time.monotonic() - start_s > RETRY_MAX_S:
+                    raise unavailable_error(self.name, _reason(error)) from error
         raise AssertionError  # the loop returns or raises
 
-    def _connected(self) -> QdrantClient:
+    def scroll(self, alias: str, chosen: models.Filter, fields: list[str], *, limit: int) -> Iterator[models.Record]:
+        """Yield all points that match a filter, `limit` at a time."""
+        offset: Any = None
+        while True:
+            points, offset = self.call(
+                lambda client, start=offset: client.scroll(
+                    alias, scroll_filter=chosen, limit=limit, offset=start, with_payload=fields
+                )
+            )
+            yield from points
+            if offset is None:
+                return
+
+    def _connect(self) -> QdrantClient:
         with self._lock:
             if self._client is None:
                 client = self._open()
                 try:
                     _check_version(client, self.name)
-                    self._lay_out(client, self.name)
+                    self._prepare(client, self.name)
                 except BaseException:
                     client.close()
                     raise
@@ -99,13 +112,47 @@ class QdrantSession:
                 self._client = None
 
 
+def ensure_collection(
+    client: QdrantClient,
+    name: str,
+    alias: str,
+    collection: str,
+    *,
+    create: Callable[[], None],
+    fields: Mapping[str, Any],
+) -> None:
+    """Create a collection with its indexed fields and its alias, unless the alias exists.
+
+    Raises: StoreUnusable when the alias belongs to the collection of another release.
+    """
+    in_use = {known.alias_name: known.collection_name for known in client.get_aliases().aliases}.get(alias)
+    if in_use is None:
+        with suppress(UnexpectedResponse, ValueError):  # another process was quicker
+            create()
+        for field, schema in fields.items():
+            client.create_payload_index(collection, field, field_schema=schema)
+        entry = models.CreateAlias(collection_name=collection, alias_name=alias)
+        client.update_collection_aliases([models.CreateAliasOperation(create_alias=entry)])
+    elif in_use != collection:
+        raise unusable_error(
+            name,
+            f"{alias} is the alias of {in_use}, and this program knows {collection}",
+            "use the same release of smart-context-engine everywhere, or another cluster",
+        )
+
+
+def match_value(key: str, value: str | int | bool) -> models.FieldCondition:
+    """Return the condition that a field has a value."""
+    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+
+
 def unusable_error(name: str, why: str, suggestion: str) -> StoreUnusable:
-    """It answers, and cannot serve as it is."""
+    """Return the error for a server that answers, but cannot serve as it is."""
     return StoreUnusable(f"the shared store {name} cannot serve: {why}", suggestion=suggestion)
 
 
 def response_error(name: str, status: int | None, reason: str, text: str) -> ContextEngineError:
-    """What an answer that is not 200 means for us; `text` is what the server says about it.
+    """Return our error for an answer that is not 200; `text` is the server's explanation.
 
     >>> response_error("https://host", 403, "Forbidden", "").code
     'STORE_UNUSABLE'
@@ -126,8 +173,8 @@ def response_error(name: str, status: int | None, reason: str, text: str) -> Con
         )
     if "no space left" in text.lower():
         return DiskFull(
-            f"the shared store {name} has no room left",
-            suggestion="free room on its machine; what was committed before is intact",
+            f"the shared store {name} has no space left",
+            suggestion="free space on its machine; what was committed before is intact",
         )
     if status in (400, 409, 422):
         return unusable_error(
@@ -136,49 +183,50 @@ def response_error(name: str, status: int | None, reason: str, text: str) -> Con
     return unavailable_error(name, f"{status} {reason} {text}")
 
 
-def _text(content: bytes) -> str:
-    """The sentence in an answer, as far as it is one of Qdrant's and not a page of some proxy."""
+def _error_text(content: bytes) -> str:
+    """Return the sentence in an answer of Qdrant; empty for an answer from a proxy."""
     found = re.search(rb'"error"\s*:\s*"((?:[^"\\]|\\.)*)"', content)
     return found[1].decode(errors="replace").replace('\\"', '"')[:300] if found else ""
 
 
-def _why(error: Exception) -> object:
+def _reason(error: Exception) -> object:
     cause = error.source if isinstance(error, ResponseHandlingException) else error
-    return "what it says is not Qdrant's" if isinstance(cause, ValueError) else cause
+    return "its answer is not Qdrant's" if isinstance(cause, ValueError) else cause
 
 
-def _over_http(url: str, key: str) -> QdrantClient:
-    headers = {"api-key": key} if key else {}  # not as `api_key`: that warns of a tunnel which begins on this machine
+def _connect_over_http(url: str, key: str) -> QdrantClient:
+    headers = {"api-key": key} if key else {}  # not as `api_key`, which warns of a tunnel that begins on this machine
     return QdrantClient(url=url, metadata=headers, timeout=TIMEOUT_S, check_compatibility=False)
 
 
-def _taken_apart(address: str) -> tuple[str, str, str]:
-    """(kind, key, host) of an address."""
+def _parse_address(address: str) -> tuple[str, str, str]:
+    """Return (kind, key, host) of an address. Raises: InvalidArgument."""
     found = _ADDRESS.fullmatch(address)
     if found is None:
         raise InvalidArgument(
-            "the address of the shared store is none of Qdrant",
+            "the address of the shared store is not an address of Qdrant",
             suggestion="write CTX_STORE_URL like https://KEY@host:6333 or qdrant://host:6333",
         )
-    if found[2] and not _is_private(found[1], found[3]):
+    kind, key, host = found.groups()
+    if key and not _is_private(kind, host):
         raise InvalidArgument(
             "the key of the shared store would be sent in the clear", suggestion="write https:// before it"
         )
-    return found[1], found[2] or "", found[3]
+    return kind, key or "", host
 
 
 def _is_private(kind: str, host: str) -> bool:
-    """Whether a key may travel: encrypted, or not beyond this machine, where a tunnel may begin.
+    """Whether a key may be sent: encrypted, or to this machine only, where a tunnel may begin.
 
-    >>> [_is_private(*each) for each in (("https", "db:6333"), ("http", "localhost:6333"), ("qdrant", "db:6333"))]
-    [True, True, False]
+    >>> _is_private("https", "db:6333"), _is_private("http", "localhost:6333"), _is_private("qdrant", "db:6333")
+    (True, True, False)
     """
-    return kind == "https" or _HERE.fullmatch(host) is not None
+    return kind == "https" or _LOCAL_HOST.fullmatch(host) is not None
 
 
 def _check_version(client: QdrantClient, name: str) -> None:
     version = client.info().version
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if numbers < SERVER_LEAST:
-        least = ".".join(map(str, SERVER_LEAST))
-        raise unusable_error(name, f"it is Qdrant {version}, and {least} is needed", f"update it to {least} or newer")
+    if numbers < VERSION_MIN:
+        needed = ".".join(map(str, VERSION_MIN))
+        raise unusable_error(name, f"it is Qdrant {version}, and {needed} is needed", f"update it to {needed} or newer")

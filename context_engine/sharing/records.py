@@ -1,58 +1,99 @@
-"""Records: small text files of ours in the folder `.context-engine/`, which people may edit and git carries.
+"""Records in the folder `.context-engine/`: files of ours that people may read, and that git can carry.
 
-    <home>/<name>/<folder>/<file>.md        one record; nothing deeper, no links, nothing hidden
+    <home>/<name>/<folder>/<file>.md        `RecordFolder`: one small text each, which people may edit
+    <home>/<name>/<record>/v0001.json       `VersionedRecords`: immutable versions, see `storage.numbered_versions`
+    <home>/<name>/<record>/events.jsonl     the log of a record, see `storage.event_log`
+    <home>/<name>/index.json                derived from the records, and made again when it disagrees with them
+    <home>/<name>/.trash/                   deleted records that can be restored
     <home>/locks/                           one writer at a time among all processes of this machine
 
-Where a team has them in common (`common_folder`), every look and every write sees to it. A record appears whole or not
-at all, and one that somebody else has just made is never written over. This module knows nothing of what stands in a
-record.
+Where a team shares them (`shared_records`), every read and every write synchronizes them first. A file appears as a
+whole or not at all. Links and hidden files are not records. This module does not interpret the contents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.storage import ABANDONED_AFTER_S, FileStamp, PathLocks, StateFolder
+from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
+from context_engine.storage import (
+    ABANDONED_AFTER_S,
+    UNSETTLED_NS,
+    EventLog,
+    FileStamp,
+    NumberedVersions,
+    PathLocks,
+    PublishFiles,
+    StateFolder,
+    trash,
+)
 
-if TYPE_CHECKING:  # for those who have a team
+if TYPE_CHECKING:  # imported only where a team shares records
     from context_engine.sharing.merge_rules import MergePolicy
     from context_engine.sharing.shared_records import SharedRecords
-    from context_engine.sharing.synced_folder import SyncedFolder
+    from context_engine.sharing.synced_folder import MergePolicyOf, SyncedFolder
 
 SUFFIX = ".md"
 BYTES_MAX = 262_144
-"""Fifty times what may be written through us; a person's file beyond it is a document, not a record."""
+"""Fifty times what may be written through us; a larger file of a person is a document, not a record."""
+INDEX_BYTES_MAX = 64_000_000
+LOG = "events.jsonl"
 
 
-class RecordFolder:
-    """The records of one kind, below `<home>/<name>`.
-
-    Thread-safe; any number of processes may hold one on the same folder.
-
-    `flush=False` gives up on surviving a power cut, for records that can be had again; `shared_records`: the team's,
-    None on a laptop.
-    """
+class _StoredRecords:
+    """What both kinds of records have in common. Thread-safe; several processes may use one folder."""
 
     def __init__(
-        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
+        self, home: Path, name: str, policy: MergePolicyOf, *, flush: bool, shared_records: SharedRecords | None
     ) -> None:
-        """Nothing is created until something is written."""
         self.folder = home / name
         self._files = StateFolder(home).folder(name)
         self._flush = flush
         self._locks = PathLocks(home / "locks")
-        self._synced: SyncedFolder | None = (
-            shared_records.open_folder(self.folder, merge_policy, flush=flush) if shared_records else None
-        )
+        self._synced: SyncedFolder | None = None
+        if shared_records:
+            self._synced = shared_records.open_folder(self.folder, policy, flush=flush)
 
-    # -- reading --
+    @property
+    def problem(self) -> str:
+        """Why the team's records may be newer, or which file is in conflict with them; empty without a problem."""
+        return self._synced.problem if self._synced else ""
+
+    def _sync(self) -> None:
+        if self._synced:
+            self._synced.sync()
+
+    @property
+    def _publish(self) -> PublishFiles | None:
+        return self._synced.publish if self._synced else None
+
+    @contextmanager
+    def _lock(self, paths: Iterable[str]) -> Generator[None]:
+        """Lock these paths on this machine, and the kind of records on all machines of a team."""
+        lease = self._synced.acquire_lease() if self._synced else nullcontext()
+        with lease, self._locks.hold(list(paths)):
+            yield
+
+
+class RecordFolder(_StoredRecords):
+    """The text records of one kind, below `<home>/<name>`."""
+
+    def __init__(
+        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
+    ) -> None:
+        """Nothing is created until something is written.
+
+        `flush=False` gives up on surviving a power failure; `shared_records` are the team's, None without a team.
+        """
+        super().__init__(home, name, text_merge_policy, flush=flush, shared_records=shared_records)
 
     def listing(self) -> dict[str, FileStamp]:
-        """Every record, by its path below the folder (`decisions/use-tabs--0c07398f.md`)."""
-        self._look()
+        """Return every record by its path below the folder (`decisions/use-tabs--0c07398f.md`)."""
+        self._sync()
         found: dict[str, FileStamp] = {}
         for folder in self._files.folders():
             for name, facts in self._files.files(folder).items():
@@ -61,65 +102,152 @@ class RecordFolder:
         return found
 
     def folders(self) -> tuple[int, ...]:
-        """What changes when a record is made, deleted or replaced, though not when it is written over in place: mtimes in ns."""
-        self._look()
+        """Return mtimes in ns that change when a record is created, deleted or replaced, but not when it is edited."""
+        self._sync()
         return tuple(facts.st_mtime_ns for facts in self._files.statuses("", self._files.folders()))
 
     def read(self, name: str) -> bytes | str | None:
-        """The content of a record, why it cannot be read, or None when it is not there any more."""
+        """Return the content of a record, the reason why it cannot be read, or None when it no longer exists."""
         return self._files.read(name, bytes_max=BYTES_MAX)
-
-    @property
-    def problem(self) -> str:
-        """Why what the team has may not be seen, or differs from what lies here; empty when all is well, and on a laptop."""
-        return self._synced.problem if self._synced else ""
-
-    def _look(self) -> None:
-        if self._synced:
-            self._synced.sync()
-
-    # -- writing --
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """Be the only writer until the block ends.
+        """Be the only writer until the block ends, after removing what killed writers left.
 
-        What killed writers left half done is cleared away. Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt;
-        StoreUnavailable, StoreUnusable where a team has them in common.
+        Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt; with a team StoreUnavailable, StoreUnusable.
         """
-        with self._synced.acquire_lease() if self._synced else nullcontext(), self._locks.hold([self.folder.name]):
+        with self._lock([self.folder.name]):
             for folder in self._files.folders():
-                self._files.sweep(folder, min_age_s=ABANDONED_AFTER_S)  # an edit of a record may be under way
+                self._files.sweep(folder, min_age_s=ABANDONED_AFTER_S)  # a person may be editing a record
             yield
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new record; False when there is one of that name. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        """Write a new record; return False if one of that name exists. Raises: WriteFailed, DiskFull, StorageCorrupt."""
         if self._synced and self._files.exists(name):
             return False
-        self._share(name, data)
+        self._publish_change(name, data)
         return self._files.create(name, data, flush=self._flush)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a record anew. Raises: WriteFailed, DiskFull, StorageCorrupt."""
-        self._share(name, data)
+        """Replace a record. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        self._publish_change(name, data)
         self._files.replace(name, data, flush=self._flush)
 
     def remove(self, name: str) -> None:
-        """Delete a record, and its folder when that was the last one. Raises: WriteFailed, StorageCorrupt."""
-        self._share(name, None)
+        """Delete a record, and its folder after the last one. Raises: WriteFailed, StorageCorrupt."""
+        self._publish_change(name, None)
         self._files.remove(name)
         self._files.remove_empty(name.rpartition("/")[0])
 
-    def _share(self, name: str, data: bytes | None) -> None:
-        """What a team has in common is theirs before it is ours."""
-        if self._synced:
-            self._synced.publish({self.folder / name: data})
+    def _publish_change(self, name: str, data: bytes | None) -> None:
+        """Write a change to the team's database before it becomes a file."""
+        if self._publish:
+            self._publish({self.folder / name: data})
 
 
-def merge_policy(path: str) -> MergePolicy | None:
-    """How a file changes: whoever comes along edits a record. None for what is none.
+class VersionedRecords(_StoredRecords):
+    """The records of one kind that have versions and a log."""
 
-    >>> merge_policy("decisions/use-tabs.md"), merge_policy("decisions/sketch.png")
+    def __init__(
+        self, home: Path, name: str, *, flush: bool = True, shared_records: SharedRecords | None = None
+    ) -> None:
+        """Nothing is created until something is written.
+
+        `flush=False` gives up on surviving a power failure; `shared_records` are the team's, None without a team.
+        """
+        super().__init__(home, name, versioned_merge_policy, flush=flush, shared_records=shared_records)
+
+    def list_names(self) -> list[str]:
+        """Return the name of every record, sorted."""
+        self._sync()
+        return sorted(self._files.folders())
+
+    def versions(self, name: str) -> NumberedVersions:
+        """Return the versions of a record, whether it exists or not."""
+        self._sync()
+        return NumberedVersions(self._files.folder(name), flush=self._flush, share=self._publish)
+
+    def log(self, name: str) -> EventLog:
+        """Return the log of a record, whether it exists or not."""
+        self._sync()
+        return EventLog(self._files.folder(name), LOG, flush=self._flush, share=self._publish)
+
+    def stamp(self, name: str, newest: str) -> tuple[int, ...]:
+        """Return what changes with a record: times, sizes and inodes of its folder, its newest version and its log.
+
+        `newest` is the file of that version. Empty while a change might not show, or when one of the files is missing.
+        """
+        facts = self._files.statuses(name, (newest, LOG))
+        if not facts:
+            return ()
+        made, version, log = facts
+        if time.time_ns() - max(made.st_mtime_ns, version.st_mtime_ns, log.st_mtime_ns) < UNSETTLED_NS:
+            return ()
+        files = (version.st_ino, version.st_size, version.st_mtime_ns, log.st_ino, log.st_size, log.st_mtime_ns)
+        return made.st_mtime_ns, *files
+
+    def display_path(self, path: str) -> str:
+        """Return a path below the folder as replies name it: from the top of the workspace."""
+        return f"{self.folder.parent.name}/{self.folder.name}/{path}"
+
+    def read_index(self) -> bytes:
+        """Return the stored index; empty when there is none, or it cannot be read."""
+        data = self._files.read("index.json", bytes_max=INDEX_BYTES_MAX)
+        return data if isinstance(data, bytes) else b""
+
+    @contextmanager
+    def writing(self, *names: str) -> Generator[None]:
+        """Be the only writer of some records until the block ends, after removing what killed writers left.
+
+        Raises: StorageBusy, WriteFailed, DiskFull; with a team StoreUnavailable, StoreUnusable.
+        """
+        with self._lock(f"{self.folder.name}/{name}" for name in names):
+            for name in names:
+                self._files.sweep(name)
+            yield
+
+    def put_index(self, data: bytes) -> None:
+        """Store the derived index; a failure is ignored, since it can be derived again."""
+        with suppress(WriteFailed, DiskFull, StorageCorrupt):
+            self._files.replace("index.json", data, flush=False)
+            self._files.sweep(min_age_s=ABANDONED_AFTER_S)
+
+    def put_mirror(self, name: str, file: str, data: bytes) -> None:
+        """Store a rendering of a record for people. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        if self._publish:
+            self._publish({self.folder / name / file: data})
+        self._files.replace(f"{name}/{file}", data, flush=False)
+
+    def move_to_trash(self, name: str, stamp: str, *, purge: bool = False) -> str:
+        """Move a record into the trash and return its path there; with `purge` delete it permanently.
+
+        Raises: WriteFailed, DiskFull, StorageCorrupt.
+        """
+        trashed = trash.move_to_trash(self._files, name, stamp, self._publish)
+        if purge:
+            trash.purge(self._files, trashed, self._publish)
+        return "" if purge else self.display_path(trashed)
+
+
+def text_merge_policy(path: str) -> MergePolicy | None:
+    """Return how a text record changes: anyone may edit it. None for other files.
+
+    >>> text_merge_policy("decisions/use-tabs.md"), text_merge_policy("decisions/sketch.png")
     ('edited', None)
     """
     return "edited" if path.endswith(SUFFIX) else None
+
+
+def versioned_merge_policy(path: str) -> MergePolicy | None:
+    """Return how a file of a versioned record changes: a log grows, a version never changes, a rendering is derived.
+
+    >>> [versioned_merge_policy(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
+    ['grows', 'fixed', 'derived', None]
+    """
+    if path.startswith(f"{trash.TRASH_FOLDER}/"):
+        return "fixed"
+    if path.endswith(f"/{LOG}"):
+        return "grows"
+    if path.endswith((".json", ".json.gz")):
+        return "fixed"
+    return "derived" if path.endswith(".md") else None

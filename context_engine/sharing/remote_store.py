@@ -1,35 +1,50 @@
-"""The remote store: what a database must be able to do to hold the indexes of a team.
+"""The remote store: a database in which the machines of a team share what one of them has made.
 
-Values in, values out; it understands none.
+For each repository it keeps one manifest with a revision, and the segments that the manifest names. It does not
+interpret their bytes. A commit replaces both at once or not at all. A reader sees one revision with everything that
+belongs to it, or gets `FileNotFoundError` when a newer revision replaced it meanwhile. Every call names the repository,
+and no call reaches the data of another one.
 
-For each repository it keeps one manifest with a revision, and the segments that the manifest names. A commit puts both
-in place at once or not at all; what a reader sees is a revision and all that belongs to it, or `FileNotFoundError` when
-a newer one took its place meanwhile. Every call names the repository, and no call reaches another one's.
+Vectors and records are kept next to the index, see `remote_vectors` and `shared_records`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from context_engine.errors import StorageBusy, StoreUnavailable
+from context_engine.errors import InvalidArgument, StorageBusy, StoreUnavailable, UnsupportedHost
 
+if TYPE_CHECKING:
+    from context_engine.sharing.remote_vectors import RemoteVectorStore
+
+BACKENDS = {
+    "postgresql": "Postgres",
+    "postgres": "Postgres",
+    "qdrant": "Qdrant",
+    "https": "Qdrant",
+    "http": "Qdrant",
+}
+"""Scheme of an address -> prefix of the classes and modules that serve it, and name of the extra with its library."""
 RETRY_DELAY_S = 30.0
-"""A database that did not answer is asked again after this long: asking may take seconds, and an answer waits for it."""
+"""A database that did not answer is tried again after this long: a try may take seconds, and an answer waits for it."""
 PIECE_BYTES = 8_000_000
-"""Segments travel in pieces of this size: no message, and no copy in memory, is larger."""
+"""Segments are sent in pieces of this size: no message, and no copy in memory, is larger."""
 OnBytesSent = Callable[[int], None]
-"""Told the bytes of each piece once it has arrived. What it raises ends the way of the pieces that are still to come."""
+"""Called with the size of each piece once it has arrived. An exception from it stops the transfer."""
 
 
 class ManifestRevision(NamedTuple):
-    """What a remote store holds of a repository. Revision 0: nothing ever; `manifest` None: nothing now.
+    """A manifest and its revision. Revision 0: nothing was ever stored; `manifest` None: nothing is stored now.
 
-    `committed_at`: when it was put there, in seconds since 1970, 0 where that is not known.
+    `committed_at` is in seconds since 1970, 0 where it is not known.
     """
 
     revision: int
@@ -37,7 +52,7 @@ class ManifestRevision(NamedTuple):
     committed_at: float = 0.0
 
 
-class RemoteStore(Protocol):
+class RemoteStore(ABC):
     """A database that several machines share. Thread-safe.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
@@ -46,65 +61,92 @@ class RemoteStore(Protocol):
     name: str
     """Its address without a password."""
 
+    @abstractmethod
     def revision(self, repository: str) -> int:
-        """Return the revision, which rises with every change, clearing included. One short query."""
-        ...
+        """Return the revision, which rises with every change, also when the repository is cleared. One short query."""
 
+    @abstractmethod
     def read_manifest(self, repository: str) -> ManifestRevision:
         """Return the manifest and its revision."""
-        ...
 
-    def fetch(self, repository: str, name: str, target: Path, sent: OnBytesSent = lambda _: None) -> None:
-        """Write a segment to a file. Raises: FileNotFoundError when it is not there, or no longer."""
-        ...
+    @abstractmethod
+    def read_piece(self, repository: str, name: str, number: int) -> tuple[int, bytes] | None:
+        """Return the size of a segment and one of its pieces; None when the piece is missing."""
 
-    def acquire_lease(self, repository: str, wait_s: float) -> AbstractContextManager[object]:
-        """Acquire the right to write, for one process of all machines; it ends when that process dies.
+    @abstractmethod
+    def acquire_lease(self, repository: str, wait_s: float) -> AbstractContextManager[RepositoryLease]:
+        """Acquire the right to write, for one process on all machines. Raises: StorageBusy."""
 
-        Raises: StorageBusy.
-        """
-        ...
-
-    def stage(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:
-        """Send a segment ahead of the commit that will name it, for who may write; pieces that are there are not sent again.
-
-        What arrived stays when the rest does not, until a commit that does not name it. Raises: StorageBusy, DiskFull.
-        """
-        ...
-
-    def restore(self, repository: str, name: str, path: Path, sent: OnBytesSent = lambda _: None) -> None:
-        """Put a segment that is damaged or missing back as it was, for who may write. Raises: StorageBusy, DiskFull."""
-        ...
-
-    def commit(
-        self, repository: str, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]
-    ) -> int:
-        """Put a manifest with its new segments in place of `revision`; the new revision.
-
-        `named`: all segments that the manifest is made of; what else lies there is dropped.
-        Raises: StorageBusy when it is no longer at `revision`, DiskFull.
-        """
-        ...
-
-    def clear(self, repository: str) -> int:
-        """Delete the manifest and the segments; return the bytes freed."""
-        ...
-
+    @abstractmethod
     def list_segment_sizes(self, repository: str) -> dict[str, int]:
-        """Return the bytes of each segment that is stored completely."""
-        ...
+        """Return the size of each segment that is stored completely."""
 
+    @abstractmethod
     def count_stored_bytes(self, repository: str) -> int:
-        """Bytes of all that lies there of its segments, of those too that have not arrived as a whole."""
-        ...
+        """Return the size of all pieces, also of segments that have not arrived completely."""
 
+    @abstractmethod
     def list_repositories(self) -> list[str]:
-        """Those that have something on it, sorted; such too of which only pieces have arrived."""
-        ...
+        """Return the repositories that have a manifest or pieces, sorted."""
 
+    @abstractmethod
     def close(self) -> None:
-        """Close the connections; the store can be used again afterwards."""
-        ...
+        """Close the connections; they are opened again when needed."""
+
+    def fetch(self, repository: str, name: str, target: Path, on_sent: OnBytesSent = lambda _: None) -> None:
+        """Write a segment to a file. Raises: FileNotFoundError when it is not stored, or no longer."""
+        size, number = 1, 0
+        with open(target, "wb") as out:
+            while out.tell() < size:
+                piece = self.read_piece(repository, name, number)
+                if piece is None:
+                    raise FileNotFoundError(name)
+                size, content = piece
+                out.write(content)
+                on_sent(len(content))
+                number += 1
+
+
+class RepositoryLease(ABC):
+    """The right to change one repository. It ends with its block, or when its process dies.
+
+    All calls raise StorageBusy when the lease was lost, and DiskFull.
+    """
+
+    @abstractmethod
+    def stage(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
+        """Send a segment before the commit that will name it; pieces that are stored already are not sent again.
+
+        What arrived stays after an interruption, until a commit that does not name the segment.
+        """
+
+    @abstractmethod
+    def restore(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
+        """Replace a segment that is damaged or incomplete."""
+
+    @abstractmethod
+    def commit(self, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]) -> int:
+        """Replace `revision` by a manifest with its new segments; return the new revision.
+
+        `named` are all segments that the manifest needs; all others are deleted. Raises StorageBusy when the
+        repository is no longer at `revision`.
+        """
+
+    @abstractmethod
+    def clear(self) -> int:
+        """Delete the manifest and the segments; return the bytes freed."""
+
+    @abstractmethod
+    def write_piece(self, name: str, number: int, size: int, content: bytes) -> None:
+        """Store one piece of a segment of `size` bytes."""
+
+    def _send_pieces(self, name: str, path: Path, stored: Collection[int], on_sent: OnBytesSent) -> None:
+        """Send a segment in pieces, except those whose numbers are `stored`."""
+        size = path.stat().st_size
+        for number, content in read_pieces(path):
+            if number not in stored:
+                self.write_piece(name, number, size, content)
+            on_sent(len(content))
 
 
 def read_pieces(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -113,8 +155,74 @@ def read_pieces(path: Path) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(iter(partial(source.read, PIECE_BYTES), b""))
 
 
+def hash_file(path: Path) -> str:
+    """Return the name of a segment: the SHA-256 of its bytes."""
+    with open(path, "rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+# -- opening ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TeamStore:
+    """The address of the team's database, the name of this repository in it, and whether this machine publishes."""
+
+    address: str = ""
+    repository: str = ""
+    publishes: bool = False
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a team to share with."""
+        return self.address not in ("", "embedded") and bool(self.repository)
+
+    def find_vector_problems(self, *, repair: bool = False) -> list[str]:
+        """Return the problems of the stored vectors, as text.
+
+        `repair` deletes damaged vectors, and publishers send them again. Raises: StoreUnavailable, StoreUnusable.
+        """
+        if not self.is_configured:
+            return []
+        with closing(open_vector_store(self.address)) as vectors:
+            return vectors.check(self.repository, repair=repair)
+
+
+def open_remote_store(address: str) -> RemoteStore:
+    """Return the store of indexes at an address, without connecting. Raises: InvalidArgument, UnsupportedHost."""
+    return open_backend(address, "Store")
+
+
+def open_vector_store(address: str) -> RemoteVectorStore:
+    """Return the store of vectors at an address, without connecting. Raises: InvalidArgument, UnsupportedHost."""
+    return open_backend(address, "Vectors")
+
+
+def open_backend(address: str, part: Literal["Store", "Vectors", "Records"]) -> Any:
+    """Return one part of the database at an address. Its library is imported here, at the first use."""
+    scheme = address.partition("://")[0] if "://" in address else ""
+    backend = BACKENDS.get(scheme)
+    if backend is None:
+        schemes = ", ".join(f"{name}://" for name in BACKENDS)
+        raise InvalidArgument(
+            f"no store is known by the address {scheme or address[:40]!r}",
+            suggestion=f"write embedded, or an address that begins with {schemes}",
+        )
+    try:
+        module = import_module(f"context_engine.sharing.{backend.lower()}_{part.lower()}")
+    except ImportError as error:
+        raise UnsupportedHost(
+            f"a store at {scheme}:// needs a library that is not installed: {error.name}",
+            suggestion=f"Install it: pip install 'smart-context-engine[{backend.lower()}]'",
+        ) from error
+    return getattr(module, f"{backend}{part}")(address)
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
 def busy_error(repository: str) -> StorageBusy:
-    """Return the error for another process that writes, or wrote in between."""
+    """Return the error for another process that is writing, or wrote in between."""
     return StorageBusy(
         f"another process is indexing {repository} into the shared store",
         suggestion="search as usual; the result appears by itself, or call again in a moment",
@@ -126,12 +234,6 @@ def unavailable_error(name: str, error: object) -> StoreUnavailable:
     why = " ".join(str(error).split())[:300]
     return StoreUnavailable(
         f"the shared store {name} does not answer: {why}",
-        suggestion="call again in a moment; if it stays so, check CTX_STORE_URL, the password and whether the database runs",
+        suggestion="call again in a moment; if that does not help, check CTX_STORE_URL, the password and the database",
         details={"store": name},
     )
-
-
-def hash_file(path: Path) -> str:
-    """Return the name of a segment: the SHA-256 of its bytes."""
-    with open(path, "rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()

@@ -1,12 +1,12 @@
-"""A folder of records that a team has in common: the files that the code reads and people edit, and the database where they meet.
+"""A folder of records that a team shares: the files that our code reads and people edit, synchronized with a database.
 
-    <home>/<kind>/...                      the files; a conflict is kept beside them, here alone
-    <cache>/commons-<kind>-<mark>.db       what both sides agreed on, see `seen`
+    <home>/<kind>/...                      the files; a conflict is kept next to them, on this machine only
+    <cache>/commons-<kind>-<mark>.db       what both sides agreed on, see `sync_state`
 
-Before something is read the folder is brought to what the team has, at most once a second; while the database does not
-answer, the files serve as they are. Whoever writes holds the right to write among all machines, looks first, and puts
-each change into the database before it becomes a file: nobody ever reads what the team might not get, and a death in
-between is mended by the next look. A file that vanished comes back: only what is deleted through us is deleted for all.
+Before a read the folder is synchronized, at most once a second. While the database does not answer, the files serve as
+they are. A writer acquires the lease of the kind, synchronizes, and writes each change to the database before it
+becomes a file. So nobody reads what the team might never get, and the next synchronization repairs what a kill left.
+A file that vanished is restored: only a deletion through us is a deletion for all.
 """
 
 from __future__ import annotations
@@ -17,241 +17,259 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.sharing.merge_rules import MergeAction, MergeInput, MergePolicy, decide
-from context_engine.sharing.remote_records import RecordMeta, RemoteRecordStore, WriteLease
 from context_engine.sharing.remote_store import RETRY_DELAY_S
 from context_engine.sharing.sync_state import MergeBase, SyncState
 from context_engine.storage import UNSETTLED_NS, FileStamp, StateFolder, head_path, trash
 
+if TYPE_CHECKING:  # its library is optional
+    from context_engine.sharing.postgres_records import PostgresRecords, RecordLease, RecordMeta
+
 WAIT_S = 10.0
 """A write takes some hundredths of a second, and a hundred people do not write at once."""
 REST_FACTOR = 20
-"""A look at thousands of files takes some hundredths of a second, and may cost no more than one call in twenty."""
+"""A synchronization of thousands of files takes some hundredths of a second, and may use at most 5 % of the time."""
 BYTES_MAX = 64_000_000
-"""A log of two hundred thousand events. What is larger stays on its machine, and is told of."""
+"""A log of two hundred thousand events. A larger file stays on its machine, and is reported."""
 FOLDERS = 2
-"""A record lies in a folder of its own, or in that of its category; the trash is one more above it."""
+"""A record is in a folder of its own, or in that of its category; in the trash there is one more level."""
 FETCHED_AT_ONCE = 100
-"""Plans are some thousand bytes each, logs seldom a million."""
+"""Plans have some thousand bytes each, logs seldom a million."""
 CONFLICT = "_conflict-"
-"""In the name of what stood here when the team had something else. It is never shared: whoever wrote it looks what to
-make of it."""
-
+"""In the name of a local file that differed from the team's. It is never shared: its writer decides what to do."""
 NO_STAMP = (0, 0, 0)
-"""That of no file: it is read again."""
+"""The stamp of no file: the file is read again."""
 
 MergePolicyOf = Callable[[str], MergePolicy | None]
-"""How the record of a path changes; None for a file that is no record."""
+"""Returns how the record at a path changes; None for a file that is not a record."""
+Action = MergeAction | Literal["delete"]
 
 
 class SyncedFolder:
-    """One kind of records in one folder. Thread-safe; any number of processes may hold one on the same folder."""
+    """One kind of records in one folder. Thread-safe; several processes may use one folder."""
 
     def __init__(
         self,
-        remote: RemoteRecordStore,
+        remote: PostgresRecords,
         repository: str,
         folder: Path,
-        seen: SyncState,
-        natures: MergePolicyOf,
+        state: SyncState,
+        policy_of: MergePolicyOf,
         *,
         rest_s: float,
         flush: bool,
     ) -> None:
-        """Nothing is asked or created until it is needed. The folder's name is the kind."""
+        """Nothing is connected or created until it is needed. The folder's name is the kind."""
         self.folder = folder
-        self._files = StateFolder(folder.parent).folder(folder.name)
         self.problem = ""
-        """Why the team's records were not seen the last time, or what lies here in conflict with them; empty when all
-        is well."""
+        """Why the team's records may be newer, or which file is in conflict with them; empty without a problem."""
+        self._files = StateFolder(folder.parent).folder(folder.name)
         self._remote = remote
-        self._of = repository, folder.name
-        self._seen = seen
-        self._natures = natures
+        self._key = repository, folder.name
+        self._state = state
+        self._policy_of = policy_of
         self._rest_s = rest_s
         self._flush = flush
-        self._look_at = 0.0
-        self._give_at = 0.0
+        self._next_sync_s = 0.0
+        self._next_push_s = 0.0
         self._refusal = ""
-        self._hand: WriteLease | None = None
+        self._lease: RecordLease | None = None
+
+    def close(self) -> None:
+        """Close the file of the state; it can be used again afterwards."""
+        self._state.close()
 
     # -- reading --
 
     def sync(self) -> None:
-        """Bring the folder to what the team has, unless that was done a moment ago. Never fails: see `problem`."""
-        began = time.monotonic()
-        if began < self._look_at:
+        """Synchronize the folder, unless that was done a moment ago. Never fails: see `problem`."""
+        start_s = time.monotonic()
+        if start_s < self._next_sync_s:
             return
         try:
-            with self._seen.lock(0.0):
-                self._settle_as_reader()
-            self._rest(began)
-        except StorageBusy:  # somebody of this machine is at it
-            self._look_at = began + self._rest_s
+            with self._state.lock(0.0):
+                self._sync_as_reader()
+            self._schedule_next(start_s)
+        except StorageBusy:  # another process of this machine does it
+            self._next_sync_s = start_s + self._rest_s
         except ContextEngineError as error:
-            self.problem = f"the {self._of[1]} of the team may be newer: {error.message}"
-            self._look_at = time.monotonic() + (RETRY_DELAY_S if isinstance(error, StoreUnavailable) else self._rest_s)
+            self.problem = f"the {self._key[1]} of the team may be newer: {error.message}"
+            delay_s = RETRY_DELAY_S if isinstance(error, StoreUnavailable) else self._rest_s
+            self._next_sync_s = time.monotonic() + delay_s
 
-    def _settle_as_reader(self) -> None:
-        """Take what is the team's; what is ours becomes theirs if we may write."""
-        difference = self._difference()
-        if not difference.paths("give") or time.monotonic() < self._give_at:
+    def _sync_as_reader(self) -> None:
+        """Pull what is new; push our changes if we may write."""
+        difference = self._compare()
+        if not difference.paths("push") or time.monotonic() < self._next_push_s:
             self._apply(difference, None)
             return
         try:
-            with self._remote.acquire_lease(*self._of, 0.0) as lease:
-                self._apply(self._difference(), lease)
+            with self._remote.acquire_lease(*self._key, 0.0) as lease:
+                self._apply(self._compare(), lease)
         except (StorageBusy, StoreUnusable) as error:
             self._refusal = error.message
-            if isinstance(error, StoreUnusable):  # who may only read keeps what he wrote, and does not try each second
-                self._give_at = time.monotonic() + RETRY_DELAY_S
-            self._apply(self._difference(), None)
+            if isinstance(error, StoreUnusable):  # without the right to write there is no point in a try each second
+                self._next_push_s = time.monotonic() + RETRY_DELAY_S
+            self._apply(self._compare(), None)
 
-    def _rest(self, began: float) -> None:
-        now = time.monotonic()
-        self._look_at = now + max(self._rest_s, REST_FACTOR * (now - began) if self._rest_s else 0.0)
+    def _schedule_next(self, start_s: float) -> None:
+        now_s = time.monotonic()
+        rest_s = max(self._rest_s, REST_FACTOR * (now_s - start_s)) if self._rest_s else 0.0
+        self._next_sync_s = now_s + rest_s
 
     # -- writing --
 
     @contextmanager
     def acquire_lease(self) -> Generator[None]:
-        """Be the only writer among all machines until the block ends, on what the team has now.
+        """Be the only writer on all machines until the block ends, on the team's present state.
 
         Raises: StorageBusy, StoreUnavailable, StoreUnusable, WriteFailed, DiskFull.
         """
-        with self._seen.lock(WAIT_S), self._remote.acquire_lease(*self._of, WAIT_S) as lease:
-            self._apply(self._difference(), lease)
-            self._hand = lease
+        with self._state.lock(WAIT_S), self._remote.acquire_lease(*self._key, WAIT_S) as lease:
+            self._apply(self._compare(), lease)
+            self._lease = lease
             try:
                 yield
             finally:
-                self._hand = None
+                self._lease = None
 
     def publish(self, changes: Mapping[Path, bytes | None]) -> None:
-        """Put down what is about to become of files of the folder; None deletes. Only for who is writing.
+        """Write to the database what the files of the folder are about to contain; None deletes. Needs the lease.
 
         Raises: StoreUnavailable, StoreUnusable, DiskFull.
         """
-        assert self._hand is not None, "only for who is writing"
+        assert self._lease is not None, "only with the lease"
         named = {target.relative_to(self.folder).as_posix(): content for target, content in changes.items()}
-        shared = {path: content for path, content in named.items() if self._natures(path) and CONFLICT not in path}
+        shared = {path: content for path, content in named.items() if self._policy_of(path) and CONFLICT not in path}
         if shared:
-            self._hand.put(shared)
+            self._lease.put(shared)
 
     # -- both sides --
 
-    def _difference(self) -> _Difference:
-        """What differs between the folder and what the team has, and what is to become of it."""
-        revision = self._remote.revision(*self._of)
-        if revision < self._seen.revision:
-            self._seen.reset()
-        agreed = self._seen.files()
-        files, aside, closed = self._listed(agreed)
-        theirs = self._moved(revision)
+    def _compare(self) -> _Difference:
+        """Compare the folder with the team's records, and decide what to do about each difference."""
+        revision = self._remote.revision(*self._key)
+        if revision < self._state.revision:
+            self._state.reset()
+        agreed = self._state.files()
+        files, conflicts, unreadable = self._list_files(agreed)
+        theirs = self._list_changes(revision)
         changed = [path for path in {**agreed, **files} if path not in theirs and files.get(path) != agreed.get(path)]
-        theirs |= {held.path: held for held in self._remote.list_records(*self._of, changed)} if changed else {}
+        if changed:
+            theirs |= {record.path: record for record in self._remote.list_records(*self._key, changed)}
         shas = {path: files[path].sha for path in (*theirs, *changed) if path in files}
-        known = self._remote.find_earlier_contents(*self._of, shas) if shas else set()
-        brought = _brought(agreed, shas, theirs)
-        verdicts: dict[str, MergeAction | Literal["drop"]] = {}
-        for path in {**theirs, **dict.fromkeys(changed)}.keys() - closed:
-            held, seen = theirs.get(path, RecordMeta(path, 0, "")), agreed[path].sha if path in agreed else ""
-            sides = MergeInput(
-                shas.get(path, ""), held.sha, held.is_gone, seen, path in known, came_back=path in brought
+        known = self._remote.find_earlier_contents(*self._key, shas) if shas else set()
+        moves = _find_moves(agreed, shas, theirs)
+        actions: dict[str, Action] = {}
+        for path in (theirs.keys() | set(changed)) - unreadable:
+            record = theirs.get(path)
+            base = agreed.get(path)
+            actions[path] = self._decide(
+                path,
+                MergeInput(
+                    ours=shas.get(path, ""),
+                    theirs=record.sha if record else "",
+                    is_deleted=record is not None and record.is_deleted,
+                    agreed=base.sha if base else "",
+                    is_known=path in known,
+                    is_restored=path in moves,
+                ),
             )
-            verdicts[path] = self._verdict(path, sides)
-        verdicts |= dict.fromkeys(brought.values(), "drop")
-        return _Difference(revision, theirs, files, verdicts, aside, closed)
+        actions |= dict.fromkeys(moves.values(), "delete")
+        return _Difference(revision, theirs, files, actions, conflicts, unreadable)
 
-    def _moved(self, revision: int) -> dict[str, RecordMeta]:
-        """What changed among the team since it was seen here."""
-        if revision == self._seen.revision:
+    def _list_changes(self, revision: int) -> dict[str, RecordMeta]:
+        """Return what the team has changed since it was seen here."""
+        if revision == self._state.revision:
             return {}
-        listed = self._remote.list_changes(*self._of, self._seen.revision)
-        return {held.path: held for held in listed if is_plain(held.path) and self._natures(held.path)}
+        changes = self._remote.list_changes(*self._key, self._state.revision)
+        return {record.path: record for record in changes if is_plain(record.path) and self._policy_of(record.path)}
 
-    def _verdict(self, path: str, sides: MergeInput) -> MergeAction:
-        """What is to be done; a log that is in question is read to know whether it begins with all that the team has of it."""
-        nature = self._natures(path) or "fixed"
-        said = decide(nature, sides)
-        if (said, nature) != ("part", "grows"):
-            return said
-        theirs = self._remote.read_contents(*self._of, [path]).get(path)
-        goes_on = theirs is not None and self._content(path).startswith(theirs)
-        return decide(nature, sides._replace(goes_on=goes_on))
+    def _decide(self, path: str, record: MergeInput) -> MergeAction:
+        """Decide about a record. A log in conflict is read, to find out whether it begins with all of the team's."""
+        policy = self._policy_of(path) or "fixed"
+        action = decide(policy, record)
+        if (action, policy) != ("conflict", "grows"):
+            return action
+        theirs = self._remote.read_contents(*self._key, [path]).get(path)
+        extends = theirs is not None and self._content(path).startswith(theirs)
+        return decide(policy, record._replace(extends=extends))
 
-    def _apply(self, difference: _Difference, lease: WriteLease | None) -> None:
-        """Do what the verdicts say; without a lease only what changes nothing for others."""
-        aside = [*difference.aside, *map(self._set_aside, difference.paths("part"))]
-        self._take(difference, difference.paths("take", "part"))
-        given = difference.paths("give")
-        if lease is not None and given:
-            dropped = difference.paths("drop")
-            lease.put({**{path: self._content(path) for path in given}, **dict.fromkeys(dropped)})
+    def _apply(self, difference: _Difference, lease: RecordLease | None) -> None:
+        """Carry out the actions; without a lease only those that change nothing for others."""
+        conflicts = [*difference.conflicts, *map(self._set_aside, difference.paths("conflict"))]
+        self._pull(difference, difference.paths("pull", "conflict"))
+        pushed = difference.paths("push")
+        if lease is not None and pushed:
+            changes: dict[str, bytes | None] = {path: self._content(path) for path in pushed}
+            lease.put(changes | dict.fromkeys(difference.paths("delete")))
         for path in difference.paths("same"):
-            self._agree(path, difference.files.get(path))
-        self._seen.advance(difference.revision)
-        self.problem = _told_aside(aside) or _told_closed(difference.closed)
-        if given and lease is None:
-            self.problem = f"{self._of[1]} that were changed here are not the team's yet: {self._refusal}"
+            self._note_agreement(path, difference.files.get(path))
+        self._state.advance(difference.revision)
+        self.problem = _describe_conflicts(conflicts) or _describe_unreadable(difference.unreadable)
+        if pushed and lease is None:
+            self.problem = f"{self._key[1]} that were changed here are not the team's yet: {self._refusal}"
 
-    def _take(self, difference: _Difference, paths: list[str]) -> None:
-        """Make files what the team has: versions before the logs that speak of them, what came first before what followed."""
+    def _pull(self, difference: _Difference, paths: list[str]) -> None:
+        """Write the team's records to files: in the order of their revisions, and versions before the logs."""
         theirs = difference.theirs
 
-        def turn(path: str) -> tuple[int, bool, str]:
-            return theirs[path].revision, self._natures(path) == "grows", path
+        def order(path: str) -> tuple[int, bool, str]:
+            return theirs[path].revision, self._policy_of(path) == "grows", path
 
-        in_turn = sorted(paths, key=turn)
-        for start in range(0, len(in_turn), FETCHED_AT_ONCE):
-            some = in_turn[start : start + FETCHED_AT_ONCE]
-            contents = self._remote.read_contents(*self._of, some)
-            for path in some:
+        ordered = sorted(paths, key=order)
+        for start in range(0, len(ordered), FETCHED_AT_ONCE):
+            portion = ordered[start : start + FETCHED_AT_ONCE]
+            contents = self._remote.read_contents(*self._key, portion)
+            for path in portion:
                 if self._has_changed(path, difference):
-                    continue  # somebody is editing it in this moment: the next look judges anew
+                    continue  # it is being edited at this moment; the next synchronization decides again
                 if path in contents:
                     self._forget_head(path)
                     self._files.replace(path, contents[path], flush=self._flush)
-                    self._agree(path, self._here(path))
-                elif theirs[path].is_gone:
+                    self._note_agreement(path, self._read_state(path))
+                elif theirs[path].is_deleted:
                     self._remove(path)
 
     def _has_changed(self, path: str, difference: _Difference) -> bool:
-        """Whether a file is not what it was when it was judged."""
-        here, was = self._here(path), difference.files.get(path)
-        return (here and here.sha) != (was and was.sha)
+        """Whether a file has changed since the comparison."""
+        now, before = self._read_state(path), difference.files.get(path)
+        return (now and now.sha) != (before and before.sha)
 
-    def _agree(self, path: str, here: MergeBase | None) -> None:
-        """Both sides have the same in a file, or neither has it."""
-        if here is None:
-            self._seen.forget([path])
+    def _note_agreement(self, path: str, file: MergeBase | None) -> None:
+        """Note that both sides have the same content in a file, or neither has the file."""
+        if file is None:
+            self._state.forget([path])
         else:
-            self._seen.record_base(path, here)
+            self._state.record_base(path, file)
 
-    # -- this side --
+    # -- the files of this machine --
 
-    def _listed(self, agreed: Mapping[str, MergeBase]) -> tuple[dict[str, MergeBase], list[str], set[str]]:
-        """Every record that lies here, read where its stamp is not the one that was agreed on; what lies aside; what cannot be read."""
-        found, aside, closed = {}, [], set()
-        for path, stamp in (*list_nested_files(self._files), *_below_trash(self._files)):
-            if self._natures(path) is None:
+    def _list_files(self, agreed: Mapping[str, MergeBase]) -> tuple[dict[str, MergeBase], list[str], set[str]]:
+        """Return the records, the files in conflict, and those that cannot be read.
+
+        A record is read only if its stamp is not the agreed one.
+        """
+        found, conflicts, unreadable = {}, [], set()
+        for path, stamp in (*list_nested_files(self._files), *_list_trash(self._files)):
+            if self._policy_of(path) is None:
                 continue
             if CONFLICT in path:
-                aside.append(path)
+                conflicts.append(path)
                 continue
             known = agreed.get(path)
-            here = known if known and known.stamp == stamp else self._here(path)
-            if here is not None:
-                found[path] = here
+            state = known if known and known.stamp == stamp else self._read_state(path)
+            if state is not None:
+                found[path] = state
             elif self._files.exists(path):
-                closed.add(path)
-        return found, aside, closed
+                unreadable.add(path)
+        return found, conflicts, unreadable
 
-    def _here(self, path: str) -> MergeBase | None:
-        """A file as it is now; None when it went in this moment, or cannot be read."""
+    def _read_state(self, path: str) -> MergeBase | None:
+        """Return the present state of a file; None when it has just vanished, or cannot be read."""
         folder, _, name = path.rpartition("/")
         facts = self._files.statuses(folder, [name])[-1:]
         data = self._files.read(path, bytes_max=BYTES_MAX)
@@ -265,87 +283,91 @@ class SyncedFolder:
         return data if isinstance(data, bytes) else b""
 
     def _set_aside(self, path: str) -> str:
-        """Keep what stands in a file beside it, under a name that says why; where it lies then."""
+        """Copy a file next to itself, under a name that marks it as a conflict; return that name."""
         folder, _, name = path.rpartition("/")
         stem, _, suffix = name.partition(".")
         data = self._content(path)
-        kept = f"{folder}/{stem}{CONFLICT}{_sha(data)[:8]}.{suffix}"
-        self._files.create(kept, data, flush=self._flush)
-        return kept
+        copy = f"{folder}/{stem}{CONFLICT}{_sha(data)[:8]}.{suffix}"
+        self._files.create(copy, data, flush=self._flush)
+        return copy
 
     def _remove(self, path: str) -> None:
-        """Delete a file, and its folder when that was the last one."""
+        """Delete a file, and its folder after the last one."""
         self._forget_head(path)
         self._files.remove(path)
         self._files.remove_empty(path.rpartition("/")[0])
-        self._seen.forget([path])
+        self._state.forget([path])
 
     def _forget_head(self, path: str) -> None:
-        """Forget how far this machine wrote a log: from now on the team says what is in it."""
-        if self._natures(path) == "grows":
+        """Forget how far this machine wrote a log: from now on the team decides what is in it."""
+        if self._policy_of(path) == "grows":
             self._files.remove(head_path(path))
 
 
 class _Difference(NamedTuple):
-    """What is not the same on both sides: what the team has of it up to a `revision`, what lies here, and what is to be done.
+    """What differs between both sides up to a `revision`, and what to do about it.
 
-    What was moved by lease is dropped where it lay; what is `closed` to us is left alone.
+    `theirs` and `files` are the records of both sides. `conflicts` are files that were set aside earlier. Files that
+    are `unreadable` here are left alone.
     """
 
     revision: int
     theirs: Mapping[str, RecordMeta]
     files: Mapping[str, MergeBase]
-    verdicts: Mapping[str, MergeAction | Literal["drop"]]
-    aside: list[str]
-    closed: set[str]
+    actions: Mapping[str, Action]
+    conflicts: list[str]
+    unreadable: set[str]
 
-    def paths(self, *said: MergeAction | Literal["drop"]) -> list[str]:
-        """Those of which one of these verdicts was said."""
-        return [path for path, each in self.verdicts.items() if each in said]
+    def paths(self, *wanted: Action) -> list[str]:
+        """Return the paths with one of these actions."""
+        return [path for path, action in self.actions.items() if action in wanted]
 
 
-def _brought(
+def _find_moves(
     agreed: Mapping[str, MergeBase], shas: Mapping[str, str], theirs: Mapping[str, RecordMeta]
 ) -> dict[str, str]:
-    """Which files somebody moved here by lease, out of the trash or to a new name, and where they lay."""
-    left = [
-        path for path, file in agreed.items() if path in theirs and path not in shas and theirs[path].sha == file.sha
-    ]
-    return {
-        path: was
-        for was in left
-        for path, sha in shas.items()
-        if sha == agreed[was].sha
-        and (trash.is_copy_of(was, path) if was.startswith(trash.TRASH_FOLDER) else path not in theirs)
-    }
+    """Return the files that were moved here by hand, out of the trash or to a new name, each with its old path."""
+    moves = {}
+    for old, file in agreed.items():
+        if old not in theirs or old in shas or theirs[old].sha != file.sha:
+            continue
+        for path, sha in shas.items():
+            if sha != file.sha:
+                continue
+            if trash.is_copy_of(old, path) if old.startswith(trash.TRASH_FOLDER) else path not in theirs:
+                moves[path] = old
+    return moves
 
 
 def is_plain(path: str) -> bool:
-    """Whether a path that a database gave may become a file below a folder, on any system.
+    r"""Whether a path from the database may become a file below a folder, on any system.
 
-    >>> is_plain("decisions/use-tabs.md"), is_plain(".trash/plan_1/v0001.json"), is_plain("../../.bashrc"), is_plain("a/.git/b")
-    (True, True, False, False)
+    >>> is_plain("decisions/use-tabs.md"), is_plain(".trash/plan_1/v0001.json")
+    (True, True)
+    >>> is_plain("../../.bashrc"), is_plain("a/.git/b"), is_plain("a/..\\b")
+    (False, False, False)
     """
     parts = path.removeprefix(f"{trash.TRASH_FOLDER}/").split("/")
-    return len(parts) == FOLDERS and not set(path) & set("\\:\0") and not any(part[:1] in ("", ".") for part in parts)
+    is_safe = not set(path) & set("\\:\0") and all(part[:1] not in ("", ".") for part in parts)
+    return is_safe and len(parts) == FOLDERS
 
 
 def list_nested_files(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
-    """Every plain file two levels below a folder, with its stamp; links are not followed."""
+    """Yield every plain file two levels below a folder, with its stamp; links are not followed."""
     for folder in files.folders():
         for name, facts in files.files(folder).items():
             if name[0] != ".":
                 yield f"{folder}/{name}", file_stamp(facts)
 
 
-def _below_trash(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
+def _list_trash(files: StateFolder) -> Iterator[tuple[str, FileStamp]]:
     return (
         (f"{trash.TRASH_FOLDER}/{path}", stamp) for path, stamp in list_nested_files(files.folder(trash.TRASH_FOLDER))
     )
 
 
 def file_stamp(facts: os.stat_result) -> FileStamp:
-    """What changes when a file does; 63 bits of the inode, SQLite counts no further."""
+    """Return what changes when a file does; 63 bits of the inode, the largest integers of SQLite."""
     return facts.st_ino & ((1 << 63) - 1), facts.st_size, facts.st_mtime_ns
 
 
@@ -353,18 +375,18 @@ def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _told_closed(paths: set[str]) -> str:
-    return (
-        f"{', '.join(sorted(paths)[:3])} cannot be read, or {'are' if len(paths) > 1 else 'is'} too large for the team"
-        if paths
-        else ""
-    )
-
-
-def _told_aside(paths: list[str]) -> str:
+def _describe_unreadable(paths: set[str]) -> str:
     if not paths:
         return ""
+    verb = "are" if len(paths) > 1 else "is"
+    return f"{', '.join(sorted(paths)[:3])} cannot be read, or {verb} too large for the team"
+
+
+def _describe_conflicts(paths: list[str]) -> str:
+    if not paths:
+        return ""
+    more = " and more" if len(paths) > 3 else ""
     return (
-        f"what was written here differs from what the team has, and is kept in {', '.join(sorted(paths)[:3])}"
-        f"{' and more' * (len(paths) > 3)}: take over what is missing, then delete it"
+        f"what was written here differs from what the team has, and is kept in {', '.join(sorted(paths)[:3])}{more}: "
+        "copy what is missing into the record, then delete it"
     )

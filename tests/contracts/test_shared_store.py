@@ -24,7 +24,7 @@ from context_engine.errors import (
     StoreUnusable,
     UnsupportedHost,
 )
-from context_engine.index import shared_store, store_factory
+from context_engine.index import shared_store
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import open_store
@@ -255,8 +255,8 @@ def test_a_writer_that_lost_its_place_changes_nothing(machine: Callable[..., Sha
     fill(slow, {"a.py": "lion"})
     held = slow.remote.read_manifest(slow.repository)
     fill(quick, {"a.py": "tiger"})
-    with slow.remote.acquire_lease(slow.repository, 0), pytest.raises(StorageBusy):
-        slow.remote.commit(slow.repository, held.revision, held.manifest or b"", {}, [])
+    with slow.remote.acquire_lease(slow.repository, 0) as lease, pytest.raises(StorageBusy):
+        lease.commit(held.revision, held.manifest or b"", {}, [])
     assert holding(machine("third").snapshot(), "tiger") == ["a.py"]
 
 
@@ -343,9 +343,7 @@ def test_an_address_of_no_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        store_factory.KINDS, "postgresql", ("context_engine.storage.no_such_module", "Depot", "postgres")
-    )
+    monkeypatch.setitem(sys.modules, "context_engine.sharing.postgres_store", None)
     with pytest.raises(UnsupportedHost) as refused:
         open_store("postgresql://host/db", tmp_path)
     assert "[postgres]" in refused.value.suggestion
@@ -582,14 +580,14 @@ def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
 
     first, second = (qdrant_store(tmp_path / name, qdrant_client) for name in ("one", "two"))
     killed = first.remote.acquire_lease(first.repository, 0)
-    killed.__enter__()
+    lease = killed.__enter__()
     with pytest.raises(StorageBusy):
         fill(second, {"a.py": "lion"})
     now = qdrant.time.time()
     monkeypatch.setattr(qdrant.time, "time", lambda: now + qdrant.LEASE_S + 1)
     fill(second, {"a.py": "lion"})
     with pytest.raises(StorageBusy):
-        first.remote.commit(first.repository, 0, b"late", {}, [])
+        lease.commit(0, b"late", {}, [])
     killed.__exit__(None, None, None)
     assert holding(second.snapshot(), "lion") == ["a.py"]
 

@@ -20,6 +20,7 @@ from context_engine.engine import Engine
 from context_engine.errors import InvalidVectors, StoreUnavailable, StoreUnusable
 from context_engine.model import Hit, Query
 from context_engine.sharing import remote_vectors
+from context_engine.sharing.remote_store import open_vector_store
 from context_engine.sharing.remote_vectors import RemoteVectorStore
 from context_engine.tools.index_tools import status_row
 from tests.support.databases import forbid, new_database, qdrant_over_http, sever, sql
@@ -206,7 +207,7 @@ def test_a_row_that_somebody_put_a_moment_ago_stays_on_qdrant_too(kind: str, mon
 
 def test_a_database_that_is_away_is_told_and_found_again_when_it_is_back() -> None:
     address = new_database()
-    remote = remote_vectors.open_vector_store(address)
+    remote = open_vector_store(address)
     put(remote, "app", 1)
     with forbid(address), pytest.raises(StoreUnavailable):
         remote.fetch("app", SPACE, keys(1))
@@ -218,14 +219,14 @@ def test_a_database_that_is_away_is_told_and_found_again_when_it_is_back() -> No
 
 def test_a_cluster_that_is_away_is_told() -> None:
     pytest.importorskip("qdrant_client")
-    remote = remote_vectors.open_vector_store("qdrant://127.0.0.1:1")
+    remote = open_vector_store("qdrant://127.0.0.1:1")
     with pytest.raises(StoreUnavailable):
         remote.contains("app", SPACE, keys(1))
 
 
 def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
     address = new_database()
-    owner = remote_vectors.open_vector_store(address)
+    owner = open_vector_store(address)
     put(owner, "app", 1)
     name = f"reads_{uuid4().hex}"
     sql(
@@ -233,7 +234,7 @@ def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
         f"CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA context_engine TO {name};"
         f"GRANT SELECT ON ALL TABLES IN SCHEMA context_engine TO {name}",
     )
-    reader = remote_vectors.open_vector_store(address.replace("postgres:@", f"{name}:@"))
+    reader = open_vector_store(address.replace("postgres:@", f"{name}:@"))
     assert held(reader, "app", 1) == [1]
     with pytest.raises(StoreUnusable):
         put(reader, "app", 2)
@@ -244,7 +245,7 @@ def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
 
 def test_tables_of_another_version_are_not_touched() -> None:
     address = new_database()
-    remote = remote_vectors.open_vector_store(address)
+    remote = open_vector_store(address)
     put(remote, "app", 1)
     sql(address, "UPDATE context_engine.layout SET version = 99 WHERE part = 'vectors'")
     sever(address)
@@ -389,7 +390,7 @@ def test_who_does_not_share_embeds_what_is_his_alone_and_gives_nothing(
             assert desk.embeddings.embed_all() == (13, 13)
             passages = [text for asked in server.asked for text in asked.texts if text != "dimensions"]
             assert [text.split(" | ")[0] for text in passages] == ["mine", "src/mine.py"]
-        remote = remote_vectors.open_vector_store(team["store_url"])
+        remote = open_vector_store(team["store_url"])
         assert list(remote.count_by_space(team["store_repository"]).values()) == [24]
         remote.close()
 
@@ -426,6 +427,6 @@ def test_while_the_database_is_away_a_reader_embeds_by_himself_and_who_shares_is
             assert desk.embeddings.embed_all() == (12, 12)
             assert "does not answer" in desk.status().embeddings.team
         assert ci.embeddings.embed_all() == (12, 12)
-        remote = remote_vectors.open_vector_store(address)
+        remote = open_vector_store(address)
         assert sum(remote.count_by_space("app").values()) == 24
         remote.close()

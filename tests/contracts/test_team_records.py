@@ -373,7 +373,7 @@ def test_whatever_people_and_tools_do_all_machines_end_alike_and_no_text_is_lost
         ]
         assert ended[0] == ended[1]
         aside = {each.read_bytes() for here in notes for each in here.folder.rglob(f"*{synced_folder.CONFLICT}*")}
-        remote = teams[0].store
+        remote = teams[0].remote
         lost = [
             text
             for path, text in kept
@@ -506,7 +506,7 @@ def test_no_name_in_the_database_leads_out_of_the_folder(machine: Callable[[str]
         "c:/x.md",
         "loose.md",
     ]
-    with here.shared_records.store.acquire_lease(str(tmp_path), "memories", 1.0) as lease:
+    with here.shared_records.remote.acquire_lease(str(tmp_path), "memories", 1.0) as lease:
         lease.put({**dict.fromkeys(names, b"out"), "facts/sound.md": b"Tests need no network."})
     assert {*here.remembered()} == {name, "facts/sound.md"}
     assert here.shared_records.problem == ""
@@ -520,7 +520,7 @@ def test_two_who_write_at_once_take_turns_or_hear_of_each_other(
     name = a_memory(here)
     monkeypatch.setattr(synced_folder, "WAIT_S", 0.1)
     with (
-        here.shared_records.store.acquire_lease(here.shared_records.repository, "memories", 1.0),
+        here.shared_records.remote.acquire_lease(here.shared_records.repository, "memories", 1.0),
         pytest.raises(StorageBusy),
     ):
         there.memories.add(MemoryDraft("decisions", "Nobody will read this."))

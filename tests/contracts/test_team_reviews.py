@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from context_engine.errors import StoreUnavailable
+from context_engine.review import review_tables
 from context_engine.review.review_store import ReviewSession
 from context_engine.review.session_runner import LEASE_S
-from context_engine.sharing import review_tables
+from context_engine.review.synced_reviews import SyncedReviews
 from context_engine.sharing.postgres_records import PostgresRecords
-from context_engine.sharing.synced_reviews import SyncedReviews
+from context_engine.sharing.shared_records import SharedRecords
 from tests.support.databases import forbid, new_database, sql
 from tests.support.engines import open_engine
 from tests.support.pull_requests import FILES as FILES_OF_REQUEST
@@ -36,7 +37,7 @@ def database() -> str:
 
 
 def open_machine(folder: Path, clock: Clock, address: str, repository: str) -> Process:
-    common = SyncedReviews(PostgresRecords(address), repository, "team", rest_s=0.0)
+    common = SyncedReviews(SharedRecords(PostgresRecords(address), repository, folder / "cache", rest_s=0.0))
     return Process(folder, f"process@{folder.name}", FILES, clock, common)
 
 
@@ -168,7 +169,7 @@ def test_while_the_database_is_away_reviews_are_read_and_none_is_begun(tmp_path:
         assert [each.id for each in here.store.sessions()] == [session]
         here.store.keep("rev_9", b"what was found", 1.0)
         assert here.store.read_kept("rev_9") == b"what was found", "a review alone needs no team"
-        assert here.store._common and "does not answer" in here.store._common.problem
+        assert here.store._common and "does not answer" in here.store._common._problems["reviews"]
     here.ended(here.start(commit="decaf"))
     here.sessions.close()
 

@@ -17,8 +17,7 @@ from context_engine.index import segment
 from context_engine.index.index_repair import find_problems, repair
 from context_engine.index.shared_store import SharedStore
 from context_engine.model import Progress
-from context_engine.sharing.remote_store import RemoteStore
-from context_engine.sharing.remote_vectors import open_vector_store
+from context_engine.sharing.remote_store import RemoteStore, open_vector_store
 from tests.contracts.test_shared_store import REMOTE_STORES, database, store_at
 from tests.contracts.test_shared_vectors import put
 from tests.contracts.test_store import fill, holding
@@ -143,16 +142,16 @@ def spoil_there(store: SharedStore, name: str, tmp_path: Path) -> None:
     """The database has a segment with one bit the other way round."""
     spoilt = tmp_path / "spoilt"
     spoilt.write_bytes(flipped(store.path(name).read_bytes()))
-    with store.remote.acquire_lease(store.repository, 0):
-        store.remote.restore(store.repository, name, spoilt)
+    with store.remote.acquire_lease(store.repository, 0) as lease:
+        lease.restore(name, spoilt)
 
 
 def drop_there(store: SharedStore, name: str, _: Path) -> None:
     """The database has nothing of a segment any more, though its list names it."""
     held = store.remote.read_manifest(store.repository)
-    with store.remote.acquire_lease(store.repository, 0):
+    with store.remote.acquire_lease(store.repository, 0) as lease:
         rest = [part.name for part in store.segment_refs() if part.name != name]
-        store.remote.commit(store.repository, held.revision, held.manifest or b"", {}, rest)
+        lease.commit(held.revision, held.manifest or b"", {}, rest)
 
 
 def spoil_here(store: SharedStore, name: str) -> None:

@@ -193,13 +193,15 @@ def test_a_first_index_sends_nothing_that_a_later_round_merges(
     machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ci, sent = machine("ci"), []
-    commit = ci.remote.commit
+    from context_engine.sharing.postgres_store import _PostgresLease
 
-    def noted(repository: str, revision: int, manifest: bytes, added: Any, named: Any) -> int:
+    commit = _PostgresLease.commit
+
+    def noted(lease: Any, revision: int, manifest: bytes, added: Any, named: Any) -> int:
         sent.extend(added)
-        return commit(repository, revision, manifest, added, named)
+        return commit(lease, revision, manifest, added, named)
 
-    monkeypatch.setattr(ci.remote, "commit", noted)
+    monkeypatch.setattr(_PostgresLease, "commit", noted)
     in_rounds(ci)
     assert len(sent) == 1
 

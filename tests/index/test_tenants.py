@@ -63,18 +63,17 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def fill_until_cut_off(store: SharedStore, files: dict[str, str], pieces: int) -> None:
     """Index some files on a connection that is lost after so many pieces."""
-    left = [pieces]
+    left, read_pieces = [pieces], remote_store.read_pieces
 
     def cut(path: Path) -> Iterator[tuple[int, bytes]]:
-        for piece in remote_store.read_pieces(path):
+        for piece in read_pieces(path):
             left[0] -= 1
             if left[0] < 0:
                 raise remote_store.unavailable_error("the database", "connection lost")
             yield piece
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in (postgres_store, qdrant_store):
-            patched.setattr(module, "read_pieces", cut)
+        patched.setattr(remote_store, "read_pieces", cut)
         with pytest.raises(StoreUnavailable):
             fill(store, files)
 
@@ -145,8 +144,8 @@ def test_the_last_index_of_a_repository_takes_its_vectors_with_it(
 ) -> None:
     fill(there, {"a.py": "lion"})
     older, kept = f"{SCHEMA_VERSION - 1}/{tmp_path}/app", vectors_of(f"{tmp_path}/app")
-    with place.acquire_lease(older, 0):
-        place.commit(older, 0, b"what this release cannot read", {}, ())
+    with place.acquire_lease(older, 0) as lease:
+        lease.commit(0, b"what this release cannot read", {}, ())
     remove_tenant(place, kept, f"{tmp_path}/app", SCHEMA_VERSION - 1)
     assert sum(kept.count_by_space(f"{tmp_path}/app").values()) == 1
     remove_tenant(place, kept, f"{tmp_path}/app")
@@ -155,8 +154,8 @@ def test_the_last_index_of_a_repository_takes_its_vectors_with_it(
 
 def test_an_index_of_another_release_is_listed_and_removed_by_its_number(place: RemoteStore, tmp_path: Path) -> None:
     older, kept = f"{SCHEMA_VERSION - 1}/{tmp_path}/app", vectors_of(f"{tmp_path}/app")
-    with place.acquire_lease(older, 0):
-        place.commit(older, 0, b"what this release cannot read", {}, ())
+    with place.acquire_lease(older, 0) as lease:
+        lease.commit(0, b"what this release cannot read", {}, ())
     (entry,) = [entry for entry in list_tenants(place) if entry.repository == f"{tmp_path}/app"]
     assert (entry.schema, entry.files) == (SCHEMA_VERSION - 1, None)
     with pytest.raises(NotIndexed):

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from context_engine.errors import StorageCorrupt, WriteFailed
 from context_engine.review import review_store as module
+from context_engine.review import review_tables
 from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitCheckpoint
-from context_engine.sharing import review_tables
 from context_engine.storage.locks import LivenessLock, PathLocks
 from context_engine.storage.state_folder import is_state_path
 from tests.support.trees import ordinary_user

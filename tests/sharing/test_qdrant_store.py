@@ -24,6 +24,7 @@ from context_engine.index import shared_store
 from context_engine.index.shared_store import SharedStore
 from context_engine.sharing import qdrant_session, qdrant_store, remote_store
 from context_engine.sharing.qdrant_store import QdrantStore
+from context_engine.sharing.remote_store import RepositoryLease
 from tests.contracts.test_store import fill, holding, put
 from tests.support import preloaded
 from tests.support.qdrant_shim import REQUEST_BYTES_MAX, Cut, Refused, Shim
@@ -56,7 +57,7 @@ def machine(tmp_path: Path) -> Iterator[Callable[..., SharedStore]]:
 def test_the_engine_behind_http_answers_as_the_clients_own_imitation_does(shim: Shim) -> None:
     """Vectors and words with filters, pages and counts: what the product, its vectors and bench/engines.py ask."""
     told: list[list[Any]] = []
-    for client in (qdrant_session._over_http(shim.url, ""), QdrantClient(":memory:")):
+    for client in (qdrant_session._connect_over_http(shim.url, ""), QdrantClient(":memory:")):
         client.create_collection(
             "points",
             vectors_config={"dense": models.VectorParams(size=3, distance=models.Distance.COSINE)},
@@ -68,7 +69,7 @@ def test_the_engine_behind_http_answers_as_the_clients_own_imitation_does(shim: 
         client.upsert("points", [_point(number) for number in range(30)])
         client.set_payload("points", {"colour": "green"}, points=[3, 4])
         client.delete("points", points_selector=models.FilterSelector(filter=_having(7, 9)))
-        for chosen in (None, _having(5, 20), models.Filter(must_not=[qdrant_store._is("colour", "red")])):
+        for chosen in (None, _having(5, 20), models.Filter(must_not=[qdrant_session.match_value("colour", "red")])):
             sparse = models.SparseVector(indices=[1, 2], values=[1.0, 0.5])
             told.append([client.count("points", count_filter=chosen).count])
             told[-1] += [point.id for point in client.scroll("points", scroll_filter=chosen, limit=40)[0]]
@@ -183,14 +184,14 @@ def _cut(shim: Shim, moment: str, which: set[int]) -> list[int]:
 def _end_lease(store: SharedStore) -> None:
     """As if a minute had gone by."""
     assert isinstance(store.remote, QdrantStore)
-    held = models.Filter(must=[qdrant_store._is("what", "writer")])
-    store.remote._delete(held)
+    held = models.Filter(must=[qdrant_session.match_value("what", "writer")])
+    store.remote.delete(held)
 
 
 def test_a_collection_that_somebody_dropped_is_made_anew(shim: Shim, machine: Callable[..., SharedStore]) -> None:
     ci = machine(shim.url)
     fill(ci, {"a.py": "lion"})
-    client = qdrant_session._over_http(shim.url, "")
+    client = qdrant_session._connect_over_http(shim.url, "")
     client.delete_collection(qdrant_store.COLLECTION)
     client.close()
     fill(ci, {"a.py": "tiger"}, rebuild=True)
@@ -201,7 +202,7 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable(
     shim: Shim, machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(qdrant_session, "TIMEOUT_S", 1)
-    monkeypatch.setattr(qdrant_session, "AGAIN_S", 0.5)
+    monkeypatch.setattr(qdrant_session, "RETRY_MAX_S", 0.5)
     store, ended = machine(shim.url), threading.Event()
     fill(store, {"a.py": "lion"})
 
@@ -287,21 +288,21 @@ def test_of_two_writers_whose_lease_ran_out_one_wins_each_time(
     for revision in range(8):
         told: list[str] = []
 
-        def write(each: QdrantStore, name: str, at: int = revision, told: list[str] = told) -> None:
+        def write(lease: RepositoryLease, name: str, at: int = revision, told: list[str] = told) -> None:
             try:
-                each.commit("app", at, name.encode(), {}, [])
+                lease.commit(at, name.encode(), {}, [])
                 told.append(name)
             except StorageBusy:
                 told.append("")
 
-        with remotes[0].acquire_lease("app", 0), remotes[1].acquire_lease("app", 0):
-            threads = [threading.Thread(target=write, args=pair) for pair in zip(remotes, ("x", "y"), strict=True)]
+        with remotes[0].acquire_lease("app", 0) as first, remotes[1].acquire_lease("app", 0) as second:
+            threads = [threading.Thread(target=write, args=pair) for pair in ((first, "x"), (second, "y"))]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-        with remotes[0].acquire_lease("app", 0), pytest.raises(StorageBusy):
-            remotes[0].commit("app", revision, b"late", {}, [])
+        with remotes[0].acquire_lease("app", 0) as first, pytest.raises(StorageBusy):
+            first.commit(revision, b"late", {}, [])
         held = remotes[0].read_manifest("app")
         assert held.manifest is not None
         assert (held.revision, sorted(told)) == (revision + 1, ["", held.manifest.decode()])
@@ -327,14 +328,15 @@ def test_a_writer_that_wakes_up_after_its_lease_takes_nothing_from_the_next(
 
     def commit() -> None:
         with quick.writer() as writer:
-            swap = quick.remote._swap  # ty: ignore[missing-attribute] - it is one of Qdrant
+            lease = quick._acquired_lease
+            swap = lease._swap  # ty: ignore[missing-attribute] - it is one of Qdrant
 
             def told(*arguments: Any) -> None:
                 sent.set()
                 assert dropped.wait(60)
                 swap(*arguments)
 
-            quick.remote._swap = told  # ty: ignore[missing-attribute] - the same
+            lease._swap = told  # ty: ignore[missing-attribute] - the same
             put(writer, {"b.py": "tiger"})
 
     sent, dropped, waiting = threading.Event(), threading.Event(), threading.Thread(target=commit)
@@ -383,7 +385,7 @@ def test_a_key_is_not_sent_in_the_clear_beyond_this_machine(monkeypatch: pytest.
         raise OSError("nobody there")
 
     monkeypatch.setenv("QDRANT_API_KEY", "hunter2")
-    monkeypatch.setattr(qdrant_session, "_over_http", noted)
+    monkeypatch.setattr(qdrant_session, "_connect_over_http", noted)
     for address in ("https://db:6333", "http://db:6333", "qdrant://db:6333", "qdrant://localhost"):
         with pytest.raises(StoreUnavailable):
             QdrantStore(address).list_repositories()
@@ -423,7 +425,7 @@ def test_with_a_key_that_only_reads_one_can_search_and_is_told_why_one_cannot_sh
         (404, "no such page", StoreUnavailable, "404"),
         (400, "Wrong input: something", StoreUnusable, "Wrong input: something"),
         (413, "", StoreUnusable, "our size"),
-        (500, "Service internal error: No space left on device (os error 28)", DiskFull, "no room"),
+        (500, "Service internal error: No space left on device (os error 28)", DiskFull, "no space left"),
     ],
 )
 def test_each_refusal_says_who_must_act(status: int, why: str, kind: type[Any], told: str, shim: Shim) -> None:
@@ -467,8 +469,8 @@ def test_a_server_that_is_too_old_is_refused_before_anything_is_written(tmp_path
 def test_the_largest_piece_passes_a_server_that_nobody_configured(shim: Shim, tmp_path: Path) -> None:
     kept, path = QdrantStore(shim.url), tmp_path / "large"
     path.write_bytes(os.urandom(remote_store.PIECE_BYTES + 1))
-    with kept.acquire_lease("app", 0):
-        kept.commit("app", 0, b"m", {"large": path}, ["large"])
+    with kept.acquire_lease("app", 0) as lease:
+        lease.commit(0, b"m", {"large": path}, ["large"])
     assert kept.list_segment_sizes("app") == {"large": remote_store.PIECE_BYTES + 1}
     kept.fetch("app", "large", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == path.read_bytes()
@@ -479,8 +481,8 @@ def test_a_message_that_is_too_large_for_the_server_is_told_with_the_setting_tha
     shim: Shim, tmp_path: Path
 ) -> None:
     kept = QdrantStore(shim.url)
-    with kept.acquire_lease("app", 0), pytest.raises(StoreUnusable) as refused:
-        kept.commit("app", 0, bytes(REQUEST_BYTES_MAX), {}, [])
+    with kept.acquire_lease("app", 0) as lease, pytest.raises(StoreUnusable) as refused:
+        lease.commit(0, bytes(REQUEST_BYTES_MAX), {}, [])
     assert "max_request_size_mb" in refused.value.suggestion
     assert kept.read_manifest("app").manifest is None
     kept.close()

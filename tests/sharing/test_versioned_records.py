@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.sharing.versioned_records import VersionedRecords
+from context_engine.sharing.records import VersionedRecords
 
 
 @pytest.fixture

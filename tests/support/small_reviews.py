@@ -17,7 +17,7 @@ from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.review.review_units import FileTie, UnitFile
 from context_engine.review.session_runner import SessionTiming
-from context_engine.sharing.synced_reviews import SyncedReviews
+from context_engine.review.synced_reviews import SyncedReviews
 from context_engine.storage.locks import LivenessLock
 from context_engine.storage.state_folder import STATE_FOLDER
 

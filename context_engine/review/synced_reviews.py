@@ -1,12 +1,12 @@
-"""The reviews of a team: what every machine keeps in its own `state.db`, brought to what the others have before it is read.
+"""The reviews of a team: each machine stores them in its own `state.db`, and synchronizes them before a read.
 
     <session>/session    the session, its units and their log
-    <session>/0007       what its seventh unit left behind: a body for each path, and what was found
-    kept/<review>        what a second call will go on from
+    <session>/0007       the results of its seventh unit: a body for each path, and the findings
+    kept/<review>        what a second call continues from
 
-Each of these is a record of the team. Whoever changes a session holds the right to write among all machines, takes in
-what the others did, and puts its change into the database before the file's own transaction ends: one without the other
-cannot be. What need not be looked at twice stays on its machine. Sessions that were there before stay there until they
+Each of these is a record of the team. A writer of a session acquires the lease of all machines, pulls the changes of
+the others, and writes its own change to the database before the transaction of the file ends. So there is never one
+without the other. The cache of reviewed files stays on its machine. Sessions from before the team stay local until they
 change.
 """
 
@@ -18,27 +18,30 @@ import zlib
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import astuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import msgspec
 
 from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
-from context_engine.sharing import review_tables as tables
-from context_engine.sharing.remote_records import RemoteRecordStore, WriteLease
-from context_engine.sharing.remote_store import RETRY_DELAY_S
-from context_engine.sharing.synced_folder import WAIT_S
+from context_engine.review import review_tables as tables
+from context_engine.sharing import RETRY_DELAY_S
 from context_engine.storage import database
+
+if TYPE_CHECKING:  # its library is optional
+    from context_engine.sharing import RecordLease, SharedRecords
 
 KIND = "reviews"
 SESSION = "session"
 KEPT = "kept"
+WAIT_S = 10.0
+"""A write takes some hundredths of a second, and a hundred people do not write at once."""
 FETCHED_AT_ONCE = 50
-"""A unit of hundreds of files leaves some hundred thousand bytes behind."""
+"""The results of a unit of hundreds of files have some hundred thousand bytes."""
 
 
 class _SessionBody(msgspec.Struct, array_like=True):
-    """What a record of a session holds: the rows of three tables, without its id."""
+    """The content of a session's record: the rows of three tables, without its id."""
 
     session: tuple[Any, ...]
     units: list[tuple[Any, ...]]
@@ -46,52 +49,46 @@ class _SessionBody(msgspec.Struct, array_like=True):
 
 
 class _UnitBody(msgspec.Struct, array_like=True):
-    """What a record of a unit holds: the bodies of its paths, packed as they lie in the table, and its findings by number."""
+    """The content of a unit's record: the bodies of its paths, packed as in the table, and its findings by number."""
 
     bodies: list[tuple[str, bytes]]
     findings: list[tuple[int, bytes]]
 
 
 class SyncedReviews:
-    """The reviews of one repository, for the store of one machine; which calls it under its own lock."""
+    """The reviews of one repository, for the store of one machine, which calls it under its own lock."""
 
-    def __init__(self, remote: RemoteRecordStore, repository: str, mark: str, *, rest_s: float) -> None:
-        """`mark` tells this team from another one that the same file was shared with.
-
-        Nothing is asked until it is needed.
-        """
-        self.problem = ""
-        """Why the team's reviews were not seen the last time; empty when all is well."""
-        self._remote = remote
-        self._of = repository, KIND
-        self._mark = mark
-        self._rest_s = rest_s
-        self._look_at = 0.0
+    def __init__(self, shared: SharedRecords) -> None:
+        """Nothing is connected until it is needed. Problems are reported through `shared.problems`."""
+        self._remote = shared.remote
+        self._key = shared.repository, KIND
+        self._mark = shared.mark
+        self._rest_s = shared.rest_s
+        self._problems = shared.problems
+        self._next_pull_s = 0.0
 
     # -- reading --
 
     def pull(self, opened: Callable[[], apsw.Connection]) -> None:
-        """Take in what the others did, unless that was done a moment ago.
-
-        What keeps it from that is told by `problem`.
-        """
-        if time.monotonic() < self._look_at:
+        """Pull the changes of the others, unless that was done a moment ago. Never fails: the problem is reported."""
+        if time.monotonic() < self._next_pull_s:
             return
         try:
-            revision = self._remote.revision(*self._of)
+            revision = self._remote.revision(*self._key)
             if revision and revision != self._revision(db := opened()):
                 with database.transaction(db):
-                    self._take_in(db)
-            self.problem, rest_s = "", self._rest_s
+                    self._pull_changes(db)
+            self._problems[KIND], rest_s = "", self._rest_s
         except ContextEngineError as error:
-            self.problem, rest_s = f"the reviews of the team may be newer: {error.message}", RETRY_DELAY_S
-        self._look_at = time.monotonic() + rest_s
+            self._problems[KIND] = f"the reviews of the team may be newer: {error.message}"
+            rest_s = RETRY_DELAY_S
+        self._next_pull_s = time.monotonic() + rest_s
 
     # -- writing --
 
     @contextmanager
     def writing(self, db: apsw.Connection, session_id: str, units: Iterable[int]) -> Generator[None]:
-        """Be the only one among all machines who changes a session, and what some of its units left behind.
+        """Be the only writer of a session and of some of its units, on all machines.
 
         Raises: StorageBusy, StoreUnavailable, StoreUnusable.
         """
@@ -100,29 +97,29 @@ class SyncedReviews:
 
     @contextmanager
     def _writing(self, db: apsw.Connection, names: Iterable[str]) -> Generator[None]:
-        """At the end the records of these names are put down, if they changed."""
-        with self._remote.acquire_lease(*self._of, WAIT_S) as lease, database.transaction(db):
-            self._take_in(db)
+        """Write the records of these names at the end of the block, if they changed."""
+        with self._remote.acquire_lease(*self._key, WAIT_S) as lease, database.transaction(db):
+            self._pull_changes(db)
             yield
             self._put(db, lease, names)
 
     def push_kept(self, db: apsw.Connection, name: str) -> None:
-        """Put down what a second call will go on from; where that cannot be it is kept here alone."""
+        """Share what a second call continues from; after a failure it stays on this machine."""
         try:
             with self._writing(db, [f"{KEPT}/{name}"]):
                 pass
         except (StorageBusy, StoreUnavailable, StoreUnusable) as error:
-            self.problem = f"what a second look goes on from is kept on this machine alone: {error.message}"
+            self._problems[KIND] = f"what a second review continues from stays on this machine: {error.message}"
 
-    def _put(self, db: apsw.Connection, lease: WriteLease, names: Iterable[str]) -> None:
-        """What changed of these, and that sessions are gone."""
+    def _put(self, db: apsw.Connection, lease: RecordLease, names: Iterable[str]) -> None:
+        """Write what changed of these records, and delete those of sessions that no longer exist."""
         known = self._shared(db)
         contents = {name: content for name in names if (content := _content(db, name)) is not None}
         shas = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         changes: dict[str, bytes | None] = {
             name: content for name, content in contents.items() if known.get(name) != shas[name]
         }
-        changes |= dict.fromkeys(_gone(db, known))
+        changes |= dict.fromkeys(_list_deleted(db, known))
         if changes:
             lease.put(changes)
             for name in changes:
@@ -130,27 +127,27 @@ class SyncedReviews:
 
     # -- both sides --
 
-    def _take_in(self, db: apsw.Connection) -> None:
-        """What the others did since it was seen here: sessions before what their units left."""
-        revision, seen = self._remote.revision(*self._of), self._revision(db)
+    def _pull_changes(self, db: apsw.Connection) -> None:
+        """Pull what the others changed since it was seen here: sessions before the results of their units."""
+        revision, seen = self._remote.revision(*self._key), self._revision(db)
         if revision == seen:
             return
-        if revision < seen:  # the database is another one
+        if revision < seen:  # it is another database
             db.execute("DELETE FROM shared WHERE mark = ?", (self._mark,))
         known = self._shared(db)
-        moved = self._remote.list_changes(*self._of, 0 if revision < seen else seen)
-        for held in moved:
-            if held.is_gone:
-                _forget(db, held.path)
-                self._note(db, held.path, "")
-        fresh = [held for held in moved if not held.is_gone and known.get(held.path) != held.sha]
-        fresh.sort(key=lambda held: not held.path.endswith(f"/{SESSION}"))
+        changes = self._remote.list_changes(*self._key, 0 if revision < seen else seen)
+        for record in changes:
+            if record.is_deleted:
+                _delete(db, record.path)
+                self._note(db, record.path, "")
+        fresh = [record for record in changes if not record.is_deleted and known.get(record.path) != record.sha]
+        fresh.sort(key=lambda record: not record.path.endswith(f"/{SESSION}"))
         for start in range(0, len(fresh), FETCHED_AT_ONCE):
-            some = {held.path: held.sha for held in fresh[start : start + FETCHED_AT_ONCE]}
-            contents = self._remote.read_contents(*self._of, [*some])
-            for path, sha in some.items():
+            portion = {record.path: record.sha for record in fresh[start : start + FETCHED_AT_ONCE]}
+            contents = self._remote.read_contents(*self._key, [*portion])
+            for path, sha in portion.items():
                 if path in contents:
-                    _take(db, path, contents[path])
+                    _store(db, path, contents[path])
                     self._note(db, path, sha)
         db.execute("INSERT OR REPLACE INTO team VALUES (?, ?)", (self._mark, revision))
 
@@ -159,7 +156,7 @@ class SyncedReviews:
         return found[0][0] if found else 0
 
     def _shared(self, db: apsw.Connection) -> dict[str, str]:
-        """Every record that both sides have, with its hash."""
+        """Return every record that both sides have, with its hash."""
         return dict(tables.rows(db, "SELECT path, sha FROM shared WHERE mark = ?", (self._mark,)))
 
     def _note(self, db: apsw.Connection, path: str, sha: str) -> None:
@@ -173,7 +170,7 @@ class SyncedReviews:
 
 
 def _content(db: apsw.Connection, name: str) -> bytes | None:
-    """A record as it is now; None when there is no such thing."""
+    """Return the present content of a record; None when it does not exist."""
     folder, _, rest = name.partition("/")
     if folder == KEPT:
         found = tables.rows(db, "SELECT at, body FROM kept WHERE id = ?", (rest,))
@@ -193,7 +190,7 @@ def _session_content(db: apsw.Connection, session_id: str) -> bytes | None:
 
 
 def _unit_content(db: apsw.Connection, session_id: str, number: int) -> bytes | None:
-    """What a unit left behind; its findings are those that came last."""
+    """Return the results of a unit, with its latest findings."""
     found = tables.rows(db, "SELECT paths FROM unit WHERE session = ? AND number = ?", (session_id, number))
     paths = found[0][0].split("\0") if found else []
     of_path = "SELECT path, body FROM body WHERE session = ? AND path = ?"
@@ -202,24 +199,24 @@ def _unit_content(db: apsw.Connection, session_id: str, number: int) -> bytes | 
     return msgspec.msgpack.encode(_UnitBody(bodies, findings)) if bodies else None
 
 
-def _gone(db: apsw.Connection, shared: Iterable[str]) -> list[str]:
-    """Records of sessions, and of what was kept, that are not there any more."""
-    there = {row[0] for row in tables.rows(db, "SELECT id FROM session")}
-    there |= {f"{KEPT}/{row[0]}" for row in tables.rows(db, "SELECT id FROM kept")}
-    return [path for path in shared if path not in there and path.partition("/")[0] not in there]
+def _list_deleted(db: apsw.Connection, shared: Iterable[str]) -> list[str]:
+    """Return the shared records whose session or kept review no longer exists."""
+    present = {row[0] for row in tables.rows(db, "SELECT id FROM session")}
+    present |= {f"{KEPT}/{row[0]}" for row in tables.rows(db, "SELECT id FROM kept")}
+    return [path for path in shared if path not in present and path.partition("/")[0] not in present]
 
 
 # -- into the tables --
 
 
-def _take(db: apsw.Connection, path: str, content: bytes) -> None:
-    """Put a record into the tables."""
+def _store(db: apsw.Connection, path: str, content: bytes) -> None:
+    """Store a record in the tables."""
     folder, _, rest = path.partition("/")
     if folder == KEPT:
         at, body = msgspec.msgpack.decode(content)
         db.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (rest, at, body))
     elif rest == SESSION:
-        _take_session(db, folder, msgspec.msgpack.decode(zlib.decompress(content), type=_SessionBody))
+        _store_session(db, folder, msgspec.msgpack.decode(zlib.decompress(content), type=_SessionBody))
     elif tables.rows(db, "SELECT 1 FROM session WHERE id = ?", (folder,)):
         left = msgspec.msgpack.decode(content, type=_UnitBody)
         rows = [(folder, *row) for row in left.bodies]
@@ -228,19 +225,19 @@ def _take(db: apsw.Connection, path: str, content: bytes) -> None:
         db.executemany("INSERT OR REPLACE INTO finding VALUES (?, ?, ?, ?)", found)
 
 
-def _take_session(db: apsw.Connection, session_id: str, told: _SessionBody) -> None:
-    session = tables.ReviewSession(session_id, *told.session)
+def _store_session(db: apsw.Connection, session_id: str, body: _SessionBody) -> None:
+    session = tables.ReviewSession(session_id, *body.session)
     if tables.rows(db, "SELECT 1 FROM session WHERE id = ?", (session_id,)):
         db.execute(tables.UPDATE_SESSION, (*astuple(session)[2:], session_id))
         db.execute("DELETE FROM unit WHERE session = ?", (session_id,))
         db.execute("DELETE FROM log WHERE session = ?", (session_id,))
     else:
         db.execute(tables.INSERT_SESSION, astuple(session))
-    db.executemany(tables.INSERT_UNIT, [(session_id, *row) for row in told.units])
-    db.executemany("INSERT INTO log VALUES (NULL, ?, ?, ?, ?, ?)", [(session_id, *row) for row in told.log])
+    db.executemany(tables.INSERT_UNIT, [(session_id, *row) for row in body.units])
+    db.executemany("INSERT INTO log VALUES (NULL, ?, ?, ?, ?, ?)", [(session_id, *row) for row in body.log])
 
 
-def _forget(db: apsw.Connection, path: str) -> None:
+def _delete(db: apsw.Connection, path: str) -> None:
     folder, _, rest = path.partition("/")
     if folder == KEPT:
         db.execute("DELETE FROM kept WHERE id = ?", (rest,))
