@@ -19,8 +19,7 @@ from mcp_types.methods import SERVER_RESULTS, serialize_server_result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from context_engine import tools
-from context_engine.server import mcp_server
-from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server import ToolDispatcher, mcp_server
 from context_engine.server.projects import Projects
 from context_engine.server.serve import CATALOGUE_FILE
 

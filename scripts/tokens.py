@@ -83,7 +83,8 @@ def paid(wire: Mapping[str, Any]) -> str:
 def profile_texts(profile: str) -> list[str]:
     """What each tool of a profile costs, as text, of those that exist."""
     from context_engine import tools
-    from context_engine.server.profiles import ToolSelection, list_tools
+    from context_engine.server import ToolSelection
+    from context_engine.server.profiles import list_tools
 
     rows = [
         {
@@ -105,7 +106,7 @@ def told(name: str, texts: Sequence[str], budget: int | None = None) -> str:
 
 def main(files: Iterable[str]) -> None:
     """Print the table."""
-    from context_engine.server.profiles import PROFILES
+    from context_engine.server import PROFILES
 
     print(f"{'':24}  no   bound    true  budget")
     for file in files:

@@ -14,7 +14,7 @@ def main() -> None:
         print(f"ctx {__version__}")
         return
     if sys.argv[1:2] == ["serve"]:
-        from context_engine.server.serve import main as serve
+        from context_engine.server import main as serve
 
         raise SystemExit(serve(sys.argv[2:], os.environ))
     from context_engine.cli.app import run  # typer and rich take 0.1 s to import

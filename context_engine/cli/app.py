@@ -377,7 +377,7 @@ def serve(context: typer.Context) -> None:
     - `ctx serve --root ~/src/project`
     - in a client's settings: command `ctx`, arguments `serve --root /path`
     """
-    from context_engine.server.serve import main
+    from context_engine.server import main
 
     raise typer.Exit(main(context.args, os.environ))
 

@@ -11,8 +11,7 @@ from context_engine import tools
 from context_engine.cli.common_options import INTERRUPTED
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.server.dispatcher import ToolDispatcher, single_engine
-from context_engine.server.profiles import ToolSelection
+from context_engine.server import ToolDispatcher, ToolSelection, single_engine
 from context_engine.tools import Call
 
 if TYPE_CHECKING:

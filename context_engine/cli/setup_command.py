@@ -19,7 +19,7 @@ from context_engine.cli.console import out, print_error, print_note, print_rows
 from context_engine.cli.workspace_root import find_project
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.repo import workspace_roots
-from context_engine.server.profiles import ToolSelection, find_unknown_name
+from context_engine.server import ToolSelection
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def plan_change(client: Client, machine: Machine, wanted: SetupOptions) -> Confi
 
 def _check_profile(wanted: SetupOptions) -> None:
     profiles = tuple(part.strip() for part in wanted.profile.split(",") if part.strip())
-    if wrong := find_unknown_name(ToolSelection(profiles=profiles)):
+    if wrong := ToolSelection(profiles=profiles).find_unknown_name():
         raise InvalidArgument(wrong, suggestion="ctx serve --help lists the profiles.")
 
 

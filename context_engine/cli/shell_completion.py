@@ -37,7 +37,7 @@ def build_script(shell: str) -> str:
 
 def complete_tools(incomplete: str) -> Offers:
     """Complete names of tools, with their descriptions."""
-    from context_engine.server.serve import read_catalogue
+    from context_engine.server import read_catalogue
 
     listed = (row["tool"] for row in read_catalogue()["tools"])
     return _starting(incomplete, ((tool["name"], tool["description"].partition(". ")[0]) for tool in listed))
@@ -52,7 +52,7 @@ def complete_clients(incomplete: str) -> Offers:
 
 def complete_profiles(incomplete: str) -> Offers:
     """Complete profiles; after a comma, the next one."""
-    from context_engine.server.profiles import PROFILES
+    from context_engine.server import PROFILES
 
     before, comma, last = incomplete.rpartition(",")
     offers = _starting(last, ((name, f"{len(names)} tools") for name, names in PROFILES.items()))
@@ -123,7 +123,7 @@ def _serve_options() -> list[Any]:
     """Build the options of `ctx serve` from their table, through a function that has them as parameters."""
     from inspect import Parameter, Signature
 
-    from context_engine.server.serve_options import OPTIONS
+    from context_engine.server import OPTIONS
 
     offered = {"profile": complete_profiles, "tools": complete_tools, "exclude-tools": complete_tools}
     parameters = {}

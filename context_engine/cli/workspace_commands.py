@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.repo.repositories import Repositories
     from context_engine.repo.repository_registry import WorkspaceMember
-    from context_engine.server.dispatcher import ToolDispatcher
+    from context_engine.server import ToolDispatcher
 
 COMMIT_CHARS = 10
 ERROR_CHARS_MAX = 400
@@ -189,9 +189,7 @@ def open_workspace(workspace: str) -> Generator[dict[str, Engine]]:
 
 def build_workspace_dispatcher(engines: Mapping[str, Engine]) -> ToolDispatcher:
     """Build the dispatcher of a server with these projects; at the terminal no tool is hidden."""
-    from context_engine.server.dispatcher import ToolDispatcher
-    from context_engine.server.profiles import ToolSelection
-    from context_engine.server.projects import find_project_path
+    from context_engine.server import ToolDispatcher, ToolSelection, find_project_path
 
     names = {str(engine.root): name for name, engine in engines.items()}
     roots = {name: root for root, name in names.items()}

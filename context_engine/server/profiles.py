@@ -90,6 +90,20 @@ class ToolSelection(_ToolSelectionFields):
         """Whether the tool of this name is listed. `all` lists those it does not know, too."""
         return self.mentions(name) or ("all" in self.profiles and name not in self.exclude)
 
+    def find_unknown_name(self) -> str:
+        """Return the problem of an unknown profile or tool, with the nearest name; empty when all are known.
+
+        >>> ToolSelection(profiles=("coer",)).find_unknown_name()
+        'no profile is called coer; did you mean core?'
+        """
+        for name in self.profiles:
+            if name not in PROFILES:
+                return _describe_unknown("profile", name, tuple(PROFILES))
+        for name in (*self.tools, *self.exclude):
+            if name not in PROFILES["all"] and name not in ALIASES:
+                return _describe_unknown("tool", name, (*PROFILES["all"], *ALIASES))
+        return ""
+
 
 def list_tools(rows: Iterable[Mapping[str, Any]], selection: ToolSelection) -> list[dict[str, Any]]:
     """The tools of `tools/list`, in the order of the rows; a name of another tool comes right after it.
@@ -116,21 +130,6 @@ def find_forbidding_option(selection: ToolSelection, name: str, touches: str, *,
         return "--exclude-tools"
     writes = touches in ("files", "records") or (touches == "index" and destructive)
     return "--read-only" if selection.read_only and writes else ""
-
-
-def find_unknown_name(selection: ToolSelection) -> str:
-    """Return the problem of an unknown profile or tool, with the nearest name; empty when all are known.
-
-    >>> find_unknown_name(ToolSelection(profiles=("coer",)))
-    'no profile is called coer; did you mean core?'
-    """
-    for name in selection.profiles:
-        if name not in PROFILES:
-            return _describe_unknown("profile", name, tuple(PROFILES))
-    for name in (*selection.tools, *selection.exclude):
-        if name not in PROFILES["all"] and name not in ALIASES:
-            return _describe_unknown("tool", name, (*PROFILES["all"], *ALIASES))
-    return ""
 
 
 def _is_destructive(wire: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ import os
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 
-from context_engine.server.profiles import PROFILES, ToolSelection, find_unknown_name
+from context_engine.server.profiles import PROFILES, ToolSelection
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def parse_options(argv: Sequence[str], env: Mapping[str, str]) -> ServeOptions:
     tools = values["tools"] or ()
     profiles = values["profile"] or (() if tools else ("core",))
     selection = ToolSelection(profiles, tools, values["exclude-tools"] or (), values["read-only"])
-    if problem := find_unknown_name(selection):
+    if problem := selection.find_unknown_name():
         parser.error(problem)
     return ServeOptions(
         roots=values["root"] or (),

@@ -61,15 +61,18 @@ def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, proj
 
     Raises: HostError, StorageCorrupt, AccessFailed, InvalidArgument, each with the next step.
     """
-    path = Path(options.tokens).expanduser().absolute() if options.tokens else default_token_file()
-    tokens = TokenFile(path, now=time.time)
+    tokens = TokenFile(Path(options.tokens).expanduser().absolute() if options.tokens else None, now=time.time)
     key = tokens.sealing_key()
     audit: Log | None = AuditLog(options.audit_log, now=time.time).write if options.audit_log else None
     if audit is not None and options.otel:
         audit = add_span_attributes(audit)
     sessions = ClientSessions(dispatcher, projects, audit=audit)
     count = len(tokens.page().tokens)
-    location = f"one of the {count} in {path}" if count else f"in {path}, which has none yet: ctx token create NAME"
+    location = (
+        f"one of the {count} in {tokens.path}"
+        if count
+        else f"in {tokens.path}, which has none yet: ctx token create NAME"
+    )
     return SharedServer(sessions, Authenticator(tokens, log=sessions.audit), key, location)
 
 

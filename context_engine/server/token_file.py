@@ -105,8 +105,9 @@ def default_token_file() -> Path:
 class TokenFile:
     """One file of tokens, for who makes them and for a server that asks for them. Thread-safe."""
 
-    def __init__(self, path: Path, *, now: Now) -> None:
-        """Nothing is read yet."""
+    def __init__(self, path: Path | None = None, *, now: Now) -> None:
+        """Read nothing yet. The default path is that of `default_token_file`."""
+        path = path or default_token_file()
         self.path = path
         self._forbidden = OTHERS_READ if path == default_token_file() else OTHERS_WRITE
         self._now = now

@@ -43,7 +43,7 @@ def register_tools(
     Raises: InvalidArgument for an unknown profile, and when the server has tools of these names already.
     """
     shown = ToolSelection(profiles=tuple(part.strip() for part in profile.split(",")))
-    if trouble := profiles.find_unknown_name(shown):
+    if trouble := shown.find_unknown_name():
         raise InvalidArgument(trouble)
     host = server._lowlevel_server if isinstance(server, MCPServer) else server  # no public name yet (mcp 2.3)
     both = _CombinedTools(host, ToolDispatcher(single_engine(engine), selection=shown), prefix)

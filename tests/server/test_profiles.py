@@ -18,7 +18,6 @@ from context_engine.server.profiles import (
     PROFILES,
     ToolSelection,
     find_forbidding_option,
-    find_unknown_name,
     list_tools,
 )
 from scripts import tokens
@@ -162,8 +161,8 @@ def test_what_is_listed_is_wanted_and_never_refused(shown: ToolSelection) -> Non
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest(shown: ToolSelection, says: str) -> None:
-    assert find_unknown_name(shown).startswith(says)
-    assert bool(find_unknown_name(shown)) == bool(says)
+    assert shown.find_unknown_name().startswith(says)
+    assert bool(shown.find_unknown_name()) == bool(says)
 
 
 def test_the_front_can_read_profiles_without_loading_anything_heavy() -> None:

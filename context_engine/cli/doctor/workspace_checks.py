@@ -14,7 +14,7 @@ from context_engine.model import Status
 from context_engine.repo import workspace_roots
 from context_engine.repo.watch import Watcher
 from context_engine.semantic import WITH_NEXT_RUN
-from context_engine.server.projects import CLIENT_VARIABLE
+from context_engine.server import CLIENT_VARIABLE
 from context_engine.settings import CONFIG_FILE, Settings, knobs, user_file
 
 NAME_A_ROOT = "Name a project's folder: --root PATH, or the variable CTX_ROOT."
