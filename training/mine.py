@@ -20,8 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from context_engine.languages import Grammars, Language, Languages, doc_head, outline
-from context_engine.languages.outline_types import Symbol
+from context_engine.languages import Grammars, Language, Languages, Symbol, outline_file, read_file_header
 from training.sources import BUILD, Package, fetch, files, listed, pinned
 
 PAIRS = BUILD / "pairs.jsonl"
@@ -60,9 +59,9 @@ class Pair:
 
 def pairs_of(package: Package, path: str, data: bytes, language: Language, grammars: Grammars) -> list[Pair]:
     """The pairs of one file, in file order, the introduction first. Never raises: a broken file gives fewer."""
-    symbols = list(outline(language, data, grammars, details=True).symbols)
+    symbols = list(outline_file(language, data, grammars, details=True).symbols)
     names = qualified(symbols)
-    made = [("file", doc_head(language, data), f"{path} | {' '.join(symbol.name for symbol in symbols[:40])}")]
+    made = [("file", read_file_header(language, data), f"{path} | {' '.join(symbol.name for symbol in symbols[:40])}")]
     for symbol, name in zip(symbols, names, strict=True):
         if symbol.kind in CODE_KINDS:
             prefix = f"{path} | {name} | {symbol.signature}"

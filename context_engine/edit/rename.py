@@ -21,8 +21,20 @@ from context_engine.edit.patch import plan
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import CallError, InvalidArgument, MultipleMatches, NextStep, SymbolNotFound
 from context_engine.index.symbol_graph import qualified_names
-from context_engine.languages import Grammars, Language, Languages, Outline, PathIndex, Symbol, outline, resolve_import
-from context_engine.languages.name_occurrences import NameScope, Occurrence, occurrences, places
+from context_engine.languages import (
+    Grammars,
+    Language,
+    Languages,
+    NameScope,
+    Occurrence,
+    Outline,
+    PathIndex,
+    Symbol,
+    find_occurrences,
+    find_whole_words,
+    outline_file,
+    resolve_import,
+)
 from context_engine.text import LineSpan
 
 HEAD_BYTES = 200
@@ -200,12 +212,12 @@ class Renamer:
             return RenameSource(path, raw, FileContent(""), b"", None, Outline(), (), error.message)
         data = content.norm.encode("utf-8", "surrogateescape")
         language = self._languages.detect(path, data[:HEAD_BYTES])
-        found = occurrences(language, data, name, self._grammars) if language else "no code"
+        found = find_occurrences(language, data, name, self._grammars) if language else "no code"
         if isinstance(found, str) or language is None or not language.names.reads:
             why = (
                 found if isinstance(found, str) else f"names of {language.name if language else path} are not followed"
             )
-            rows = [_as_text(data, *span) for span in places(data, name)] if isinstance(found, str) else found
+            rows = [_as_text(data, *span) for span in find_whole_words(data, name)] if isinstance(found, str) else found
             return RenameSource(
                 path, raw, content, data, language, _outline(language, data, self._grammars), tuple(rows), why
             )
@@ -215,7 +227,7 @@ class Renamer:
         """The places of another name in a file."""
         known = self._places.get((source.path, name))
         if known is None:
-            found = occurrences(source.language, source.data, name, self._grammars) if source.language else ""
+            found = find_occurrences(source.language, source.data, name, self._grammars) if source.language else ""
             known = self._places[source.path, name] = () if isinstance(found, str) else found
         return known
 
@@ -286,7 +298,7 @@ class Renamer:
         if source.language is None:
             return
         kinds = sorted(at.kind for at in (*sure, *self.places(source, new_name)))
-        now = occurrences(source.language, _fold_case(after), new_name, self._grammars)
+        now = find_occurrences(source.language, _fold_case(after), new_name, self._grammars)
         report = find_new_errors(source.raw, after, source.path, self._languages, self._grammars)
         labels = {"shorthand_property_identifier": "identifier"}
         same = not isinstance(now, str) and sorted(at.kind for at in now) == sorted(
@@ -318,7 +330,7 @@ def _fold_case(raw: bytes) -> bytes:
 
 
 def _outline(language: Language | None, data: bytes, grammars: Grammars) -> Outline:
-    return outline(language, data, grammars) if language is not None else Outline()
+    return outline_file(language, data, grammars) if language is not None else Outline()
 
 
 def _as_text(data: bytes, start: int, stop: int) -> Occurrence:

@@ -21,8 +21,17 @@ from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.normalized_lines import BLANKS, indent_of
 from context_engine.errors import CallError, MultipleMatches, SymbolNotFound
 from context_engine.index.symbol_graph import qualified_names
-from context_engine.languages import Grammars, Language, Languages, Outline, Symbol, above, leading_part, outline
-from context_engine.languages.signatures import ATTRIBUTE
+from context_engine.languages import (
+    ATTRIBUTE,
+    Grammars,
+    Language,
+    Languages,
+    Outline,
+    Symbol,
+    find_leading_lines,
+    find_lines_above,
+    outline_file,
+)
 from context_engine.text import LineSpan
 
 Place = Literal["replace", "before", "after"]
@@ -88,7 +97,7 @@ class _ParsedFile:
 
     def above(self, symbol: Symbol) -> int:
         """The first line of a definition with what stands above it and belongs to it."""
-        return above(self.language.comments, self.content.lines, symbol.first).first
+        return find_lines_above(self.language.comments, self.content.lines, symbol.first).first
 
     def text(self, first: int, last: int) -> str:
         """Lines of the file, counted from 1."""
@@ -100,7 +109,7 @@ def _file(content: FileContent, path: str, languages: Languages, grammars: Gramm
     language = languages.detect(path, data[:HEAD_BYTES])
     if language is None:
         raise SymbolNotFound(f"no symbols are known of files like {path}", suggestion=BY_TARGET, details={"path": path})
-    found = outline(language, data, grammars)
+    found = outline_file(language, data, grammars)
     return _ParsedFile(path, content, data, language, found, qualified_names(found.symbols))
 
 
@@ -181,7 +190,10 @@ def _replacement_lines(file: _ParsedFile, symbol: Symbol, text: str) -> tuple[in
     """The first and the last line that a text for a whole definition replaces, and the lines that it becomes."""
     before, after = _alone_before(file, symbol), _alone_after(file, symbol)
     comments = file.language.comments
-    has, brings = above(comments, file.content.lines, symbol.first), leading_part(comments, text.split("\n"))
+    has, brings = (
+        find_lines_above(comments, file.content.lines, symbol.first),
+        find_leading_lines(comments, text.split("\n")),
+    )
     own_line = text.split("\n")[brings.first - 1].lstrip(BLANKS)
     if before and not own_line.startswith(before):
         _refuse(file, symbol, f"its line begins with {before!r} and the text does not")

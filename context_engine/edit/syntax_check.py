@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from context_engine.edit.file_content import content_of
 from context_engine.errors import CallError
-from context_engine.languages import Grammars, Language, Languages, syntax_errors
+from context_engine.languages import Grammars, Language, Languages, read_syntax_errors
 from context_engine.model import Finding
 
 BYTES_MAX = 1_000_000
@@ -73,12 +73,12 @@ def find_new_errors(
 
 def _compare(old: bytes, new: bytes, language: Language, grammars: Grammars) -> SyntaxReport:
     """Of the errors of the new bytes those that the old have not; a sound file needs no second look."""
-    now = syntax_errors(language, new, grammars)
+    now = read_syntax_errors(language, new, grammars)
     if isinstance(now, str):
         return SyntaxReport(unchecked=now)
     if not now:
         return SyntaxReport()
-    then = syntax_errors(language, old, grammars)
+    then = read_syntax_errors(language, old, grammars)
     if isinstance(then, str):
         return SyntaxReport(unchecked=f"it could not be parsed before: {then}")
     added = tuple(_subtract(_with_lines(old, then), _with_lines(new, now)))

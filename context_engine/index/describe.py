@@ -13,7 +13,7 @@ from context_engine.index.file_roles import Role, role_code, role_of
 from context_engine.index.postings import IndexedFile
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol, encode_outline
 from context_engine.index.tags import front_matter_tags, inline_tag_places
-from context_engine.languages import Grammars, Language, Languages, Symbol, doc_head, outline
+from context_engine.languages import Grammars, Language, Languages, Symbol, outline_file, read_file_header
 from context_engine.text import split_words
 
 PLAIN = Language(name="text", content="code")
@@ -43,7 +43,7 @@ def describe_file(
     """Return everything the index stores of one file. `data` is `text` in UTF-8, without a byte order mark."""
     language = languages.detect(path, data[:200]) or PLAIN
     parsed_max = PAGE_BYTES_MAX if language.name == "html" else PARSE_BYTES_MAX
-    found = outline(language if len(data) <= parsed_max else PLAIN, data, grammars)
+    found = outline_file(language if len(data) <= parsed_max else PLAIN, data, grammars)
     symbols = found.symbols
     pieces = split_chunks(text, symbols, language.content)
     stored = StoredOutline(
@@ -53,7 +53,7 @@ def describe_file(
         found.problems[0].title if found.problems else "",
     )
     is_prose = language.content == "documentation"
-    spans, doc = _byte_spans(text, data, pieces), doc_head(language, data)
+    spans, doc = _byte_spans(text, data, pieces), read_file_header(language, data)
     placed = [ChunkLocation(start, stop, piece.symbol) for (start, stop), piece in zip(spans, pieces, strict=True)]
     return IndexedFile(
         path=path,

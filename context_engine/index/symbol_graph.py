@@ -17,7 +17,7 @@ from context_engine.index.changed_files import is_under
 from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
-from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
+from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline_file, resolve_import
 from context_engine.secrets import RedactedDocuments
 from context_engine.text import LineSpan, compound_term, expand_words, split_words
 
@@ -101,7 +101,7 @@ class ParsedFileCache:
             return None
         shown = self._texts.of(content, path)
         text = shown.text
-        found = outline(language, text.encode() if shown.has_secrets else content, self._grammars, details=True)
+        found = outline_file(language, text.encode() if shown.has_secrets else content, self._grammars, details=True)
         lines = text.split("\n")
         return ParsedFile(found, lines, language.name, qualified_names(found.symbols))
 

@@ -1,30 +1,91 @@
-"""What we know of each language: how to recognise its files, what a file defines and imports, and which file that is."""
+"""What is known of each language: how to recognize its files, what a file defines and imports, and where names are."""
 
-from context_engine.languages.file_header import doc_head
-from context_engine.languages.grammars import Grammars
-from context_engine.languages.import_resolution import PathIndex, resolve_import
-from context_engine.languages.language import OWN_FOLDER, Language, Languages
-from context_engine.languages.leading_comments import Above, above, leading_part
-from context_engine.languages.outline import Outline, outline
-from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Reference, Symbol
-from context_engine.languages.syntax_errors import syntax_errors
+from __future__ import annotations
+
+from context_engine.lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from context_engine.languages.brackets import Bracket, check_brackets, find_bracket_problem
+    from context_engine.languages.captures import Capture, CaptureMatch, Captures
+    from context_engine.languages.comments import (
+        ATTRIBUTE,
+        LeadingLines,
+        blank_comments_and_strings,
+        find_leading_lines,
+        find_lines_above,
+        read_file_header,
+    )
+    from context_engine.languages.grammars import Grammars
+    from context_engine.languages.import_resolution import PathIndex, resolve_import
+    from context_engine.languages.language import OWN_FOLDER, Language, Languages
+    from context_engine.languages.name_occurrences import NameScope, Occurrence, find_occurrences, find_whole_words
+    from context_engine.languages.outline import Outline, outline_file
+    from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol, SymbolReference
+    from context_engine.languages.syntax_trees import read_syntax_errors
 
 __all__ = [
+    "ATTRIBUTE",
     "OWN_FOLDER",
     "SYMBOL_KINDS",
-    "Above",
+    "Bracket",
+    "Capture",
+    "CaptureMatch",
+    "Captures",
     "Grammars",
     "Import",
     "Language",
     "Languages",
+    "LeadingLines",
+    "NameScope",
+    "Occurrence",
     "Outline",
     "PathIndex",
-    "Reference",
     "Symbol",
-    "above",
-    "doc_head",
-    "leading_part",
-    "outline",
+    "SymbolReference",
+    "blank_comments_and_strings",
+    "check_brackets",
+    "find_bracket_problem",
+    "find_leading_lines",
+    "find_lines_above",
+    "find_occurrences",
+    "find_whole_words",
+    "outline_file",
+    "read_file_header",
+    "read_syntax_errors",
     "resolve_import",
-    "syntax_errors",
 ]
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "ATTRIBUTE": "comments",
+        "Bracket": "brackets",
+        "Capture": "captures",
+        "CaptureMatch": "captures",
+        "Captures": "captures",
+        "Grammars": "grammars",
+        "Import": "outline_types",
+        "Language": "language",
+        "Languages": "language",
+        "LeadingLines": "comments",
+        "NameScope": "name_occurrences",
+        "OWN_FOLDER": "language",
+        "Occurrence": "name_occurrences",
+        "Outline": "outline",
+        "PathIndex": "import_resolution",
+        "SYMBOL_KINDS": "outline_types",
+        "Symbol": "outline_types",
+        "SymbolReference": "outline_types",
+        "blank_comments_and_strings": "comments",
+        "check_brackets": "brackets",
+        "find_bracket_problem": "brackets",
+        "find_leading_lines": "comments",
+        "find_lines_above": "comments",
+        "find_occurrences": "name_occurrences",
+        "find_whole_words": "name_occurrences",
+        "outline_file": "outline",
+        "read_file_header": "comments",
+        "read_syntax_errors": "syntax_trees",
+        "resolve_import": "import_resolution",
+    },
+)

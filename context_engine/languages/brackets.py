@@ -3,9 +3,9 @@ r"""Whether the brackets and quotes of a text close: evidence that does not depe
 A grammar lags behind its language, and macros belong to no grammar, so a parser finds errors in healthy files. A
 bracket that nothing closes is an error in every language. Those in strings and comments are none.
 
->>> c_brackets('if (x) { puts("}"); /* ) */').title
+>>> check_c_brackets('if (x) { puts("}"); /* ) */').title
 "'{' is never closed"
->>> c_brackets("#if A\nf(a) {\n#else\nf(b) {\n#endif\n}") is None
+>>> check_c_brackets("#if A\nf(a) {\n#else\nf(b) {\n#endif\n}") is None
 True
 """
 
@@ -19,8 +19,7 @@ from tree_sitter import Node
 
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
-from context_engine.languages.signatures import position
-from context_engine.languages.syntax_trees import read_tree
+from context_engine.languages.syntax_trees import node_position, read_tree
 from context_engine.model import Finding, syntax_finding
 
 PREPROCESSED = frozenset({"c", "cpp", "objc"})
@@ -48,25 +47,25 @@ Bracket = tuple[str, int, int]
 Branch = Literal["now", "later", "done"]
 
 
-def bracket_problem(language: Language, data: bytes, grammars: Grammars) -> Finding | None:
+def find_bracket_problem(language: Language, data: bytes, grammars: Grammars) -> Finding | None:
     """The first bracket that does not close, or closes what is not open; None as well when the file cannot be parsed."""
     if language.name in PREPROCESSED:
-        return c_brackets(data.decode("utf-8", "replace"))
+        return check_c_brackets(data.decode("utf-8", "replace"))
     data, tree = read_tree(language, data, grammars)
     if isinstance(tree, str):
         return None
-    return first_problem(_of_tree(data, tree.root_node))
+    return check_brackets(_of_tree(data, tree.root_node))
 
 
-def c_brackets(text: str) -> Finding | None:
+def check_c_brackets(text: str) -> Finding | None:
     """The same for C and its kin, without a parser: of each `#if` the first branch counts, unless it is `#if 0`."""
-    return first_problem(_of_c(text))
+    return check_brackets(_of_c(text))
 
 
-def first_problem(brackets: Iterable[Bracket]) -> Finding | None:
+def check_brackets(brackets: Iterable[Bracket]) -> Finding | None:
     """What is wrong with brackets in their order.
 
-    >>> first_problem([("(", 1, 5), ("]", 2, 1)]).title
+    >>> check_brackets([("(", 1, 5), ("]", 2, 1)]).title
     "']' closes the '(' of line 1"
     """
     opened: list[Bracket] = []
@@ -92,10 +91,10 @@ def _of_tree(data: bytes, root: Node) -> Iterator[Bracket]:
         elif not (node.is_named or node.is_missing) and len(node.type) <= TOKEN_CHARS_MAX:
             token = data[node.start_byte : node.end_byte].decode("latin-1")
             if token in _QUOTES and node.parent is not None and node.parent.is_error:
-                yield (token, *position(data, node))
+                yield (token, *node_position(data, node))
             for character in token if token == node.type else "":
                 if character in _BRACKETS:
-                    yield (character, *position(data, node))
+                    yield (character, *node_position(data, node))
 
 
 def _of_c(text: str) -> Iterator[Bracket]:

@@ -2,8 +2,9 @@ r"""A file's bytes and a tree-sitter query -> what its captures hold, as plain t
 
 So that whoever asks for a shape in the code ("a call of `eval`", "a default that is a list") need not know the parser.
 
+>>> from context_engine.languages import Languages
 >>> python = Languages.builtin()["python"]
->>> calls = Captures(python, b"one()\ntwo()\n", Grammars(getfixture("tmp_path"))).of("(call function: (identifier) @name)")
+>>> calls = Captures(python, b"one()\ntwo()\n", Grammars(getfixture("tmp_path"))).find("(call function: (identifier) @name)")
 >>> [(found["name"].text, found["name"].first) for found in calls]
 [('one', 1), ('two', 2)]
 """
@@ -15,14 +16,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Language, Languages
-from context_engine.languages.signatures import position
-from context_engine.languages.syntax_trees import read_tree
+from context_engine.languages.language import Language
+from context_engine.languages.syntax_trees import node_position, read_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
 
-__all__ = ["Capture", "Captures", "Grammars", "Languages"]
 
 MATCHES_MAX = 20_000
 """A file with more of anything was written by a program."""
@@ -40,7 +39,7 @@ class Capture(NamedTuple):
     text: str
 
 
-Match = Mapping[str, Capture]
+CaptureMatch = Mapping[str, Capture]
 """The captures of one match by name, without the `@`; of a repeated capture the first."""
 
 
@@ -68,7 +67,7 @@ class Captures:
         tree = self._parse_result[1]
         return not isinstance(tree, str) and tree.root_node.has_error
 
-    def of(self, query: str) -> list[Match]:
+    def find(self, query: str) -> list[CaptureMatch]:
         """The matches of a query in the order of the file; none when the query does not fit the grammar."""
         data, tree = self._parse_result
         cursor = self._grammars.cursor(self._language.grammar or "", query)
@@ -76,14 +75,14 @@ class Captures:
             return []
         found = []
         for _, nodes in cursor.matches(tree.root_node):
-            found.append({name: capture_of(data, each[0]) for name, each in nodes.items() if each})
+            found.append({name: read_capture(data, each[0]) for name, each in nodes.items() if each})
             if len(found) >= MATCHES_MAX:
                 break
         return sorted(found, key=lambda match: min((each.start, each.stop) for each in match.values()))
 
 
-def capture_of(data: bytes, node: Node) -> Capture:
+def read_capture(data: bytes, node: Node) -> Capture:
     """What a node holds."""
-    line, column = position(data, node)
+    line, column = node_position(data, node)
     text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
     return Capture(line, node.end_point[0] + 1, column, node.start_byte, node.end_byte, node.type, text)

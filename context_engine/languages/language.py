@@ -489,6 +489,3 @@ def _wrong(file: str, label: str, what: str) -> InvalidArgument:
         suggestion="see docs/guides/adding-a-language.md",
         details={"file": file, "field": label},
     )
-
-
-__all__ = ["Comments", "Content", "Imports", "Language", "Languages", "read_language"]

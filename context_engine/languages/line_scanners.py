@@ -117,7 +117,7 @@ ADORNMENT = re.compile(rb"([!-/:-@\[-`{-~])\1*[ \t]*\r?$")
 RST_LINK = re.compile(rb"^\.\. (?:include|literalinclude|automodule|toctree)::[ \t]*(\S+)", re.MULTILINE)
 
 
-def rst(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
+def scan_rst(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """Sections by adorned title; a style's level is the order in which the styles first appear."""
     lines = list(_lines(data))
     styles: list[bytes] = []
@@ -152,7 +152,7 @@ ADOC_TITLE = re.compile(rb"(={1,6}|#{1,6})[ \t]+(\S.*)")
 ADOC_FENCE = re.compile(rb"(-{4,}|={4,}|\.{4,}|\+{4,}|/{4,}|`{3})[^\n]*$")
 
 
-def asciidoc(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
+def scan_asciidoc(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """Sections by `==` titles, delimited blocks respected; includes as imports."""
     headings: list[Heading] = []
     imports: list[Import] = []
@@ -177,7 +177,7 @@ YAML_OPENS_TEXT = re.compile(rb"(?:^|[:-])[ \t]+(?:[&!]\S+[ \t]+)*[|>][-+0-9]*[ 
 NO_SECOND_LEVEL = -1
 
 
-def yaml(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
+def scan_yaml(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """The mapping keys of the first two levels; block scalars and lists are passed over."""
     headings: list[Heading] = []
     text_indent, second = -1, 0
@@ -205,7 +205,7 @@ def yaml(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
 FROM = re.compile(rb"\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE)
 
 
-def dockerfile(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
+def scan_dockerfile(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """Build stages, each up to the next FROM, named by AS or by their image; the images as imports."""
     headings: list[Heading] = []
     imports: list[Import] = []
@@ -219,8 +219,8 @@ def dockerfile(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
 
 SCANNERS: dict[str, Scan] = {
     "markdown": scan_markdown,
-    "rst": rst,
-    "asciidoc": asciidoc,
-    "yaml": yaml,
-    "dockerfile": dockerfile,
+    "rst": scan_rst,
+    "asciidoc": scan_asciidoc,
+    "yaml": scan_yaml,
+    "dockerfile": scan_dockerfile,
 }

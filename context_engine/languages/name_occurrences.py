@@ -17,8 +17,7 @@ from tree_sitter import Node
 
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language, NameRules
-from context_engine.languages.signatures import position
-from context_engine.languages.syntax_trees import read_tree
+from context_engine.languages.syntax_trees import node_position, read_tree
 
 Role = Literal[
     "read", "shorthand", "binding", "unknown", "member", "label", "import", "macro", "string", "comment", "text"
@@ -61,18 +60,20 @@ class Occurrence(NamedTuple):
     is_renamed: bool = False
 
 
-def occurrences(language: Language, data: bytes, name: str, grammars: Grammars) -> tuple[Occurrence, ...] | str:
+def find_occurrences(language: Language, data: bytes, name: str, grammars: Grammars) -> tuple[Occurrence, ...] | str:
     """The places of a name in a file, in their order; a sentence when the file cannot be parsed."""
     seen, tree = read_tree(language, data, grammars)
     if isinstance(tree, str):
         return tree
-    return tuple(_occurrence(language.names, seen, tree.root_node, start, stop) for start, stop in places(data, name))
+    return tuple(
+        _occurrence(language.names, seen, tree.root_node, start, stop) for start, stop in find_whole_words(data, name)
+    )
 
 
-def places(data: bytes, name: str) -> Iterator[tuple[int, int]]:
+def find_whole_words(data: bytes, name: str) -> Iterator[tuple[int, int]]:
     """Where a name stands as a whole word, in bytes.
 
-    >>> list(places("cat concat cat's käse_cat".encode(), "cat"))
+    >>> list(find_whole_words("cat concat cat's käse_cat".encode(), "cat"))
     [(0, 3), (11, 14)]
     """
     word = name.encode("utf-8", "replace")
@@ -97,7 +98,7 @@ def _occurrence(names: NameRules, data: bytes, root: Node, start: int, stop: int
     found = Occurrence(start, stop, line, column, "text")
     if node is None or node.start_byte != start or node.end_byte != stop or not _is_identifier(node):
         return found._replace(role=_prose(node))
-    line, column = position(data, node)
+    line, column = node_position(data, node)
     role, at = _role(names, node)
     if role == "unknown" and node.parent is not None and node.parent.type.startswith("type_parameter"):
         at = root if names.types else at  # it is seen in the head and in the body of what it belongs to

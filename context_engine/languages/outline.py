@@ -5,7 +5,7 @@ One parse and one query, with no walk over nodes in Python: this runs on every f
 
 >>> from context_engine.languages import Grammars, Languages
 >>> python = Languages.builtin()["python"]
->>> found = outline(python, b"import os\n\nclass Cat:\n    def purr(self): ...\n", Grammars(getfixture("tmp_path")))
+>>> found = outline_file(python, b"import os\n\nclass Cat:\n    def purr(self): ...\n", Grammars(getfixture("tmp_path")))
 >>> [(symbol.kind, symbol.name, symbol.first, symbol.last) for symbol in found.symbols]
 [('class', 'Cat', 3, 4), ('method', 'purr', 4, 4)]
 >>> found.imports
@@ -23,7 +23,14 @@ from context_engine.languages import signatures as detailed
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.line_scanners import SCANNERS
-from context_engine.languages.outline_types import FoundSymbol, Import, Reference, Symbol, join_clauses, nest
+from context_engine.languages.outline_types import (
+    FoundSymbol,
+    Import,
+    Symbol,
+    SymbolReference,
+    join_clauses,
+    nest_symbols,
+)
 from context_engine.languages.query_matches import read_matches
 from context_engine.languages.syntax_trees import read_tree
 from context_engine.model import Finding, syntax_finding
@@ -35,11 +42,11 @@ class Outline:
 
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[Import, ...] = ()
-    references: tuple[Reference, ...] = ()
+    references: tuple[SymbolReference, ...] = ()
     problems: tuple[Finding, ...] = ()
 
 
-def outline(language: Language, data: bytes, grammars: Grammars, *, details: bool = False) -> Outline:
+def outline_file(language: Language, data: bytes, grammars: Grammars, *, details: bool = False) -> Outline:
     """The outline of one file. `data` may be anything: not UTF-8, cut in half, nested a hundred thousand deep."""
     if language.scanner is not None:
         return _scan(language, data, grammars, details)
@@ -54,7 +61,7 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
     if language.depth_max is not None:
         cursor.set_max_start_depth(language.depth_max)
     found, imports, nodes = read_matches(language, data, cursor.matches(tree.root_node))
-    symbols = nest(join_clauses(found) if language.joins_clauses else found)
+    symbols = nest_symbols(join_clauses(found) if language.joins_clauses else found)
     if not details:
         return Outline(tuple(symbols), tuple(imports))
     return _with_details(language, data, grammars, tree, symbols, imports, nodes)
@@ -68,7 +75,7 @@ def _scan(language: Language, data: bytes, grammars: Grammars, details: bool) ->
     if scan is None:
         return Outline(problems=(syntax_finding(1, 1, f"no scanner named {language.scanner}"),))
     found, imports = scan(data)
-    symbols = nest(found)
+    symbols = nest_symbols(found)
     if details:
         symbols = detailed.add_details(language, data, symbols, {})
     return Outline(tuple(symbols), tuple(imports))
@@ -85,5 +92,5 @@ def _with_details(
 ) -> Outline:
     plain = Outline(tuple(symbols), tuple(imports), problems=detailed.problems(data, grammars, language, tree))
     cursor = grammars.cursor(language.grammar or "", language.references) if language.references else None
-    references = detailed.references(data, symbols, cursor.matches(tree.root_node)) if cursor else ()
+    references = detailed.find_references(data, symbols, cursor.matches(tree.root_node)) if cursor else ()
     return replace(plain, symbols=tuple(detailed.add_details(language, data, symbols, nodes)), references=references)

@@ -51,7 +51,7 @@ class Import(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-class Reference(NamedTuple):
+class SymbolReference(NamedTuple):
     """A name that is used: `kind` is call, type or read; `symbol` indexes the enclosing symbol (-1: none)."""
 
     name: str
@@ -78,11 +78,11 @@ class FoundSymbol(NamedTuple):
     owner: str = ""
 
 
-def nest(found: list[FoundSymbol]) -> list[Symbol]:
+def nest_symbols(found: list[FoundSymbol]) -> list[Symbol]:
     """The symbols in file order, each with its parent.
 
     >>> found = [FoundSymbol(9, -20, 13, "run", "function", 2, 3, 2), FoundSymbol(0, -30, 6, "Task", "class", 1, 4, 1)]
-    >>> [(symbol.name, symbol.kind, symbol.parent) for symbol in nest(found)]
+    >>> [(symbol.name, symbol.kind, symbol.parent) for symbol in nest_symbols(found)]
     [('Task', 'class', -1), ('run', 'method', 0)]
     """
     found.sort()

@@ -33,7 +33,7 @@ Captured: TypeAlias = dict[str, list[Node]]
 Nodes: TypeAlias = dict[tuple[int, int], Node]
 
 
-class Match(NamedTuple):
+class DefinitionMatch(NamedTuple):
     """One definition as the query found it; of two on one name, the `pattern` written first wins."""
 
     pattern: int
@@ -47,7 +47,7 @@ def read_matches(
     language: Language, data: bytes, matches: list[tuple[int, Captured]]
 ) -> tuple[list[FoundSymbol], list[Import], Nodes]:
     """The definitions, the imports, and the definitions' nodes by (start, stop)."""
-    best: dict[int, Match] = {}
+    best: dict[int, DefinitionMatch] = {}
     imports: list[Import] = []
     make = tuple.__new__
     for pattern, captured in matches:
@@ -63,7 +63,7 @@ def read_matches(
             continue
         if len(captured) == 1:
             kind, found = captured.popitem()
-            best[start] = make(Match, (pattern, kind, found[0], name, ""))
+            best[start] = make(DefinitionMatch, (pattern, kind, found[0], name, ""))
         else:
             match = _with_extras(language, data, pattern, captured, name)
             if match.kind == "import":
@@ -73,17 +73,17 @@ def read_matches(
     return found_, imports, nodes
 
 
-def _with_extras(language: Language, data: bytes, pattern: int, captured: Captured, name: Node) -> Match:
+def _with_extras(language: Language, data: bytes, pattern: int, captured: Captured, name: Node) -> DefinitionMatch:
     """A match that has an owner, a keyword that says its kind, or captures for its own predicates."""
     owners, keywords = captured.pop("owner", None), captured.pop("keyword", None)
-    owner = bare(_name(data, owners[0])) if owners else ""
+    owner = bare_type_name(_name(data, owners[0])) if owners else ""
     if keywords:
         kind = keyword_kinds(language).get(_name(data, keywords[0]), "")
-        return Match(pattern, kind, captured["definition"][0], name, owner)
+        return DefinitionMatch(pattern, kind, captured["definition"][0], name, owner)
     for kind, found in captured.items():
         if kind in KINDS:
-            return Match(pattern, kind, found[0], name, owner)
-    return Match(pattern, "skip", name, name)
+            return DefinitionMatch(pattern, kind, found[0], name, owner)
+    return DefinitionMatch(pattern, "skip", name, name)
 
 
 @lru_cache(maxsize=256)
@@ -92,7 +92,7 @@ def keyword_kinds(language: Language) -> dict[str, str]:
     return dict(language.keywords)
 
 
-def _find_symbols(language: Language, data: bytes, best: dict[int, Match]) -> tuple[list[FoundSymbol], Nodes]:
+def _find_symbols(language: Language, data: bytes, best: dict[int, DefinitionMatch]) -> tuple[list[FoundSymbol], Nodes]:
     found: list[FoundSymbol] = []
     nodes: Nodes = {}
     make = tuple.__new__
@@ -102,7 +102,7 @@ def _find_symbols(language: Language, data: bytes, best: dict[int, Match]) -> tu
             continue
         text = _name(data, name)
         if kind == EXTENDS:
-            text = bare(text)
+            text = bare_type_name(text)
         elif declarator is not None and kind in DECLARED:
             text, kind, owner = _read_declarator(declarator, text, kind, owner)
         if kind in VALUES:
@@ -142,13 +142,13 @@ def _read_declarator(declarator: re.Pattern[str], text: str, kind: str, owner: s
     path, name, call = match.group("path", "name", "call")
     if call:
         kind = CALLABLE.get(kind, kind)
-    return " ".join(name.split()), kind, bare(path[:-2]) if path else owner
+    return " ".join(name.split()), kind, bare_type_name(path[:-2]) if path else owner
 
 
-def bare(text: str) -> str:
+def bare_type_name(text: str) -> str:
     """The name of a type without its path, its parameters and its marks.
 
-    >>> [bare(text) for text in ("zoo::Cat<T>", "&'a mut Cat", "a.b.Cat")]
+    >>> [bare_type_name(text) for text in ("zoo::Cat<T>", "&'a mut Cat", "a.b.Cat")]
     ['Cat', 'Cat', 'Cat']
     """
     words = re.findall(r"[\w$]+", text.partition("<")[0] or text)

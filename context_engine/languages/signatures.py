@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import lru_cache
-from textwrap import dedent
 
 from tree_sitter import Node, Tree
 
+from context_engine.languages.comments import ATTRIBUTE, docstring_text, strip_marks
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Comments, Language, compile_pattern
-from context_engine.languages.outline_types import Reference, Symbol
+from context_engine.languages.language import Comments, Language
+from context_engine.languages.outline_types import Symbol, SymbolReference
+from context_engine.languages.syntax_trees import node_position
 from context_engine.model import Finding, syntax_finding
 
 SIGNATURE_CHARS_MAX = 300
@@ -23,7 +24,6 @@ DOC_CHARS_MAX = 1_000
 PROBLEMS_MAX = 20
 REFERENCES_MAX = 20_000  # more than any file a person wrote; a generated one must not fill the memory
 INNER_FIELDS = ("value", "definition", "declaration", "declarator", "right")
-ATTRIBUTE = re.compile(r"\s*(?:@[\w.]+|#!?\[|\[\w|template\s*<)")
 BEFORE = re.compile(r"[^;{}()=,]*(?:(?<=\s)|(?<!.))")
 BODY_MARK = re.compile(r" ?(?:=>|->|[{:=,]|\bdo|\bwhere|\bis|\bbegin)$")
 
@@ -104,15 +104,6 @@ def _docstring(comments: Comments, data: bytes, symbol: Symbol, body: int | None
     return docstring_text(comments, inside)
 
 
-def docstring_text(comments: Comments, text: str) -> str:
-    """The doc text that `text` begins with, without its quotes and indentation; empty when there is none."""
-    match = compile_pattern(comments.docstring, "s").match(text)
-    if match is None:
-        return ""
-    first, _, rest = match[match.lastindex or 0].strip().partition("\n")
-    return (first + "\n" + dedent(rest)).strip()
-
-
 def _doc_above(comments: Comments, lines: list[str], symbol: Symbol) -> str:
     """The comment that ends right above the definition, attributes between them skipped."""
     row = min(symbol.first, len(lines)) - 2
@@ -144,31 +135,12 @@ def _block_opening(comments: Comments, line: str) -> str | None:
     return None
 
 
-def strip_marks(comments: Comments, lines: list[str]) -> str:
-    r"""The text of comment lines without their marks.
-
-    >>> strip_marks(Comments(line=("//",), block=(("/*", "*/"),)), ["/** Adds two", " * numbers. */"])
-    'Adds two\nnumbers.'
-    """
-    opening, closing = _marks(comments)
-    texts = [closing.sub("", opening.sub("", line)).rstrip() for line in lines]
-    return dedent("\n".join(texts)).strip()
-
-
-@lru_cache(maxsize=256)
-def _marks(comments: Comments) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    starts = sorted({*comments.line, *(pair[0] for pair in comments.block)}, key=len, reverse=True)
-    ends = [re.escape(pair[1]) for pair in comments.block] or ["(?!)"]
-    longer = "|".join(re.escape(mark) + r"[/!*#;%|-]*" for mark in starts) or "(?!)"
-    return re.compile(rf"^\s*(?:{longer}|\*(?![*/\w]))? ?(?:[|^] )?"), re.compile(rf"\s*\**(?:{'|'.join(ends)})\s*$")
-
-
 # -- references and problems --------------------------------------------------------------------------------------
 
 
-def references(
+def find_references(
     data: bytes, symbols: list[Symbol], matches: list[tuple[int, dict[str, list[Node]]]]
-) -> tuple[Reference, ...]:
+) -> tuple[SymbolReference, ...]:
     """Every use the query found, in file order, with the innermost symbol around it."""
     uses: dict[int, tuple[str, Node]] = {}
     for _, captured in matches:
@@ -181,9 +153,9 @@ def references(
     found = []
     for start in sorted(uses.keys() - names)[:REFERENCES_MAX]:
         kind, node = uses[start]
-        line, column = position(data, node)
+        line, column = node_position(data, node)
         name = data[start : node.end_byte].decode("utf-8", "replace")
-        found.append(Reference(name, line, column, kind, _enclosing(symbols, starts, start)))
+        found.append(SymbolReference(name, line, column, kind, _enclosing(symbols, starts, start)))
     return tuple(found)
 
 
@@ -192,13 +164,6 @@ def _enclosing(symbols: list[Symbol], starts: list[int], offset: int) -> int:
     while index >= 0 and symbols[index].stop <= offset:
         index = symbols[index].parent
     return index
-
-
-def position(data: bytes, node: Node) -> tuple[int, int]:
-    """Line and column of a node, both from 1; columns count characters, not bytes."""
-    row, column = node.start_point
-    start = node.start_byte
-    return row + 1, len(data[start - column : start].decode("utf-8", "replace")) + 1
 
 
 def problems(data: bytes, grammars: Grammars, language: Language, tree: Tree) -> tuple[Finding, ...]:
@@ -212,7 +177,7 @@ def problems(data: bytes, grammars: Grammars, language: Language, tree: Tree) ->
 
 
 def _problem(data: bytes, node: Node) -> Finding:
-    line, column = position(data, node)
+    line, column = node_position(data, node)
     if node.is_missing:
         return syntax_finding(line, column, f"missing {node.type}")
     text = " ".join(data[node.start_byte : node.start_byte + 40].decode("utf-8", "replace").split())

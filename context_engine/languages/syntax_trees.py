@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 
-from tree_sitter import Tree
+from tree_sitter import Node, Tree
 
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language, compile_pattern
+from context_engine.model import Finding, syntax_finding
 
 LINE_BYTES_MAX = 20_000
 """Longer lines of code are minified or generated: their symbols say little, and several grammars need time quadratic
@@ -76,3 +77,34 @@ def _only_inside(pairs: tuple[tuple[str, str], ...], data: bytes) -> bytes:
                 pieces += [data[end : begin.end()].translate(_BLANKS), data[begin.end() : stop]]
                 end = stop
     return b"".join([*pieces, data[end:].translate(_BLANKS)])
+
+
+ERRORS_MAX = 500
+"""A file with more is no text in its language."""
+SHOWN_BYTES = 40
+
+
+def read_syntax_errors(language: Language, data: bytes, grammars: Grammars) -> tuple[Finding, ...] | str:
+    """The syntax errors of a file in their order; a sentence when it cannot be parsed."""
+    data, tree = read_tree(language, data, grammars)
+    if isinstance(tree, str):
+        return tree
+    found: list[Finding] = []
+    waiting = [tree.root_node] if tree.root_node.has_error else []
+    while waiting and len(found) < ERRORS_MAX:
+        node = waiting.pop()
+        if node.is_missing:
+            found.append(syntax_finding(*node_position(data, node), f"missing {node.type}"))
+        elif node.is_error:
+            shown = data[node.start_byte : min(node.end_byte, node.start_byte + SHOWN_BYTES)]
+            text = " ".join(shown.decode("utf-8", "replace").split())
+            found.append(syntax_finding(*node_position(data, node), f"unexpected {text!r}" if text else "syntax error"))
+        waiting += [child for child in reversed(node.children) if child.has_error or child.is_missing]
+    return tuple(found)
+
+
+def node_position(data: bytes, node: Node) -> tuple[int, int]:
+    """Line and column of a node, both from 1; columns count characters, not bytes."""
+    row, column = node.start_point
+    start = node.start_byte
+    return row + 1, len(data[start - column : start].decode("utf-8", "replace")) + 1

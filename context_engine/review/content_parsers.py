@@ -24,8 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from context_engine.languages.brackets import bracket_problem
-from context_engine.languages.syntax_errors import syntax_errors
+from context_engine.languages import find_bracket_problem, read_syntax_errors
 from context_engine.model import Finding, syntax_finding
 from context_engine.text import LineSpan
 
@@ -95,7 +94,7 @@ def _find_grammar_errors(text: str, language: Language, parsers: Parsers) -> Syn
     if language.name == "rust" and _FRONT_MATTER.match(text):
         return "it begins with front matter, which our parser does not know"
     data = text.encode("utf-8", "replace")
-    errors = syntax_errors(language, data, parsers.grammars)
+    errors = read_syntax_errors(language, data, parsers.grammars)
     if isinstance(errors, str):
         return errors
     wrapping = tuple(_find_wrapping(text, bool(errors))) if language.content == "code" else ()
@@ -105,7 +104,7 @@ def _find_grammar_errors(text: str, language: Language, parsers: Parsers) -> Syn
     if language.name in SURE_LANGUAGES:
         return (*wrapping, *shown)
     unsure = [replace(error, confidence=UNSURE) for error in shown]
-    if language.name in BRACKET_LANGUAGES and (bracket := bracket_problem(language, data, parsers.grammars)):
+    if language.name in BRACKET_LANGUAGES and (bracket := find_bracket_problem(language, data, parsers.grammars)):
         return (*wrapping, bracket, *unsure)
     return (*wrapping, *unsure)
 
@@ -146,7 +145,7 @@ def _is_newer(text: str, line: int, language: Language, parsers: Parsers) -> boo
     nearby = lines[max(0, line - 2) : line + 1]
     if not any(map(_NEWER_PYTHON.search, nearby)):
         return False
-    return syntax_errors(language, text.encode("utf-8", "replace"), parsers.grammars) == ()
+    return read_syntax_errors(language, text.encode("utf-8", "replace"), parsers.grammars) == ()
 
 
 # -- data -------------------------------------------------------------------------------------------------------------

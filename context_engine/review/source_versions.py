@@ -14,8 +14,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from context_engine.index.symbol_graph import qualified_names
-from context_engine.languages import Grammars, Language, Languages, Outline, outline, syntax_errors
-from context_engine.languages.captures import Captures, Match
+from context_engine.languages import (
+    CaptureMatch,
+    Captures,
+    Grammars,
+    Language,
+    Languages,
+    Outline,
+    outline_file,
+    read_syntax_errors,
+)
 from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
@@ -106,16 +114,16 @@ class FileVersion:
         assert self.language  # `unparsed_reason` has checked it
         return Captures(self.language, self.data, self._parsers.grammars)
 
-    def matches(self, query: str) -> list[Match]:
+    def matches(self, query: str) -> list[CaptureMatch]:
         """Return what a tree-sitter query finds; nothing where there is no tree."""
-        return [] if self.unparsed_reason else self._captures.of(query)
+        return [] if self.unparsed_reason else self._captures.find(query)
 
     @cached_property
     def outline(self) -> Outline:
         """What the file defines and imports; empty where there is no tree."""
         if self.unparsed_reason or self.language is None:
             return Outline()
-        return outline(self.language, self.data, self._parsers.grammars)
+        return outline_file(self.language, self.data, self._parsers.grammars)
 
     @cached_property
     def functions(self) -> Mapping[str, Symbol]:
@@ -144,7 +152,7 @@ class FileVersion:
         """The syntax errors that the parser reports; none where there is no tree."""
         if self.unparsed_reason or self.language is None or not self._captures.is_broken:
             return ()
-        errors = syntax_errors(self.language, self.data, self._parsers.grammars)
+        errors = read_syntax_errors(self.language, self.data, self._parsers.grammars)
         return () if isinstance(errors, str) else errors
 
     @cached_property

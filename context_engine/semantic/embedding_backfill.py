@@ -25,7 +25,7 @@ from context_engine.index import Snapshot, embedding_text
 from context_engine.index.describe import PLAIN
 from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
 from context_engine.index.stored_outline import decode_outline
-from context_engine.languages import Languages, doc_head
+from context_engine.languages import Languages, read_file_header
 from context_engine.semantic.embedding_queue import EmbeddingProgress, EmbeddingQueue, order_files
 from context_engine.semantic.missing_vectors import CARDS, KINDS, MissingVectors, VectorKind
 from context_engine.semantic.vector_store import VectorStore
@@ -267,7 +267,7 @@ class EmbeddingTexts:
                 continue
             language = self._languages.detect(path, data[:200]) or PLAIN
             names = summary_names(decode_outline(snapshot.heap("outline", file)))
-            texts.append(build_file_summary(path, doc_head(language, data), names))
+            texts.append(build_file_summary(path, read_file_header(language, data), names))
         return texts
 
     def _chunks(self, snapshot: Snapshot, chunks: Ints) -> list[str]:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from context_engine.index.describe import StoredOutline, StoredSymbol
 from context_engine.index.embedding_text import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
-from context_engine.languages import Grammars, Language, outline
-from context_engine.languages.outline_types import Symbol
+from context_engine.languages import Grammars, Language, Symbol, outline_file
 from training.mine import CODE_CHARS_MAX, plain, sentence, sketch, without
 
 FUNCTIONS = frozenset({"function", "method", "constructor"})
@@ -53,7 +52,7 @@ class Known:
 
 def functions_of(path: str, data: bytes, language: Language, grammars: Grammars) -> list[Function]:
     """The functions of one file in its order, those inside others as well."""
-    symbols = list(outline(language, data, grammars, details=True).symbols)
+    symbols = list(outline_file(language, data, grammars, details=True).symbols)
     numbers = [number for number, symbol in enumerate(symbols) if symbol.kind in FUNCTIONS]
     chunks = [ChunkLocation(symbols[number].start, symbols[number].stop, number) for number in numbers]
     made = build_chunk_texts(path, data, _stored(symbols, data), chunks)

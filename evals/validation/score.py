@@ -24,8 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.languages import Grammars, Languages
-from context_engine.languages.strip_comments import code_only
+from context_engine.languages import Grammars, Languages, blank_comments_and_strings
 from context_engine.review.source_versions import Parsers
 from context_engine.review.validation.content_validation import ValidationService
 from context_engine.review.validation.validation_request import ValidationRequest, ValidationResult
@@ -224,7 +223,7 @@ def code_of(text: str, path: str, parsers: Parsers) -> str:
     """The text with strings and comments blank, character by character; all of it where nobody can tell."""
     language = parsers.languages.detect(path, text[:200].encode())
     data = (
-        code_only(language, text.encode(), parsers.grammars)
+        blank_comments_and_strings(language, text.encode(), parsers.grammars)
         if language and language.grammar and text.isascii()
         else None
     )

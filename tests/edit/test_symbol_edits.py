@@ -19,7 +19,7 @@ from context_engine.edit.model import Edit
 from context_engine.edit.patch import plan, revert
 from context_engine.edit.symbol_edits import SymbolEdit, resolve_symbols
 from context_engine.errors import CallError, FuzzyUnsafe, NoChange, SymbolNotFound, WrongEncoding
-from context_engine.languages import Grammars, Languages, outline
+from context_engine.languages import Grammars, Languages, outline_file
 from context_engine.text.lines import LineSpan
 from tests.project.test_specs import SPECS, Case, cases, content
 from tests.support.engines import GRAMMARS
@@ -81,7 +81,7 @@ def test_a_definition_replaced_by_its_own_text_changes_nothing(path: Path, sourc
     language = LANGUAGES.detect(path.name, source)
     assert language is not None
     lines = source.decode().split("\n")
-    symbols = outline(language, source, grammars).symbols
+    symbols = outline_file(language, source, grammars).symbols
     assert symbols
     refused = []
     for symbol in symbols:

@@ -11,7 +11,7 @@ from context_engine.index.chunking import CHUNK_CHARS_MAX, DATA_KINDS, HEADING_O
 from context_engine.index.describe import describe_file
 from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import Segment
-from context_engine.languages import outline
+from context_engine.languages import outline_file
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 
@@ -178,13 +178,13 @@ def test_markdown_is_cut_at_its_headings() -> None:
     prose = "Words about it, enough of them to stand alone as a section of their own, surely so.\n"
     text = f"# Zoo\n\n{prose}\n## Cats\n\n{prose}\n### Lions\n{prose}"
     language = LANGUAGES["markdown"]
-    pieces = split_chunks(text, outline(language, text.encode(), GRAMMARS).symbols, language.content)
+    pieces = split_chunks(text, outline_file(language, text.encode(), GRAMMARS).symbols, language.content)
     assert [text[p.start : p.stop].split("\n")[0] for p in pieces] == ["# Zoo", "## Cats", "### Lions"]
 
 
 def cut_python(text: str) -> list[ChunkSpan]:
     language = LANGUAGES["python"]
-    return split_chunks(text, outline(language, text.encode(), GRAMMARS).symbols, language.content)
+    return split_chunks(text, outline_file(language, text.encode(), GRAMMARS).symbols, language.content)
 
 
 @given(st.text("aé日\n #\t", max_size=60), st.sampled_from(["a.py", "a.md", "a.json", "a.unknown"]))

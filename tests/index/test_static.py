@@ -32,7 +32,7 @@ from context_engine.index.segment import Segment, StaticVectors
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import decode_outline
 from context_engine.index.worker import WorkerPool
-from context_engine.languages import doc_head
+from context_engine.languages import read_file_header
 from context_engine.model import Progress
 from tests.support.engines import GRAMMARS, LANGUAGES, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
@@ -250,7 +250,7 @@ def texts_of(root: Path, snapshot: Snapshot, heads: int) -> tuple[list[str], lis
         first, after = snapshot.chunk_starts[number : number + 2].tolist()
         placed = [ChunkLocation(*(column[chunk] for column in columns)) for chunk in range(first, after)]
         chunks += [capsule.text(heads) for capsule in build_chunk_texts(path, data, outline, placed)]
-        cards.append(build_file_summary(path, doc_head(language, data), summary_names(outline)))
+        cards.append(build_file_summary(path, read_file_header(language, data), summary_names(outline)))
     return chunks, cards
 
 

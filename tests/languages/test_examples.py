@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from context_engine.languages import Grammars, Languages, Outline, outline
+from context_engine.languages import Grammars, Languages, Outline, outline_file
 from context_engine.languages.language import ORDER
 
 
@@ -46,7 +46,7 @@ def test_a_language_outlines_its_examples_as_its_file_says(
 ) -> None:
     details = bool(example.get("details"))
     source = str(example["source"]).encode()
-    found = outline(Languages.builtin()[name], source, grammars, details=details)
+    found = outline_file(Languages.builtin()[name], source, grammars, details=details)
     assert rendered(found, details) == str(example["outline"]).rstrip("\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_engine.languages import Languages, doc_head
+from context_engine.languages import Languages, read_file_header
 
 LANGUAGES = Languages.builtin()
 
@@ -28,17 +28,17 @@ LANGUAGES = Languages.builtin()
     ],
 )  # fmt: skip
 def test_the_head_of_a_file_is_what_introduces_it(name: str, source: str, head: str) -> None:
-    assert doc_head(LANGUAGES[name], source.encode()) == head
+    assert read_file_header(LANGUAGES[name], source.encode()) == head
 
 
 def test_the_head_is_at_most_600_characters() -> None:
     source = b"# words and words\n" * 1_000
-    assert len(doc_head(LANGUAGES["python"], source)) <= 600
+    assert len(read_file_header(LANGUAGES["python"], source)) <= 600
 
 
 def test_nothing_behind_line_60_is_a_head() -> None:
-    assert doc_head(LANGUAGES["python"], b"\n" * 80 + b"# late\n") == ""
+    assert read_file_header(LANGUAGES["python"], b"\n" * 80 + b"# late\n") == ""
 
 
 def test_an_unclosed_comment_is_read_to_its_limit() -> None:
-    assert doc_head(LANGUAGES["c"], b"/* never closed\n" + b"x" * 10_000).startswith("never closed")
+    assert read_file_header(LANGUAGES["c"], b"/* never closed\n" + b"x" * 10_000).startswith("never closed")

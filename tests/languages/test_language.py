@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.errors import InvalidArgument
-from context_engine.languages import Grammars, Languages, outline
+from context_engine.languages import Grammars, Languages, outline_file
 from context_engine.languages.language import ORDER, read_language
 from context_engine.storage.confined_folder import ConfinedFolder
 
@@ -67,7 +67,7 @@ def test_a_user_adds_a_language_by_dropping_a_file(tmp_path: Path) -> None:
     languages = LANGUAGES.with_folder(ConfinedFolder(tmp_path))
     tally = languages.detect("a.tly")
     assert tally is not None
-    assert outline(tally, b"def f(): pass\n", Grammars(tmp_path / "cache")).symbols[0].name == "f"
+    assert outline_file(tally, b"def f(): pass\n", Grammars(tmp_path / "cache")).symbols[0].name == "f"
     assert LANGUAGES.detect("a.tly") is None
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from context_engine.languages.line_scanners import SCANNERS
-from context_engine.languages.outline_types import nest
+from context_engine.languages.outline_types import nest_symbols
 
 
 def shown(scanner: str, text: str) -> list[str]:
     """Each symbol as `name first-last`, indented by depth."""
-    symbols = nest(SCANNERS[scanner](text.encode())[0])
+    symbols = nest_symbols(SCANNERS[scanner](text.encode())[0])
     depth: list[int] = []
     for symbol in symbols:
         depth.append(depth[symbol.parent] + 1 if symbol.parent >= 0 else 0)

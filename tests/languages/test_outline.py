@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_engine.languages import SYMBOL_KINDS, Grammars, Language, Languages, Outline, doc_head, outline
+from context_engine.languages import (
+    SYMBOL_KINDS,
+    Grammars,
+    Language,
+    Languages,
+    Outline,
+    outline_file,
+    read_file_header,
+)
 from context_engine.languages.language import ORDER
 from tests.support.engines import GRAMMARS
 
@@ -63,14 +71,14 @@ def test_a_file_cut_anywhere_still_has_a_well_formed_outline(name: str, grammars
     data = SOURCES[name]
     for stop in range(0, len(data), 7):
         piece = data[:stop]
-        assert_well_formed(outline(LANGUAGES[name], piece, grammars), piece)
+        assert_well_formed(outline_file(LANGUAGES[name], piece, grammars), piece)
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_details_add_to_an_outline_and_change_nothing_in_it(name: str, grammars: Grammars) -> None:
     data = SOURCES[name]
-    plain = outline(LANGUAGES[name], data, grammars)
-    detailed = outline(LANGUAGES[name], data, grammars, details=True)
+    plain = outline_file(LANGUAGES[name], data, grammars)
+    detailed = outline_file(LANGUAGES[name], data, grammars, details=True)
     assert [symbol._replace(signature="", doc="") for symbol in detailed.symbols] == list(plain.symbols)
     assert detailed.imports == plain.imports
     assert all("\n" not in symbol.signature and len(symbol.signature) <= 300 for symbol in detailed.symbols)
@@ -81,8 +89,8 @@ def test_details_add_to_an_outline_and_change_nothing_in_it(name: str, grammars:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(name=st.sampled_from(ORDER), data=st.binary(max_size=300), details=st.booleans())
 def test_any_bytes_have_an_outline_in_any_language(name: str, data: bytes, details: bool) -> None:
-    assert_well_formed(outline(LANGUAGES[name], data, GRAMMARS, details=details), data)
-    assert len(doc_head(LANGUAGES[name], data)) <= 600
+    assert_well_formed(outline_file(LANGUAGES[name], data, GRAMMARS, details=details), data)
+    assert len(read_file_header(LANGUAGES[name], data)) <= 600
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -91,56 +99,56 @@ def test_spoiling_a_file_spoils_no_outline(name: str, spoil: bytes, at: float) -
     data = SOURCES[name]
     middle = int(at * len(data))
     spoiled = data[:middle] + spoil + data[middle:]
-    assert_well_formed(outline(LANGUAGES[name], spoiled, GRAMMARS, details=True), spoiled)
+    assert_well_formed(outline_file(LANGUAGES[name], spoiled, GRAMMARS, details=True), spoiled)
 
 
 @pytest.mark.parametrize("name", ["python", "javascript", "typescript", "c", "cpp", "rust", "json", "java", "go"])
 @pytest.mark.parametrize("bracket", [b"(", b"[", b"{", b"if(a){", b"[(", b"f("])
 def test_nesting_fifty_thousand_deep_overflows_nothing(name: str, bracket: bytes, grammars: Grammars) -> None:
     data = bracket * (50_000 // len(bracket))
-    assert_well_formed(outline(LANGUAGES[name], data, grammars, details=True), data)
+    assert_well_formed(outline_file(LANGUAGES[name], data, grammars, details=True), data)
 
 
 def test_nul_bytes_and_latin1_are_only_strange_characters(grammars: Grammars) -> None:
     data = b"def caf\xe9(): pass\n\x00\x00\nclass Caf\xc3\xa9: pass\n"
-    names = [symbol.name for symbol in outline(LANGUAGES["python"], data, grammars).symbols]
+    names = [symbol.name for symbol in outline_file(LANGUAGES["python"], data, grammars).symbols]
     assert "Café" in names
 
 
 def test_a_syntax_error_is_a_problem_with_its_place(grammars: Grammars) -> None:
-    found = outline(LANGUAGES["python"], b"x = 1\ndef broken(:\n    pass\n", grammars, details=True)
+    found = outline_file(LANGUAGES["python"], b"x = 1\ndef broken(:\n    pass\n", grammars, details=True)
     assert found.problems
     assert found.problems[0].line == 2
 
 
 def test_a_signature_stands_below_attributes_of_any_length(grammars: Grammars) -> None:
     data = b"@option(%s)\ndef worker(pool):\n    return pool\n" % b",\n".join([b"'many words of help'"] * 400)
-    (symbol,) = outline(LANGUAGES["python"], data, grammars, details=True).symbols
+    (symbol,) = outline_file(LANGUAGES["python"], data, grammars, details=True).symbols
     assert symbol.signature == "def worker(pool)"
 
 
 def test_a_reference_column_counts_characters(grammars: Grammars) -> None:
-    found = outline(LANGUAGES["python"], "ä = 'ööö'; call()\n".encode(), grammars, details=True)
+    found = outline_file(LANGUAGES["python"], "ä = 'ööö'; call()\n".encode(), grammars, details=True)
     assert [(use.name, use.line, use.column) for use in found.references] == [("call", 1, 12)]
 
 
 def test_a_language_without_a_parser_here_is_a_problem_and_no_failure(tmp_path: Path) -> None:
     alien = Language(name="alien", grammar="no-such-grammar", definitions="(x) @name")
-    found = outline(alien, b"whatever", Grammars(tmp_path))
+    found = outline_file(alien, b"whatever", Grammars(tmp_path))
     assert found.symbols == ()
     assert "no-such-grammar" in found.problems[0].title
 
 
 def test_a_query_that_does_not_fit_its_grammar_is_a_problem_and_no_failure(tmp_path: Path) -> None:
     wrong = Language(name="wrong", grammar="python", definitions="(no_such_node) @name")
-    found = outline(wrong, b"x = 1", Grammars(tmp_path))
+    found = outline_file(wrong, b"x = 1", Grammars(tmp_path))
     assert "query" in found.problems[0].title
 
 
 def test_an_unwritable_cache_is_a_problem_and_no_failure(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    found = outline(LANGUAGES["python"], b"x = 1", Grammars(blocked))
+    found = outline_file(LANGUAGES["python"], b"x = 1", Grammars(blocked))
     assert "cannot be loaded" in found.problems[0].title
 
 
@@ -155,12 +163,12 @@ def test_a_library_damaged_in_the_cache_is_replaced_and_never_run(tmp_path: Path
     Grammars(tmp_path).prepare(["go"])
     (library,) = tmp_path.rglob("*tree_sitter_go*")
     library.write_bytes(b"not a library")
-    assert outline(LANGUAGES["go"], b"package x", Grammars(tmp_path)).problems == ()
+    assert outline_file(LANGUAGES["go"], b"package x", Grammars(tmp_path)).problems == ()
 
 
 def test_threads_share_the_grammars_without_harm(grammars: Grammars) -> None:
     def work(number: int) -> int:
-        return len(outline(LANGUAGES["python"], b"def f(): pass\n" * (number % 5), grammars).symbols)
+        return len(outline_file(LANGUAGES["python"], b"def f(): pass\n" * (number % 5), grammars).symbols)
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(work, range(200))) == [number % 5 for number in range(200)]
@@ -169,17 +177,17 @@ def test_threads_share_the_grammars_without_harm(grammars: Grammars) -> None:
 def test_grammars_of_the_same_name_in_two_engines_do_not_share_state(tmp_path: Path) -> None:
     first, second = Grammars(tmp_path / "a"), Grammars(tmp_path / "b")
     data = SOURCES["go"]
-    assert outline(LANGUAGES["go"], data, first) == outline(LANGUAGES["go"], data, second)
+    assert outline_file(LANGUAGES["go"], data, first) == outline_file(LANGUAGES["go"], data, second)
 
 
 def test_minified_code_is_not_parsed_and_says_so(grammars: Grammars) -> None:
-    found = outline(LANGUAGES["javascript"], b"function f(){};" * 2_000, grammars)
+    found = outline_file(LANGUAGES["javascript"], b"function f(){};" * 2_000, grammars)
     assert found.symbols == ()
     assert "20,000 bytes" in found.problems[0].title
 
 
 def test_minified_data_keeps_its_keys(grammars: Grammars) -> None:
-    found = outline(LANGUAGES["json"], b'{"a": [' + b"1," * 20_000 + b'1], "b": {"c": 1}}', grammars)
+    found = outline_file(LANGUAGES["json"], b'{"a": [' + b"1," * 20_000 + b'1], "b": {"c": 1}}', grammars)
     assert [symbol.name for symbol in found.symbols] == ["a", "b", "c"]
 
 
@@ -195,6 +203,6 @@ LONG = 200_000
 def test_a_line_of_200000_characters_takes_no_quadratic_time(name: str, piece: bytes, grammars: Grammars) -> None:
     line = b"# " + piece * (LONG // len(piece)) + b"\nend"
     started = time.thread_time()
-    assert_well_formed(outline(LANGUAGES[name], line, grammars), line)
-    doc_head(LANGUAGES[name], line)
+    assert_well_formed(outline_file(LANGUAGES[name], line, grammars), line)
+    read_file_header(LANGUAGES[name], line)
     assert time.thread_time() - started < 5

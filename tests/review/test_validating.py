@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from context_engine.errors import FileNotFound, InvalidArgument, NotIndexed
 from context_engine.languages import PathIndex
-from context_engine.languages.brackets import bracket_problem, c_brackets, first_problem
-from context_engine.languages.strip_comments import code_only
+from context_engine.languages.brackets import check_brackets, check_c_brackets, find_bracket_problem
+from context_engine.languages.comments import blank_comments_and_strings
 from context_engine.model import Finding
 from context_engine.repo.paths import Root
 from context_engine.review.checks.hidden_characters import find_conflicts
@@ -472,7 +472,7 @@ def test_brackets_close_when_pairs_can_be_taken_out_until_none_is_left(brackets:
         before = left
         for pair in ("()", "[]", "{}"):
             left = left.replace(pair, "")
-    assert (first_problem((each, 1, column) for column, each in enumerate(brackets, 1)) is None) == (not left)
+    assert (check_brackets((each, 1, column) for column, each in enumerate(brackets, 1)) is None) == (not left)
 
 
 def test_brackets_in_strings_and_comments_are_none() -> None:
@@ -481,8 +481,8 @@ def test_brackets_in_strings_and_comments_are_none() -> None:
         "rust": b"f('(', \")\") /* { */",
         "php": b"<?php f('(') # (",
     }.items():
-        assert bracket_problem(LANGUAGES[name], code, GRAMMARS) is None
-    assert bracket_problem(LANGUAGES["javascript"], b"f('(', (1)", GRAMMARS) is not None
+        assert find_bracket_problem(LANGUAGES[name], code, GRAMMARS) is None
+    assert find_bracket_problem(LANGUAGES["javascript"], b"f('(', (1)", GRAMMARS) is not None
 
 
 @pytest.mark.parametrize(
@@ -496,7 +496,7 @@ def test_brackets_in_strings_and_comments_are_none() -> None:
     ],
 )
 def test_what_the_preprocessor_leaves_out_does_not_count(code: str) -> None:
-    assert c_brackets(code) is None
+    assert check_c_brackets(code) is None
 
 
 def test_code_keeps_its_length_without_strings_and_comments() -> None:
@@ -505,7 +505,7 @@ def test_code_keeps_its_length_without_strings_and_comments() -> None:
         "javascript": b"f(`a${b('c')}d`) // e\n",
         "c": b'f("x"); /* y */\n',
     }.items():
-        code = code_only(LANGUAGES[name], data, GRAMMARS)
+        code = blank_comments_and_strings(LANGUAGES[name], data, GRAMMARS)
         assert code is not None
         assert len(code) == len(data)
         assert b"f(" in code

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from context_engine.languages import Languages
-from context_engine.languages.outline import outline
+from context_engine.languages.outline import outline_file
 from context_engine.memory import importers
 from context_engine.plans import mermaid
 from context_engine.plans.model import Plan
@@ -152,7 +152,7 @@ def test_outlines() -> None:
              for language in languages.listed}  # fmt: skip
 
     def read(given: tuple[str, str]) -> None:
-        outline(languages[given[0]], as_bytes(given[1]), PARSERS.grammars)
+        outline_file(languages[given[0]], as_bytes(given[1]), PARSERS.grammars)
 
     texts = st.sampled_from(sorted(seeds)).flatmap(
         lambda name: st.tuples(st.just(name), mutated([seeds[name]], ["{", "(", "<a>", 'R"(a'], GRAMMAR_REPEATS))

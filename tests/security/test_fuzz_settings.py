@@ -10,9 +10,9 @@ import pytest
 from context_engine.context.commands import detect_commands
 from context_engine.index.tags import front_matter_tags, inline_tags
 from context_engine.languages import Languages
-from context_engine.languages.file_header import doc_head
+from context_engine.languages.comments import read_file_header
 from context_engine.languages.language import read_language
-from context_engine.languages.outline import outline
+from context_engine.languages.outline import outline_file
 from context_engine.memory import front_matter
 from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, Stack
 from context_engine.review.checks.companion_checks import dependencies
@@ -96,8 +96,8 @@ def test_language_files() -> None:
     def read(text: str) -> None:
         language = read_language(text, "mine.toml", known)
         Languages((language, *builtin.listed)).detect("a.h", b"a" * 60 + b"!")
-        doc_head(language, source)
-        outline(language, source, PARSERS.grammars)
+        read_file_header(language, source)
+        outline_file(language, source, PARSERS.grammars)
 
     fuzz(
         "language files",

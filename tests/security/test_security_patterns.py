@@ -286,7 +286,7 @@ NOT_CONSTANT = {
     "cli/clients/toml_editor.py": "a section's name of ours, without any sign that means something",
     "edit/closest_match.py": "escapes its own table",
     "languages/signatures.py": "escaped comment marks",
-    "languages/file_header.py": "escaped comment marks",
+    "languages/comments.py": "escaped comment marks",
     "languages/language.py": "patterns of this package's own language files; a user's run in RE2",
     "languages/name_occurrences.py": "an escaped word",
     "plans/model.py": "joins patterns of its own",

@@ -347,7 +347,7 @@ def test_a_file_that_cannot_be_parsed_says_so_with_the_line_beside_its_content(e
 
 def test_imports_are_parsed_once_until_the_file_is_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
-    real = symbol_graph.outline
+    real = symbol_graph.outline_file
 
     def counted(language: Any, data: bytes, *rest: Any, **more: Any) -> Any:
         parsed.append(data)

@@ -11,7 +11,7 @@ import pytest
 from context_engine import tools
 from context_engine.engine import Engine
 from context_engine.errors import FileNotFound, InvalidArgument, MultipleMatches, StaleFile, SymbolNotFound
-from context_engine.languages import syntax_errors
+from context_engine.languages import read_syntax_errors
 from tests.support.edits import contents
 from tests.support.engines import GRAMMARS, LANGUAGES, open_engine
 from tests.support.trees import tree
@@ -145,6 +145,6 @@ def _renamed_and_back(engine: Engine, root: Path, path: str, name: str) -> None:
     assert found.certain and {file.path for file in receipt.files} == {place.path for place in found.certain}
     for file in receipt.files:
         language = LANGUAGES.detect(file.path)
-        assert language is not None and syntax_errors(language, (root / file.path).read_bytes(), GRAMMARS) == ()
+        assert language is not None and read_syntax_errors(language, (root / file.path).read_bytes(), GRAMMARS) == ()
     engine.edits.undo()
     assert contents(root) == before

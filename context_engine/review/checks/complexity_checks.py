@@ -11,8 +11,7 @@ from context_engine.review.checks.check import CheckRule, on_line, py
 from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.languages import Symbol
-    from context_engine.languages.captures import Match
+    from context_engine.languages import CaptureMatch, Symbol
     from context_engine.model import Finding
     from context_engine.review.source_versions import ChangedFile, FileVersion
 
@@ -180,7 +179,7 @@ def docs_behind(file: ChangedFile) -> Iterator[Finding]:
                 yield on_line(line, f"{said[1] or said[2]} is no parameter of {name} any more.")
 
 
-def _documented_functions(source: FileVersion) -> list[Match]:
+def _documented_functions(source: FileVersion) -> list[CaptureMatch]:
     """The functions that have a doc text."""
     return source.matches(
         "(function_definition name: (identifier) @name parameters: (parameters) @parameters"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from context_engine.review.checks.check import SCRIPT, CheckExample, CheckRule, at_capture, js, on_line, ts
 
 if TYPE_CHECKING:
-    from context_engine.languages.captures import Match
+    from context_engine.languages import CaptureMatch
     from context_engine.model import Finding
     from context_engine.review.source_versions import FileVersion
 
@@ -117,7 +117,7 @@ def focused_test(source: FileVersion) -> Iterator[Finding]:
         yield from _report_focused(found)
 
 
-def _report_focused(found: Match) -> Iterator[Finding]:
+def _report_focused(found: CaptureMatch) -> Iterator[Finding]:
     if re.fullmatch(r"(?:it|test|describe|suite|context|bench)\.only|fit|fdescribe", found["name"].text):
         yield on_line(found["it"].first, f"`{found['name'].text}`: only this runs; all others are silently skipped.")
 

@@ -14,8 +14,7 @@ from context_engine.languages import resolve_import
 from context_engine.review.checks.check import PYTHON, SCRIPT, CheckRule, js, on_line, py
 
 if TYPE_CHECKING:
-    from context_engine.languages import Import
-    from context_engine.languages.captures import Capture
+    from context_engine.languages import Capture, Import
     from context_engine.model import Finding
     from context_engine.review.review_context import ReviewContext
     from context_engine.review.source_versions import ChangedFile, FileVersion

@@ -288,12 +288,14 @@ class _ContentCheck:
 
     def _code_lines(self) -> list[str] | None:
         """The lines without strings and comments; None where the language is not known well enough."""
-        from context_engine.languages.strip_comments import code_only
+        from context_engine.languages import blank_comments_and_strings
 
         language = self.language
         if language is None or language.content != "code":
             return None
-        data = code_only(language, self.content.encode("utf-8", "replace"), self.service.parsers.grammars)
+        data = blank_comments_and_strings(
+            language, self.content.encode("utf-8", "replace"), self.service.parsers.grammars
+        )
         return None if data is None else data.decode("utf-8", "replace").split("\n")
 
     def _check_claims(self, language: Language | None) -> list[Finding]:

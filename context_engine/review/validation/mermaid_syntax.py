@@ -15,7 +15,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
-from context_engine.languages.brackets import Bracket, first_problem
+from context_engine.languages import Bracket, check_brackets
 from context_engine.model import Finding, syntax_finding
 from context_engine.review.content_parsers import UNSURE
 
@@ -101,7 +101,7 @@ def _check_statements(lines: Sequence[str], first: int) -> Iterator[Finding]:
     """Check the shapes of nodes: each statement closes what it opens."""
     for number, line in enumerate(lines[first:], first + 1):
         if not _UNBRACKETED.match(line):
-            problem = first_problem(_find_brackets(_ASIDE.sub(_blank, line), number, "()[]{}"))
+            problem = check_brackets(_find_brackets(_ASIDE.sub(_blank, line), number, "()[]{}"))
             if problem:
                 yield problem
 
@@ -118,7 +118,7 @@ def _check_braces(lines: Sequence[str], first: int) -> tuple[Finding, ...]:
             re.sub(r"[|o}{]{2}(?:--|\.\.)[|o}{]{2}", _blank, line.partition(":")[0]), number, "{}"
         )
     )
-    problem = first_problem(inside)
+    problem = check_brackets(inside)
     return (problem,) if problem else ()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.context import parse_mentions, resolve_mentions
-from context_engine.languages import Import, outline, resolve_import
+from context_engine.languages import Import, outline_file, resolve_import
 from context_engine.review.content_parsers import parse_python
 from context_engine.review.validation.validation_request import make_finding
 
@@ -55,7 +55,7 @@ def find_unresolved_imports(
 def _read_imports(text: str, language: Language, grammars: Grammars) -> Sequence[Import]:
     """Return what a text imports. Python parses itself: its grammar needs quadratic time for a run of comments."""
     if language.name != "python":
-        return outline(language, text.encode("utf-8", "replace"), grammars).imports
+        return outline_file(language, text.encode("utf-8", "replace"), grammars).imports
     try:
         nodes = ast.walk(parse_python(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,0 +1,303 @@
+"""PURE. What stands right above a definition and belongs to it: comments and attributes, no blank line between.
+
+The parser puts them inside some definitions and leaves them outside of others; lines say it for all languages.
+
+>>> find_lines_above(Comments(line=("//",)), ["x", "// Adds.", "#[inline]", "fn add()"], 4)
+LeadingLines(first=2, comments=True, attributes=True)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from textwrap import dedent
+from typing import NamedTuple
+
+from tree_sitter import Node
+
+from context_engine.languages.grammars import Grammars
+from context_engine.languages.language import Comments, Language, compile_pattern
+from context_engine.languages.syntax_trees import read_tree
+
+LINES_MAX = 200
+"""A longer comment is no longer about one definition."""
+ENDINGS = (")", "]", ")]", "})", "})]")
+"""How the last line of an attribute looks that goes over several."""
+
+
+class LeadingLines(NamedTuple):
+    """The first line of what belongs to a definition, which may be its own first line, and what there is above it."""
+
+    first: int
+    comments: bool = False
+    attributes: bool = False
+
+
+def find_lines_above(comments: Comments, lines: Sequence[str], first: int) -> LeadingLines:
+    """What stands above line `first`, counted from 1, as deeply indented as it."""
+    found = LeadingLines(first)
+    indent = _indent(lines[first - 1])
+    while first - found.first < LINES_MAX:
+        row = found.first - 2
+        if row < 0 or _indent(lines[row]) != indent:
+            break
+        start = _comment_start(comments, lines, row)
+        if start is not None:
+            found = found._replace(first=start + 1, comments=True)
+            continue
+        start = _attribute_start(lines, row, indent)
+        if start is None:
+            break
+        found = found._replace(first=start + 1, attributes=True)
+    return found
+
+
+def find_leading_lines(comments: Comments, lines: Sequence[str]) -> LeadingLines:
+    """What a text of its own begins with; `first` is the line of the definition itself.
+
+    >>> find_leading_lines(Comments(line=("#",)), ["# Adds.", "@cached", "def add():"])
+    LeadingLines(first=3, comments=True, attributes=True)
+    """
+    has_comments = has_attributes = False
+    row = 0
+    while row < len(lines) - 1:
+        stop = _comment_stop(comments, lines, row)
+        if stop is not None:
+            has_comments = True
+        elif ATTRIBUTE.match(lines[row]):
+            has_attributes, stop = True, _attribute_stop(lines, row)
+        elif lines[row].strip():
+            break
+        row = row + 1 if stop is None else stop + 1
+    return LeadingLines(row + 1, has_comments, has_attributes)
+
+
+def _indent(line: str) -> str:
+    """The indentation of a line; a line in a block comment stands a blank deeper than its mark."""
+    stripped = line.lstrip(" \t")
+    indent = line[: len(line) - len(stripped)]
+    return indent.removesuffix(" ") if stripped.startswith("*") else indent
+
+
+def _comment_start(comments: Comments, lines: Sequence[str], row: int) -> int | None:
+    """The first line of the comment that this line is, or ends; None when it is none."""
+    line = lines[row].strip()
+    if comments.line and line.startswith(comments.line) and not line.startswith("#!") and not ATTRIBUTE.match(line):
+        return row
+    for opening, closing in comments.block:
+        if line.endswith(closing):
+            starts = range(row, max(-1, row - LINES_MAX), -1)
+            return next((start for start in starts if lines[start].lstrip().startswith(opening)), None)
+    return None
+
+
+def _comment_stop(comments: Comments, lines: Sequence[str], row: int) -> int | None:
+    """The last line of the comment that this line is, or begins; None when it is none."""
+    line = lines[row].strip()
+    if comments.line and line.startswith(comments.line) and not ATTRIBUTE.match(line):
+        return row
+    for opening, closing in comments.block:
+        if line.startswith(opening):
+            return next((stop for stop in range(row, len(lines)) if lines[stop].rstrip().endswith(closing)), None)
+    return None
+
+
+def _attribute_start(lines: Sequence[str], row: int, indent: str) -> int | None:
+    """The first line of the attribute that this line is, or ends; None when it is none."""
+    if ATTRIBUTE.match(lines[row]):
+        return row
+    if lines[row].strip() not in ENDINGS:
+        return None
+    starts = range(row - 1, max(-1, row - LINES_MAX), -1)
+    start = next((start for start in starts if _indent(lines[start]) == indent), None)
+    return start if start is not None and ATTRIBUTE.match(lines[start]) else None
+
+
+def _attribute_stop(lines: Sequence[str], row: int) -> int:
+    """The last line of the attribute that begins here: where its brackets are closed."""
+    depth = 0
+    for stop in range(row, len(lines)):
+        depth += sum(lines[stop].count(mark) for mark in "([{") - sum(lines[stop].count(mark) for mark in ")]}")
+        if depth <= 0:
+            return stop
+    return row
+
+
+HEAD_LINES = 60
+HEAD_BYTES = 6_000  # sixty lines of a hundred characters
+HEAD_CHARS_MAX = 600
+COMMENT_CHARS_MAX = 1_000  # marks and indentation included, so that 600 are left
+# What may stand before the comment that introduces a file, in any of our languages.
+PASSED = (
+    r"(?:package|import|from|use|using|namespace|module|require|include|extern|mod|open|export \*|pub use|pub mod|"
+    r"library|part|alias|'use strict'|\"use strict\"|<\?php|<\?xml|<!doctype|declare|#include|#pragma|#ifndef|#define|"
+    r"#!|@file:|@import|@charset|---)"
+)
+# Looked for with `in`, on lower-cased text: a case-blind regular expression is a hundred times slower here.
+LICENCE_TEXTS = (
+    "licensed under", "permission is hereby", "redistribution and use", "general public licen", "apache license",
+    "spdx-license", "governed by a", "without warrant", "source code form is subject", "licensed to the",
+)  # fmt: skip
+LICENCE_LINES = (
+    "copyright", "(c)", "©", "licence", "license", "all rights reserved", "-*-", "vim:", "author", "@version", "@since",
+    "eslint", "jshint", "pylint", "flake8", "noqa", "mypy:", "coding:", "coding=", "generated by", "shellcheck",
+    "frozen_string_literal", "go:build", "+build", "#!", "{-#",
+)  # fmt: skip
+
+
+def read_file_header(language: Language, data: bytes) -> str:
+    r"""The text that introduces a file, at most 600 characters; empty when there is none.
+
+    >>> from context_engine.languages import Languages
+    >>> read_file_header(Languages.builtin()["go"], b"// Copyright 2020\n\n// Package web routes requests.\npackage web\n")
+    'Package web routes requests.'
+    """
+    head = data[:HEAD_BYTES].decode("utf-8", "replace")
+    if language.content == "documentation":
+        return _document_words(head)
+    pattern = _leading(language.comments)
+    if pattern is None:
+        return ""
+    docstring = compile_pattern(language.comments.docstring, "is") if language.comments.docstring else None
+    texts: list[str] = []
+    position, length = 0, 0
+    while length < HEAD_CHARS_MAX:
+        match = pattern.match(head, position)
+        kind = match.lastgroup if match else None
+        if kind != "blank" and docstring and (quoted := docstring.match(head, position)):
+            match, kind = quoted, "docstring"
+        if match is None or match.end() == position:
+            break
+        position = match.end()
+        if kind in ("comment", "docstring"):
+            text = docstring_text(language.comments, match[0]) if kind == "docstring" else match["comment"]
+            text = _without_licence(language.comments, text[:COMMENT_CHARS_MAX])
+            texts.append(text)
+            length += len(text)
+        if head.count("\n", 0, position) >= HEAD_LINES:
+            break
+    return "\n".join(filter(None, texts))[:HEAD_CHARS_MAX].rstrip()
+
+
+@lru_cache(maxsize=256)
+def _leading(comments: Comments) -> re.Pattern[str] | None:
+    """What may come next at the head of a file, besides a docstring: blank lines, a comment, or a line to pass over."""
+    marks = []
+    if comments.line:
+        line = "|".join(map(re.escape, comments.line))
+        marks.append(rf"(?:[ \t]*(?:{line})(?!\[)[^\n]*(?:\n|\Z))+")
+    marks += [rf"[ \t]*{re.escape(opening)}.*?(?:{re.escape(closing)}|\Z)" for opening, closing in comments.block]
+    if not marks and not comments.docstring:
+        return None
+    parts = [r"(?P<blank>\s+)", rf"(?P<comment>{'|'.join(marks) or '(?!)'})"]
+    parts.append(rf"(?P<passed>(?:{PASSED}[^\n]*(?:\n\s*|\Z))+)")
+    return re.compile("|".join(parts), re.DOTALL | re.IGNORECASE)
+
+
+def _without_licence(comments: Comments, text: str) -> str:
+    lower = text.lower()
+    if any(mark in lower for mark in LICENCE_TEXTS):
+        return ""
+    lines = text.split("\n")
+    present = [mark for mark in LICENCE_LINES if mark in lower]
+    if present:
+        lines = [line for line in lines if not any(mark in line.lower() for mark in present)]
+    return strip_marks(comments, lines)
+
+
+PROSE_MARK = re.compile(
+    r"\A---\n.*?\n---\n|<!--.*?(?:-->|\Z)|!?\[!\[[^\[\]\n]*\]\((?:[^\n]*\))?|^\s*(?:[=~*^-]{3,}|\.\. [^\n]*|<[^>\n]*>)\s*$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def _document_words(head: str) -> str:
+    """The first words of a document, front matter, badges and rules left out."""
+    text = PROSE_MARK.sub("", "\n".join(head.split("\n")[:HEAD_LINES]))
+    lines = (line.strip() for line in text.split("\n"))
+    return "\n".join(line for line in lines if line)[:HEAD_CHARS_MAX].rstrip()
+
+
+_PROSE = ("comment", "string", "char_literal", "character_literal", "heredoc", "regex", "rune_literal", "text_block")
+"""What the names of nodes hold that are no code, in any grammar."""
+_CODE_INSIDE = ("interpolation", "substitution", "expansion")
+_BLANKS = bytes(byte if byte in b"\n\r" else 32 for byte in range(256))
+
+
+_PYTHON_WORDS = re.compile(
+    rb"""#[^\n]*|(?:\b[rbuftRBUFT]{1,2})?(?:\'\'\'(?:\\.|[^\\])*?(?:\'\'\'|\Z)|\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)"""
+    rb"""|\'(?:\\.|[^\'\\\n])*\'?|\"(?:\\.|[^\"\\\n])*\"?)""",
+    re.DOTALL,
+)
+
+
+def blank_comments_and_strings(language: Language, data: bytes, grammars: Grammars) -> bytes | None:
+    """The bytes without what is said in words; None when the file cannot be parsed."""
+    if language.name == "python":
+        return _PYTHON_WORDS.sub(lambda found: found.group().translate(_BLANKS), data)
+    data, tree = read_tree(language, data, grammars)
+    if isinstance(tree, str):
+        return None
+    pieces, done = [], 0
+    for start, stop in _word_spans(tree.root_node):
+        pieces += [data[done:start], data[start:stop].translate(_BLANKS)]
+        done = stop
+    return b"".join([*pieces, data[done:]])
+
+
+def _word_spans(root: Node) -> Iterator[tuple[int, int]]:
+    """Where comments and strings stand, in order and apart from each other."""
+    waiting = [(root, False)]
+    while waiting:
+        node, is_inside = waiting.pop()
+        said = node.type
+        is_inside = any(word in said for word in _PROSE) or (
+            is_inside and not any(word in said for word in _CODE_INSIDE)
+        )
+        if is_inside and not _contains_code(node):
+            yield node.start_byte, node.end_byte
+        else:
+            waiting += [(child, is_inside) for child in reversed(node.children)]
+
+
+def _contains_code(node: Node) -> bool:
+    """Whether something is interpolated, at any depth."""
+    waiting = list(node.named_children)
+    while waiting:
+        child = waiting.pop()
+        if any(word in child.type for word in _CODE_INSIDE):
+            return True
+        waiting += child.named_children
+    return False
+
+
+ATTRIBUTE = re.compile(r"\s*(?:@[\w.]+|#!?\[|\[\w|template\s*<)")
+
+
+def docstring_text(comments: Comments, text: str) -> str:
+    """The doc text that `text` begins with, without its quotes and indentation; empty when there is none."""
+    match = compile_pattern(comments.docstring, "s").match(text)
+    if match is None:
+        return ""
+    first, _, rest = match[match.lastindex or 0].strip().partition("\n")
+    return (first + "\n" + dedent(rest)).strip()
+
+
+def strip_marks(comments: Comments, lines: list[str]) -> str:
+    r"""The text of comment lines without their marks.
+
+    >>> strip_marks(Comments(line=("//",), block=(("/*", "*/"),)), ["/** Adds two", " * numbers. */"])
+    'Adds two\nnumbers.'
+    """
+    opening, closing = _marks(comments)
+    texts = [closing.sub("", opening.sub("", line)).rstrip() for line in lines]
+    return dedent("\n".join(texts)).strip()
+
+
+@lru_cache(maxsize=256)
+def _marks(comments: Comments) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    starts = sorted({*comments.line, *(pair[0] for pair in comments.block)}, key=len, reverse=True)
+    ends = [re.escape(pair[1]) for pair in comments.block] or ["(?!)"]
+    longer = "|".join(re.escape(mark) + r"[/!*#;%|-]*" for mark in starts) or "(?!)"
+    return re.compile(rf"^\s*(?:{longer}|\*(?![*/\w]))? ?(?:[|^] )?"), re.compile(rf"\s*\**(?:{'|'.join(ends)})\s*$")
