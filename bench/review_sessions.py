@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.engine import Engine
-from context_engine.review.review_options import ReviewRequest
+from context_engine.review import ReviewRequest
 from context_engine.settings import Settings
 from context_engine.storage import STATE_FOLDER
 from context_engine.tools import parse_review_options

@@ -45,8 +45,7 @@ from context_engine.timestamps import make_clock
 
 if TYPE_CHECKING:
     from context_engine.plans import PlanService
-    from context_engine.review.review_service import ReviewService
-    from context_engine.review.validation.content_validation import ValidationService
+    from context_engine.review import ReviewService, ValidationService
     from context_engine.sharing import SharedRecords
 
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
@@ -152,7 +151,7 @@ class Engine(Workspace, DeprecatedMethods):
 
     def _objections(self, diff: str) -> tuple[str, ...]:
         """Return what a review finds pressing in a diff of files as they are now."""
-        from context_engine.review.review_options import ReviewOptions
+        from context_engine.review import ReviewOptions
 
         return self.reviews.review_diff(diff, ReviewOptions(analyzers="none", fail_on="P1")).fail_reasons
 
@@ -164,8 +163,10 @@ class Engine(Workspace, DeprecatedMethods):
 
     @cached_property
     def _reviews(self) -> ReviewService:
-        from context_engine.review.review_service import ReviewService  # 40 ms
-        from context_engine.review.review_workspace import ReviewWorkspace
+        from context_engine.review import (
+            ReviewService,  # 40 ms
+            ReviewWorkspace,
+        )
 
         workspace = ReviewWorkspace(
             root=self._root,
@@ -183,10 +184,9 @@ class Engine(Workspace, DeprecatedMethods):
     @cached_property
     def validation(self) -> ValidationService:
         """Whether content can be trusted: secrets, parsers, habits, and what it says of this workspace."""
-        from context_engine.review.source_versions import Parsers  # 20 ms
-        from context_engine.review.validation.content_validation import ValidationService
+        from context_engine.review import ValidationService  # 20 ms
 
-        return ValidationService(Parsers(self.languages, self.grammars), self.scrubber, self, self._root)
+        return ValidationService(self.languages, self.grammars, self.scrubber, self, self._root)
 
     # -- its life --
 

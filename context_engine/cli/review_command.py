@@ -6,8 +6,6 @@ review that could not look at everything fails, too, when something was to fail.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,14 +18,10 @@ from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 from context_engine.model import Finding
 from context_engine.repo.file_writer import write_atomic
 from context_engine.repo.git_diffs import DiffRequest
-from context_engine.review.ci_formats import render_rdjson, render_sarif
-from context_engine.review.finding import PRIORITIES
-from context_engine.review.review_options import ReviewOptions
-from context_engine.review.review_replies import render_markdown
+from context_engine.review import PRIORITIES, ReviewOptions, render_review
 
 if TYPE_CHECKING:
-    from context_engine.review.review_coverage import Coverage
-    from context_engine.review.verdict import ReviewResult
+    from context_engine.review import ReviewResult
 
 INTERRUPTED = 130
 FOUND = 3
@@ -96,27 +90,15 @@ def review(root: Path | None, wanted: ReviewArguments) -> int:
             print_note(f"nothing to review: {error.details['reason']}")  # an empty change must not fail a hook or CI
             return 0
     if wanted.sarif:
-        write_atomic(wanted.sarif.expanduser().absolute(), render_sarif(reviewed, version=__version__).encode())
+        write_atomic(
+            wanted.sarif.expanduser().absolute(), render_review(reviewed, "sarif", version=__version__).encode()
+        )
         print_note(f"SARIF in {wanted.sarif}")
     if wanted.format == "text":
         _show(reviewed)
     else:
-        print(FORMATS[wanted.format](reviewed), end="")
+        print(render_review(reviewed, wanted.format, version=__version__), end="")
     return FOUND if reviewed.should_fail else 0
-
-
-def _as_json(reviewed: ReviewResult) -> str:
-    from context_engine.review.review_replies import review_to_json
-
-    return json.dumps(review_to_json(reviewed), ensure_ascii=False, indent=2) + "\n"
-
-
-FORMATS: Mapping[str, Callable[[ReviewResult], str]] = {
-    "markdown": render_markdown,
-    "json": _as_json,
-    "sarif": lambda reviewed: render_sarif(reviewed, version=__version__),
-    "rdjson": render_rdjson,
-}
 
 
 def _show(reviewed: ReviewResult) -> None:
@@ -161,7 +143,7 @@ def _about(reviewed: ReviewResult) -> list[str]:
     return [
         *_files("not looked at", [(each.path, each.reason) for each in coverage.files_skipped]),
         *_files("only in part", [(each.path, each.reason) for each in coverage.files_partly]),
-        *_analyzers(coverage),
+        *_analyzers(reviewed),
         *([f"not told: {not_told}"] if (not_told := str(reviewed.filtered)) else []),
     ]
 
@@ -173,7 +155,8 @@ def _files(what: str, files: list[tuple[str, str]]) -> list[str]:
     return [f"{what}: {', '.join(f'{path} ({why})' for path, why in files[:NAMED_MAX])}{more}"]
 
 
-def _analyzers(coverage: Coverage) -> list[str]:
+def _analyzers(reviewed: ReviewResult) -> list[str]:
+    coverage = reviewed.coverage
     ran = [f"{run.name} {run.ms} ms" for run in coverage.analyzers if run.ran]
     missing = [f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran]
     return [

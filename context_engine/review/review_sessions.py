@@ -56,6 +56,11 @@ class SessionView(NamedTuple):
     outcome: Mapping[str, Any]
 
     @property
+    def needs_resume(self) -> bool:
+        """Whether nothing happens until a caller resumes the session; a completed one needs nothing."""
+        return self.status == "queued" or (self.status in AT_REST and self.status != "completed")
+
+    @property
     def request(self) -> ReviewRequest:
         """What the session reviews."""
         return msgspec.json.decode(self.session.request, type=ReviewRequest)
@@ -217,9 +222,11 @@ class ReviewSessions:
         *,
         after: str = "",
         cancel: threading.Event | None = None,
-        report: Callable[[SessionProgress], None] | None = None,
+        report: Callable[[int, int], None] | None = None,
     ) -> SessionView:
         """Wait until the session is at rest, there are findings after the cursor, or the time is over.
+
+        `report` is called with the numbers of reviewed files and of all files.
 
         Raises: ReviewNotFound, InvalidArgument (the cursor), Cancelled; the review itself continues.
         """
@@ -229,7 +236,7 @@ class ReviewSessions:
         while True:
             view = self.status(session_id)
             if report:
-                report(view.progress)
+                report(view.progress.files_done, view.progress.files_total)
             has_news = bool(after) and bool(self._store.findings(session_id, after=last_shown, limit=1))
             left_s = deadline - time.monotonic()
             if view.status in AT_REST or has_news or left_s <= 0:

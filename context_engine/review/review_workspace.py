@@ -16,8 +16,8 @@ from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.repo.git_diffs import Diffs, FileVersions, TakenDiff
 from context_engine.repo.paths import Root, is_sensitive
 from context_engine.repo.revision_files import Version, below
-from context_engine.review.analyzers.analyzer_registry import ALL as ANALYZERS
-from context_engine.review.analyzers.analyzer_runner import AnalyzerReport, AnalyzerRunner, TreeReader
+from context_engine.review.analyzer_runner import AnalyzerReport, AnalyzerRunner, TreeReader
+from context_engine.review.analyzers import ALL as ANALYZERS
 from context_engine.review.finding import Scrub
 from context_engine.review.invariants import (
     FILE_NAMES,
@@ -26,10 +26,9 @@ from context_engine.review.invariants import (
     missing_program_warnings,
     read_invariants_file,
 )
-from context_engine.review.review_context import ReviewContext
 from context_engine.review.review_units import FileTie
 from context_engine.review.reviewer import Reviewer
-from context_engine.review.source_versions import ChangedFile, Parsers, iterate_versions
+from context_engine.review.source_versions import ChangedFile, Parsers, ReviewContext, iterate_versions
 from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from context_engine.review.review_coverage import FileCoverage
 
 if TYPE_CHECKING:
     from context_engine.review.checks.check import FileRun, ReviewCheck, TextRun
-    from context_engine.review.review_context import ReviewContext
-    from context_engine.review.source_versions import ChangedFile, FileVersion
+    from context_engine.review.source_versions import ChangedFile, FileVersion, ReviewContext
 
 RULESET = "1"
 """Raised when a check finds something else than before: cached findings of another number are not used again."""

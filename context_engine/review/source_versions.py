@@ -1,4 +1,4 @@
-"""One version of one file, and a file before and after a change: what every check looks at.
+"""What every check looks at: a version of a file, a file before and after a change, and the tree that it leads to.
 
 Nothing here reads a file: the bytes are passed in. Lines, tree and outline are computed when a check first needs them.
 """
@@ -21,12 +21,14 @@ from context_engine.languages import (
     Language,
     Languages,
     Outline,
+    PathIndex,
     outline_file,
     read_syntax_errors,
 )
 from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
+    from context_engine.history import CochangedFile
     from context_engine.languages import Symbol
     from context_engine.model import Finding
     from context_engine.secrets import DetectedSecret
@@ -43,6 +45,8 @@ MINIFIED_CHARS = 5_000
 
 ReadText = Callable[[str], str | None]
 """Returns the text of a path, or None when there is none."""
+WordSearch = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
+"""Returns for each word the files of the new tree that contain it as a whole word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,3 +263,43 @@ class DiffVersions:
 
 def _encode(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class ReviewContext:
+    """The tree that a change leads to: its paths, texts and history.
+
+    Nothing is opened here: the readers are passed in. Without a tree they return nothing, so the checks that need one
+    report nothing. `is_known` is False where there is no such tree.
+
+    `partners_of` returns the files that usually change with one; `hot_paths` the tenth of all files that changes most.
+    """
+
+    parsers: Parsers
+    is_known: bool = False
+    list_paths: Callable[[], Sequence[str]] = tuple
+    read: Callable[[Sequence[str]], Mapping[str, bytes]] = lambda _paths: {}
+    files_with_words: WordSearch = lambda _words: {}
+    partners_of: Callable[[str], Sequence[CochangedFile]] = lambda _path: ()
+    hot_paths: Callable[[], frozenset[str]] = frozenset
+
+    @cached_property
+    def paths(self) -> PathIndex:
+        """The files of the new tree, for resolving imports."""
+        return PathIndex(self.list_paths())
+
+    @cached_property
+    def _sources(self) -> dict[str, FileVersion | None]:
+        return {}
+
+    def source(self, path: str) -> FileVersion | None:
+        """Return a file of the new tree; None when it is absent or unknown."""
+        self.fetch((path,))
+        return self._sources[path]
+
+    def fetch(self, paths: Sequence[str]) -> None:
+        """Read files that were not read before, with one call to git for all of them."""
+        missing = [path for path in paths if path not in self._sources]
+        contents = self.read(missing) if missing else {}
+        for path in missing:
+            self._sources[path] = FileVersion(path, contents[path], self.parsers) if path in contents else None

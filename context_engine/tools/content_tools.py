@@ -6,18 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context import ASSIST_MODES, accept_draft
+from context_engine.context import ASSIST_MODES
 from context_engine.errors import TooLarge
-from context_engine.review.validation.critique import SCHEMA, explain_rejection, make_second_pass, validate_critique
-from context_engine.review.validation.validation_request import (
-    KINDS,
-    ValidationRequest,
-    ValidationResult,
-    count_severities,
-    make_ids,
-    sort_findings,
-    tier_of,
-)
+from context_engine.review import CONTENT_KINDS, ValidationRequest, ValidationResult
 from context_engine.secrets import Redaction, RedactionOptions, describe_engines
 from context_engine.text import compact_json, drop_empty, format_count
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, ObjectArg, TextArg, TextListArg
@@ -51,7 +42,7 @@ def validate_content(
     engine: "Engine",
     call: Call,
     content: Annotated[str, TextArg("What to check.", 0, CONTENT_CHARS)],
-    content_type: Annotated[str, ChoiceArg("What it is.", KINDS)] = "raw_text",
+    content_type: Annotated[str, ChoiceArg("What it is.", CONTENT_KINDS)] = "raw_text",
     file_path: Annotated[str, TextArg("Where it belongs.")] = "",
     language: Annotated[str, TextArg("Else by file_path.", 0, 40)] = "",
     scrub_secrets: Annotated[bool, BooleanArg("Look for secrets, return it without.")] = True,
@@ -78,7 +69,7 @@ def validate_content(
     more: dict[str, Any] = {}
     if "3" in tiers or findings is not None:
         result, more = _run_second_pass(result, content, request, assist, findings, engine, call)
-    rows = [drop_empty(row) for row in _make_rows(result, content.split("\n"))]
+    rows = [drop_empty(row) for row in result.to_rows(content)]
     chars_max = engine.settings.result_chars_max - reply_size(compact_json(more))
     shown = take_fitting_rows(rows[:max_findings], chars_max=chars_max)
     reply = _make_reply(result, len(rows), shown, chars_max)
@@ -96,41 +87,20 @@ def _run_second_pass(
     call: Call,
 ) -> tuple[ValidationResult, dict[str, Any]]:
     """Run tier 3: with the findings of the agent, else with those of a model; else return the next step for the agent."""
-    used, more = "host", {}
-    draft = None if given is None else accept_draft(given, SCHEMA, "findings")
+    from context_engine.review import ContentCritique
+
+    critique = ContentCritique(content, request, result)
+    used, more, draft = "host", {}, given
     if draft is None:
-        second = make_second_pass(result.scrubbed or content, request.kind, request.path, result.findings)
-        climbed = engine.second_pass.run(
-            second, assist, check=lambda answer: explain_rejection(answer, content), cancel=call.cancel
-        )
+        climbed = engine.second_pass.run(critique.offer(), assist, check=critique.explain_rejection, cancel=call.cancel)
         used, draft = climbed.used, climbed.draft
         more = drop_empty({"next": climbed.next, "warnings": list(climbed.warnings)})
     more |= {"meta": {"assist_used": used}}
     if draft is None:
         reason = "nobody was asked" if more.get("next") is None else "call again with findings, as next says"
         return replace(result, skipped=(*result.skipped, (3, reason))), more
-    critique = validate_critique(draft, content)
-    rejected = [{"place": item.place, "reason": item.reason} for item in critique.rejected]
-    merged = (*result.findings, *sort_findings(critique.findings))
-    return replace(result, findings=merged, tiers_run=(*result.tiers_run, 3)), more | {"rejected": rejected}
-
-
-def _make_rows(result: ValidationResult, lines: Sequence[str]) -> list[Mapping[str, Any]]:
-    ids = make_ids(result.findings, lines)
-    return [
-        {
-            "id": finding_id,
-            "tier": tier_of(finding),
-            "severity": finding.severity,
-            "category": finding.category,
-            "rule_id": finding.rule,
-            "message": finding.title,
-            "line": finding.line or None,
-            "column": finding.column or None,
-            "suggestion": finding.advice,
-        }
-        for finding_id, finding in zip(ids, result.findings, strict=True)
-    ]
+    merged, rejected = critique.merge(draft)
+    return merged, more | {"rejected": rejected}
 
 
 def _make_reply(
@@ -151,7 +121,7 @@ def _make_reply(
         "ok": True,
         "passed": result.has_passed,
         "findings": list(shown),
-        "by_severity": count_severities(result.findings),
+        "by_severity": result.by_severity,
         "tiers_run": list(result.tiers_run),
         "tiers_skipped": [{"tier": tier, "why": why} for tier, why in result.skipped],
         "secrets_scrubbed": result.secrets,

@@ -14,9 +14,7 @@ from context_engine import __version__
 from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import HostError, InvalidArgument, NextStep, TooLarge
 from context_engine.model import Progress
-from context_engine.review import session_lifecycle
-from context_engine.review.finding import CATEGORIES, PRIORITIES
-from context_engine.review.review_options import FAIL_ON, ReviewOptions, ReviewRequest
+from context_engine.review import CATEGORIES, FAIL_ON, PRIORITIES, ReviewOptions, ReviewRequest
 from context_engine.text import DIFF_BYTES_MAX, compact_json, drop_empty
 from context_engine.timestamps import format_timestamp
 from context_engine.tools.arguments import (
@@ -35,10 +33,7 @@ from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.review.review_run import ReviewedChange
-    from context_engine.review.review_sessions import SessionView
-    from context_engine.review.second_pass import MergedReview
-    from context_engine.review.verdict import ReviewResult
+    from context_engine.review import MergedReview, ReviewedChange, ReviewResult, SessionView
 
 FORMATS = ("json", "markdown", "sarif", "rdjson")
 ID_CHARS = 100
@@ -244,10 +239,10 @@ def _review_reply(
     added: _AddedReview,
     git_info: Mapping[str, Any] | None = None,
 ) -> Reply:
-    if shape != "json":
-        return Reply(render_review(result, shape))
-    from context_engine.review.review_replies import review_to_json
+    from context_engine.review import render_review, review_to_json
 
+    if shape != "json":
+        return Reply(render_review(result, shape, version=__version__))
     second_pass, merged = added.second_pass or SecondPassResult("host" if added.merged else "none"), added.merged
     review = review_to_json(result)
     review["warnings"] += [*second_pass.warnings, *(merged.warnings if merged else ())]
@@ -267,16 +262,6 @@ def _review_reply(
     head = {"ok": True, "git_info": git_info, "review": review} if git_info else {"ok": True, **review}
     reply = head | drop_empty(more) | {"meta": drop_empty(meta)}
     return Reply(_fit_findings(reply, review if git_info else reply, engine.settings.result_chars_max))
-
-
-def render_review(result: "ReviewResult", shape: str) -> str:
-    """Render a review for people (markdown) or for other programs (sarif, rdjson)."""
-    from context_engine.review.ci_formats import render_rdjson, render_sarif
-    from context_engine.review.review_replies import render_markdown
-
-    if shape == "sarif":
-        return render_sarif(result, version=__version__)
-    return render_rdjson(result) if shape == "rdjson" else render_markdown(result)
 
 
 def _fit_findings(reply: dict[str, Any], review: dict[str, Any], chars_max: int) -> str:
@@ -442,17 +427,17 @@ def _next_step(view: "SessionView") -> str:
     """Return what the caller can do next; empty if nothing is left."""
     if view.status == "completed":
         return ""
-    if view.status in session_lifecycle.AT_REST or view.status == "queued":
+    if view.needs_resume:
         return "resume_review goes on with what is not done."
     return "get_review_status with wait_s waits for findings."
 
 
-def _report_progress(call: Call) -> Callable[[session_lifecycle.SessionProgress], None]:
+def _report_progress(call: Call) -> Callable[[int, int], None]:
     """Return a function that reports the progress of a session as the progress of the call."""
 
-    def report(session_progress: session_lifecycle.SessionProgress) -> None:
+    def report(files_done: int, files_total: int) -> None:
         if call.progress:
-            call.progress(Progress("reviewing", session_progress.files_done, session_progress.files_total))
+            call.progress(Progress("reviewing", files_done, files_total))
 
     return report
 

@@ -26,8 +26,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.model import Finding
 from context_engine.repo.git import Git
 from context_engine.repo.git_diffs import DiffRequest
-from context_engine.review.finding import PRIORITIES
-from context_engine.review.review_options import ReviewOptions
+from context_engine.review import PRIORITIES, ReviewOptions
 from context_engine.settings import Settings
 
 FILES_MAX = 50

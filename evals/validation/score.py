@@ -25,9 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.languages import Grammars, Languages, blank_comments_and_strings
-from context_engine.review.source_versions import Parsers
-from context_engine.review.validation.content_validation import ValidationService
-from context_engine.review.validation.validation_request import ValidationRequest, ValidationResult
+from context_engine.review import ValidationRequest, ValidationResult, ValidationService
 from context_engine.secrets import redact
 from context_engine.storage import user_cache_folder
 
@@ -207,9 +205,8 @@ def starts(code: str) -> list[int]:
 
 def make_service() -> ValidationService:
     """Parsers, and nobody who knows a workspace."""
-    parsers = Parsers(Languages.builtin(), Grammars(user_cache_folder() / "grammars"))
     redactor: Any = SimpleNamespace(find=lambda _text, _path: (), redact=redact)
-    return ValidationService(parsers, redactor)
+    return ValidationService(Languages.builtin(), Grammars(user_cache_folder() / "grammars"), redactor)
 
 
 def look(text: str, path: str, service: ValidationService) -> ValidationResult:
@@ -219,7 +216,7 @@ def look(text: str, path: str, service: ValidationService) -> ValidationResult:
     )
 
 
-def code_of(text: str, path: str, parsers: Parsers) -> str:
+def code_of(text: str, path: str, parsers: Any) -> str:
     """The text with strings and comments blank, character by character; all of it where nobody can tell."""
     language = parsers.languages.detect(path, text[:200].encode())
     data = (
@@ -230,7 +227,7 @@ def code_of(text: str, path: str, parsers: Parsers) -> str:
     return data.decode() if data is not None else text
 
 
-def draw(sources: list[Path], count: int, parsers: Parsers) -> dict[str, list[tuple[str, str]]]:
+def draw(sources: list[Path], count: int, parsers: Any) -> dict[str, list[tuple[str, str]]]:
     """So many files of each language, the same ones each time."""
     by_language: dict[str, list[tuple[str, Callable[[], bytes]]]] = defaultdict(list)
     for source in sources:

@@ -12,17 +12,20 @@ from pathlib import Path
 import pytest
 
 from context_engine.repo.executables import find_program
-from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError, Read
-from context_engine.review.analyzers.analyzer_registry import (
+from context_engine.review.analyzer_runner import AnalyzerReport, AnalyzerRunner
+from context_engine.review.analyzers import (
     ALL,
     RUFF,
+    Analyzer,
+    AnalyzerMessage,
+    AnalyzerOutputError,
+    Read,
     read_cargo,
     read_eslint,
     read_tsc,
     read_typos,
     read_vet,
 )
-from context_engine.review.analyzers.analyzer_runner import AnalyzerReport, AnalyzerRunner
 from context_engine.review.invariants import find_shape, missing_program_warnings, read_invariants_file
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.source_versions import FileVersion

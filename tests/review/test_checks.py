@@ -15,8 +15,7 @@ from context_engine.review.checks import (
 )
 from context_engine.review.checks.check import ChangeRun, CheckExample, FileRun, ReviewCheck, TextRun
 from context_engine.review.finding import CATEGORIES
-from context_engine.review.review_context import ReviewContext
-from context_engine.review.source_versions import ChangedFile, FileVersion
+from context_engine.review.source_versions import ChangedFile, FileVersion, ReviewContext
 from context_engine.text.diff_reader import parse_diff
 from tests.support.changes import PARSERS, changed_file, of_example, surroundings
 

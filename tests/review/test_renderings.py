@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.model import Finding, Suggestion
-from context_engine.review.ci_formats import FINGERPRINT, render_rdjson, render_sarif
 from context_engine.review.classification import ChangeSummary
 from context_engine.review.finding import CATEGORIES, PRIORITIES
 from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage
+from context_engine.review.review_formats import FINGERPRINT, render_rdjson, render_sarif
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_replies import render_markdown
 from context_engine.review.verdict import ReviewResult, make_result

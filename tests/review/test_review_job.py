@@ -16,14 +16,13 @@ from context_engine.model import Finding
 from context_engine.repo.git import Git
 from context_engine.repo.git_diffs import Diffs
 from context_engine.repo.paths import Root
-from context_engine.review.analyzers.analyzer_registry import ALL
-from context_engine.review.analyzers.analyzer_runner import AnalyzerRunner
-from context_engine.review.review_context import ReviewContext
+from context_engine.review.analyzer_runner import AnalyzerRunner
+from context_engine.review.analyzers import ALL
 from context_engine.review.review_job import ReviewJob, open_review_job
 from context_engine.review.review_options import ReviewOptions, ReviewRequest
 from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit, UnitCheckpoint
 from context_engine.review.reviewer import Reviewer
-from context_engine.review.source_versions import Parsers
+from context_engine.review.source_versions import Parsers, ReviewContext
 from context_engine.secrets import redact
 from context_engine.text.lines import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES

@@ -20,12 +20,11 @@ from context_engine.languages.comments import blank_comments_and_strings
 from context_engine.model import Finding
 from context_engine.repo.paths import Root
 from context_engine.review.checks.hidden_characters import find_conflicts
-from context_engine.review.source_versions import Parsers
 from context_engine.review.validation.content_validation import ValidationService
-from context_engine.review.validation.line_width import line_length
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
+from context_engine.review.validation.style_checks import line_length
 from context_engine.review.validation.validation_request import (
-    KINDS,
+    CONTENT_KINDS,
     ValidationRequest,
     ValidationResult,
     make_finding,
@@ -73,7 +72,7 @@ class Files:
 
 REDACTOR: Any = SimpleNamespace(find=lambda text, path: find_secrets(text, path=path), redact=redact)
 WORKSPACE: Any = SimpleNamespace(files=Files(), search=Files(), symbols=Files())
-SERVICE = ValidationService(Parsers(LANGUAGES, GRAMMARS), REDACTOR, WORKSPACE, Root(Path(__file__).parent))
+SERVICE = ValidationService(LANGUAGES, GRAMMARS, REDACTOR, WORKSPACE, Root(Path(__file__).parent))
 
 
 def look(content: str, path: str = "", kind: str = "raw_text", **wanted: Any) -> ValidationResult:
@@ -186,7 +185,11 @@ def test_sound_content_passes_whatever_its_strings_and_macros_hold(path: str, co
     assert found.has_passed, found.findings
 
 
-@given(st.sampled_from([*KINDS]), st.sampled_from(["", "a.py", "a.js", "a.c", "a.json", "a.yaml", "a.md"]), st.text())
+@given(
+    st.sampled_from([*CONTENT_KINDS]),
+    st.sampled_from(["", "a.py", "a.js", "a.c", "a.json", "a.yaml", "a.md"]),
+    st.text(),
+)
 def test_whatever_comes_is_answered(kind: str, path: str, content: str) -> None:
     found = look(content, path, kind)
     assert found.tiers_run == (0, 1, 2)

@@ -20,12 +20,12 @@ from context_engine.plans.plan_html import render_html
 from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.repo import ruff_program
-from context_engine.review.analyzers import analyzer_registry as analyzers
-from context_engine.review.analyzers.analyzer import AnalyzerOutputError
+from context_engine.review import analyzers
+from context_engine.review.analyzers import AnalyzerOutputError
 from context_engine.review.checks import check_registry
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
-from context_engine.review.validation.validation_request import KINDS, ValidationRequest
+from context_engine.review.validation.validation_request import CONTENT_KINDS, ValidationRequest
 from context_engine.secrets import find_secrets, redact
 from context_engine.text.diff_reader import parse_diff as read_diff
 from tests.plans.test_mermaid import LINE, shape
@@ -113,7 +113,7 @@ def test_contents_that_are_validated() -> None:
         SERVICE.validate(given[0], ValidationRequest(given[1], given[2], schema=given[3]))
 
     paths = st.sampled_from(["", "a.json", "a.jsonl", "a.yaml", "a.toml", "a.md", "a.py", "a.diff"])
-    fuzz("contents", st.tuples(mutated(seeds), st.sampled_from(KINDS), paths, st.sampled_from(schemas)), read)
+    fuzz("contents", st.tuples(mutated(seeds), st.sampled_from(CONTENT_KINDS), paths, st.sampled_from(schemas)), read)
 
 
 def test_diagrams_that_are_read() -> None:

@@ -18,7 +18,7 @@ from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, S
 from context_engine.review.checks.companion_checks import dependencies
 from context_engine.review.invariants import read_invariants_file
 from context_engine.review.source_versions import FileVersion
-from context_engine.review.validation.line_width import line_length
+from context_engine.review.validation.style_checks import line_length
 from context_engine.secrets import find_secrets, read_rules
 from context_engine.settings import Settings
 from context_engine.text.untrusted_data import ParseError, read_json, read_toml, read_yaml

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from context_engine.review.checks.check import CheckExample
-from context_engine.review.review_context import ReviewContext
-from context_engine.review.source_versions import ChangedFile, Parsers
+from context_engine.review.source_versions import ChangedFile, Parsers, ReviewContext
 from context_engine.secrets import find_secrets
 from context_engine.text.diff_reader import parse_diff
 from tests.support.engines import GRAMMARS, LANGUAGES

@@ -19,8 +19,7 @@ from context_engine.text import LineSpan
 if TYPE_CHECKING:
     from context_engine.languages import Capture
     from context_engine.review.finding import Category
-    from context_engine.review.review_context import ReviewContext
-    from context_engine.review.source_versions import ChangedFile, FileVersion
+    from context_engine.review.source_versions import ChangedFile, FileVersion, ReviewContext
 
 MARK = "«"
 PYTHON = ("python",)

@@ -11,8 +11,7 @@ from context_engine.text import LineSpan, read_json, read_toml
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
-    from context_engine.review.review_context import ReviewContext
-    from context_engine.review.source_versions import ChangedFile, FileVersion
+    from context_engine.review.source_versions import ChangedFile, FileVersion, ReviewContext
 
 LOCKS_OF: Mapping[str, tuple[str, ...]] = {
     "package.json": tuple("package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb".split()),

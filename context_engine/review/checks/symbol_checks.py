@@ -16,8 +16,7 @@ from context_engine.review.checks.check import PYTHON, SCRIPT, CheckRule, js, on
 if TYPE_CHECKING:
     from context_engine.languages import Capture, Import
     from context_engine.model import Finding
-    from context_engine.review.review_context import ReviewContext
-    from context_engine.review.source_versions import ChangedFile, FileVersion
+    from context_engine.review.source_versions import ChangedFile, FileVersion, ReviewContext
 
 NAME_CHARS_MIN = 3
 """Shorter names stand everywhere and mean everything."""

@@ -14,8 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context import RepositoryFacts
-from context_engine.context import parse_draft as parse_draft
+from context_engine.context import RepositoryFacts, parse_draft
 from context_engine.errors import ContextEngineError
 from context_engine.review.checks.hidden_characters import HiddenCharacter, find_conflicts, find_hidden_characters
 from context_engine.review.content_parsers import (
@@ -28,11 +27,20 @@ from context_engine.review.content_parsers import (
     find_yaml_errors,
     load_json,
 )
-from context_engine.review.validation.json_schemas import find_schema_errors
-from context_engine.review.validation.line_width import DEFAULT, line_length
+from context_engine.review.source_versions import Parsers
 from context_engine.review.validation.mermaid_syntax import find_mermaid_errors
-from context_engine.review.validation.structured_content import check_diff, check_findings, check_plan
-from context_engine.review.validation.style_checks import check_style, find_empty_bodies
+from context_engine.review.validation.structured_content import (
+    check_diff,
+    check_findings,
+    check_plan,
+    find_schema_errors,
+)
+from context_engine.review.validation.style_checks import (
+    DEFAULT_LINE_LENGTH,
+    check_style,
+    find_empty_bodies,
+    line_length,
+)
 from context_engine.review.validation.validation_request import (
     ValidationRequest,
     ValidationResult,
@@ -49,10 +57,9 @@ from context_engine.text import GIT_DIFF_BYTES_MAX, ParseError, parse_diff, read
 
 if TYPE_CHECKING:
     from context_engine.context import Workspace
-    from context_engine.languages import Language
+    from context_engine.languages import Grammars, Language, Languages
     from context_engine.model import Finding
     from context_engine.repo.paths import Root
-    from context_engine.review.source_versions import Parsers
     from context_engine.secrets import Redactor
 
 DATA: Mapping[str, Callable[[str], SyntaxErrors | str]] = {
@@ -79,13 +86,14 @@ class ValidationService:
 
     def __init__(
         self,
-        parsers: Parsers,
+        languages: Languages,
+        grammars: Grammars,
         redactor: Redactor,
         workspace: Workspace | None = None,
         root: Root | None = None,
     ) -> None:
-        """Without a workspace the claims of content are not checked, without a root the files that plans name."""
-        self.parsers = parsers
+        """Create the service. It needs a workspace to check the claims of content, and a root to check plans."""
+        self.parsers = Parsers(languages, grammars)
         self.redactor = redactor
         self.workspace = workspace
         self.root = root
@@ -283,7 +291,7 @@ class _ContentCheck:
         if not language or language in PROSE or language in DATA:
             return 0
         if self.service.workspace is None or not self.request.path:
-            return DEFAULT
+            return DEFAULT_LINE_LENGTH
         return line_length(self.request.path, self.service.read)
 
     def _code_lines(self) -> list[str] | None:

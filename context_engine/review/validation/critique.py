@@ -5,21 +5,28 @@ They never fail content: what cannot be checked is an opinion. A finding on line
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from context_engine.context import (
     BriefSection,
+    CheckedClaims,
     Claim,
     ClaimedLines,
     ClaimedQuote,
-    RejectedItem,
     RepositoryFacts,
     SecondPass,
+    accept_draft,
     build_brief,
     check_claims,
 )
-from context_engine.review.validation.validation_request import make_finding
+from context_engine.review.validation.validation_request import (
+    ValidationRequest,
+    ValidationResult,
+    make_finding,
+    sort_findings,
+)
 from context_engine.text import count_lines, split_lines
 
 if TYPE_CHECKING:
@@ -52,53 +59,64 @@ SCHEMA: Mapping[str, Any] = {
     "required": ["findings"],
     "additionalProperties": False,
 }
-"""The answer of a second pass."""
+"""The draft of a second pass."""
 
 _TASK = (
-    "Read the content below and say what is wrong with it that no parser sees: what it claims and does not do, what it leaves out,"
-    " what breaks at the edges. Each finding names one line and quotes it. An empty list is a good answer."
+    "Read the content below and say what is wrong with it that no parser sees: what it claims and does not do,"
+    " what it leaves out, what breaks at the edges. Each finding names one line and quotes it. An empty list is a good answer."
 )
 _HERE = "content"
 
 
-class ValidatedCritique(NamedTuple):
-    """The findings of a draft that fit the content, and those that do not."""
+@dataclass(frozen=True, slots=True)
+class ContentCritique:
+    """The second pass over one content, with the result of the tiers before it."""
 
-    findings: tuple[Finding, ...]
-    rejected: tuple[RejectedItem, ...]
+    content: str
+    request: ValidationRequest
+    result: ValidationResult
 
+    def offer(self) -> SecondPass:
+        """Return the request for the second pass; the content in it has no secrets."""
+        content, request = self.result.scrubbed or self.content, self.request
+        known = [f"line {finding.line}: {finding.title}" for finding in self.result.findings if finding.line]
+        lines = [f"{number}: {line}" for number, line in enumerate(split_lines(content), 1)]
+        sections = [
+            BriefSection("Known already", known[:KNOWN_MAX]),
+            BriefSection(f"Content ({request.path or request.kind})", lines),
+        ]
+        next_call = {"content": SAME_CONTENT, "content_type": request.kind, "file_path": request.path}
+        prompt = build_brief(_TASK, sections)
+        return SecondPass("validate_content", prompt, SCHEMA, next_call, draft="findings", is_stored=False)
 
-def make_second_pass(content: str, kind: str, path: str, findings: Sequence[Finding]) -> SecondPass:
-    """Return the request for a second pass; `content` is without its secrets."""
-    known = [f"line {finding.line}: {finding.title}" for finding in findings if finding.line]
-    lines = [f"{number}: {line}" for number, line in enumerate(split_lines(content), 1)]
-    prompt = build_brief(
-        _TASK, [BriefSection("Known already", known[:KNOWN_MAX]), BriefSection(f"Content ({path or kind})", lines)]
-    )
-    next_call = {"content": SAME_CONTENT, "content_type": kind, "file_path": path}
-    return SecondPass("validate_content", prompt, SCHEMA, next_call, draft="findings", is_stored=False)
+    def explain_rejection(self, draft: Mapping[str, Any]) -> str:
+        """Return why a whole draft is unusable; empty when some of it fits, or when it is empty."""
+        checked = self._check(draft)
+        return checked.rejected[0].reason if checked.rejected and not checked.kept else ""
 
+    def merge(self, draft: Any) -> tuple[ValidationResult, list[dict[str, str]]]:
+        """Add the findings of a draft to the result, and return those that were rejected, with the reasons.
 
-def validate_critique(draft: Mapping[str, Any], content: str) -> ValidatedCritique:
-    """Check the findings of a draft against the content."""
-    facts = RepositoryFacts(has_path=_HERE.__eq__, text=lambda _: content)
-    claims = [
-        Claim(
-            row,
-            f"findings[{number}]",
-            lines=[ClaimedLines(_HERE, row["line"], row["line"])],
-            quotes=[ClaimedQuote(_HERE, row["quote"])],
-        )
-        for number, row in enumerate(draft["findings"])
-    ]
-    checked = check_claims(claims, facts)
-    return ValidatedCritique(tuple(_to_finding(row, content) for row in checked.kept), checked.rejected)
+        Raises: InvalidArgument (the draft violates its schema).
+        """
+        checked = self._check(accept_draft(draft, SCHEMA, "findings"))
+        findings = sort_findings(_to_finding(row, self.content) for row in checked.kept)
+        rejected = [{"place": item.place, "reason": item.reason} for item in checked.rejected]
+        tiers = (*self.result.tiers_run, 3)
+        return replace(self.result, findings=(*self.result.findings, *findings), tiers_run=tiers), rejected
 
-
-def explain_rejection(draft: Mapping[str, Any], content: str) -> str:
-    """Return why a whole draft is unusable; empty when some of it fits, or when it is empty."""
-    critique = validate_critique(draft, content)
-    return critique.rejected[0].reason if critique.rejected and not critique.findings else ""
+    def _check(self, draft: Mapping[str, Any]) -> CheckedClaims:
+        """Check the findings of a draft against the content."""
+        claims = [
+            Claim(
+                row,
+                f"findings[{number}]",
+                lines=[ClaimedLines(_HERE, row["line"], row["line"])],
+                quotes=[ClaimedQuote(_HERE, row["quote"])],
+            )
+            for number, row in enumerate(draft["findings"])
+        ]
+        return check_claims(claims, RepositoryFacts(has_path=_HERE.__eq__, text=lambda _: self.content))
 
 
 def _to_finding(row: Mapping[str, Any], content: str) -> Finding:

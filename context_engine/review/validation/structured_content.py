@@ -1,22 +1,35 @@
-"""Check content with a structure of its own: diffs, plans, findings of a review."""
+"""Check content with a structure: diffs, plans, findings of a review, and values with a JSON Schema of the caller.
+
+No other machine is asked for a schema, and no pattern of one takes more than linear time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from context_engine.context import Claim, ClaimedLines, ClaimedQuote, RepositoryFacts, check_claims
-from context_engine.errors import CallError
+from context_engine.context import (
+    PROBLEM_CHARS_MAX,
+    Claim,
+    ClaimedLines,
+    ClaimedQuote,
+    RepositoryFacts,
+    check_claims,
+    format_location,
+)
+from context_engine.errors import CallError, InvalidArgument
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.second_pass_findings import SCHEMA
-from context_engine.review.validation.json_schemas import add_place, find_schema_errors
 from context_engine.review.validation.validation_request import make_finding
-from context_engine.text import parse_diff
+from context_engine.text import compile_linear, parse_diff
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
     from context_engine.plans import PlanFinding
     from context_engine.repo.paths import Root
+
+Schema = Mapping[str, Any]
+Search = Callable[[str, str], bool]
 
 _SPAN = {
     "type": "object",
@@ -116,3 +129,111 @@ def _claim(row: Mapping[str, Any], place: str) -> Claim:
 
 def _rule_name(code: str) -> str:
     return code.lower().replace("_", "-")
+
+
+# -- JSON Schema -------------------------------------------------------------------------------------------------------
+
+
+def find_schema_errors(value: Any, schema: Schema, *, rule: str = "schema", prefix: str = "") -> Iterator[Finding]:
+    """Report where a value violates a schema, and the patterns of the schema that could not be tried.
+
+    Raises: InvalidArgument, when the schema is not a JSON Schema.
+    """
+    skipped: dict[str, None] = {}
+    try:
+        errors = _validate(value, schema, skipped)
+    except RecursionError:
+        message = "it is nested too deep to be compared with its schema"
+        yield make_finding(1, "warning", "schema", rule, message)
+        return
+    for error in errors:
+        text = error.message
+        if len(text) > PROBLEM_CHARS_MAX:
+            text = f"… {text[-PROBLEM_CHARS_MAX:]}"
+        where = ".".join(filter(None, (prefix, format_location(error.absolute_path))))
+        yield make_finding(1, "error", "schema", rule, add_place(where, text), advice="Make it what the schema says.")
+    for pattern in skipped:
+        message = f"the pattern {pattern[:PROBLEM_CHARS_MAX]!r} of the schema was not tried"
+        advice = "Write it in RE2's syntax: no look-around."
+        yield make_finding(1, "warning", "schema", f"{rule}-pattern", message, advice=advice)
+
+
+def add_place(where: str, message: str) -> str:
+    """Return a message with its place in front, if it has one."""
+    return f"{where}: {message}" if where else message
+
+
+def _validate(value: Any, schema: Schema, skipped: dict[str, None]) -> list[Any]:
+    """Return the errors of the library, in order of place."""
+    from jsonschema import Draft202012Validator, SchemaError  # some 50 ms that most contents do not need
+    from jsonschema.validators import extend, validator_for
+    from jsonschema_specifications import REGISTRY
+    from referencing.exceptions import Unresolvable
+
+    kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+        careful = extend(kind, _make_keywords(_make_search(skipped)))
+        errors = careful(schema, registry=REGISTRY).iter_errors(value)
+        return sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
+    except SchemaError as error:
+        raise _schema_error(
+            f"is not a JSON Schema: {error.message[-PROBLEM_CHARS_MAX:]}", 'Send one like {"type": "object"}.'
+        ) from None
+    except Unresolvable as error:
+        advice = "Put what it refers to into its own $defs: no other machine is asked."
+        raise _schema_error(f"refers to something that it does not contain: {error}", advice) from None
+
+
+def _schema_error(problem: str, suggestion: str) -> InvalidArgument:
+    return InvalidArgument(f"schema {problem}", suggestion=suggestion, details={"argument": "schema"})
+
+
+def _make_search(skipped: dict[str, None]) -> Search:
+    """Return a search in linear time that skips other patterns.
+
+    Python's own engine may take years for thirty letters.
+    """
+    compiled: dict[str, Any] = {}
+
+    def search(pattern: str, text: str) -> bool:
+        if pattern not in compiled and pattern not in skipped:
+            try:
+                compiled[pattern] = compile_linear(pattern)
+            except ValueError:
+                skipped[pattern] = None
+        return pattern in skipped or compiled[pattern].search(text) is not None
+
+    return search
+
+
+def _fits_any(name: str, patterns: Iterable[str], search: Search) -> bool:
+    return any(search(pattern, name) for pattern in patterns)
+
+
+def _make_keywords(search: Search) -> dict[str, Any]:
+    """Return the keywords that contain patterns, tried by `search`."""
+    from jsonschema import ValidationError
+
+    def pattern(validator: Any, wanted: str, instance: Any, _schema: Schema) -> Iterator[Any]:
+        if validator.is_type(instance, "string") and not search(wanted, instance):
+            yield ValidationError(f"{instance!r} does not match {wanted!r}")
+
+    def pattern_properties(validator: Any, wanted: Schema, instance: Any, _schema: Schema) -> Iterator[Any]:
+        for name, value in instance.items() if validator.is_type(instance, "object") else ():
+            for expression, inner in wanted.items():
+                if search(expression, name):
+                    yield from validator.descend(value, inner, path=name, schema_path=expression)
+
+    def additional_properties(validator: Any, wanted: Any, instance: Any, schema: Schema) -> Iterator[Any]:
+        if not validator.is_type(instance, "object"):
+            return
+        known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+        unknown = [name for name in instance if name not in known and not _fits_any(name, patterns, search)]
+        for name in unknown:
+            if isinstance(wanted, Mapping):
+                yield from validator.descend(instance[name], wanted, path=name)
+            elif not wanted:
+                yield ValidationError(f"{name!r} is not expected")
+
+    return {"pattern": pattern, "patternProperties": pattern_properties, "additionalProperties": additional_properties}

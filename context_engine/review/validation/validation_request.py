@@ -14,7 +14,7 @@ from context_engine.text import LineSpan
 ContentKind = Literal[
     "generated_code", "plan_output", "review_finding", "raw_text", "json", "yaml", "toml", "markdown", "diff", "mermaid"
 ]
-KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
+CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
 TIERS = ("secrets", "parser", "style", "critique")
 """The sources of findings, by number: secrets, what a parser is sure of, style and claims, a second pass."""
 PRIORITY_OF = {"error": 0, "warning": 2, "info": 3}
@@ -51,6 +51,35 @@ class ValidationResult:
         """Whether nothing is certainly wrong."""
         return not any(finding.severity == "error" for finding in self.findings)
 
+    @property
+    def by_severity(self) -> dict[str, int]:
+        """The number of findings of each severity."""
+        counts = Counter(finding.severity for finding in self.findings)
+        return {severity: counts[severity] for severity in PRIORITY_OF}
+
+    def to_rows(self, content: str) -> list[dict[str, Any]]:
+        """Return the findings as replies contain them."""
+        ids = make_ids(self.findings, content.split("\n"))
+        return [
+            {
+                "id": finding_id,
+                "tier": tier_of(finding),
+                "severity": finding.severity,
+                "category": finding.category,
+                "rule_id": finding.rule,
+                "message": finding.title,
+                "line": finding.line or None,
+                "column": finding.column or None,
+                "suggestion": finding.advice,
+            }
+            for finding_id, finding in zip(ids, self.findings, strict=True)
+        ]
+
+
+def tier_of(finding: Finding) -> int:
+    """Return the number of the tier that reported a finding."""
+    return TIERS.index(finding.source)
+
 
 def make_finding(
     tier: int,
@@ -76,25 +105,13 @@ def make_finding(
     )
 
 
-def tier_of(finding: Finding) -> int:
-    """Return the number of the tier that reported a finding."""
-    return TIERS.index(finding.source)
-
-
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort findings by tier, then by severity, then by their place in the content."""
-    return tuple(
-        sorted(
-            findings,
-            key=lambda finding: (tier_of(finding), finding.priority, finding.line, finding.column, finding.rule),
-        )
-    )
 
+    def order(finding: Finding) -> tuple[int, int, int, int, str]:
+        return tier_of(finding), finding.priority, finding.line, finding.column, finding.rule
 
-def count_severities(findings: Iterable[Finding]) -> dict[str, int]:
-    """Count the findings of each severity."""
-    counts = Counter(finding.severity for finding in findings)
-    return {severity: counts[severity] for severity in PRIORITY_OF}
+    return tuple(sorted(findings, key=order))
 
 
 def make_ids(findings: Iterable[Finding], lines: Sequence[str]) -> list[str]:
@@ -125,6 +142,6 @@ def select_new(
 
 
 def _key(finding: Finding, lines: Sequence[str]) -> tuple[str, str]:
-    """The rule and the line without its indentation; no line for a finding on the whole content."""
+    """Return the rule and the line without its indentation; no line for a finding on the whole content."""
     is_on_line = 0 < finding.line <= len(lines)
     return finding.rule, lines[finding.line - 1].strip() if is_on_line else ""

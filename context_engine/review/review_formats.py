@@ -1,4 +1,4 @@
-"""PURE. A review in the formats of CI and code hosts: SARIF 2.1.0 (OASIS) and the rdjson of reviewdog.
+"""PURE. A review in its text formats: JSON, Markdown, SARIF 2.1.0 (OASIS), and the rdjson of reviewdog.
 
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html
 https://github.com/reviewdog/reviewdog/tree/master/proto/rdf
@@ -12,6 +12,7 @@ from typing import Any
 
 from context_engine.model import Finding, Suggestion
 from context_engine.review.finding import PRIORITIES
+from context_engine.review.review_replies import render_markdown, review_to_json
 from context_engine.review.verdict import ReviewResult
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -24,6 +25,18 @@ FINGERPRINT = "contextEngine/v1"
 RDJSON_SEVERITIES = ("ERROR", "ERROR", "WARNING", "INFO")
 """By priority."""
 RDJSON_NAME = "context-engine"
+
+
+def render_review(result: ReviewResult, format: str, *, version: str) -> str:  # noqa: A002 - the word of the contract
+    """Return a review as `json`, `markdown`, `sarif` or `rdjson`. `version` is that of the product."""
+    match format:
+        case "json":
+            return _dump(review_to_json(result))
+        case "sarif":
+            return render_sarif(result, version=version)
+        case "rdjson":
+            return render_rdjson(result)
+    return render_markdown(result)
 
 
 def render_sarif(result: ReviewResult, *, version: str) -> str:

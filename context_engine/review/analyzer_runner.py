@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from context_engine.model import Finding
 from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import apart, bare, identity, run
-from context_engine.review.analyzers.analyzer import Analyzer, AnalyzerMessage, AnalyzerOutputError
+from context_engine.review.analyzers import Analyzer, AnalyzerMessage, AnalyzerOutputError
 from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.review_coverage import NO_TIME, AnalyzerRun
 from context_engine.review.review_options import ReviewOptions
