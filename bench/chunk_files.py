@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.measure import cpu_ms, ms, p50_p95, table
 from context_engine.embedding import StaticEmbedder
 from context_engine.model import CHUNK_KINDS, Filter, Query
-from context_engine.search.chunk_files import FILES, ChunkRow, format_chunk_file
+from context_engine.search import FILES, ServedChunks
+from context_engine.search.chunk_files import ChunkRow, format_chunk_file
 from context_engine.search.chunk_folder import write_folder
-from context_engine.search.served_chunks import ServedChunks
 from context_engine.server.chunk_server import open_query_embedder
 from context_engine.settings import Settings
 

@@ -35,10 +35,10 @@ from bench.measure import ms, p50_p95, places, table
 from bench.one_size import NEAREST, Job
 from context_engine.embedding import normalize_rows
 from context_engine.engine import Engine
-from context_engine.index.encoder import StaticEncoder
+from context_engine.index import StaticEncoder
 from context_engine.model import CHUNK_KINDS
-from context_engine.search.parsed_query import Asked
-from context_engine.search.rankers import K1, View
+from context_engine.search import K1, RankingView
+from context_engine.search.parsed_query import ParsedQuery
 from evals.retrieval.adapter import Bench
 from evals.retrieval.metrics import Target, ndcg, ranks
 from evals.retrieval.score import scored, targets_of
@@ -80,7 +80,7 @@ class Question:
         """As the product takes it apart."""
         vector = encoder.query(text)
         assert vector is not None
-        return cls(text, vector, Asked.of(text).hashes)
+        return cls(text, vector, ParsedQuery.of(text).hashes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def part_of(repository: str, snapshot: Any) -> Part:
 
 def words_of(snapshot: Any) -> Iterator[tuple[Any, Any]]:
     """(hashes, BM25 weights but for IDF) of each chunk; the words of its path count as if they stood in it once."""
-    norms = View(snapshot).norms("body", K1)[0]
+    norms = RankingView(snapshot).norms("body", K1)[0]
     both = zip(snapshot.postings("body"), snapshot.postings("path"), snapshot.segments, strict=True)
     for (body, base), (path, _), segment in both:
         terms, chunks = body.pairs()

@@ -22,7 +22,7 @@ from context_engine.history import FileHistory, HistoryFile, HistoryMiner
 from context_engine.history.change_prediction import combine_signals
 from context_engine.history.mining import MinedHistory
 from context_engine.repo.git import Git
-from context_engine.search.file_usage import Access
+from context_engine.search import FileUsage
 
 ROUNDS = 5
 ASKED = 200
@@ -100,7 +100,7 @@ def row(name: str, calls: list[Callable[[], object]]) -> tuple[object, ...]:
 
 def accesses(cache: Path) -> list[float]:
     """Milliseconds of each of many notes, flushes going on behind them."""
-    counted = Access(cache / "access.db")
+    counted = FileUsage(cache / "access.db")
     taken = [ms(lambda number=number: counted.note(f"{number % 500}.py", "read")) for number in range(NOTED)]
     counted.close()
     return taken

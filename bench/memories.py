@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from context_engine.index.encoder import StaticEncoder
+from context_engine.index import StaticEncoder
 from context_engine.memory import KnowledgeQuery, MemoryDraft, MemoryQuery
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles

@@ -141,9 +141,9 @@ def recalls(engine: Any, questions: Sequence[str]) -> dict[str, float]:
     import numpy as np
 
     from context_engine.model import Filter, Query
-    from context_engine.search.semantic_scores import Meaning
+    from context_engine.search.semantic_scores import SemanticRanker
 
-    class Heard(Meaning):
+    class Heard(SemanticRanker):
         """Keeps what was said last."""
 
         def by_static(self, *asked: Any) -> Any:

@@ -30,10 +30,10 @@ from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.repo.ripgrep import PythonGrep
 from context_engine.repo.staleness_scan import scan
 from context_engine.repo.walk import walk
+from context_engine.search import compute_cosines
 from context_engine.search.chunk_files import ChunkRow, format_chunk_file
 from context_engine.search.chunk_folder import ChunkFolder, write_folder
-from context_engine.search.filters import Masks
-from context_engine.search.vector_search import cosines
+from context_engine.search.filters import FilterMasks
 from context_engine.text import LineSpan, merge_spans
 from context_engine.tools.search_tools import _by_file
 from tests.support.engines import indexed, open_engine
@@ -88,7 +88,7 @@ def filtering_ten_thousand_chunks_takes_less_than_a_millisecond(folder: Path, tr
         assert engine.status().chunks >= 10_000
         assert all(engine.search.find(Query("pool", filter=asked)).hits for asked in filters)
         took = [
-            least(lambda asked=asked: Masks(searcher.view).of(asked), tries, clock=time.thread_time)
+            least(lambda asked=asked: FilterMasks(searcher.view).of(asked), tries, clock=time.thread_time)
             for asked in filters
         ]
     return Took(max(took), 1)
@@ -179,8 +179,8 @@ def ten_thousand_vectors_are_compared_in_less_than_ten_milliseconds(_folder: Pat
     rows = normalize_rows(np.random.default_rng(7).standard_normal((10_000, 384)))
     asked = rows[77]
     kept = quantize(rows)
-    assert int(np.argmax(cosines(kept, asked))) == 77
-    return Took(least(lambda: cosines(kept, asked), tries, clock=time.thread_time), 10)
+    assert int(np.argmax(compute_cosines(kept, asked))) == 77
+    return Took(least(lambda: compute_cosines(kept, asked), tries, clock=time.thread_time), 10)
 
 
 def an_answer_by_words_and_meaning_takes_less_than_a_tenth_of_a_second(folder: Path, tries: int) -> Took:

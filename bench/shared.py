@@ -20,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.engine import Engine
-from context_engine.index.embedded_store import SCHEMA_VERSION
+from context_engine.index import SCHEMA_VERSION
 from context_engine.model import Query
 from context_engine.settings import Settings
 from context_engine.sharing import open_remote_store

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.measure import table
 from context_engine.embedding import VectorSpace, hash_texts, quantize
 from context_engine.engine import Engine
-from context_engine.index.encoder import StaticEncoder
+from context_engine.index import StaticEncoder
 from context_engine.model import Query
 from context_engine.semantic.embedding_backfill import EmbeddingTexts
 from context_engine.semantic.missing_vectors import KINDS

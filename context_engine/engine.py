@@ -18,10 +18,15 @@ from context_engine.context import SecondPassRunner, Workspace, open_runner
 from context_engine.edit.edit_service import EditService
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
 from context_engine.engine_status import read_status
-from context_engine.index import IndexOptions, StaticEncoder, SymbolService
-from context_engine.index.store_factory import AnyStore, open_store
-from context_engine.index.symbol_graph import ParsedFileCache
-from context_engine.index.workspace_languages import load_languages
+from context_engine.index import (
+    AnyStore,
+    IndexOptions,
+    ParsedFileCache,
+    StaticEncoder,
+    SymbolService,
+    load_languages,
+    open_store,
+)
 from context_engine.languages import Grammars
 from context_engine.memory import KnowledgeDependencies, KnowledgeService
 from context_engine.model import Filter, Hit, Progress, Query, Status
@@ -34,8 +39,7 @@ from context_engine.repo.ripgrep import text_engine
 from context_engine.repo.searchable_files import Lister
 from context_engine.repo.watch import Watcher
 from context_engine.repo.workspace_files import WorkspaceFiles
-from context_engine.search.file_usage import Access
-from context_engine.search.text_scanner import Scanner
+from context_engine.search import FileUsage, TextScanner
 from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.semantic import EmbedderSettings, EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
@@ -85,13 +89,13 @@ class Engine(Workspace, DeprecatedMethods):
         parses = ParsedFileCache(self.languages, self.grammars, self.files.read_kept, texts)
         self.symbols = SymbolService(self._root, self.index.live, parses)
 
-        self.usage = Access(self.cache_folder / "access.db", clock=self.now, enabled=settings.access_scoring)
+        self.usage = FileUsage(self.cache_folder / "access.db", clock=self.now, enabled=settings.access_scoring)
         self.embeddings = self._create_embeddings(encoder)
         self.search = CallableSearchService(
             self.index, self.files, self.usage, encoder, self.embeddings, models_folder=self._cache / "models"
         )
         self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
-        self.text_search = Scanner(self._root, self._lister, lambda: text_engine(root), texts)
+        self.text_search = TextScanner(self._root, self._lister, lambda: text_engine(root), texts)
         self.edits = self._create_edits()
         self._shared_records = self._open_shared_records()
         self.memory = self._create_memory(encoder)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from context_engine.index import IndexService
-from context_engine.search.search_service import SearchService
+from context_engine.search import SearchService
 
 if TYPE_CHECKING:
     from context_engine.edit.apply import EditResult

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from context_engine import __version__
-from context_engine.index.embedded_store import SCHEMA_VERSION
+from context_engine.index import SCHEMA_VERSION
 from context_engine.model import Status
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from context_engine.index import IndexService
     from context_engine.repo.git import Git
-    from context_engine.search.search_service import SearchService
+    from context_engine.search import SearchService
     from context_engine.semantic import EmbeddingService
 
 

@@ -19,9 +19,7 @@ from typing import Any, TypeVar
 from context_engine.context import ProjectKnowledge, RememberedItem, Workspace
 from context_engine.engine import Engine
 from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NextStep, NotIndexed
-from context_engine.index import IndexService, SymbolService
-from context_engine.index.file_roles import ROLES
-from context_engine.index.union_snapshot import REPOSITORY_SEPARATOR, UnionSnapshot
+from context_engine.index import REPOSITORY_SEPARATOR, ROLES, IndexService, SymbolService, UnionSnapshot
 from context_engine.memory import KnowledgeQuery, KnowledgeResults
 from context_engine.model import (
     Answer,
@@ -38,9 +36,7 @@ from context_engine.model import (
 )
 from context_engine.repo.paths import path_of_listing
 from context_engine.repo.workspace_files import LoadedFile, WorkspaceFiles
-from context_engine.search.search_service import SearchService, Standing, answered
-from context_engine.search.searcher import Searcher
-from context_engine.search.text_scanner import Scanner
+from context_engine.search import Searcher, SearchService, SearchState, TextScanner, answer_query
 from context_engine.settings import Settings
 
 NONE_YET = "no index"
@@ -127,15 +123,15 @@ class MultiRepoSearch(SearchService):
         """Find the places worth reading in any of them. Raises: NotIndexed when none has an index, InvalidArgument."""
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
-        standings = {name: engine.search.standing() for name, engine in self._repositories.engines.items()}
+        standings = {name: engine.search.state() for name, engine in self._repositories.engines.items()}
         present = {name: standing for name, standing in standings.items() if standing}
         by_name = {name: self._freshness(name, standing) for name, standing in standings.items()}
         freshness = format_freshness(by_name | self._repositories.absent)
         if not present:
             return self._none_indexed(freshness)
         trouble = "; ".join(f"{name}: {standing.trouble}" for name, standing in present.items() if standing.trouble)
-        joint = Standing(self._joint_searcher(present), _load_from(present), freshness, trouble)
-        answer = answered(joint, query)
+        joint = SearchState(self._joint_searcher(present), _load_from(present), freshness, trouble)
+        answer = answer_query(joint, query)
         return replace(answer, hits=tuple(replace(hit, project=_split(hit.chunk.path)[0]) for hit in answer.hits))
 
     def note_shown(self, paths: Iterable[str]) -> None:
@@ -153,7 +149,7 @@ class MultiRepoSearch(SearchService):
         paths = [_joined(name, path) for name, (some, _) in found.items() for path in some]
         return tuple(paths[:limit]), sum(total for _, total in found.values())
 
-    def _joint_searcher(self, present: Mapping[str, Standing]) -> Searcher:
+    def _joint_searcher(self, present: Mapping[str, SearchState]) -> Searcher:
         """Return the searcher over all that is indexed, kept until one of them has something new."""
         snapshots = {name: standing.searcher.snapshot for name, standing in present.items()}
         with self._lock:
@@ -177,7 +173,7 @@ class MultiRepoSearch(SearchService):
                 self._usage = parts, joined
             return joined
 
-    def _freshness(self, name: str, standing: Standing | None) -> str:
+    def _freshness(self, name: str, standing: SearchState | None) -> str:
         if standing:
             return standing.freshness
         index = self._repositories.engines[name].index
@@ -192,7 +188,7 @@ class MultiRepoSearch(SearchService):
         return Answer((), "lexical", freshness, 0, "the indexes are being built: ask again in a moment", ())
 
 
-class MultiRepoTextSearch(Scanner):
+class MultiRepoTextSearch(TextScanner):
     """Exact text in all of them."""
 
     def __init__(self, repositories: Repositories) -> None:
@@ -388,7 +384,7 @@ def format_freshness(freshness: Mapping[str, str]) -> str:
     return "; ".join(stale) or "fresh"
 
 
-def _load_from(present: Mapping[str, Standing]) -> Callable[[str], LoadedFile | None]:
+def _load_from(present: Mapping[str, SearchState]) -> Callable[[str], LoadedFile | None]:
     def load(path: str) -> LoadedFile | None:
         name, rest = _split(path)
         return present[name].read(rest)

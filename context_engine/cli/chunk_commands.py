@@ -9,9 +9,7 @@ from context_engine.cli.console import print_note, print_rows, run_index, run_wi
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.model import ChunkKind
-from context_engine.search.chunk_export import ExportReport
-from context_engine.search.chunk_files import FILES
-from context_engine.search.chunk_folder import read_folder
+from context_engine.search import FILES, ExportReport, read_folder
 from context_engine.text import format_count, format_size
 
 

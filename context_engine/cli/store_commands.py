@@ -17,8 +17,7 @@ import typer
 from context_engine.cli.common_options import AsJson, Root
 
 if TYPE_CHECKING:
-    from context_engine.index import RepairReport
-    from context_engine.index.tenants import Tenant
+    from context_engine.index import RepairReport, Tenant
 
 PROBLEMS_SHOWN_MAX = 20
 _INTERRUPTED = 130
@@ -138,7 +137,7 @@ def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) ->
     - `ctx store list --store postgresql://ci@db/context`
     """
     from context_engine.cli.console import print_table
-    from context_engine.index.tenants import list_tenants
+    from context_engine.index import list_tenants
     from context_engine.sharing import open_remote_store
 
     with closing(open_remote_store(_choose_address(store, root))) as remote:
@@ -156,7 +155,7 @@ def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) ->
 
 def _format_row(tenant: Tenant) -> Sequence[str]:
     from context_engine.cli.console import format_age
-    from context_engine.index.embedded_store import SCHEMA_VERSION
+    from context_engine.index import SCHEMA_VERSION
     from context_engine.text import format_size
 
     counts = ("" if count is None else f"{count:,}" for count in (tenant.files, tenant.chunks))
@@ -182,8 +181,7 @@ def store_remove(
     """
     from context_engine.cli.console import confirm
     from context_engine.errors import NotConfirmed
-    from context_engine.index.embedded_store import SCHEMA_VERSION
-    from context_engine.index.tenants import remove_tenant
+    from context_engine.index import SCHEMA_VERSION, remove_tenant
     from context_engine.sharing import open_remote_store, open_vector_store
     from context_engine.text import format_size
 

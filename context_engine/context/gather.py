@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from context_engine.context.workspace import Workspace
 from context_engine.errors import NotIndexed, TooLarge
-from context_engine.index.file_roles import role_of
+from context_engine.index import role_of
 from context_engine.model import (
     Answer,
     Filter,

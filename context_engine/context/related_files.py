@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from context_engine.index.file_roles import role_of
+from context_engine.index import role_of
 from context_engine.text import split_words
 
 RELATED_MAX = 5

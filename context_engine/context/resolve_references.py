@@ -11,7 +11,7 @@ from context_engine.context.commands import Command
 from context_engine.context.prompt_parsing import Mention, MentionKind
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
-from context_engine.index.file_roles import role_of
+from context_engine.index import role_of
 from context_engine.model import Definition
 from context_engine.text import LineSpan
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from context_engine.index import SymbolService
     from context_engine.repo.workspace_files import WorkspaceFiles
-    from context_engine.search.search_service import SearchService
-    from context_engine.search.text_scanner import Scanner
+    from context_engine.search import SearchService, TextScanner
 
 
 class Workspace:
     """One workspace, or several as one, to read and search. Its owner sets the services and closes them."""
 
     search: SearchService
-    text_search: Scanner
+    text_search: TextScanner
     symbols: SymbolService
     files: WorkspaceFiles

@@ -30,8 +30,7 @@ from context_engine.model import TextQuery
 from context_engine.repo.paths import Root
 from context_engine.repo.searchable_files import Lister
 from context_engine.repo.workspace_files import WorkspaceFiles
-from context_engine.search.file_usage import Access, Kind
-from context_engine.search.text_scanner import Scanner
+from context_engine.search import AccessKind, FileUsage, TextScanner
 from context_engine.storage import STATE_FOLDER
 
 RENAMED_FILES_MAX = 2_000
@@ -51,9 +50,9 @@ class EditService:
         *,
         live: LiveIndex,
         lister: Lister,
-        scanner: Scanner,
+        scanner: TextScanner,
         symbols: SymbolService,
-        access: Access,
+        access: FileUsage,
         flush: bool = True,
     ) -> None:
         """`flush=False` leaves it to the system when content reaches the disk; `access` counts which files are edited."""
@@ -159,7 +158,7 @@ class EditService:
         """List what can be undone or repeated, newest first."""
         return self._editor.history(limit)
 
-    def note_read(self, path: str, sha256: str, *, session: str, kind: Kind = "read") -> None:
+    def note_read(self, path: str, sha256: str, *, session: str, kind: AccessKind = "read") -> None:
         """Remember that a session was shown a file, or a fragment of it, with this hash (hex)."""
         self._access.note(path, kind)
         if ledger := self._ledger(session):

@@ -20,7 +20,7 @@ from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.patch import plan
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import CallError, InvalidArgument, MultipleMatches, NextStep, SymbolNotFound
-from context_engine.index.symbol_graph import qualified_names
+from context_engine.index import qualified_names
 from context_engine.languages import (
     Grammars,
     Language,

@@ -20,7 +20,7 @@ from context_engine.edit.layout import Doubt, laid_out, trim
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.normalized_lines import BLANKS, indent_of
 from context_engine.errors import CallError, MultipleMatches, SymbolNotFound
-from context_engine.index.symbol_graph import qualified_names
+from context_engine.index import qualified_names
 from context_engine.languages import (
     ATTRIBUTE,
     Grammars,

@@ -18,7 +18,7 @@ import numpy as np
 
 from context_engine.history.file_history import FileHistory
 from context_engine.model import Query
-from context_engine.search.searcher import SCORE_DIGITS, Searcher
+from context_engine.search import SCORE_DIGITS, Searcher
 
 WEIGHTS: Mapping[str, float] = {"search": 1.0, "alike": 0.8, "together": 0.2, "recent": 0.3}
 """The search itself, files of commits with like subjects, files that change with the best found, files that change

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_digest
 
-from context_engine.index.embedded_store import translate_disk_errors
+from context_engine.index import translate_disk_errors
 from context_engine.model import Commit, CommitFileChange
 
 FORMAT = b"ctxhist2"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.search.rankers import K1, B
+from context_engine.search import K1, B
 from context_engine.text import expand_words, query_terms, split_words, unique
 
 Floats = npt.NDArray[np.float64]

@@ -2,30 +2,117 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from context_engine.lazy_exports import lazy_exports
 
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.index.encoder import StaticEncoder as StaticEncoder
-    from context_engine.index.index_repair import RepairReport as RepairReport
-    from context_engine.index.index_service import IndexOptions as IndexOptions
-    from context_engine.index.index_service import IndexService as IndexService
-    from context_engine.index.live_index import LiveIndex as LiveIndex
-    from context_engine.index.snapshot import Snapshot as Snapshot
-    from context_engine.index.symbol_service import SymbolService as SymbolService
-    from context_engine.index.union_snapshot import UnionSnapshot as UnionSnapshot
+    from context_engine.index.describe import PLAIN
+    from context_engine.index.embedded_store import SCHEMA_VERSION, translate_disk_errors
+    from context_engine.index.embedding_text import (
+        ChunkEmbeddingText,
+        ChunkLocation,
+        build_chunk_texts,
+        build_file_summary,
+        summary_names,
+        symbol_chain,
+    )
+    from context_engine.index.encoder import StaticEncoder
+    from context_engine.index.file_roles import ROLES, Role, role_of
+    from context_engine.index.index_repair import RepairReport
+    from context_engine.index.index_service import IndexOptions, IndexService
+    from context_engine.index.index_store import Vectors
+    from context_engine.index.live_index import LiveIndex
+    from context_engine.index.postings import FieldBuilder, Lexicon
+    from context_engine.index.segment import Postings, term_hashes
+    from context_engine.index.snapshot import Matches, Snapshot
+    from context_engine.index.store_factory import AnyStore, open_store
+    from context_engine.index.stored_outline import StoredOutline, StoredSymbol
+    from context_engine.index.symbol_graph import ParsedFileCache, qualified_names
+    from context_engine.index.symbol_service import SymbolService, no_index
+    from context_engine.index.tenants import Tenant, list_tenants, remove_tenant
+    from context_engine.index.union_snapshot import REPOSITORY_SEPARATOR, UnionSnapshot
+    from context_engine.index.workspace_languages import load_languages
 
+__all__ = [
+    "PLAIN",
+    "REPOSITORY_SEPARATOR",
+    "ROLES",
+    "SCHEMA_VERSION",
+    "AnyStore",
+    "ChunkEmbeddingText",
+    "ChunkLocation",
+    "FieldBuilder",
+    "IndexOptions",
+    "IndexService",
+    "Lexicon",
+    "LiveIndex",
+    "Matches",
+    "ParsedFileCache",
+    "Postings",
+    "RepairReport",
+    "Role",
+    "Snapshot",
+    "StaticEncoder",
+    "StoredOutline",
+    "StoredSymbol",
+    "SymbolService",
+    "Tenant",
+    "UnionSnapshot",
+    "Vectors",
+    "build_chunk_texts",
+    "build_file_summary",
+    "list_tenants",
+    "load_languages",
+    "no_index",
+    "open_store",
+    "qualified_names",
+    "remove_tenant",
+    "role_of",
+    "summary_names",
+    "symbol_chain",
+    "term_hashes",
+    "translate_disk_errors",
+]
 __getattr__ = lazy_exports(
     __name__,
     {
+        "AnyStore": "store_factory",
+        "ChunkEmbeddingText": "embedding_text",
+        "ChunkLocation": "embedding_text",
+        "FieldBuilder": "postings",
         "IndexOptions": "index_service",
         "IndexService": "index_service",
+        "Lexicon": "postings",
         "LiveIndex": "live_index",
+        "Matches": "snapshot",
+        "PLAIN": "describe",
+        "ParsedFileCache": "symbol_graph",
+        "Postings": "segment",
+        "REPOSITORY_SEPARATOR": "union_snapshot",
+        "ROLES": "file_roles",
         "RepairReport": "index_repair",
+        "Role": "file_roles",
+        "SCHEMA_VERSION": "embedded_store",
         "Snapshot": "snapshot",
         "StaticEncoder": "encoder",
+        "StoredOutline": "stored_outline",
+        "StoredSymbol": "stored_outline",
         "SymbolService": "symbol_service",
+        "Tenant": "tenants",
         "UnionSnapshot": "union_snapshot",
+        "Vectors": "index_store",
+        "build_chunk_texts": "embedding_text",
+        "build_file_summary": "embedding_text",
+        "list_tenants": "tenants",
+        "load_languages": "workspace_languages",
+        "no_index": "symbol_service",
+        "open_store": "store_factory",
+        "qualified_names": "symbol_graph",
+        "remove_tenant": "tenants",
+        "role_of": "file_roles",
+        "summary_names": "embedding_text",
+        "symbol_chain": "embedding_text",
+        "term_hashes": "segment",
+        "translate_disk_errors": "embedded_store",
     },
 )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from context_engine.embedding import VectorRows
 from context_engine.index.segment import CHUNK_FIELDS, Postings, Segment
+from context_engine.index.stored_outline import StoredOutline, decode_outline
 
 Ints = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float32]
@@ -198,6 +199,10 @@ class Snapshot:
         """Return a file's entry in one of the heaps (`path`, `sha256`, `outline`)."""
         segment = int(np.searchsorted(self.file_base, file, "right")) - 1
         return self.segments[segment].heaps[name][file - int(self.file_base[segment])]
+
+    def outline(self, file: int) -> StoredOutline:
+        """Return a file's outline as it was indexed."""
+        return decode_outline(self.heap("outline", file))
 
     # -- static vectors --
 

@@ -19,7 +19,7 @@ from context_engine.memory import importers
 from context_engine.memory.discovery import Discovery
 from context_engine.memory.knowledge import Knowledge
 from context_engine.repo.git import Git
-from context_engine.search.file_usage import Access
+from context_engine.search import FileUsage
 from context_engine.semantic import lower_thread_priority
 from context_engine.storage import workspace_id
 from context_engine.timestamps import format_timestamp
@@ -52,7 +52,7 @@ class RefreshSources:
 class BackgroundRefresh:
     """The thread that derives: first the history and what files tell, then, slowly, since when."""
 
-    def __init__(self, sources: RefreshSources, knowledge: Knowledge, access: Access) -> None:
+    def __init__(self, sources: RefreshSources, knowledge: Knowledge, access: FileUsage) -> None:
         """Nothing is read yet. What is found goes into `knowledge`; `access` hears of renamed files."""
         self._sources = sources
         self._knowledge = knowledge
@@ -184,7 +184,7 @@ class BackgroundRefresh:
         mined = self._miner.mine(cancel=self._stop)
         history = FileHistory(mined.facts, mined.head, under=self._sources.git.below())
         history.find_similar_changes("x")  # computes what is costly now, and not while somebody waits
-        self._access.follow(history.map_renames)
+        self._access.rename(history.map_renames)
         self._history, self._of_head = history, head
 
     def _read(self) -> None:

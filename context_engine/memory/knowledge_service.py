@@ -25,8 +25,7 @@ from context_engine.model import Query
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.repo.workspace_files import WorkspaceFiles
-from context_engine.search.file_usage import Access
-from context_engine.search.search_service import SearchService
+from context_engine.search import FileUsage, SearchService
 from context_engine.secrets import Redactor
 from context_engine.sharing import RecordFolder
 from context_engine.storage import STATE_FOLDER
@@ -51,7 +50,7 @@ class KnowledgeDependencies:
     index: IndexService
     files: WorkspaceFiles
     search: SearchService
-    access: Access
+    access: FileUsage
     scrubber: Redactor
     encoder: StaticEncoder | None
     cache: Path

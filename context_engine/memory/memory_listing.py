@@ -13,7 +13,7 @@ from context_engine.errors import InvalidArgument
 from context_engine.memory.linked_files import WhyStale
 from context_engine.memory.memory_folder import MemoryEntry
 from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, MemoryQuery
-from context_engine.search.text_search import cursor, position
+from context_engine.search import format_cursor, parse_cursor
 from context_engine.text import escape_line
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]
@@ -55,7 +55,7 @@ class MemoryListing:
     def cursor_after(self, count: int) -> str:
         """Where to go on when so many rows of this page were shown; empty at the end."""
         stop = self.first + count
-        return cursor(stop, self.stamp) if stop < self.total else ""
+        return format_cursor(stop, self.stamp) if stop < self.total else ""
 
     @property
     def next_cursor(self) -> str:
@@ -95,7 +95,7 @@ def list_memories(
     ]
     rows.sort(key=lambda row: _order(wanted, row, access))
     stamped = _stamp(wanted, rows)
-    start = position(wanted.cursor, stamped)
+    start = parse_cursor(wanted.cursor, stamped)
     return MemoryListing(
         rows=tuple(rows[start : start + wanted.limit]),
         total=len(rows),

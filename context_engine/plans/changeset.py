@@ -29,7 +29,7 @@ from context_engine.context import (
 )
 from context_engine.context import GatherRequest as Sought
 from context_engine.errors import CallError, NotIndexed
-from context_engine.index.file_roles import Role, role_of
+from context_engine.index import Role, role_of
 from context_engine.model import Filter, Query, TextPart, TextQuery
 from context_engine.plans.model import PlanEvidence
 

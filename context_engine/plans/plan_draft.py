@@ -21,7 +21,7 @@ from context_engine.context import (
     find_commands,
 )
 from context_engine.errors import CallError
-from context_engine.index.file_roles import role_of
+from context_engine.index import role_of
 from context_engine.plans.changeset import (
     QUERY_CHARS_MAX,
     RENAMING_KINDS,

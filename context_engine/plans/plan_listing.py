@@ -12,7 +12,7 @@ import msgspec
 
 from context_engine.errors import InvalidArgument
 from context_engine.plans.plan_events import PlanStatus
-from context_engine.search.text_search import cursor, position
+from context_engine.search import format_cursor, parse_cursor
 from context_engine.text import ids_ending_with, make_slug, short_id
 
 DAMAGED = "damaged"
@@ -76,7 +76,7 @@ class PlanListPage:
     def cursor_after(self, count: int) -> str:
         """Return the cursor after this many rows of the page; empty at the end."""
         stop = self.first + count
-        return cursor(stop, self.stamped) if stop < self.total else ""
+        return format_cursor(stop, self.stamped) if stop < self.total else ""
 
 
 def list_page(wanted: PlanQuery, rows: Sequence[PlanRow]) -> PlanListPage:
@@ -86,7 +86,7 @@ def list_page(wanted: PlanQuery, rows: Sequence[PlanRow]) -> PlanListPage:
     passing.sort(key=lambda row: row.id)
     passing.sort(key=lambda row: _sort_key(wanted.sort_by, row), reverse=wanted.sort_order == "desc")
     stamped = _page_stamp(wanted, passing)
-    start = position(wanted.cursor, stamped)
+    start = parse_cursor(wanted.cursor, stamped)
     by_status = dict(sorted(Counter(row.status for row in rows).items()))
     return PlanListPage(tuple(passing[start : start + wanted.limit]), len(passing), start, stamped, by_status)
 

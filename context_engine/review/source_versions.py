@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from context_engine.index.symbol_graph import qualified_names
+from context_engine.index import qualified_names
 from context_engine.languages import (
     CaptureMatch,
     Captures,

@@ -1,1 +1,95 @@
 """Query in, ranked hits out: candidates, fusion with every addend named, and the choice of chunks."""
+
+from __future__ import annotations
+
+from context_engine.lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from context_engine.search.chunk_export import ExportReport
+    from context_engine.search.chunk_files import FILES
+    from context_engine.search.chunk_folder import read_folder
+    from context_engine.search.file_usage import AccessKind, FileUsage
+    from context_engine.search.rankers import K1, B, RankingView
+    from context_engine.search.search_service import SearchService, SearchState, answer_query
+    from context_engine.search.searcher import SCORE_DIGITS, Searcher
+    from context_engine.search.semantic_scores import AnswerModel, CandidateScores, SemanticSignals
+    from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus, ServedChunks
+    from context_engine.search.text_scanner import TextScanner
+    from context_engine.search.text_search import (
+        format_cursor,
+        hash_search,
+        parse_cursor,
+        rank_files,
+        select_page,
+        sort_by_keywords,
+    )
+    from context_engine.search.vector_search import FileCosines, compute_cosines, find_greatest, fold_by_file
+
+__all__ = [
+    "FILES",
+    "K1",
+    "SCORE_DIGITS",
+    "AccessKind",
+    "AnswerModel",
+    "B",
+    "CandidateScores",
+    "ChunkAnswer",
+    "ChunkStatus",
+    "ExportReport",
+    "FileCosines",
+    "FileUsage",
+    "RankingView",
+    "SearchService",
+    "SearchState",
+    "Searcher",
+    "SemanticSignals",
+    "ServedChunks",
+    "TextScanner",
+    "answer_query",
+    "compute_cosines",
+    "find_greatest",
+    "fold_by_file",
+    "format_cursor",
+    "hash_search",
+    "parse_cursor",
+    "rank_files",
+    "read_folder",
+    "select_page",
+    "sort_by_keywords",
+]
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "AccessKind": "file_usage",
+        "AnswerModel": "semantic_scores",
+        "B": "rankers",
+        "CandidateScores": "semantic_scores",
+        "ChunkAnswer": "served_chunks",
+        "ChunkStatus": "served_chunks",
+        "ExportReport": "chunk_export",
+        "FILES": "chunk_files",
+        "FileCosines": "vector_search",
+        "FileUsage": "file_usage",
+        "K1": "rankers",
+        "RankingView": "rankers",
+        "SCORE_DIGITS": "searcher",
+        "SearchService": "search_service",
+        "SearchState": "search_service",
+        "Searcher": "searcher",
+        "SemanticSignals": "semantic_scores",
+        "ServedChunks": "served_chunks",
+        "TextScanner": "text_scanner",
+        "answer_query": "search_service",
+        "compute_cosines": "vector_search",
+        "find_greatest": "vector_search",
+        "fold_by_file": "vector_search",
+        "format_cursor": "text_search",
+        "hash_search": "text_search",
+        "parse_cursor": "text_search",
+        "rank_files": "text_search",
+        "read_folder": "chunk_folder",
+        "select_page": "text_search",
+        "sort_by_keywords": "text_search",
+    },
+)

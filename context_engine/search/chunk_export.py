@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import Embedder
-from context_engine.index.embedding_text import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
+from context_engine.index import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
 from context_engine.repo.workspace_files import ReadFile
 from context_engine.search.chunk_files import FILES, ChunkRow, format_chunk_file
 from context_engine.search.chunk_folder import write_folder
-from context_engine.search.hit_reading import Reader
-from context_engine.search.rankers import View
+from context_engine.search.hit_reading import HitReader
+from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import Place
 from context_engine.secrets import redact_file
 
@@ -46,7 +46,7 @@ class ExportReport:
     size_bytes: int
 
 
-def collect_chunks(view: View, read: ReadFile) -> ChunksByKind:
+def collect_chunks(view: RankingView, read: ReadFile) -> ChunksByKind:
     """Return every chunk that counts, by kind, in the order of paths and lines, each with its text to embed.
 
     `read` returns a file as it is now.
@@ -120,7 +120,9 @@ def _in_batches(
     return embed
 
 
-def _collect_file(view: View, read: ReadFile, path: str, file: int) -> Iterator[tuple[Chunk, ChunkEmbeddingText]]:
+def _collect_file(
+    view: RankingView, read: ReadFile, path: str, file: int
+) -> Iterator[tuple[Chunk, ChunkEmbeddingText]]:
     """Yield the chunks of one file: its outline, then its chunks in order."""
     source, outline = read(path), view.outline(file)
     if source is None:
@@ -133,7 +135,7 @@ def _collect_file(view: View, read: ReadFile, path: str, file: int) -> Iterator[
         outline,
         [ChunkLocation(*row) for row in zip(*map(np.ndarray.tolist, columns), strict=True)],
     )
-    reader = Reader(view, lambda _: source)
+    reader = HitReader(view, lambda _: source)
     places = [Place(number, file, 0.0, {}) for number in numbers]
     for hit in _without_stale(reader.outlines(places[:1], 1.0)):
         yield hit.chunk, ChunkEmbeddingText(path, hit.chunk.text)

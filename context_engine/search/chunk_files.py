@@ -15,9 +15,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding import normalize_rows, quantize
+from context_engine.embedding import VectorRows, normalize_rows, quantize
 from context_engine.errors import InvalidVectors
-from context_engine.index.index_store import VectorRows
 from context_engine.model import ChunkKind, Skipped
 
 FILES: Mapping[ChunkKind, str] = {

@@ -17,13 +17,12 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index.postings import FieldBuilder, Lexicon
-from context_engine.index.segment import Postings, term_hashes
+from context_engine.index import FieldBuilder, Lexicon, Postings, term_hashes
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.chunk_files import ChunkRow, ChunkSet
 from context_engine.search.rankers import IDF_POWER, K1, B
-from context_engine.search.vector_search import cosines, greatest
+from context_engine.search.vector_search import compute_cosines, find_greatest
 from context_engine.text import query_terms, split_words
 
 WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
@@ -84,17 +83,17 @@ class ChunkSearcher:
 
         Raises: InvalidVectors when the vector is of another model.
         """
-        allowed = self._allowed(query.filter)
+        allowed = self._mask_allowed(query.filter)
         hashes = term_hashes(query_terms(query.text))
         signals = {name: field.scores(hashes) * allowed for name, field in self._fields.items()}
         answering = (signals["text"] > 0) | (signals["title"] > 0)
         if vector is not None:
             meant = allowed & self.chunks.embedded
-            signals["meaning"] = np.maximum(cosines(self.chunks.vectors, vector), 0) * meant
+            signals["meaning"] = np.maximum(compute_cosines(self.chunks.vectors, vector), 0) * meant
             answering |= meant
-        shares = fuse.addends(signals, np.ones(len(self.chunks.rows), np.float32), weights)
-        scores = np.round(fuse.total(shares, len(self.chunks.rows)), SCORE_DIGITS)
-        best = greatest(scores, query.limit, answering)
+        shares = fuse.compute_shares(signals, np.ones(len(self.chunks.rows), np.float32), weights)
+        scores = np.round(fuse.sum_shares(shares, len(self.chunks.rows)), SCORE_DIGITS)
+        best = find_greatest(scores, query.limit, answering)
         least = query.min_score * float(scores[best[0]]) if len(best) else 0.0
         hits = tuple(self._hit(number, scores, shares) for number in best.tolist() if scores[number] >= least)
         return ChunkRanking(hits, int(np.count_nonzero(answering)), int(np.count_nonzero(allowed)))
@@ -106,7 +105,7 @@ class ChunkSearcher:
         found = (difflib.get_close_matches(tag, known, NEAR_TAGS_MAX, 0.5) for tag in unknown)
         return tuple(dict.fromkeys(near for matches in found for near in matches))
 
-    def _allowed(self, wanted: Filter) -> Mask:
+    def _mask_allowed(self, wanted: Filter) -> Mask:
         """Return the chunks that may be found."""
         mask = np.ones(len(self.chunks.rows), bool)
         if wanted.kinds:

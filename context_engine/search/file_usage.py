@@ -6,7 +6,7 @@ Noting an access costs no write: events gather in memory and go to the disk toge
 there are any. A kill loses the last two seconds of them. Any number of processes may count at once, and none is lost
 then.
 
->>> later = Counter(1.0, 0.0, 1).at_time(HALF_LIFE_S)
+>>> later = AccessCounter(1.0, 0.0, 1).decay_to(HALF_LIFE_S)
 >>> later.strength, score(later.strength), boost(score(later.strength))
 (0.5, 0.14285714285714285, 1.0214285714285714)
 """
@@ -25,13 +25,20 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 from context_engine.errors import HostError
-from context_engine.index.embedded_store import translate_disk_errors
+from context_engine.index import translate_disk_errors
 from context_engine.storage import transaction
 
-Kind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
+AccessKind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
 """A whole file was read, a part of it, it was shown as a hit, changed, named by a plan, or found fault with by a
 review."""
-WEIGHTS: Mapping[Kind, float] = {"read": 1.0, "fragment": 0.5, "hit": 0.1, "edit": 3.0, "plan": 2.0, "review": 1.0}
+WEIGHTS: Mapping[AccessKind, float] = {
+    "read": 1.0,
+    "fragment": 0.5,
+    "hit": 0.1,
+    "edit": 3.0,
+    "plan": 2.0,
+    "review": 1.0,
+}
 HALF_LIFE_S = 7 * 86_400
 """What was read last week is half as likely to matter as what was read today."""
 HALF_SCORE_STRENGTH = 3.0
@@ -66,27 +73,27 @@ _DROP_OLDEST = (
 )
 
 
-class Counter(NamedTuple):
+class AccessCounter(NamedTuple):
     """How often, and how strongly that still counted at a moment (seconds since 1970)."""
 
     strength: float
     at: float
     count: int
 
-    def at_time(self, now: float) -> Counter:
+    def decay_to(self, now: float) -> AccessCounter:
         """The same, decayed to a later moment. A moment before counts as this one: clocks are set back."""
         now = max(now, self.at)
-        return Counter(self.strength * 2.0 ** ((self.at - now) / HALF_LIFE_S), now, self.count)
+        return AccessCounter(self.strength * 2.0 ** ((self.at - now) / HALF_LIFE_S), now, self.count)
 
-    def plus(self, other: Counter) -> Counter:
+    def plus(self, other: AccessCounter) -> AccessCounter:
         """Both together, at the later moment: the order in which events arrive makes no difference."""
         now = max(self.at, other.at)
-        one, two = self.at_time(now), other.at_time(now)
-        return Counter(one.strength + two.strength, now, one.count + two.count)
+        one, two = self.decay_to(now), other.decay_to(now)
+        return AccessCounter(one.strength + two.strength, now, one.count + two.count)
 
 
 @dataclass(frozen=True, slots=True)
-class Accessed:
+class AccessRecord:
     """One row as it is given away: how often a file was accessed in one way, how much that counts now, and when it was last."""
 
     path: str
@@ -106,7 +113,7 @@ def boost(scored: float) -> float:
     return 1.0 + BOOST_MAX * scored
 
 
-class Access:
+class FileUsage:
     """The accesses of one workspace. Thread-safe; any number of processes may hold one on the same file.
 
     Trouble with the disk is never the caller's: events wait for better times, and `problem` says what is wrong.
@@ -121,7 +128,7 @@ class Access:
         self._lock = threading.Lock()  # over what waits
         self._disk = threading.Lock()  # over the database; taken first
         self._db: apsw.Connection | None = None
-        self._waiting: dict[tuple[str, str], Counter] = {}
+        self._waiting: dict[tuple[str, str], AccessCounter] = {}
         self._events = 0
         self._thread: threading.Thread | None = None
         self._due = threading.Event()
@@ -130,11 +137,11 @@ class Access:
 
     # -- writing --
 
-    def note(self, path: str, kind: Kind, times: int = 1) -> None:
+    def note(self, path: str, kind: AccessKind, times: int = 1) -> None:
         """A file was accessed just now. Takes microseconds; a name that is no text cannot be kept."""
         if not self._enabled or not _is_text(path):
             return
-        event = Counter(WEIGHTS[kind] * times, self._clock(), times)
+        event = AccessCounter(WEIGHTS[kind] * times, self._clock(), times)
         with self._lock:
             self._add((path, kind), event)
             self._events += times
@@ -147,19 +154,19 @@ class Access:
     def flush(self) -> None:
         """Put what waits on the disk, in one transaction."""
         with self._disk:
-            waiting = self._taken()
-            if waiting and not self._written(waiting):
+            waiting = self._take_waiting()
+            if waiting and not self._write_counters(waiting):
                 with self._lock:
                     for key, counter in waiting.items():
                         self._add(key, counter)
 
-    def follow(self, names: Mapping[str, str]) -> None:
+    def rename(self, names: Mapping[str, str]) -> None:
         """Files go by other names now (old -> new); what the new names had already is added to."""
         names = {old: new for old, new in names.items() if _is_text(old + new)}
         if not names or not self._enabled:
             return
         self.flush()
-        with self._disk, self._telling(), self._writing() as db:
+        with self._disk, self._record_problem(), self._open_transaction() as db:
             counted = _counters(db, names)
             db.executemany("DELETE FROM access WHERE path = ?", [(path,) for path in {path for path, _ in counted}])
             for (path, kind), counter in counted.items():
@@ -169,10 +176,10 @@ class Access:
         """Forget everything, on the disk too."""
         self._ranking_scores = (-RANKING_KEPT_S, {})
         with self._disk:
-            self._taken()
-            with self._telling():
+            self._take_waiting()
+            with self._record_problem():
                 if self._path.exists():
-                    with self._writing() as db:
+                    with self._open_transaction() as db:
                         db.execute("DELETE FROM access")
 
     def close(self) -> None:
@@ -208,24 +215,24 @@ class Access:
             self._ranking_scores = time.monotonic(), scores
         return scores
 
-    def export(self, paths: Collection[str] | None = None) -> list[Accessed]:
+    def export(self, paths: Collection[str] | None = None) -> list[AccessRecord]:
         """Everything that is known, by path and kind; of these files only, if given."""
         if not self._enabled:
             return []
         now = self._clock()
         rows = [
-            Accessed(path, kind, counter.at_time(now).strength, counter.at, counter.count)
-            for (path, kind), counter in self._known(paths).items()
+            AccessRecord(path, kind, counter.decay_to(now).strength, counter.at, counter.count)
+            for (path, kind), counter in self._read_counters(paths).items()
         ]
         return sorted(rows, key=lambda row: (row.path, row.kind))
 
-    def _known(self, paths: Collection[str] | None) -> dict[tuple[str, str], Counter]:
+    def _read_counters(self, paths: Collection[str] | None) -> dict[tuple[str, str], AccessCounter]:
         """What is on the disk, and what waits."""
         with self._disk:
-            known: dict[tuple[str, str], Counter] = {}
-            with self._telling():
+            known: dict[tuple[str, str], AccessCounter] = {}
+            with self._record_problem():
                 if self._db is not None or self._path.exists():
-                    known = _counters(self._opened(), paths)
+                    known = _counters(self._open_database(), paths)
             with self._lock:
                 for key, counter in self._waiting.items():
                     if paths is None or key[0] in paths:
@@ -234,11 +241,11 @@ class Access:
 
     # -- what waits --
 
-    def _add(self, key: tuple[str, str], counter: Counter) -> None:
+    def _add(self, key: tuple[str, str], counter: AccessCounter) -> None:
         known = self._waiting.get(key)
         self._waiting[key] = known.plus(counter) if known else counter
 
-    def _taken(self) -> dict[tuple[str, str], Counter]:
+    def _take_waiting(self) -> dict[tuple[str, str], AccessCounter]:
         with self._lock:
             waiting, self._waiting, self._events = self._waiting, {}, 0
             self._due.clear()
@@ -256,17 +263,17 @@ class Access:
 
     # -- the database --
 
-    def _written(self, counters: Mapping[tuple[str, str], Counter]) -> bool:
+    def _write_counters(self, counters: Mapping[tuple[str, str], AccessCounter]) -> bool:
         """Add counters to what is on the disk; whether it took them."""
-        with self._telling():
-            with self._writing() as db:
+        with self._record_problem():
+            with self._open_transaction() as db:
                 _merge(db, counters)
             self.problem = ""
             return True
         return False
 
     @contextmanager
-    def _telling(self) -> Generator[None]:
+    def _record_problem(self) -> Generator[None]:
         """Keep whatever the disk has against it to ourselves."""
         try:
             with translate_disk_errors(self._path.parent):
@@ -277,22 +284,22 @@ class Access:
             self.problem = f"{self._path} cannot be used: {error}"
 
     @contextmanager
-    def _writing(self) -> Generator[apsw.Connection]:
+    def _open_transaction(self) -> Generator[apsw.Connection]:
         """A transaction."""
-        db = self._opened()
+        db = self._open_database()
         with transaction(db):
             yield db
 
-    def _opened(self) -> apsw.Connection:
+    def _open_database(self) -> apsw.Connection:
         """The database; one that is damaged or of another release is begun anew."""
         if self._db is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                self._db = _connected(self._path)
+                self._db = _connect(self._path)
             except (apsw.CorruptError, apsw.NotADBError, _OtherSchemaError):
                 for path in (self._path, *(self._path.with_name(self._path.name + end) for end in ("-wal", "-shm"))):
                     path.unlink(missing_ok=True)
-                self._db = _connected(self._path)
+                self._db = _connect(self._path)
         return self._db
 
 
@@ -300,7 +307,7 @@ class _OtherSchemaError(Exception):
     """The tables are those of another release."""
 
 
-def _connected(path: Path) -> apsw.Connection:
+def _connect(path: Path) -> apsw.Connection:
     db = apsw.Connection(str(path))
     db.set_busy_timeout(BUSY_MS)
     try:
@@ -324,7 +331,7 @@ def _is_text(path: str) -> bool:
     return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
 
 
-def _merge(db: apsw.Connection, counters: Mapping[tuple[str, str], Counter]) -> None:
+def _merge(db: apsw.Connection, counters: Mapping[tuple[str, str], AccessCounter]) -> None:
     """Add counters to what is there, inside a transaction."""
     known = _counters(db, {path for path, _ in counters})
     db.executemany(
@@ -333,8 +340,8 @@ def _merge(db: apsw.Connection, counters: Mapping[tuple[str, str], Counter]) -> 
     )
 
 
-def _counters(db: apsw.Connection, paths: Iterable[str] | None) -> dict[tuple[str, str], Counter]:
+def _counters(db: apsw.Connection, paths: Iterable[str] | None) -> dict[tuple[str, str], AccessCounter]:
     """What is on the disk of these files, or of all."""
     query = (_ALL,) if paths is None else (_OF_PATHS, (json.dumps(sorted(paths)),))
     rows: list[tuple[Any, ...]] = db.execute(*query).fetchall()
-    return {(row[0], row[1]): Counter(*row[2:]) for row in rows}
+    return {(row[0], row[1]): AccessCounter(*row[2:]) for row in rows}

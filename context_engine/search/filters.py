@@ -15,19 +15,19 @@ import numpy as np
 import numpy.typing as npt
 from pathspec import GitIgnoreSpec
 
-from context_engine.index.segment import term_hashes
+from context_engine.index import term_hashes
 from context_engine.model import CHUNK_KINDS, Filter
-from context_engine.search.rankers import View
+from context_engine.search.rankers import RankingView
 
 Mask = npt.NDArray[np.bool_]
 
 MASKS_KEPT = 64
 
 
-class Masks:
+class FilterMasks:
     """The masks of one view."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: RankingView) -> None:
         self._view = view
         self._snapshot = view.snapshot
         self._known: dict[Filter | str, Mask] = {}
@@ -40,10 +40,10 @@ class Masks:
         if mask is None:
             if len(self._known) >= MASKS_KEPT:
                 self._known.clear()
-            mask = self._known[wanted] = self._combined(wanted)
+            mask = self._known[wanted] = self._combine_masks(wanted)
         return mask
 
-    def near(self, tags: tuple[str, ...]) -> tuple[str, ...]:
+    def similar_tags(self, tags: tuple[str, ...]) -> tuple[str, ...]:
         """Known tags that look like those of `tags` that nothing carries."""
         known = list(self.counts())
         unknown = [tag for tag in tags if not self._tag(tag.lower()).any()]
@@ -66,7 +66,7 @@ class Masks:
                 found[name] = count
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
-    def _combined(self, wanted: Filter) -> Mask:
+    def _combine_masks(self, wanted: Filter) -> Mask:
         snapshot = self._snapshot
         mask = snapshot.chunk_alive.copy()
         if wanted.kinds:
@@ -113,7 +113,7 @@ class Masks:
         return np.bincount(snapshot.chunk_file[is_code], minlength=snapshot.files) > 0
 
 
-def tags_of(view: View, chunk: int) -> tuple[str, ...]:
+def tags_of(view: RankingView, chunk: int) -> tuple[str, ...]:
     """The tags of one chunk, sorted."""
     file = int(view.snapshot.chunk_file[chunk])
     kind = CHUNK_KINDS[view.snapshot.chunk_column("kind").item(chunk)]

@@ -38,7 +38,7 @@ ABSOLUTE = frozenset({"name", "symbol", "mention", "importance", "coverage"})
 """Signals that mean the same in every query and are not divided by the query's greatest value."""
 
 
-def addends(signals: Mapping[str, Floats], prior: Floats, weights: Mapping[str, float]) -> dict[str, Floats]:
+def compute_shares(signals: Mapping[str, Floats], prior: Floats, weights: Mapping[str, float]) -> dict[str, Floats]:
     """Each signal's share of the score, per file. The sum over names is the score."""
     shares: dict[str, Floats] = {}
     for name, values in signals.items():
@@ -51,7 +51,7 @@ def addends(signals: Mapping[str, Floats], prior: Floats, weights: Mapping[str, 
     return shares
 
 
-def total(shares: Mapping[str, Floats], files: int) -> Floats:
+def sum_shares(shares: Mapping[str, Floats], files: int) -> Floats:
     """The score of each file."""
     score = np.zeros(files, np.float32)
     for values in shares.values():

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from xxhash import xxh3_64_hexdigest
 
-from context_engine.index.embedding_text import symbol_chain
-from context_engine.index.symbol_graph import qualified_names
+from context_engine.index import qualified_names, symbol_chain
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
 from context_engine.repo.paths import path_of_listing
 from context_engine.repo.workspace_files import LoadedFile, ReadFile
 from context_engine.search.filters import tags_of
-from context_engine.search.rankers import View
+from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import Place
 from context_engine.text import LineSpan
 
@@ -20,10 +19,10 @@ OUTLINE_LINES_MAX = 200
 """Symbols listed in a file's `symbols` chunk."""
 
 
-class Reader:
+class HitReader:
     """Makes hits of one ranking; each file is read once."""
 
-    def __init__(self, view: View, read: ReadFile) -> None:
+    def __init__(self, view: RankingView, read: ReadFile) -> None:
         self._view = view
         self._snapshot = view.snapshot
         self._read = read

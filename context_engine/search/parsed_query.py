@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index.segment import term_hashes
+from context_engine.index import term_hashes
 from context_engine.text import STOP_WORDS, compound_term, query_terms, split_identifier, split_words, unique
 
 _SYMBOL = re.compile(r"[\w$]+(?:(?:::|\.|#|->|/)[\w$]+)*(?:\(\))?[?!]?").fullmatch
@@ -21,7 +21,7 @@ _NOT_CODE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedQuery:
     """A query taken apart.
 
     `symbol`: the compound name when the whole query is one symbol, `spelled` the same as written; `mentioned`:
@@ -37,7 +37,7 @@ class Asked:
     lifted: frozenset[str]
 
     @classmethod
-    def of(cls, text: str) -> Asked:
+    def of(cls, text: str) -> ParsedQuery:
         """Take the text of a query apart."""
         asked = split_words(text)
         telling = [word for word in asked if word.lower() not in STOP_WORDS] or asked
@@ -49,12 +49,12 @@ class Asked:
             term_hashes(query_terms(text)),
             symbol,
             asked[-1] if symbol else "",
-            () if symbol else tuple(_mentioned(telling)),
+            () if symbol else tuple(_find_mentioned(telling)),
             frozenset(role for pattern, role in _NOT_CODE if re.search(pattern, lowered)),
         )
 
 
-def _mentioned(telling: list[str]) -> list[tuple[str, float]]:
+def _find_mentioned(telling: list[str]) -> list[tuple[str, float]]:
     """Words that look like names of code: `CamelCase` and `snake_case` surely, `Capitalised` perhaps."""
     found: dict[str, float] = {}
     for word in telling:

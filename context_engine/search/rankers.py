@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index.segment import term_hashes
-from context_engine.index.snapshot import Matches, Snapshot
-from context_engine.index.stored_outline import StoredOutline, decode_outline
+from context_engine.index import Matches, Snapshot, StoredOutline, term_hashes
 from context_engine.model import CHUNK_KINDS
-from context_engine.search.parsed_query import Asked
+from context_engine.search.parsed_query import ParsedQuery
 from context_engine.text import compound_term, stem_all
 
 Floats = npt.NDArray[np.float32]
@@ -54,7 +52,7 @@ class Signals:
     defines: dict[int, float]
 
 
-class View:
+class RankingView:
     """A snapshot made ready for ranking: means, length norms and the sorted words of file names, computed once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -99,7 +97,7 @@ class View:
         if known is None:
             if len(self._outlines) >= OUTLINES_KEPT:
                 self._outlines.clear()
-            known = self._outlines[file] = decode_outline(self.snapshot.heap("outline", file))
+            known = self._outlines[file] = self.snapshot.outline(file)
         return known
 
     def own_tags(self, chunk: int) -> list[str]:
@@ -142,7 +140,7 @@ class View:
         return self._stems
 
 
-def rank(view: View, asked: Asked, allowed: npt.NDArray[np.bool_] | None) -> Signals:
+def compute_signals(view: RankingView, asked: ParsedQuery, allowed: npt.NDArray[np.bool_] | None) -> Signals:
     """All signals of one query. `allowed` masks the chunks that may be found; None: all."""
     snapshot = view.snapshot
     body = snapshot.matches("body", asked.hashes)
@@ -157,10 +155,10 @@ def rank(view: View, asked: Asked, allowed: npt.NDArray[np.bool_] | None) -> Sig
     chunk = np.bincount(passing.docs, impacts, snapshot.chunks).astype(np.float32)
     best, top3 = _top_of_files(view, chunk)
     signals = {"chunk": best, "top3": top3}
-    signals["file"], signals["coverage"] = _whole_files(view, body)
-    signals |= _fields(view, asked.hashes)
-    signals["name"] = _file_name(view, asked)
-    signals["symbol"], signals["mention"], defines = _symbols(view, asked, allowed)
+    signals["file"], signals["coverage"] = _rank_whole_files(view, body)
+    signals |= _rank_fields(view, asked.hashes)
+    signals["name"] = _rank_file_names(view, asked)
+    signals["symbol"], signals["mention"], defines = _rank_symbols(view, asked, allowed)
     signals["importance"] = view.importance
     return Signals(signals, chunk, chunk, defines)
 
@@ -169,7 +167,7 @@ def _idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
     return (np.log1p((count - frequency + 0.5) / (frequency + 0.5)) ** IDF_POWER).astype(np.float32)
 
 
-def _fields(view: View, hashes: npt.NDArray[np.uint64]) -> dict[str, Floats]:
+def _rank_fields(view: RankingView, hashes: npt.NDArray[np.uint64]) -> dict[str, Floats]:
     """BM25 over path words, definition names and leading comments, all three in one pass.
 
     Field f has the documents f * files onwards and the terms f * terms onwards.
@@ -186,7 +184,7 @@ def _fields(view: View, hashes: npt.NDArray[np.uint64]) -> dict[str, Floats]:
     return dict(zip(FILE_FIELDS, scores.reshape(len(FILE_FIELDS), -1), strict=True))
 
 
-def _whole_files(view: View, body: Matches) -> tuple[Floats, Floats]:
+def _rank_whole_files(view: RankingView, body: Matches) -> tuple[Floats, Floats]:
     """BM25 of whole files, and the share of the query's weight that stands anywhere in the file.
 
     Folded from the chunk postings, which come by term, then chunk, so that a file's stand together.
@@ -207,7 +205,7 @@ def _whole_files(view: View, body: Matches) -> tuple[Floats, Floats]:
     return score, covered.astype(np.float32)
 
 
-def _top_of_files(view: View, chunk: Floats) -> tuple[Floats, Floats]:
+def _top_of_files(view: RankingView, chunk: Floats) -> tuple[Floats, Floats]:
     """The best chunk's score of each file, and the sum of its three best (equal ones count once)."""
     files = view.snapshot.files
     best, total = np.zeros(files, np.float32), np.zeros(files, np.float32)
@@ -235,7 +233,7 @@ def _run_firsts(keys: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
     return firsts
 
 
-def _file_name(view: View, asked: Asked) -> Floats:
+def _rank_file_names(view: RankingView, asked: ParsedQuery) -> Floats:
     """How much of the file's name the query explains.
 
     The mean, over the name's words, of the best match with a query word: 1 for an equal stem, .8 when both begin with
@@ -264,8 +262,8 @@ def _likeness(word: str, stem: str, other: str, other_stem: str) -> float:
     return 0.6 if shorter == 3 and word[:3] == other[:3] else 0.0
 
 
-def _symbols(
-    view: View, asked: Asked, allowed: npt.NDArray[np.bool_] | None
+def _rank_symbols(
+    view: RankingView, asked: ParsedQuery, allowed: npt.NDArray[np.bool_] | None
 ) -> tuple[Floats, Floats, dict[int, float]]:
     """Files that define a symbol which the query is (`symbol`) or mentions (`mention`), and the chunks that do."""
     snapshot = view.snapshot
@@ -294,7 +292,7 @@ def _symbols(
     return whole, mention, defines
 
 
-def _spells(view: View, file: int, chunk: int, name: str) -> bool:
+def _spells(view: RankingView, file: int, chunk: int, name: str) -> bool:
     """Whether a chunk defines the name in just this spelling."""
     first, last = (view.snapshot.chunk_column(column).item(chunk) for column in ("first", "last"))
     return any(symbol.name == name and first <= symbol.line <= last for symbol in view.outline(file).symbols)

@@ -26,7 +26,7 @@ _STARTS = re.compile(
 )
 
 
-def landmarks(snapshot: Snapshot, roles: tuple[str, ...], freshness: str) -> Landmarks:
+def find_landmarks(snapshot: Snapshot, roles: tuple[str, ...], freshness: str) -> Landmarks:
     """The landmarks of a snapshot; `roles` names the file roles as the snapshot counts them."""
     files = list(snapshot.by_path.items())
     role, language, weight = (

@@ -16,24 +16,22 @@ from typing import NamedTuple
 
 from context_engine.embedding import EmbedderConfig, open_embedder
 from context_engine.errors import InvalidArgument, NotIndexed
-from context_engine.index import IndexService, StaticEncoder
-from context_engine.index.file_roles import ROLES
-from context_engine.index.symbol_service import no_index
+from context_engine.index import ROLES, IndexService, StaticEncoder, no_index
 from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
 from context_engine.repo.workspace_files import ReadFile, WorkspaceFiles
 from context_engine.search.chunk_export import ExportReport, collect_chunks, write_chunk_files
-from context_engine.search.file_usage import Access
-from context_engine.search.hit_reading import Reader
-from context_engine.search.name_completion import Completer
-from context_engine.search.repo_overview import landmarks
+from context_engine.search.file_usage import FileUsage
+from context_engine.search.hit_reading import HitReader
+from context_engine.search.name_completion import NameCompleter
+from context_engine.search.repo_overview import find_landmarks
 from context_engine.search.searcher import Searcher
-from context_engine.search.semantic_scores import AnswerModel, Meaning
+from context_engine.search.semantic_scores import AnswerModel, SemanticRanker
 
 OUTLINE_FACTOR = 0.35
 """What a file's `symbols` chunk is worth beside the file's best chunk, when both are asked for."""
 
 
-class Standing(NamedTuple):
+class SearchState(NamedTuple):
     """What ranks at this moment, how its files are read as they are now, and how true its index is to them."""
 
     searcher: Searcher
@@ -49,7 +47,7 @@ class SearchService:
         self,
         index: IndexService,
         files: WorkspaceFiles,
-        access: Access,
+        access: FileUsage,
         encoder: StaticEncoder | None,
         model: AnswerModel,
         *,
@@ -61,11 +59,11 @@ class SearchService:
         self._files = files
         self._access = access
         self._model = model
-        self._meaning = None if encoder is None else Meaning(encoder.query, model)
+        self._meaning = None if encoder is None else SemanticRanker(encoder.query, model)
         self._models_folder = models_folder
         self._lock = threading.Lock()
         self._searcher: Searcher | None = None
-        self._completer: Completer | None = None
+        self._completer: NameCompleter | None = None
 
     # -- ranking --
 
@@ -76,15 +74,15 @@ class SearchService:
         """
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
-        standing = self.standing()
+        standing = self.state()
         if standing is None:
-            return self._not_yet()
+            return self._answer_without_index()
         with self._model.answering():
-            answer = answered(standing, query)
+            answer = answer_query(standing, query)
         self._model.wake(hit.chunk.path for hit in answer.hits)
         return answer
 
-    def standing(self) -> Standing | None:
+    def state(self) -> SearchState | None:
         """Return what ranks now, after a look for edits; None without an index.
 
         For ranking several workspaces together.
@@ -93,7 +91,7 @@ class SearchService:
         searcher = self.searcher()
         if searcher is None:
             return None
-        return Standing(searcher, self._files.load, self._live.describe_freshness(), self._live.last_error or "")
+        return SearchState(searcher, self._files.load, self._live.describe_freshness(), self._live.last_error or "")
 
     def searcher(self) -> Searcher | None:
         """Return the searcher of the newest snapshot, kept until another is published; None without an index."""
@@ -116,7 +114,7 @@ class SearchService:
         for path in dict.fromkeys(paths):
             self._access.note(path, "hit")
 
-    def _not_yet(self) -> Answer:
+    def _answer_without_index(self) -> Answer:
         if not self._live.is_building:
             raise NotIndexed(
                 "this workspace has no index yet",
@@ -135,7 +133,7 @@ class SearchService:
         searcher = self.searcher()
         if searcher is None:
             raise no_index()
-        return landmarks(searcher.snapshot, ROLES, self._live.describe_freshness())
+        return find_landmarks(searcher.snapshot, ROLES, self._live.describe_freshness())
 
     def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
         """Complete a path to indexed files (and folders), best first, with their number; none without an index."""
@@ -149,14 +147,14 @@ class SearchService:
         found, total = completer.symbols(typed, limit) if completer else ([], 0)
         return tuple(found), total
 
-    def _newest_completer(self) -> Completer | None:
+    def _newest_completer(self) -> NameCompleter | None:
         """Return the completer of the newest snapshot. It looks at no file: completing must be immediate."""
         snapshot = self._live.snapshot()
         with self._lock:
             if snapshot is None:
                 self._completer = None
             elif self._completer is None or self._completer.snapshot is not snapshot:
-                self._completer = Completer(snapshot)
+                self._completer = NameCompleter(snapshot)
             return self._completer
 
     # -- what is indexed --
@@ -202,19 +200,19 @@ class SearchService:
                 opened.close()
 
 
-def answered(standing: Standing, query: Query) -> Answer:
+def answer_query(standing: SearchState, query: Query) -> Answer:
     """The places worth reading for a query; where there is none, why."""
     searcher = standing.searcher
-    hits, total, engine = _hits(standing, query)
-    near = searcher.masks.near(query.filter.tags) if not hits and query.filter.tags else ()
-    reason = "" if hits else _silence(standing, query)
+    hits, total, engine = _find_hits(standing, query)
+    near = searcher.masks.similar_tags(query.filter.tags) if not hits and query.filter.tags else ()
+    reason = "" if hits else _explain_no_hits(standing, query)
     return Answer(tuple(hits), engine, standing.freshness, total, reason, near)
 
 
-def _hits(standing: Standing, query: Query) -> tuple[list[Hit], int, str]:
+def _find_hits(standing: SearchState, query: Query) -> tuple[list[Hit], int, str]:
     """Hits of all kinds asked for, how many chunks match, and what ranked; a `symbols` chunk is made from an outline."""
     searcher, kinds = standing.searcher, query.filter.kinds
-    reader = Reader(searcher.view, standing.read)
+    reader = HitReader(searcher.view, standing.read)
     tagged = "symbols" in query.filter.tags
     if "symbols" not in kinds and not (tagged and not kinds):
         ranking = searcher.rank(query)
@@ -232,7 +230,7 @@ def _hits(standing: Standing, query: Query) -> tuple[list[Hit], int, str]:
     return hits[: query.limit], total, by_file.engine
 
 
-def _silence(standing: Standing, query: Query) -> str:
+def _explain_no_hits(standing: SearchState, query: Query) -> str:
     """Why there is no hit."""
     searcher, freshness = standing.searcher, standing.freshness
     if not searcher.snapshot.living_files:

@@ -16,10 +16,10 @@ from context_engine.index import Snapshot
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost
-from context_engine.search.filters import Masks
-from context_engine.search.parsed_query import Asked
-from context_engine.search.rankers import Signals, View, rank
-from context_engine.search.semantic_scores import Meaning, Near, Ranked
+from context_engine.search.filters import FilterMasks
+from context_engine.search.parsed_query import ParsedQuery
+from context_engine.search.rankers import RankingView, Signals, compute_signals
+from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
 
 NEXT_CHUNK_FACTOR = 0.3
 """What the second chunk of a file is worth, the third again, and so on; flat between .3 and .5."""
@@ -89,7 +89,7 @@ class Searcher:
         self,
         snapshot: Snapshot,
         roles: tuple[str, ...],
-        meaning: Meaning | None = None,
+        meaning: SemanticRanker | None = None,
         used: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         """`used` tells how much each path is used, 0 to 1."""
@@ -97,8 +97,8 @@ class Searcher:
         self.meaning = meaning
         self._used = used
         self._boosts: tuple[Mapping[str, float], npt.NDArray[np.float32] | None] = ({}, None)
-        self.view = View(snapshot)
-        self.masks = Masks(self.view)
+        self.view = RankingView(snapshot)
+        self.masks = FilterMasks(self.view)
         self._roles = roles
 
     def rank(self, query: Query, *, weights: Mapping[str, float] = fuse.WEIGHTS, role_power: float = 1.0) -> Ranking:
@@ -106,16 +106,16 @@ class Searcher:
 
         With less `role_power` (0-1) files count less by their role.
         """
-        asked = Asked.of(query.text)
-        prior = priors(self.view, self._roles, asked, query.filter)
+        asked = ParsedQuery.of(query.text)
+        prior = compute_priors(self.view, self._roles, asked, query.filter)
         if role_power != 1.0:
             prior = np.power(prior, np.float32(role_power))
-        prior = self._lifted(prior)
+        prior = self._apply_usage(prior)
         return search(
             self.view, query, asked, self.masks.of(query.filter), prior, weights=weights, meaning=self.meaning
         )
 
-    def _lifted(self, prior: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def _apply_usage(self, prior: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """The prior of each file times what use makes of it; worked out when another mapping comes."""
         used = self._used()
         if not used:
@@ -131,20 +131,20 @@ class Searcher:
 
 
 def search(
-    view: View,
+    view: RankingView,
     query: Query,
-    asked: Asked,
+    asked: ParsedQuery,
     allowed: npt.NDArray[np.bool_] | None,
     prior: npt.NDArray[np.float32],
     *,
     weights: Mapping[str, float] = fuse.WEIGHTS,
-    meaning: Meaning | None = None,
+    meaning: SemanticRanker | None = None,
 ) -> Ranking:
     """Rank one query. `allowed` masks the chunks that pass the filter (None: all), `prior` weighs each file."""
     snapshot = view.snapshot
-    fusion = _Fusion(view, prior, weights, allowed, rank(view, asked, allowed), is_symbol=bool(asked.symbol))
+    fusion = _Fusion(view, prior, weights, allowed, compute_signals(view, asked, allowed), is_symbol=bool(asked.symbol))
     matching = int(np.count_nonzero(fusion.found.chunk))
-    engine = "hybrid" if meaning and fusion.ask(meaning, query.text) else "lexical"
+    engine = "hybrid" if meaning and fusion.add_semantic(meaning, query.text) else "lexical"
     found, score = fusion.found, fusion.score
     candidates = score.nonzero()[0]
     least = 0.0
@@ -152,12 +152,12 @@ def search(
         values = score[candidates]
         least = float(np.partition(values, -query.limit)[-query.limit]) - 1e-6
         candidates = candidates[values >= least]
-    rows = _rows(view, query.chunks_per_file, found, score, candidates, allowed, least)
+    rows = _select_rows(view, query.chunks_per_file, found, score, candidates, allowed, least)
     if len(rows) < query.limit > query.chunks_per_file:
-        rows += _overflow(rows, _rows(view, query.limit, found, score, candidates, allowed, 0.0))
+        rows += _select_overflow(rows, _select_rows(view, query.limit, found, score, candidates, allowed, 0.0))
     if query.min_score and rows:
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
-    places = _places(rows[: query.limit], fusion.shares)
+    places = _make_places(rows[: query.limit], fusion.shares)
     passing = snapshot.living_chunks if allowed is None else int(np.count_nonzero(allowed))
     return Ranking(places, matching, passing, engine)
 
@@ -171,7 +171,7 @@ class _Fusion:
 
     def __init__(
         self,
-        view: View,
+        view: RankingView,
         prior: npt.NDArray[np.float32],
         weights: Mapping[str, float],
         allowed: npt.NDArray[np.bool_] | None,
@@ -186,38 +186,38 @@ class _Fusion:
         self._weights = weights
         self._allowed = allowed
         self.found = found
-        self.shares = fuse.addends(found.files, prior, weights)
+        self.shares = fuse.compute_shares(found.files, prior, weights)
         held = np.zeros(view.snapshot.files, np.float32)
         for name, values in self.shares.items():
             if name != "importance":
                 held += values
         self._may = _may_be_found(view, allowed)
         self._counts = held > 0
-        self.score = self._summed()
+        self.score = self._sum_shares()
 
-    def ask(self, meaning: Meaning, text: str) -> bool:
+    def add_semantic(self, meaning: SemanticRanker, text: str) -> bool:
         """Add what vectors say; whether they said anything."""
         near = meaning.by_static(self._view, text, self.score, self._allowed)
         promise = _shares_of_best(self.found.chunk)
         if near is not None:
-            self._take(near)
+            self._add_signals(near)
             promise = promise + COMPARED_BY_MEANING * _shares_of_best(near.chunk)
-        nearer = meaning.by_model(self._view, text, Ranked(self.score, promise), self._allowed)
+        nearer = meaning.by_model(self._view, text, CandidateScores(self.score, promise), self._allowed)
         if nearer is not None:
-            self._take(nearer)
+            self._add_signals(nearer)
         return near is not None or nearer is not None
 
-    def _take(self, near: Near) -> None:
+    def _add_signals(self, near: SemanticSignals) -> None:
         """Add signals."""
-        self.shares |= fuse.addends(near.files, self._prior, self._weights)
+        self.shares |= fuse.compute_shares(near.files, self._prior, self._weights)
         if not self._is_symbol:
             self._counts |= near.brings
-        self.score = self._summed()
+        self.score = self._sum_shares()
         worth = _shares_of_best(self.found.worth) + SHOWN_BY_MEANING * _shares_of_best(near.chunk)
         self.found = replace(self.found, worth=worth)
 
-    def _summed(self) -> npt.NDArray[np.float32]:
-        return fuse.total(self.shares, self._view.snapshot.files) * (self._counts & self._may)
+    def _sum_shares(self) -> npt.NDArray[np.float32]:
+        return fuse.sum_shares(self.shares, self._view.snapshot.files) * (self._counts & self._may)
 
 
 def _shares_of_best(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -225,7 +225,7 @@ def _shares_of_best(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return (values / max(float(values.max(initial=0.0)), 1e-9)).astype(np.float32)
 
 
-def _may_be_found(view: View, allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+def _may_be_found(view: RankingView, allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
     """The files that are alive and have a chunk that passes."""
     if allowed is None or not len(view.reduce_at):
         return view.countable
@@ -234,7 +234,9 @@ def _may_be_found(view: View, allowed: npt.NDArray[np.bool_] | None) -> npt.NDAr
     return view.countable & passing
 
 
-def priors(view: View, roles: tuple[str, ...], asked: Asked, wanted: Filter) -> npt.NDArray[np.float32]:
+def compute_priors(
+    view: RankingView, roles: tuple[str, ...], asked: ParsedQuery, wanted: Filter
+) -> npt.NDArray[np.float32]:
     """The prior of each file by its role; a role that the query names or the filter selects is not held back."""
     table = np.array([PRIORS.get(role, 1.0) for role in roles], np.float32)
     selected: set[str] = set()
@@ -248,8 +250,8 @@ def priors(view: View, roles: tuple[str, ...], asked: Asked, wanted: Filter) -> 
     return table[view.roles]
 
 
-def _rows(
-    view: View,
+def _select_rows(
+    view: RankingView,
     chunks_per_file: int,
     found: Signals,
     score: npt.NDArray[np.float32],
@@ -268,7 +270,7 @@ def _rows(
         most, factor = 1, 1.0
         while most < chunks_per_file and value * NEXT_CHUNK_FACTOR**most >= least:
             most += 1
-        for chunk in _chunks_of(view, found, file, allowed, most):
+        for chunk in _choose_chunks_of(view, found, file, allowed, most):
             first = int(first_lines[chunk])
             rows.append((round(value * factor, SCORE_DIGITS), snapshot.paths[file], first, chunk, file, factor))
             factor *= NEXT_CHUNK_FACTOR
@@ -276,7 +278,7 @@ def _rows(
     return rows
 
 
-def _overflow(rows: list[Row], more: list[Row]) -> list[Row]:
+def _select_overflow(rows: list[Row], more: list[Row]) -> list[Row]:
     """Where files are too few, further chunks of them than a file may show: below all that came first."""
     if not rows:
         return []
@@ -293,7 +295,7 @@ def _rank_key(row: Row) -> tuple[float, str, int, int]:
     return -row[0], row[1], row[2], row[3]
 
 
-def _places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float32]]) -> tuple[Place, ...]:
+def _make_places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float32]]) -> tuple[Place, ...]:
     """Rows with the addends of their scores."""
     files = [row[4] for row in rows]
     columns = [values[files].tolist() for values in shares.values()]
@@ -305,7 +307,9 @@ def _places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float32]]) 
     return tuple(places)
 
 
-def _chunks_of(view: View, found: Signals, file: int, allowed: npt.NDArray[np.bool_] | None, most: int) -> list[int]:
+def _choose_chunks_of(
+    view: RankingView, found: Signals, file: int, allowed: npt.NDArray[np.bool_] | None, most: int
+) -> list[int]:
     """The chunks of a file to show, best first: defining ones, then by worth.
 
     All that hold something of the query; else the best.

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import VectorRows
 from context_engine.search import vector_search
-from context_engine.search.rankers import View
+from context_engine.search.rankers import RankingView
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.intp]
@@ -39,25 +38,24 @@ QueryVector = Callable[[str], Floats | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class CandidateScores:
     """How things stand before a model is asked: the score of each file, what each chunk of a file promises."""
 
     files: Floats
     chunk: Floats
 
 
-class Model(Protocol):
-    """A model that has a say in an answer, within its time."""
-
-    def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
-        """What it says; None while it cannot be asked."""
-
-
 class AnswerModel:
-    """A model that takes part in answers and is told about them; this one has nothing to say."""
+    """A model that ranks for an answer, in the time the answer has, and is told about answers; this one does nothing."""
 
-    def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:  # noqa: ARG002
-        """Return what it says, as `Model.near`."""
+    def near(
+        self,
+        view: RankingView,  # noqa: ARG002 - for models that rank
+        text: str,  # noqa: ARG002
+        ranked: CandidateScores,  # noqa: ARG002
+        allowed: Mask | None,  # noqa: ARG002
+    ) -> SemanticSignals | None:
+        """Return the signals of the model for a question; None while it cannot be used."""
         return None
 
     def answering(self) -> AbstractContextManager[object]:
@@ -69,7 +67,7 @@ class AnswerModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class SemanticSignals:
     """How near everything comes: `files[name]` a value of at least 0 per file, `chunk` a cosine from 0 to 1 per chunk.
 
     A chunk that was not compared has 0. `brings`: files that are near enough to be found by their meaning alone.
@@ -80,73 +78,77 @@ class Near:
     brings: Mask
 
 
-class Meaning:
+class SemanticRanker:
     """What vectors there are to ask: static ones always, those of a model where somebody chose one and it is there."""
 
-    def __init__(self, static: QueryVector, model: Model | None = None) -> None:
+    def __init__(self, static: QueryVector, model: AnswerModel | None = None) -> None:
         """`static` gives a question's vector among those of the snapshots."""
         self._static = static
         self._model = model
 
-    def by_static(self, view: View, text: str, promising: Floats, allowed: Mask | None) -> Near | None:
+    def by_static(
+        self, view: RankingView, text: str, promising: Floats, allowed: Mask | None
+    ) -> SemanticSignals | None:
         """What the snapshot's static vectors say; None when it has none.
 
         `promising`: what its words are worth, by file.
         """
         query = self._static(text) if view.snapshot.static() is not None else None
-        return None if query is None or not query.any() else by_static(view, query, promising, allowed)
+        return None if query is None or not query.any() else rank_by_static(view, query, promising, allowed)
 
-    def by_model(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
+    def by_model(
+        self, view: RankingView, text: str, ranked: CandidateScores, allowed: Mask | None
+    ) -> SemanticSignals | None:
         """What the model says, in the time that an answer has; None while it says nothing."""
         return self._model.near(view, text, ranked, allowed) if self._model is not None else None
 
 
-def by_static(view: View, query: Floats, promising: Floats, allowed: Mask | None) -> Near | None:
+def rank_by_static(view: RankingView, query: Floats, promising: Floats, allowed: Mask | None) -> SemanticSignals | None:
     """The signals of static vectors for a question's vector; None when the snapshot has none that it can be compared with."""
     parts = view.snapshot.static()
     if parts is None or parts.width != len(query):
         return None
     snapshot = view.snapshot
-    card = np.maximum(_compared(parts.summary, query, snapshot.files), 0) * snapshot.file_alive
-    chosen = _chosen(view, promising, card)
-    values = np.maximum(_compared_some(parts.chunk, query, chosen), 0)
+    card = np.maximum(_compare_all(parts.summary, query, snapshot.files), 0) * snapshot.file_alive
+    chosen = _choose_chunks(view, promising, card)
+    values = np.maximum(_compare_chosen(parts.chunk, query, chosen), 0)
     passing = np.ones(len(chosen), bool) if allowed is None else allowed[chosen]
-    files = vector_search.per_file(values, passing, snapshot.chunk_file[chosen], snapshot.files)
+    files = vector_search.fold_by_file(values, passing, snapshot.chunk_file[chosen], snapshot.files)
     chunk = np.zeros(snapshot.chunks, np.float32)
     chunk[chosen] = values
     signals = {"static": files.best, "static3": files.top3, "static_card": card}
-    return Near(signals, chunk, files.best >= NEAR_ENOUGH)
+    return SemanticSignals(signals, chunk, files.best >= NEAR_ENOUGH)
 
 
-def _compared(parts: Sequence[tuple[VectorRows, int]], query: Floats, count: int) -> Floats:
+def _compare_all(parts: Sequence[tuple[VectorRows, int]], query: Floats, count: int) -> Floats:
     """The cosine of every row with the query."""
     if len(parts) == 1:
-        return vector_search.cosines(parts[0][0], query)
+        return vector_search.compute_cosines(parts[0][0], query)
     values = np.zeros(count, np.float32)
     for rows, base in parts:
-        values[base : base + len(rows)] = vector_search.cosines(rows, query)
+        values[base : base + len(rows)] = vector_search.compute_cosines(rows, query)
     return values
 
 
-def _compared_some(parts: Sequence[tuple[VectorRows, int]], query: Floats, chosen: Ints) -> Floats:
+def _compare_chosen(parts: Sequence[tuple[VectorRows, int]], query: Floats, chosen: Ints) -> Floats:
     """The cosine of each chosen row; they are in ascending order."""
     values = np.zeros(len(chosen), np.float32)
     for rows, base in parts:
         start, stop = np.searchsorted(chosen, (base, base + len(rows))).tolist()
         if stop - start == len(rows):
-            values[start:stop] = vector_search.cosines(rows, query)
+            values[start:stop] = vector_search.compute_cosines(rows, query)
         elif stop > start:
             here = chosen[start:stop] - base
-            values[start:stop] = vector_search.cosines(VectorRows(rows.values[here], rows.scales[here]), query)
+            values[start:stop] = vector_search.compute_cosines(VectorRows(rows.values[here], rows.scales[here]), query)
     return values
 
 
-def _chosen(view: View, promising: Floats, card: Floats) -> Ints:
+def _choose_chunks(view: RankingView, promising: Floats, card: Floats) -> Ints:
     """The living chunks to compare, ascending: all where they are few, else those of the files that promise most."""
     snapshot = view.snapshot
     if snapshot.chunks <= COMPARED_ALL_MAX:
         return np.flatnonzero(snapshot.chunk_alive)
     chosen = np.zeros(snapshot.files, bool)
     for values in (promising, card):
-        chosen[vector_search.greatest(values, COMPARED_FILES, view.countable)] = True
+        chosen[vector_search.find_greatest(values, COMPARED_FILES, view.countable)] = True
     return np.flatnonzero(chosen[snapshot.chunk_file] & snapshot.chunk_alive)

@@ -20,7 +20,16 @@ from context_engine.repo.paths import Root, near_names
 from context_engine.repo.ripgrep import GrepRequest, MatchedLine, SearchDeadline, TextEngine
 from context_engine.repo.searchable_files import FileListing, Lister
 from context_engine.repo.walk import WalkedFile
-from context_engine.search.text_search import Globs, Marks, defining, finds, in_order, joints, longest_first, spread
+from context_engine.search.text_search import (
+    GlobSet,
+    Marks,
+    definition_pattern,
+    find_keywords,
+    limit_matches,
+    longest_first,
+    overlap_texts,
+    sort_matches,
+)
 from context_engine.secrets import RedactedDocuments
 from context_engine.text import escape_literal, fold_case
 
@@ -44,7 +53,7 @@ _Finds = tuple[dict[str, Marks], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedScan:
     """An answer, and the files it was true of."""
 
     listing: FileListing
@@ -52,7 +61,7 @@ class _Kept:
     scan: Scan
 
 
-class Scanner:
+class TextScanner:
     """Searches the text of one workspace. Thread-safe. `engine` is asked for when the first search comes."""
 
     def __init__(
@@ -66,7 +75,7 @@ class Scanner:
         self._engine: TextEngine | None = None
         self._lock = threading.Lock()
         self._fresh: tuple[TextQuery | None, Mapping[str, Marks]] = (None, {})  # of the last scan, until they are shown
-        self._answers: dict[tuple[TextQuery, bool], _Kept] = {}
+        self._answers: dict[tuple[TextQuery, bool], _CachedScan] = {}
         self._choices: dict[
             tuple[str, tuple[str, ...], tuple[str, ...]], tuple[FileListing, tuple[WalkedFile, ...]]
         ] = {}
@@ -85,20 +94,20 @@ class Scanner:
         """
         tell = progress or (lambda _: None)
         patience = SearchDeadline.of(cancel)
-        under = self._checked(query)
+        under = self._check_query(query)
         tell(Progress("listing", 0, 0))
         listing = self._lister.listing(patience.check)
-        files = self._chosen(listing, query, under)
+        files = self._choose_files(listing, query, under)
         known = self._answers.get((query, definitions))
         if known and known.files == files and self._lister.is_unchanged(known.listing, files, under):
             return known.scan
         tell(Progress("searching", 0, len(files)))
-        scan = self._scanned(query, files, under, patience, definitions=definitions)
+        scan = self._scan_files(query, files, under, patience, definitions=definitions)
         if not scan.files:
-            why, next_step = self._silence(query, listing, files, under)
+            why, next_step = self._explain_no_match(query, listing, files, under)
             scan = replace(scan, reason=why, next_step=next_step)
         with self._lock:
-            _keep(self._answers, (query, definitions), _Kept(listing, files, scan))
+            _keep(self._answers, (query, definitions), _CachedScan(listing, files, scan))
         return scan
 
     def lines(
@@ -113,13 +122,13 @@ class Scanner:
         """The lines of some matches with `context` lines on either side, each line once. Raises: as `scan`."""
         patience = SearchDeadline.of(cancel)
         places: list[MatchedLine] = []
-        for most, some in _by_most(parts).items():
+        for most, some in _group_by_most(parts).items():
             paths = [part.path for part in some]
-            places += self._text_engine().places(paths, _asked(query), patience, context=context, most=most)
+            places += self._text_engine().places(paths, _build_request(query), patience, context=context, most=most)
         by_path: dict[str, list[MatchedLine]] = defaultdict(list)
         for place in places:
             by_path[place.path].append(place)
-        return {part.path: self._shown(part, by_path[part.path], context, chars_max) for part in parts}
+        return {part.path: self._read_matches(part, by_path[part.path], context, chars_max) for part in parts}
 
     def keyword_lines(
         self,
@@ -136,10 +145,10 @@ class Scanner:
         (asked, found), self._fresh = self._fresh, (None, {})
         if asked != query:
             most = max((part.take for part in parts), default=0)
-            found = self._finds([part.path for part in parts], query, SearchDeadline.of(cancel), most=most)
+            found = self._find_keywords([part.path for part in parts], query, SearchDeadline.of(cancel), most=most)
         shown: dict[RelPath, list[TextLine]] = {}
         for part in parts:
-            rows = spread(in_order(found.get(part.path, {})), part.take)
+            rows = limit_matches(sort_matches(found.get(part.path, {})), part.take)
             read = self._read(part.path, [LineStart(row.start, row.column) for row in rows], chars_max)
             shown[part.path] = [
                 TextLine(row.line, seen.column, seen.text, row.keyword) for row, seen in zip(rows, read, strict=False)
@@ -148,7 +157,7 @@ class Scanner:
 
     # -- which files --
 
-    def _checked(self, query: TextQuery) -> str:
+    def _check_query(self, query: TextQuery) -> str:
         """The folder or file to search in, "" for all.
 
         Raises: InvalidArgument, InvalidPath, FileNotFound, AccessDenied.
@@ -169,7 +178,7 @@ class Scanner:
         under = str(self._root.rel(query.under or "."))
         return "" if under == "." else under
 
-    def _chosen(self, listing: FileListing, query: TextQuery, under: str) -> tuple[WalkedFile, ...]:
+    def _choose_files(self, listing: FileListing, query: TextQuery, under: str) -> tuple[WalkedFile, ...]:
         """The listed files that a query is about; the last choices are kept with their listing."""
         base = under if query.globs_from_under else ""
         key = (f"{base}\0{under}", query.includes, query.excludes)
@@ -181,22 +190,22 @@ class Scanner:
             files = tuple([each for each in files if each.path == under or each.path.startswith(f"{under}/")])
         cut = len(base) + 1 if base and files and files[0].path != base else 0
         if query.includes:
-            wanted = Globs(query.includes)
-            files = tuple([each for each in files if wanted.name(each.path[cut:])])
+            wanted = GlobSet(query.includes)
+            files = tuple([each for each in files if wanted.matches(each.path[cut:])])
         if query.excludes:
-            unwanted = Globs(query.excludes)
-            files = tuple([each for each in files if not unwanted.name(each.path[cut:])])
+            unwanted = GlobSet(query.excludes)
+            files = tuple([each for each in files if not unwanted.matches(each.path[cut:])])
         with self._lock:
             _keep(self._choices, key, (listing, files))
         return files
 
-    def _silence(
+    def _explain_no_match(
         self, query: TextQuery, listing: FileListing, files: tuple[WalkedFile, ...], under: str
     ) -> tuple[str, str]:
         """Why nothing was found, and what to do next."""
         if files:
-            left_out = _left_out(listing, under)
-            return f"no line of the {len(files):,} searched files matches{left_out}", _other_words(query)
+            left_out = _describe_skipped(listing, under)
+            return f"no line of the {len(files):,} searched files matches{left_out}", _suggest_other_words(query)
         if under and (why := self._lister.why_not(under)):
             detail = f" ({why.detail})" if why.detail else ""
             return f"{under} is left out: {why.reason}{detail}", "read_file opens a single file."
@@ -214,7 +223,7 @@ class Scanner:
             self._engine = self._find_engine()
         return self._engine
 
-    def _scanned(
+    def _scan_files(
         self,
         query: TextQuery,
         files: tuple[WalkedFile, ...],
@@ -225,9 +234,9 @@ class Scanner:
     ) -> Scan:
         engine = self._text_engine()
         paths = [each.path for each in files]
-        lines, by_query, is_complete = self._counted(paths, query, patience)
+        lines, by_query, is_complete = self._count_lines(paths, query, patience)
         defined: Mapping[str, int] = {}
-        names = defining(query.queries) if definitions and not query.regex else ""
+        names = definition_pattern(query.queries) if definitions and not query.regex else ""
         if names and 0 < len(lines) <= DEFINING_FILES_MAX:
             defined, _ = engine.counts(list(lines), GrepRequest((names,), not query.case_sensitive), patience)
         return Scan(
@@ -244,40 +253,40 @@ class Scanner:
             next_step="",
         )
 
-    def _counted(
+    def _count_lines(
         self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline
     ) -> tuple[Mapping[str, int], Mapping[str, list[int]], bool]:
         """Path -> matching lines, path -> lines for each query, and whether every file could be read."""
         engine, number = self._text_engine(), len(query.queries)
-        if number > 1 and not query.regex and (one_pass := self._in_one_pass(paths, query, patience)):
+        if number > 1 and not query.regex and (one_pass := self._find_in_one_pass(paths, query, patience)):
             found, is_complete = one_pass
             self._fresh = query, found
             lines = {path: len({line for line, _ in marks}) for path, marks in found.items()}
-            return lines, _by_query(found, number), is_complete
-        lines, is_complete = engine.counts(paths, _asked(query), patience)
+            return lines, _count_by_query(found, number), is_complete
+        lines, is_complete = engine.counts(paths, _build_request(query), patience)
         if number == 1:
             return lines, {path: [count] for path, count in lines.items()}, is_complete
         by_query: dict[str, list[int]] = {path: [0] * number for path in lines}
-        for each, asked in enumerate(_asked_apart(query)):
+        for each, asked in enumerate(_build_requests(query)):
             counts, _ = engine.counts(list(lines), asked, patience)
             for path, count in counts.items():
                 by_query[path][each] = count
         return lines, by_query, is_complete
 
-    def _finds(
+    def _find_keywords(
         self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline, *, most: int
     ) -> dict[str, Marks]:
         """Where each keyword stands, at most `most` lines a keyword and file."""
-        one_pass = self._in_one_pass(paths, query, patience)
-        return one_pass[0] if one_pass else self._apart(paths, query, patience, most)
+        one_pass = self._find_in_one_pass(paths, query, patience)
+        return one_pass[0] if one_pass else self._find_each(paths, query, patience, most)
 
-    def _in_one_pass(self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline) -> _Finds | None:
+    def _find_in_one_pass(self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline) -> _Finds | None:
         """Where each keyword stands, and whether every file could be read.
 
         None when that is too much for one pass, or when the engine cannot tell.
         """
         words = query.queries if query.case_sensitive else tuple(map(fold_case, query.queries))
-        overlaps = joints(words)
+        overlaps = overlap_texts(words)
         if len(overlaps) > JOINTS_MAX:
             return None
         asked = GrepRequest(longest_first({*query.queries, *overlaps}), not query.case_sensitive)
@@ -285,22 +294,26 @@ class Scanner:
         if occurrences is None:
             return None
         places, is_complete = occurrences
-        found, tangled = finds(places, query.queries, case_sensitive=query.case_sensitive)
+        found, tangled = find_keywords(places, query.queries, case_sensitive=query.case_sensitive)
         if tangled:
-            found |= self._apart(sorted(tangled), query, patience, EVERY_LINE)
+            found |= self._find_each(sorted(tangled), query, patience, EVERY_LINE)
         return found, is_complete
 
-    def _apart(self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline, most: int) -> dict[str, Marks]:
+    def _find_each(
+        self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline, most: int
+    ) -> dict[str, Marks]:
         """The same by a pass for each keyword."""
         found: dict[str, Marks] = defaultdict(dict)
-        for number, asked in enumerate(_asked_apart(query)):
+        for number, asked in enumerate(_build_requests(query)):
             for place in self._text_engine().places(paths, asked, patience, most=most):
                 found[place.path][place.line, number] = (place.column, place.offset)
         return found
 
     # -- what stands there --
 
-    def _shown(self, part: TextPart, places: Sequence[MatchedLine], context: int, chars_max: int) -> list[TextLine]:
+    def _read_matches(
+        self, part: TextPart, places: Sequence[MatchedLine], context: int, chars_max: int
+    ) -> list[TextLine]:
         """The wanted matches of one file and the lines around them."""
         matches = [place for place in places if place.column][part.skip : part.skip + part.take]
         if not matches:
@@ -321,17 +334,17 @@ class Scanner:
             return []
 
 
-def _asked(query: TextQuery) -> GrepRequest:
+def _build_request(query: TextQuery) -> GrepRequest:
     """All queries of a search at once."""
     patterns = query.queries if query.regex else tuple(map(escape_literal, query.queries))
     return GrepRequest(patterns, not query.case_sensitive)
 
 
-def _asked_apart(query: TextQuery) -> list[GrepRequest]:
-    return [_asked(replace(query, queries=(each,))) for each in query.queries]
+def _build_requests(query: TextQuery) -> list[GrepRequest]:
+    return [_build_request(replace(query, queries=(each,))) for each in query.queries]
 
 
-def _by_query(found: Mapping[str, Marks], number: int) -> dict[str, list[int]]:
+def _count_by_query(found: Mapping[str, Marks], number: int) -> dict[str, list[int]]:
     counts = {path: [0] * number for path in found}
     for path, marks in found.items():
         count = counts[path]
@@ -340,7 +353,7 @@ def _by_query(found: Mapping[str, Marks], number: int) -> dict[str, list[int]]:
     return counts
 
 
-def _by_most(parts: Iterable[TextPart]) -> dict[int, list[TextPart]]:
+def _group_by_most(parts: Iterable[TextPart]) -> dict[int, list[TextPart]]:
     """The parts by how many matches of a file must be looked at, so that one long file does not cost all."""
     groups: dict[int, list[TextPart]] = defaultdict(list)
     for part in parts:
@@ -348,7 +361,7 @@ def _by_most(parts: Iterable[TextPart]) -> dict[int, list[TextPart]]:
     return groups
 
 
-def _left_out(listing: FileListing, under: str) -> str:
+def _describe_skipped(listing: FileListing, under: str) -> str:
     """What was not searched there, in brackets; empty when everything was."""
     inside = f"{under}/" if under else ""
     rows = [row for row in listing.skipped if row.path.startswith(inside)]
@@ -360,7 +373,7 @@ def _left_out(listing: FileListing, under: str) -> str:
     return f" (left out: {', '.join(told)})" if told else ""
 
 
-def _other_words(query: TextQuery) -> str:
+def _suggest_other_words(query: TextQuery) -> str:
     if query.includes or query.excludes or query.under not in ("", "."):
         return "Search the whole workspace: leave out the folder and the globs."
     if query.case_sensitive:

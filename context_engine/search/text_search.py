@@ -1,8 +1,8 @@
 r"""PURE. Decisions of a text search: paths that match globs, keywords in lines, the order of files, and pages.
 
->>> Globs(["*.{ts,tsx}"]).name("src/app.tsx"), Globs(["src/**"]).name("lib/app.ts")
+>>> GlobSet(["*.{ts,tsx}"]).matches("src/app.tsx"), GlobSet(["src/**"]).matches("lib/app.ts")
 (True, False)
->>> joints(["error", "retry"])
+>>> overlap_texts(["error", "retry"])
 ('erroretry',)
 """
 
@@ -37,32 +37,32 @@ DEFINING = (
 # -- which files --------------------------------------------------------------------------------------------------
 
 
-class Globs:
+class GlobSet:
     """Globs in gitignore notation, with braces: `src/`, `*.py`, `docs/**/*.{md,rst}`; a later `!glob` takes back."""
 
     def __init__(self, globs: Iterable[str]) -> None:
-        written = [each for glob in globs for each in expanded(glob.removeprefix("./").replace("\\", "/"))]
+        written = [each for glob in globs for each in expand_braces(glob.removeprefix("./").replace("\\", "/"))]
         self._stack = Stack([PlacedRules(IgnoreRules("context", "\n".join(written)))])
         self._folders: dict[str, bool] = {"": False}
 
-    def name(self, path: str) -> bool:
+    def matches(self, path: str) -> bool:
         """Whether any of them names this file or a folder it lies in."""
         folder, _, name = path.rpartition("/")
-        return self._name_folder(folder) or is_ignored(self._stack.at(folder).value(name, is_folder=False))
+        return self._matches_folder(folder) or is_ignored(self._stack.at(folder).value(name, is_folder=False))
 
-    def _name_folder(self, path: str) -> bool:
+    def _matches_folder(self, path: str) -> bool:
         known = self._folders.get(path)
         if known is None:
             above, _, name = path.rpartition("/")
-            inside = self._name_folder(above) or is_ignored(self._stack.at(above).value(name, is_folder=True))
+            inside = self._matches_folder(above) or is_ignored(self._stack.at(above).value(name, is_folder=True))
             known = self._folders[path] = inside
         return known
 
 
-def expanded(glob: str) -> list[str]:
+def expand_braces(glob: str) -> list[str]:
     """A glob with braces as globs without.
 
-    >>> expanded("*.{ts,tsx}"), expanded("a{b{c,d},e}"), expanded("{odd"), expanded("{one}")
+    >>> expand_braces("*.{ts,tsx}"), expand_braces("a{b{c,d},e}"), expand_braces("{odd"), expand_braces("{one}")
     (['*.ts', '*.tsx'], ['abc', 'abd', 'ae'], ['{odd'], ['{one}'])
 
     Raises: InvalidArgument when there are too many.
@@ -93,7 +93,7 @@ Marks = dict[tuple[int, int], tuple[int, int]]
 """Of one file: (line, keyword) -> (column, where the line begins), both in bytes. Plain, since there may be many."""
 
 
-class Find(NamedTuple):
+class KeywordMatch(NamedTuple):
     """One keyword on one line: the first place where it stands there. `start` is the byte at which the line begins."""
 
     line: int
@@ -102,13 +102,13 @@ class Find(NamedTuple):
     start: int
 
 
-def joints(keywords: Iterable[str]) -> tuple[str, ...]:
+def overlap_texts(keywords: Iterable[str]) -> tuple[str, ...]:
     """Every text in which one keyword begins inside another and ends behind it.
 
     A search that tells what it finds one beside the other misses the second of such a pair, and nothing else. Searching
     for the joints too shows where that happens.
 
-    >>> joints(['User', 'UserService']), joints(['abc', 'cab'])
+    >>> overlap_texts(['User', 'UserService']), overlap_texts(['abc', 'cab'])
     ((), ('abcab', 'cabc'))
     """
     known = set(keywords)
@@ -126,7 +126,7 @@ def longest_first(keywords: Iterable[str]) -> tuple[str, ...]:
     return tuple(escape_literal(word) for word in sorted(keywords, key=lambda word: (-len(word), word)))
 
 
-def finds(
+def find_keywords(
     occurrences: Iterable[Occurrence], keywords: Sequence[str], *, case_sensitive: bool
 ) -> tuple[dict[str, Marks], set[str]]:
     """Each keyword once on each line, by file; and the files in which keywords overlap, to be looked at anew."""
@@ -150,9 +150,9 @@ def finds(
     return seen, tangled
 
 
-def in_order(marks: Marks) -> list[Find]:
+def sort_matches(marks: Marks) -> list[KeywordMatch]:
     """The finds of a file by line and column."""
-    return sorted(Find(line, column, keyword, start) for (line, keyword), (column, start) in marks.items())
+    return sorted(KeywordMatch(line, column, keyword, start) for (line, keyword), (column, start) in marks.items())
 
 
 def _within(plain: str, text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
@@ -161,16 +161,16 @@ def _within(plain: str, text: str, wanted: Sequence[str]) -> list[tuple[int, int
     return [(number, len(text[:at].encode())) for number, at in places if at >= 0]
 
 
-def spread(rows: Sequence[Find], most: int) -> list[Find]:
+def limit_matches(rows: Sequence[KeywordMatch], most: int) -> list[KeywordMatch]:
     """At most so many rows, in order: of each keyword the first, then of each the second, and so on.
 
-    >>> [(row.line, row.keyword) for row in spread([Find(1, 1, 0, 0), Find(2, 1, 0, 0), Find(3, 1, 1, 0)], 2)]
+    >>> [(row.line, row.keyword) for row in limit_matches([KeywordMatch(1, 1, 0, 0), KeywordMatch(2, 1, 0, 0), KeywordMatch(3, 1, 1, 0)], 2)]
     [(1, 0), (3, 1)]
     """
     if len(rows) <= most:
         return list(rows)
     seen: Counter[int] = Counter()
-    turns: list[tuple[int, Find]] = []
+    turns: list[tuple[int, KeywordMatch]] = []
     for row in rows:
         turns.append((seen[row.keyword], row))
         seen[row.keyword] += 1
@@ -180,11 +180,11 @@ def spread(rows: Sequence[Find], most: int) -> list[Find]:
 # -- which file comes first ---------------------------------------------------------------------------------------
 
 
-def defining(queries: Iterable[str]) -> str:
+def definition_pattern(queries: Iterable[str]) -> str:
     r"""A pattern for lines that define one of these names; empty when none of them is a name.
 
     >>> import re
-    >>> bool(re.search(defining(["login"]), "async def login(user):")), defining(["a b"])
+    >>> bool(re.search(definition_pattern(["login"]), "async def login(user):")), definition_pattern(["a b"])
     (True, '')
     """
     names = [query for query in queries if re.fullmatch(r"\w+", query) and not query.isdigit()]
@@ -194,7 +194,7 @@ def defining(queries: Iterable[str]) -> str:
     return rf"(?:^|\s)(?:{words})\s+(?:\([^()]*\)\s*|[\w.]+[.:])?(?:{'|'.join(names)})\b"
 
 
-def ranked(files: Iterable[TextFile], queries: Sequence[str]) -> list[TextFile]:
+def rank_files(files: Iterable[TextFile], queries: Sequence[str]) -> list[TextFile]:
     """The files that match best first: the most distinct queries, then a definition, then the path, then the density.
 
     A path counts when it holds a query; density is matching lines, of which each further one and each further page of
@@ -219,7 +219,7 @@ def density(lines: int, size_bytes: int) -> float:
     return lines / (lines + 1 + size_bytes / LONG_FILE_BYTES)
 
 
-def by_keywords(files: Iterable[TextFile]) -> list[TextFile]:
+def sort_by_keywords(files: Iterable[TextFile]) -> list[TextFile]:
     """Files with the most distinct keywords first, then with the most matches, then by path."""
     return sorted(files, key=lambda each: (-sum(n > 0 for n in each.by_query), -sum(each.by_query), each.path))
 
@@ -227,7 +227,7 @@ def by_keywords(files: Iterable[TextFile]) -> list[TextFile]:
 # -- pages --------------------------------------------------------------------------------------------------------
 
 
-def page(files: Iterable[TextFile], start: int, limit: int) -> list[TextPart]:
+def select_page(files: Iterable[TextFile], start: int, limit: int) -> list[TextPart]:
     """The matches `start` to `start + limit` of files in this order, as parts of them."""
     parts: list[TextPart] = []
     for file in files:
@@ -241,22 +241,22 @@ def page(files: Iterable[TextFile], start: int, limit: int) -> list[TextPart]:
     return parts
 
 
-def stamp(query: TextQuery, files: Iterable[TextFile]) -> str:
+def hash_search(query: TextQuery, files: Iterable[TextFile]) -> str:
     """What a cursor remembers of a search: the question, and the files that answer it in their order."""
     told = [repr(query), *(f"{file.path}\0{file.lines}" for file in files)]
     return hashlib.sha256("\n".join(told).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
 
 
-def cursor(start: int, stamped: str) -> str:
+def format_cursor(start: int, stamped: str) -> str:
     """Where to go on, for the caller to send back.
 
-    >>> cursor(50, "0123abcd"), position("0123abcd-50", "0123abcd")
+    >>> format_cursor(50, "0123abcd"), parse_cursor("0123abcd-50", "0123abcd")
     ('0123abcd-50', 50)
     """
     return f"{stamped}-{start}"
 
 
-def position(sent: str, stamped: str) -> int:
+def parse_cursor(sent: str, stamped: str) -> int:
     """Where a cursor says to go on; 0 without one. Raises: InvalidArgument when it is of another search or state."""
     if not sent:
         return 0

@@ -36,7 +36,7 @@ class FileCosines:
     known: Mask
 
 
-def cosines(rows: VectorRows, query: Floats) -> Floats:
+def compute_cosines(rows: VectorRows, query: Floats) -> Floats:
     """The cosine of a query of length 1 with each row, 0 for a row of zeros.
 
     Raises: InvalidVectors when they are of different sizes, and so not of one space.
@@ -58,18 +58,7 @@ def cosines(rows: VectorRows, query: Floats) -> Floats:
     return np.rint(products * rows.scales * COSINE_STEP) / COSINE_STEP
 
 
-def best_of(values: Floats, owners: Ints, count: int) -> Floats:
-    """The greatest value of each owner, 0 where there is none above: a chunk that was embedded in windows, by its best one.
-
-    >>> best_of(np.float32([0.2, 0.9, -0.5]), np.array([0, 0, 2]), 4).tolist() == np.float32([0.9, 0, 0, 0]).tolist()
-    True
-    """
-    best = np.zeros(count, np.float32)
-    np.maximum.at(best, owners, values)
-    return best
-
-
-def per_file(values: Floats, found: Mask, chunk_file: Ints, files: int, allowed: Mask | None = None) -> FileCosines:
+def fold_by_file(values: Floats, found: Mask, chunk_file: Ints, files: int, allowed: Mask | None = None) -> FileCosines:
     """Fold the cosines of chunks into their files; chunks stand in the order of their files, as in a snapshot.
 
     `found` says which chunks have a vector, `allowed` which may be found (None: all).
@@ -92,26 +81,10 @@ def per_file(values: Floats, found: Mask, chunk_file: Ints, files: int, allowed:
     return FileCosines(best, top3, known)
 
 
-def spread(values: Floats, known: Mask) -> Floats:
-    """Values stretched so that the least of the known files is 0 and the greatest 1; unknown files stay at 0.
-
-    Cosines of one query lie close together, those of another elsewhere: only their order within a query says something.
-
-    >>> spread(np.float32([0.5, 0.7, 0.0, 0.9]), np.array([True, True, False, True])).round(2).tolist()
-    [0.0, 0.5, 0.0, 1.0]
-    """
-    stretched = np.zeros(len(values), np.float32)
-    if known.any():
-        least, most = float(values[known].min()), float(values[known].max())
-        if most > least:
-            stretched[known] = (values[known] - np.float32(least)) / np.float32(most - least)
-    return stretched
-
-
-def greatest(values: Floats, limit: int, allowed: Mask | None = None) -> Ints:
+def find_greatest(values: Floats, limit: int, allowed: Mask | None = None) -> Ints:
     """The numbers of the greatest values, greatest first; of equal ones the lower number first.
 
-    >>> greatest(np.float32([0.1, 0.9, 0.9, 0.5]), 3).tolist()
+    >>> find_greatest(np.float32([0.1, 0.9, 0.9, 0.5]), 3).tolist()
     [1, 2, 3]
     """
     numbers = np.arange(len(values)) if allowed is None else np.flatnonzero(allowed)

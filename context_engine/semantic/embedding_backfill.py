@@ -21,10 +21,15 @@ import numpy.typing as npt
 
 from context_engine.embedding import DeadlineEmbedder, Keys, VectorSpace, compute_fingerprint, hash_texts
 from context_engine.errors import ContextEngineError
-from context_engine.index import Snapshot, embedding_text
-from context_engine.index.describe import PLAIN
-from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
-from context_engine.index.stored_outline import decode_outline
+from context_engine.index import (
+    PLAIN,
+    ChunkLocation,
+    Snapshot,
+    build_chunk_texts,
+    build_file_summary,
+    embedding_text,
+    summary_names,
+)
 from context_engine.languages import Languages, read_file_header
 from context_engine.semantic.embedding_queue import EmbeddingProgress, EmbeddingQueue, order_files
 from context_engine.semantic.missing_vectors import CARDS, KINDS, MissingVectors, VectorKind
@@ -266,7 +271,7 @@ class EmbeddingTexts:
                 texts.append("")
                 continue
             language = self._languages.detect(path, data[:200]) or PLAIN
-            names = summary_names(decode_outline(snapshot.heap("outline", file)))
+            names = summary_names(snapshot.outline(file))
             texts.append(build_file_summary(path, read_file_header(language, data), names))
         return texts
 
@@ -279,7 +284,7 @@ class EmbeddingTexts:
                 continue
             places = np.flatnonzero(owners == file)
             columns = [snapshot.chunk_column(name)[chunks[places]].tolist() for name in ("start", "stop", "symbol")]
-            outline = decode_outline(snapshot.heap("outline", file))
+            outline = snapshot.outline(file)
             made = build_chunk_texts(path, data, outline, [ChunkLocation(*each) for each in zip(*columns, strict=True)])
             for place, each in zip(places.tolist(), made, strict=True):
                 texts[place] = each.text()

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index import Snapshot
-from context_engine.index.file_roles import ROLES, Role
+from context_engine.index import ROLES, Role, Snapshot
 
 Ints = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]

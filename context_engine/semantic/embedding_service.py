@@ -16,13 +16,11 @@ from pathlib import Path
 
 from context_engine.embedding import DeadlineEmbedder, EmbedderConfig, open_embedder
 from context_engine.errors import Cancelled, EmbedderUnusable
-from context_engine.index import LiveIndex, Snapshot, StaticEncoder
-from context_engine.index.symbol_service import no_index
+from context_engine.index import LiveIndex, Snapshot, StaticEncoder, no_index
 from context_engine.languages import Languages
 from context_engine.model import EmbeddingStatus, Progress
 from context_engine.repo.workspace_files import WorkspaceFiles
-from context_engine.search.rankers import View
-from context_engine.search.semantic_scores import AnswerModel, Mask, Near, Ranked
+from context_engine.search import AnswerModel, CandidateScores, RankingView, SemanticSignals
 from context_engine.semantic import served_model
 from context_engine.semantic.embedding_backfill import (
     EmbeddingBackfill,
@@ -30,7 +28,7 @@ from context_engine.semantic.embedding_backfill import (
     EmbeddingTexts,
     vector_space,
 )
-from context_engine.semantic.missing_vectors import CHUNKS
+from context_engine.semantic.missing_vectors import CHUNKS, Mask
 from context_engine.semantic.reranker import Reranker
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.semantic.vector_sync import VectorSync
@@ -132,8 +130,10 @@ class EmbeddingService(AnswerModel):
         self._fills = True
         self.wake()
 
-    def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
-        """What the model that serves says; see `search.meaning.Model`."""
+    def near(
+        self, view: RankingView, text: str, ranked: CandidateScores, allowed: Mask | None
+    ) -> SemanticSignals | None:
+        """What the model that serves says; as `AnswerModel.near`."""
         serving = self._serving(view.snapshot)
         return serving.refiner.near(view, text, ranked, allowed) if serving else None
 

@@ -17,11 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import DeadlineEmbedder, Keys, VectorRows, hash_texts, quantize
-from context_engine.index import Snapshot
-from context_engine.index.index_store import Vectors
-from context_engine.search import vector_search
-from context_engine.search.rankers import View
-from context_engine.search.semantic_scores import Near, Ranked
+from context_engine.index import Snapshot, Vectors
+from context_engine.search import (
+    AnswerModel,
+    CandidateScores,
+    FileCosines,
+    RankingView,
+    SemanticSignals,
+    compute_cosines,
+    find_greatest,
+    fold_by_file,
+)
 from context_engine.semantic.embedding_backfill import EmbeddingProgress
 
 Floats = npt.NDArray[np.float32]
@@ -46,7 +52,7 @@ Progress = Callable[[Snapshot], EmbeddingProgress | None]
 """How far the vectors of a snapshot are; None when nobody knows yet."""
 
 
-class Reranker:
+class Reranker(AnswerModel):
     """The model of `search.meaning`. Thread-safe."""
 
     def __init__(
@@ -59,7 +65,9 @@ class Reranker:
         self._texts = texts
         self._aligned = _AlignedVectors()
 
-    def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
+    def near(
+        self, view: RankingView, text: str, ranked: CandidateScores, allowed: Mask | None
+    ) -> SemanticSignals | None:
         """What the model says of a question; None while its vector or the store cannot be had in time."""
         identity = self._embedder.identity
         until = time.monotonic() + (LOCAL_S if identity is None or identity.is_local else REMOTE_S)
@@ -77,22 +85,28 @@ class Reranker:
         chunk[chosen[known]], found[chosen[known]] = values[known], True
         return _everything(view, chunk, found, cards, allowed)
 
-    def _cards(self, view: View, vectors: Vectors, query: Floats, filled: EmbeddingProgress | None) -> Floats | None:
+    def _cards(
+        self, view: RankingView, vectors: Vectors, query: Floats, filled: EmbeddingProgress | None
+    ) -> Floats | None:
         """How near each file's card comes, from 0 on; None until nearly all files have one."""
         if filled is None or filled.cards < NEARLY_ALL * filled.cards_total:
             return None
         rows, found = self._aligned.cards(view.snapshot, vectors, filled.is_complete)
-        return _from_least(vector_search.cosines(rows, query), found & view.snapshot.file_alive)
+        return _from_least(compute_cosines(rows, query), found & view.snapshot.file_alive)
 
-    def _chunks(self, view: View, vectors: Vectors, query: Floats, filled: EmbeddingProgress) -> tuple[Floats, Mask]:
+    def _chunks(
+        self, view: RankingView, vectors: Vectors, query: Floats, filled: EmbeddingProgress
+    ) -> tuple[Floats, Mask]:
         """The cosine of each chunk, and of which it is known."""
         rows, found = self._aligned.chunks(view.snapshot, vectors, filled.is_complete)
-        return vector_search.cosines(rows, query), found.copy()
+        return compute_cosines(rows, query), found.copy()
 
-    def _compared(self, view: View, vectors: Vectors, query: Floats, chosen: Ints, until: float) -> tuple[Floats, Mask]:
+    def _compared(
+        self, view: RankingView, vectors: Vectors, query: Floats, chosen: Ints, until: float
+    ) -> tuple[Floats, Mask]:
         """The cosine of each chosen chunk, and for which it is known: the missing are embedded until time is up."""
         rows, known = vectors.get(view.snapshot.chunk_column("key")[chosen])
-        values = np.where(known, vector_search.cosines(rows, query), np.float32(0))
+        values = np.where(known, compute_cosines(rows, query), np.float32(0))
         if known.all():
             return values, known
         places, texts, keys = self._missing(view, chosen, known)
@@ -102,11 +116,11 @@ class Reranker:
 
         made = self._embedder.embed_passages(texts, until, keep)
         if len(made):
-            values[places[: len(made)]] = vector_search.cosines(quantize(made), query)
+            values[places[: len(made)]] = compute_cosines(quantize(made), query)
             known[places[: len(made)]] = True
         return values, known
 
-    def _missing(self, view: View, chosen: Ints, known: Mask) -> tuple[Ints, list[str], Keys]:
+    def _missing(self, view: RankingView, chosen: Ints, known: Mask) -> tuple[Ints, list[str], Keys]:
         """Which of the chosen lack a vector, and what to embed for each; not those whose file has changed since."""
         wanted = view.snapshot.chunk_column("key")[chosen]
         places = np.flatnonzero(~known)
@@ -116,27 +130,29 @@ class Reranker:
         return places[same], [text for text, keep in zip(texts, same, strict=True) if keep], keys[same]
 
 
-def select_candidates(view: View, ranked: Ranked, allowed: Mask | None) -> Ints:
+def select_candidates(view: RankingView, ranked: CandidateScores, allowed: Mask | None) -> Ints:
     """The best chunks of the best files, file after file."""
     chosen = []
-    for file in vector_search.greatest(ranked.files, FILES).tolist():
+    for file in find_greatest(ranked.files, FILES).tolist():
         if ranked.files[file] > 0:
             start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
             passing = None if allowed is None else allowed[start:stop]
-            chosen.append(vector_search.greatest(ranked.chunk[start:stop], CHUNKS_PER_FILE, passing) + start)
+            chosen.append(find_greatest(ranked.chunk[start:stop], CHUNKS_PER_FILE, passing) + start)
     return np.concatenate([np.zeros(0, np.intp), *chosen])
 
 
-def _everything(view: View, cosines: Floats, found: Mask, cards: Floats | None, allowed: Mask | None) -> Near:
+def _everything(
+    view: RankingView, cosines: Floats, found: Mask, cards: Floats | None, allowed: Mask | None
+) -> SemanticSignals:
     """All chunks compared; the few without a vector count as the farthest."""
     snapshot = view.snapshot
     counts = found & snapshot.chunk_alive
     chunk = _from_least(cosines, counts)
-    files = vector_search.per_file(chunk, counts, snapshot.chunk_file, snapshot.files, allowed)
+    files = fold_by_file(chunk, counts, snapshot.chunk_file, snapshot.files, allowed)
     return _near(view, files, chunk, cards)
 
 
-def _some(view: View, chosen: Ints, values: Floats, known: Mask, cards: Floats | None) -> Near | None:
+def _some(view: RankingView, chosen: Ints, values: Floats, known: Mask, cards: Floats | None) -> SemanticSignals | None:
     """The most promising places compared: those of the first files, up to the one of which something is not known."""
     owners = view.snapshot.chunk_file[chosen]
     told = known.copy()
@@ -147,7 +163,7 @@ def _some(view: View, chosen: Ints, values: Floats, known: Mask, cards: Floats |
     least = np.float32(0) if cards is None else np.float32(min(0.0, float(values[told].min(initial=0.0))))
     chunk, found = np.zeros(view.snapshot.chunks, np.float32), np.zeros(view.snapshot.chunks, bool)
     chunk[chosen[told]], found[chosen[told]] = np.maximum(values[told] - least, 0), True
-    files = vector_search.per_file(chunk, found, view.snapshot.chunk_file, view.snapshot.files)
+    files = fold_by_file(chunk, found, view.snapshot.chunk_file, view.snapshot.files)
     return _near(view, files, chunk, cards)
 
 
@@ -161,9 +177,9 @@ def _from_least(cosines: Floats, found: Mask) -> Floats:
     return np.where(found, np.maximum(cosines - cosines[found].min(), 0), np.float32(0)).astype(np.float32)
 
 
-def _near(view: View, files: vector_search.FileCosines, chunk: Floats, cards: Floats | None) -> Near:
+def _near(view: RankingView, files: FileCosines, chunk: Floats, cards: Floats | None) -> SemanticSignals:
     signals = {"model": files.best, "model3": files.top3} | ({} if cards is None else {"model_card": cards})
-    return Near(signals, chunk, np.zeros(view.snapshot.files, bool))
+    return SemanticSignals(signals, chunk, np.zeros(view.snapshot.files, bool))
 
 
 class _SegmentVectors(NamedTuple):

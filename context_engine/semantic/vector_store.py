@@ -36,7 +36,7 @@ from xxhash import xxh3_64_intdigest
 
 from context_engine.embedding import KEY_BYTES, Keys, VectorRows, VectorSpace, quantize
 from context_engine.errors import InvalidVectors, StorageBusy
-from context_engine.index.embedded_store import translate_disk_errors
+from context_engine.index import translate_disk_errors
 
 MAGIC = b"CTXVEC01"
 """Raise the number when the layout changes: files with another one are left alone until they are the oldest."""

@@ -15,7 +15,7 @@ from context_engine.repo import workspace_roots
 
 if TYPE_CHECKING:
     from context_engine.embedding import DeadlineEmbedder, EmbedderConfig
-    from context_engine.search.served_chunks import ServedChunks
+    from context_engine.search import ServedChunks
     from context_engine.settings import Settings
 
 MINILM_NAMES = ("minilm", "all-minilm-l6-v2")
@@ -65,7 +65,7 @@ class ChunkFolderLoader:
             self._served.close()
 
     def _open(self) -> None:
-        from context_engine.search.served_chunks import ServedChunks
+        from context_engine.search import ServedChunks
 
         try:
             self._served = ServedChunks(

@@ -57,7 +57,7 @@ from context_engine.tools import (
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.multi_repo import MultiRepo
-    from context_engine.search.served_chunks import ServedChunks
+    from context_engine.search import ServedChunks
     from context_engine.settings import Settings
 
 REPLY_CHARS_MAX = 36_000

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         Skipped,
         Status,
     )
-    from context_engine.search.served_chunks import ChunkStatus
+    from context_engine.search import ChunkStatus
 
 EXAMPLES_MAX = 20
 """Skipped or stale files that a reply lists as examples; the counts are always complete."""

@@ -24,7 +24,7 @@ from context_engine.tools.tool import Call, Reply, tool
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.model import Answer, Definition, Edge, FileOutline
-    from context_engine.search.served_chunks import ChunkAnswer
+    from context_engine.search import ChunkAnswer
 
 EXCERPT_LINES = 24
 EXCERPT_CHARS = 900

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
-from context_engine.search.text_search import by_keywords, cursor, page, position, ranked, stamp
+from context_engine.search import format_cursor, hash_search, parse_cursor, rank_files, select_page, sort_by_keywords
 from context_engine.text import compact_json, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import NOTE_CHARS, reply_size, take_fitting_rows
@@ -57,10 +57,10 @@ def search_files(
         excludes=excludes,
     )
     scan = engine.text_search.scan(asked, definitions=True, progress=call.progress, cancel=call.cancel)
-    files = ranked(scan.files, asked.queries)
-    stamped = stamp(asked, files)
-    start = position(cursor, stamped)
-    parts = page(files, start, limit)
+    files = rank_files(scan.files, asked.queries)
+    stamped = hash_search(asked, files)
+    start = parse_cursor(cursor, stamped)
+    parts = select_page(files, start, limit)
     lines = engine.text_search.lines(asked, parts, context=context, chars_max=SEARCH_LINE_CHARS, cancel=call.cancel)
     return Reply(_search_text(engine, scan, parts, lines, start, stamped))
 
@@ -94,7 +94,7 @@ def scout(
         globs_from_under=True,
     )
     scan = engine.text_search.scan(asked, progress=call.progress, cancel=call.cancel)
-    files = by_keywords(scan.files)[:max_results]
+    files = sort_by_keywords(scan.files)[:max_results]
     most = matches_per_file(files, max_matches_per_file, engine.settings.result_chars_max)
     parts = [TextPart(file.path, 0, min(most, sum(file.by_query))) for file in files]
     lines = engine.text_search.keyword_lines(asked, parts, chars_max=PREVIEW_CHARS, cancel=call.cancel)
@@ -126,7 +126,7 @@ def grep_codebase(
     began = time.perf_counter()
     asked = TextQuery((pattern,), True, case_sensitive, includes=(file_pattern,) if file_pattern.strip() else ())
     scan = engine.text_search.scan(asked, progress=call.progress, cancel=call.cancel)
-    parts = page(scan.files, 0, limit)
+    parts = select_page(scan.files, 0, limit)
     lines = engine.text_search.lines(asked, parts, context=GREP_CONTEXT, chars_max=GREP_LINE_CHARS, cancel=call.cancel)
     rows = [row for part in parts for row in _grep_rows(part.path, lines[part.path])]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
@@ -189,7 +189,7 @@ def _search_text(
         if matches < part.take:
             break
     if start + shown < total:
-        text.append(f"… {total - start - shown:,} more: cursor {cursor(start + shown, stamped)}")
+        text.append(f"… {total - start - shown:,} more: cursor {format_cursor(start + shown, stamped)}")
     if not scan.is_complete:
         text.append(f"note: {INCOMPLETE}")
     return "\n".join(text)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
 
 if TYPE_CHECKING:
-    from context_engine.search.served_chunks import ServedChunks
+    from context_engine.search import ServedChunks
 
 Touches = Literal["nothing", "index", "records", "files", "anything"]
 """What a call may change: nothing, the index (which can be rebuilt), memories and plans, the user's files, or whatever

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from context_engine.index import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
 from context_engine.index.describe import StoredOutline, StoredSymbol
-from context_engine.index.embedding_text import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
 from context_engine.languages import Grammars, Language, Symbol, outline_file
 from training.mine import CODE_CHARS_MAX, plain, sentence, sketch, without
 

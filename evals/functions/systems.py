@@ -13,7 +13,8 @@ from math import log1p
 
 import numpy as np
 
-from context_engine.search.rankers import IDF_POWER, K1, B
+from context_engine.search import K1, B
+from context_engine.search.rankers import IDF_POWER
 from context_engine.text import expand_words, query_terms, split_words
 
 STATIC_SHARE, MINILM_SHARE = 0.5, 0.75

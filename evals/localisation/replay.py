@@ -15,10 +15,10 @@ from pathlib import Path
 
 from context_engine.engine import Engine
 from context_engine.history import FileHistory, HistoryFile, HistoryMiner
-from context_engine.index.file_roles import ROLES
+from context_engine.index import ROLES
 from context_engine.model import Commit
 from context_engine.repo.git import Git
-from context_engine.search.searcher import Searcher
+from context_engine.search import Searcher
 from context_engine.settings import Settings
 
 SAMPLED = 1_200

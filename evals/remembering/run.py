@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from context_engine.index.encoder import StaticEncoder
+from context_engine.index import StaticEncoder
 from context_engine.memory import memory_ranking
 from context_engine.memory.memory_index import IndexItem, MemoryIndex
 from context_engine.text import query_terms

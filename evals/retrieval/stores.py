@@ -22,8 +22,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.engine import Engine
+from context_engine.index import AnyStore
 from context_engine.index.shared_store import SharedStore
-from context_engine.index.store_factory import AnyStore
 from context_engine.model import Query
 from context_engine.settings import Settings
 from context_engine.sharing import RemoteStore, open_remote_store

@@ -1,6 +1,6 @@
 """The product at each of its tiers, asked without a clock: words alone, static vectors, a model in each state of its filling.
 
-A tier is a `Searcher` of the product over the same snapshot; what differs is the `Meaning` it is given. The background
+A tier is a `Searcher` of the product over the same snapshot; what differs is the `SemanticRanker` it is given. The background
 is not waited for: everything is embedded before the first question, and the tiers hide what would not be there yet.
 """
 
@@ -21,17 +21,15 @@ import numpy as np
 from context_engine.embedding import DeadlineEmbedder, EmbedderConfig, open_embedder
 from context_engine.engine import Engine
 from context_engine.errors import HostError
+from context_engine.index import ROLES, StaticEncoder
 from context_engine.index.embedded_store import EmbeddedStore
-from context_engine.index.encoder import StaticEncoder
-from context_engine.index.file_roles import ROLES
 from context_engine.model import Query
 from context_engine.repo import file_reader
 from context_engine.repo.workspace_files import LoadedFile
+from context_engine.search import CandidateScores, RankingView, Searcher, SemanticSignals
 from context_engine.search.fuse import WEIGHTS
-from context_engine.search.hit_reading import Reader
-from context_engine.search.rankers import View
-from context_engine.search.searcher import Searcher
-from context_engine.search.semantic_scores import Mask, Meaning, Near, Ranked
+from context_engine.search.hit_reading import HitReader
+from context_engine.search.semantic_scores import Mask, SemanticRanker
 from context_engine.semantic.embedding_backfill import vector_space
 from context_engine.semantic.embedding_queue import EmbeddingProgress
 from context_engine.semantic.reranker import Reranker
@@ -76,7 +74,9 @@ class OnlyCards:
 
     model: Reranker
 
-    def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
+    def near(
+        self, view: RankingView, text: str, ranked: CandidateScores, allowed: Mask | None
+    ) -> SemanticSignals | None:
         said = self.model.near(view, text, ranked, allowed)
         if said is None:
             return None
@@ -117,8 +117,8 @@ class Workbench:
                     f"{folder}: no static vectors ({self.encoder.problem or 'the index was built without'})"
                 )
             models = {} if self.why_no_model else self._models(held)
-            meanings = {"lexical": None, "static": Meaning(self.encoder.query)}
-            meanings |= {tier: Meaning(self.encoder.query, model) for tier, model in models.items()}
+            meanings = {"lexical": None, "static": SemanticRanker(self.encoder.query)}
+            meanings |= {tier: SemanticRanker(self.encoder.query, model) for tier, model in models.items()}
             yield {tier: Searcher(snapshot, ROLES, meaning) for tier, meaning in meanings.items()}
 
     def _models(self, held: ExitStack) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def shown(searcher: Searcher, folder: Path, text: str, limit: int) -> list[dict[
     """The rows of an answer as an agent reads them: path, lines and the part of the text."""
     ranking = searcher.rank(Query(text, limit))
     rows = []
-    for place, hit in enumerate(Reader(searcher.view, partial(read, folder)).hits(ranking.places)):
+    for place, hit in enumerate(HitReader(searcher.view, partial(read, folder)).hits(ranking.places)):
         span, content = excerpt_hit(hit, text, place)
         rows.append({"path": hit.chunk.path, "start": span.first, "end": span.last, "content": content})
     return rows

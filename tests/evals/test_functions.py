@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as arrays
 
 from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.index.embedding_text import ChunkEmbeddingText
-from context_engine.search.parsed_query import Asked
-from context_engine.search.rankers import View, rank
+from context_engine.search.parsed_query import ParsedQuery
+from context_engine.search.rankers import RankingView, compute_signals
 from evals.functions import bodies, commits, score, systems
 from evals.functions.bodies import Case, Function, Known, case_of
 from evals.functions.commits import Lines, removed, touched
@@ -130,7 +130,9 @@ def test_words_score_as_the_engine_scores_chunks(tmp_path: Path) -> None:
         assert len(texts) >= 3
         for question in ("place the boxes where there is room", "Shelf.fill", "widest box", "nothing of it"):
             (scores,) = systems.by_words([question], texts)
-            assert np.allclose(scores, rank(View(snapshot), Asked.of(question), None).chunk, atol=1e-5)
+            assert np.allclose(
+                scores, compute_signals(RankingView(snapshot), ParsedQuery.of(question), None).chunk, atol=1e-5
+            )
 
 
 @given(grids, st.floats(0.5, 3), st.integers(-4, 4))

@@ -111,7 +111,7 @@ def test_what_happens_to_the_first_later_does_not_reach_the_second(first: Path, 
 def test_another_schema_or_a_damaged_index_is_no_beginning(first: Path, tmp_path: Path) -> None:
     with indexed(first) as engine:
         source = engine.cache_folder
-        standing = engine.search.standing()
+        standing = engine.search.state()
         static = standing.searcher.snapshot.static() if standing else None
         identity = static.identity if static else ""
     assert not seed(EmbeddedStore(tmp_path / "a"), [source], "other vectors")

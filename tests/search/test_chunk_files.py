@@ -22,8 +22,8 @@ from context_engine.repo.workspace_files import LoadedFile
 from context_engine.search.chunk_export import collect_chunks, embed_chunks, format_files
 from context_engine.search.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
 from context_engine.search.chunk_folder import ChunkFolder, read_folder, write_folder
-from context_engine.search.rankers import View
-from context_engine.search.vector_search import cosines
+from context_engine.search.rankers import RankingView
+from context_engine.search.vector_search import compute_cosines
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -197,7 +197,7 @@ def test_four_files_become_one_set_that_can_be_searched(tmp_path: Path) -> None:
     assert chunks.files == ("doc-chunks.json", "code-symbols.json", "code-definitions.json", "code-data.json")
     assert [row.kind for row in chunks.rows] == list(FILES)
     assert chunks.embedded.all()
-    assert cosines(chunks.vectors, np.array([0, 1], np.float32)).tolist() == [0, 1, 0, 1]
+    assert compute_cosines(chunks.vectors, np.array([0, 1], np.float32)).tolist() == [0, 1, 0, 1]
     assert chunks.skipped == ()
 
 
@@ -440,10 +440,10 @@ def source(root: Path) -> Callable[[str], LoadedFile | None]:
     return read
 
 
-def view_of(engine: Engine) -> View:
+def view_of(engine: Engine) -> RankingView:
     snapshot = EmbeddedStore(engine.cache_folder).snapshot()
     assert snapshot is not None
-    return View(snapshot)
+    return RankingView(snapshot)
 
 
 def lengths(texts: Any) -> np.ndarray:

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.search import file_usage
-from context_engine.search.file_usage import BOOST_MAX, HALF_LIFE_S, WEIGHTS, Access, Counter, boost, score
+from context_engine.search.file_usage import BOOST_MAX, HALF_LIFE_S, WEIGHTS, AccessCounter, FileUsage, boost, score
 from tests.support.trees import ordinary_user
 
 START = 1_800_000_000.0
 MOMENTS = st.floats(0, 60 * HALF_LIFE_S).map(lambda seconds: START + seconds)
-COUNTERS = st.builds(Counter, st.floats(0, 1e3), MOMENTS, st.integers(0, 1_000))
+COUNTERS = st.builds(AccessCounter, st.floats(0, 1e3), MOMENTS, st.integers(0, 1_000))
 
 
 class Clock:
@@ -43,11 +43,11 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "access.db"
 
 
-def strength(counted: Access, path: str) -> float:
+def strength(counted: FileUsage, path: str) -> float:
     return sum(row.strength for row in counted.export([path]))
 
 
-def counts(counted: Access) -> dict[tuple[str, str], int]:
+def counts(counted: FileUsage) -> dict[tuple[str, str], int]:
     return {(row.path, row.kind): row.count for row in counted.export()}
 
 
@@ -55,21 +55,21 @@ def counts(counted: Access) -> dict[tuple[str, str], int]:
 
 
 @given(COUNTERS)
-def test_after_a_half_life_half_is_left(counter: Counter) -> None:
-    later = counter.at_time(counter.at + HALF_LIFE_S)
+def test_after_a_half_life_half_is_left(counter: AccessCounter) -> None:
+    later = counter.decay_to(counter.at + HALF_LIFE_S)
     assert math.isclose(later.strength, counter.strength / 2, rel_tol=1e-9)
     assert later.count == counter.count
 
 
 @given(COUNTERS, st.floats(0, 1e6), st.floats(0, 1e6))
-def test_decay_does_not_care_how_often_one_looks(counter: Counter, first: float, then: float) -> None:
-    at_once = counter.at_time(counter.at + first + then)
-    in_steps = counter.at_time(counter.at + first).at_time(counter.at + first + then)
+def test_decay_does_not_care_how_often_one_looks(counter: AccessCounter, first: float, then: float) -> None:
+    at_once = counter.decay_to(counter.at + first + then)
+    in_steps = counter.decay_to(counter.at + first).decay_to(counter.at + first + then)
     assert math.isclose(at_once.strength, in_steps.strength, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @given(st.lists(COUNTERS, min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_the_order_in_which_events_arrive_makes_no_difference(events: list[Counter], chance) -> None:
+def test_the_order_in_which_events_arrive_makes_no_difference(events: list[AccessCounter], chance) -> None:
     shuffled = list(events)
     chance.shuffle(shuffled)
     one, two = (total(each) for each in (events, shuffled))
@@ -78,7 +78,7 @@ def test_the_order_in_which_events_arrive_makes_no_difference(events: list[Count
 
 
 @given(st.lists(COUNTERS, min_size=1, max_size=6))
-def test_events_are_worth_together_what_they_are_worth_alone(events: list[Counter]) -> None:
+def test_events_are_worth_together_what_they_are_worth_alone(events: list[AccessCounter]) -> None:
     end = max(each.at for each in events)
     alone = sum(each.strength * 0.5 ** ((end - each.at) / HALF_LIFE_S) for each in events)
     assert math.isclose(total(events).strength, alone, rel_tol=1e-9, abs_tol=1e-12)
@@ -91,7 +91,7 @@ def test_scores_and_boosts_keep_their_bounds_and_their_order(one: float, two: fl
     assert 1 <= boost(score(low)) <= boost(score(high)) <= 1 + BOOST_MAX
 
 
-def total(events: Sequence[Counter]) -> Counter:
+def total(events: Sequence[AccessCounter]) -> AccessCounter:
     counted, *more = events
     for event in more:
         counted = counted.plus(event)
@@ -102,7 +102,7 @@ def total(events: Sequence[Counter]) -> Counter:
 
 
 def test_a_read_counts_and_halves_in_a_week(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     counted.flush()
     before = strength(counted, "a.py")
@@ -115,8 +115,8 @@ def test_a_read_counts_and_halves_in_a_week(file: Path, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_each_kind_has_its_weight_and_its_row(file: Path, clock: Clock, kind: file_usage.Kind) -> None:
-    counted = Access(file, clock=clock)
+def test_each_kind_has_its_weight_and_its_row(file: Path, clock: Clock, kind: file_usage.AccessKind) -> None:
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", kind)
     counted.note("a.py", "edit", times=2)
     assert strength(counted, "a.py") == pytest.approx(WEIGHTS[kind] + 6)
@@ -125,7 +125,7 @@ def test_each_kind_has_its_weight_and_its_row(file: Path, clock: Clock, kind: fi
 
 
 def test_what_waits_counts_already_and_what_is_written_counts_once(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     for _ in range(3):
         counted.note("a.py", "read")
     waiting = counted.export()
@@ -137,7 +137,7 @@ def test_what_waits_counts_already_and_what_is_written_counts_once(file: Path, c
 
 
 def test_noting_writes_nothing_until_the_time_has_come(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     for _ in range(file_usage.EVENTS_MAX - 1):
         counted.note("a.py", "read")
     assert not file.exists()
@@ -149,7 +149,7 @@ def test_many_events_are_written_without_waiting(file: Path, clock: Clock, monke
     flushed = threading.Event()
     merge = file_usage._merge
     monkeypatch.setattr(file_usage, "_merge", lambda *args: (merge(*args), flushed.set()))
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     for _ in range(file_usage.EVENTS_MAX):
         counted.note("a.py", "read")
     assert flushed.wait(60)
@@ -161,7 +161,7 @@ def test_few_events_are_written_after_a_while(file: Path, clock: Clock, monkeypa
     flushed = threading.Event()
     merge = file_usage._merge
     monkeypatch.setattr(file_usage, "_merge", lambda *args: (merge(*args), flushed.set()))
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     assert flushed.wait(60)
     counted.close()
@@ -169,7 +169,7 @@ def test_few_events_are_written_after_a_while(file: Path, clock: Clock, monkeypa
 
 def test_when_nothing_is_accessed_no_thread_waits(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_usage, "FLUSH_S", 0.01)
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     thread = counted._thread
     assert thread is not None
@@ -177,11 +177,11 @@ def test_when_nothing_is_accessed_no_thread_waits(file: Path, clock: Clock, monk
     assert not thread.is_alive()
     counted.note("a.py", "read")  # starts another
     counted.close()
-    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 2}
+    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 2}
 
 
 def test_a_thousand_accesses_at_once_are_a_thousand(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
 
     def read() -> None:
         for number in range(100):
@@ -193,7 +193,7 @@ def test_a_thousand_accesses_at_once_are_a_thousand(file: Path, clock: Clock) ->
     for thread in threads:
         thread.join()
     counted.close()
-    again = Access(file, clock=clock)
+    again = FileUsage(file, clock=clock)
     assert sum(counts(again).values()) == 1_000
     assert sum(row.strength for row in again.export()) == pytest.approx(1_000, abs=1e-6)
     again.close()
@@ -201,8 +201,8 @@ def test_a_thousand_accesses_at_once_are_a_thousand(file: Path, clock: Clock) ->
 
 def test_processes_that_count_at_once_lose_nothing(file: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from context_engine.search.file_usage import Access\n"
-        "counted = Access(Path(sys.argv[1]), clock=lambda: 1.8e9)\n"
+        "import sys; from pathlib import Path; from context_engine.search.file_usage import FileUsage\n"
+        "counted = FileUsage(Path(sys.argv[1]), clock=lambda: 1.8e9)\n"
         "for number in range(60):\n"
         "    counted.note('a.py', 'read'); counted.note(f'{sys.argv[2]}.py', 'edit')\n"
         "    number % 7 or counted.flush()\n"
@@ -211,21 +211,21 @@ def test_processes_that_count_at_once_lose_nothing(file: Path) -> None:
     running = [subprocess.Popen([sys.executable, "-c", program, str(file), str(number)]) for number in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]
     expected = {("a.py", "read"): 180} | {(f"{number}.py", "edit"): 60 for number in range(3)}
-    assert counts(Access(file)) == expected
+    assert counts(FileUsage(file)) == expected
 
 
 def test_what_was_counted_survives_a_restart(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("größe.py", "edit")
     counted.close()
     clock.now += HALF_LIFE_S
-    again = Access(file, clock=clock)
+    again = FileUsage(file, clock=clock)
     assert strength(again, "größe.py") == pytest.approx(1.5)
     again.close()
 
 
 def test_a_clock_that_was_set_back_makes_nothing_stronger(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     counted.flush()
     clock.now -= 10 * HALF_LIFE_S
@@ -238,28 +238,28 @@ def test_a_clock_that_was_set_back_makes_nothing_stronger(file: Path, clock: Clo
 
 
 def test_a_renamed_file_keeps_its_score(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("old.py", "edit")
     counted.note("old.py", "read")
     counted.note("new.py", "read")
-    counted.follow({"old.py": "new.py", "never.py": "seen.py"})
+    counted.rename({"old.py": "new.py", "never.py": "seen.py"})
     assert counts(counted) == {("new.py", "edit"): 1, ("new.py", "read"): 2}
-    counted.follow({"old.py": "new.py"})
+    counted.rename({"old.py": "new.py"})
     assert strength(counted, "new.py") == pytest.approx(5)
     counted.close()
 
 
 def test_two_files_that_swap_names_swap_scores(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "edit")
     counted.note("b.py", "read")
-    counted.follow({"a.py": "b.py", "b.py": "a.py"})
+    counted.rename({"a.py": "b.py", "b.py": "a.py"})
     assert counts(counted) == {("b.py", "edit"): 1, ("a.py", "read"): 1}
     counted.close()
 
 
 def test_only_the_files_asked_for_are_answered(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     counted.flush()
     counted.note("b.py", "read")
@@ -269,7 +269,7 @@ def test_only_the_files_asked_for_are_answered(file: Path, clock: Clock) -> None
 
 
 def test_cleared_everything_is_forgotten(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     counted.flush()
     counted.note("b.py", "read")
@@ -277,36 +277,36 @@ def test_cleared_everything_is_forgotten(file: Path, clock: Clock) -> None:
     assert counted.export() == []
     counted.note("c.py", "read")
     counted.close()
-    assert list(Access(file, clock=clock).scores()) == ["c.py"]
+    assert list(FileUsage(file, clock=clock).scores()) == ["c.py"]
 
 
 def test_clearing_what_was_never_there_makes_no_file(file: Path) -> None:
-    Access(file).clear()
+    FileUsage(file).clear()
     assert not file.exists()
 
 
 def test_switched_off_nothing_is_counted_and_nothing_is_said(file: Path, clock: Clock) -> None:
-    on = Access(file, clock=clock)
+    on = FileUsage(file, clock=clock)
     on.note("a.py", "read")
     on.close()
-    off = Access(file, clock=clock, enabled=False)
+    off = FileUsage(file, clock=clock, enabled=False)
     off.note("b.py", "read")
-    off.follow({"a.py": "c.py"})
+    off.rename({"a.py": "c.py"})
     assert (off.scores(), off.export()) == ({}, [])
     off.close()
-    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 1}
+    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 1}
 
 
 def test_the_longest_unused_is_forgotten_when_there_is_too_much(
     file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     for name in "abcd":
         clock.now += 1
         counted.note(name, "read")
     counted.close()
     monkeypatch.setattr(file_usage, "ROWS_MAX", 2)
-    again = Access(file, clock=clock)
+    again = FileUsage(file, clock=clock)
     assert list(again.scores()) == ["c", "d"]
     again.close()
 
@@ -315,17 +315,17 @@ def test_the_longest_unused_is_forgotten_when_there_is_too_much(
 def test_a_damaged_file_is_begun_anew(file: Path, clock: Clock, content: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(content)
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     counted.close()
     assert counted.problem == ""
-    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 1}
+    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 1}
 
 
 def test_what_a_full_disk_refuses_at_the_very_end_is_not_lost(
     file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     merge = file_usage._merge
 
     def merged_in_vain(db: apsw.Connection, counters) -> None:
@@ -338,11 +338,11 @@ def test_what_a_full_disk_refuses_at_the_very_end_is_not_lost(
     assert counted.problem
     monkeypatch.setattr(file_usage, "_merge", lambda db, counters: (db.set_commit_hook(None), merge(db, counters)))
     counted.close()
-    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 1}
+    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 1}
 
 
 def test_a_file_that_was_replaced_under_its_hands_fails_nobody(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     counted.flush()
     other = apsw.Connection(str(file))
@@ -352,7 +352,7 @@ def test_a_file_that_was_replaced_under_its_hands_fails_nobody(file: Path, clock
     counted.flush()
     assert "access" in counted.problem
     assert counts(counted) == {("b.py", "read"): 1}
-    counted.follow({"b.py": "c.py"})
+    counted.rename({"b.py": "c.py"})
     counted.clear()
     counted.close()
 
@@ -362,15 +362,15 @@ def test_a_file_of_another_release_is_begun_anew(file: Path, clock: Clock) -> No
     other = apsw.Connection(str(file))
     other.execute("CREATE TABLE access(something); PRAGMA user_version = 99")
     other.close()
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("a.py", "read")
     counted.close()
-    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 1}
+    assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 1}
 
 
 def test_on_a_disk_that_takes_nothing_events_wait_and_nobody_fails(clock: Clock) -> None:
     with ordinary_user() as folder:
-        counted = Access(folder / "cache" / "access.db", clock=clock)
+        counted = FileUsage(folder / "cache" / "access.db", clock=clock)
         folder.chmod(0o500)
         counted.note("a.py", "read")
         counted.flush()
@@ -384,10 +384,10 @@ def test_on_a_disk_that_takes_nothing_events_wait_and_nobody_fails(clock: Clock)
 
 
 def test_a_name_that_is_no_text_is_left_out_and_harms_nobody(file: Path, clock: Clock) -> None:
-    counted = Access(file, clock=clock)
+    counted = FileUsage(file, clock=clock)
     counted.note("\udcff.py", "read")
     counted.note("a.py", "read")
-    counted.follow({"a.py": "\udcff.py", "\udcff.py": "b.py"})
+    counted.rename({"a.py": "\udcff.py", "\udcff.py": "b.py"})
     assert counts(counted) == {("a.py", "read"): 1}
     counted.close()
     assert counted.problem == ""

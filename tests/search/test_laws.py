@@ -19,7 +19,7 @@ from context_engine.index.importance import importance
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search.searcher import Ranking, Searcher
-from context_engine.search.semantic_scores import Meaning
+from context_engine.search.semantic_scores import SemanticRanker
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 
@@ -67,7 +67,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module", params=["lexical", "hybrid"])
 def searcher(engine: Engine, request: pytest.FixtureRequest) -> Searcher:
-    return Searcher(snapshot_of(engine), ROLES, Meaning(StaticEncoder().query) if request.param == "hybrid" else None)
+    return Searcher(
+        snapshot_of(engine), ROLES, SemanticRanker(StaticEncoder().query) if request.param == "hybrid" else None
+    )
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,9 @@ from context_engine.index.file_roles import ROLES
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import Filter, Query
 from context_engine.search import semantic_scores
-from context_engine.search.rankers import View
+from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import Ranking, Searcher
-from context_engine.search.semantic_scores import Meaning, Ranked
+from context_engine.search.semantic_scores import CandidateScores, SemanticRanker
 from context_engine.semantic import reranker
 from context_engine.semantic.embedding_backfill import EmbeddingTexts
 from context_engine.semantic.embedding_queue import EmbeddingProgress
@@ -67,7 +67,7 @@ def paths(snapshot: Snapshot, ranking: Ranking) -> list[str]:
 def test_a_file_is_found_by_its_meaning_though_no_word_of_the_question_stands_in_it(snapshot: Snapshot) -> None:
     asked = Query("charge customs duty amounts")
     assert paths(snapshot, Searcher(snapshot, ROLES).rank(asked)) == []
-    found = Searcher(snapshot, ROLES, Meaning(nearest_to(snapshot, "billing/vat.py"))).rank(asked)
+    found = Searcher(snapshot, ROLES, SemanticRanker(nearest_to(snapshot, "billing/vat.py"))).rank(asked)
     assert paths(snapshot, found)[0] == "billing/vat.py"
     assert found.engine == "hybrid"
     assert set(found.places[0].why) <= {"static", "static3", "static_card", "importance"}
@@ -84,28 +84,28 @@ def nearest_to(snapshot: Snapshot, path: str) -> semantic_scores.QueryVector:
 
 
 def test_a_name_that_stands_nowhere_finds_nothing_however_near_it_looks(snapshot: Snapshot) -> None:
-    near = Searcher(snapshot, ROLES, Meaning(nearest_to(snapshot, "billing/vat.py")))
+    near = Searcher(snapshot, ROLES, SemanticRanker(nearest_to(snapshot, "billing/vat.py")))
     assert paths(snapshot, near.rank(Query("ImposeCustomsDuty"))) == []
 
 
 def test_what_is_far_from_everything_finds_nothing(snapshot: Snapshot) -> None:
-    searcher = Searcher(snapshot, ROLES, Meaning(StaticEncoder().query))
+    searcher = Searcher(snapshot, ROLES, SemanticRanker(StaticEncoder().query))
     assert paths(snapshot, searcher.rank(Query("zebras graze in moonlit savannah"))) == []
 
 
 def test_a_question_without_a_known_word_is_answered_by_words_alone(snapshot: Snapshot) -> None:
-    none = Meaning(lambda _: np.zeros(256, np.float32))
+    none = SemanticRanker(lambda _: np.zeros(256, np.float32))
     ranking = Searcher(snapshot, ROLES, none).rank(Query("compute tax"))
     assert ranking == Searcher(snapshot, ROLES).rank(Query("compute tax"))
 
 
 def test_vectors_of_another_width_are_never_compared(snapshot: Snapshot) -> None:
-    other = Meaning(lambda _: np.ones(8, np.float32))
+    other = SemanticRanker(lambda _: np.ones(8, np.float32))
     assert Searcher(snapshot, ROLES, other).rank(Query("compute tax")).engine == "lexical"
 
 
 def test_the_addends_of_words_and_meaning_sum_to_the_score(snapshot: Snapshot) -> None:
-    ranking = Searcher(snapshot, ROLES, Meaning(StaticEncoder().query)).rank(
+    ranking = Searcher(snapshot, ROLES, SemanticRanker(StaticEncoder().query)).rank(
         Query("how is the tax of a price computed")
     )
     assert {"chunk", "static", "static_card"} <= set(ranking.places[0].why)
@@ -114,7 +114,7 @@ def test_the_addends_of_words_and_meaning_sum_to_the_score(snapshot: Snapshot) -
 
 
 def test_a_filter_holds_for_what_is_found_by_meaning_too(snapshot: Snapshot) -> None:
-    near = Searcher(snapshot, ROLES, Meaning(nearest_to(snapshot, "billing/vat.py")))
+    near = Searcher(snapshot, ROLES, SemanticRanker(nearest_to(snapshot, "billing/vat.py")))
     found = near.rank(Query("charge customs duty amounts", filter=Filter(exclude_paths=("billing/**",))))
     assert not [path for path in paths(snapshot, found) if path.startswith("billing/")]
 
@@ -122,12 +122,15 @@ def test_a_filter_holds_for_what_is_found_by_meaning_too(snapshot: Snapshot) -> 
 def test_where_chunks_are_many_those_of_promising_files_are_compared_and_come_out_the_same(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    searcher, asked = Searcher(snapshot, ROLES, Meaning(StaticEncoder().query)), Query("compute the tax of a price", 3)
+    searcher, asked = (
+        Searcher(snapshot, ROLES, SemanticRanker(StaticEncoder().query)),
+        Query("compute the tax of a price", 3),
+    )
     every = searcher.rank(asked)
     monkeypatch.setattr(semantic_scores, "COMPARED_ALL_MAX", 1)
     monkeypatch.setattr(semantic_scores, "COMPARED_FILES", 2)
-    view, words = View(snapshot), np.arange(snapshot.files, dtype=np.float32)
-    chosen = semantic_scores._chosen(view, words, np.zeros(snapshot.files, np.float32))
+    view, words = RankingView(snapshot), np.arange(snapshot.files, dtype=np.float32)
+    chosen = semantic_scores._choose_chunks(view, words, np.zeros(snapshot.files, np.float32))
     assert 0 < len(chosen) < snapshot.chunks
     some = searcher.rank(asked)
     assert some.places[0] == every.places[0]
@@ -175,7 +178,7 @@ class Case:
         )
 
     def searcher(self, snapshot: Snapshot) -> Searcher:
-        return Searcher(snapshot, ROLES, Meaning(StaticEncoder().query, self.model))
+        return Searcher(snapshot, ROLES, SemanticRanker(StaticEncoder().query, self.model))
 
     def fill(self, snapshot: Snapshot) -> None:
         """Every chunk its vector."""
@@ -250,8 +253,10 @@ def test_cards_of_the_model_count_once_nearly_all_files_have_one(case: Case, sna
 
 def test_vectors_here_and_there_do_not_count_only_those_of_the_first_files(case: Case, snapshot: Snapshot) -> None:
     """The second file is known and the first is not: the model says nothing, for it would lift the second one."""
-    ranked = Ranked(np.array([3, 2, 1, 0, 0, 0], np.float32)[: snapshot.files], np.zeros(snapshot.chunks, np.float32))
-    view = View(snapshot)
+    ranked = CandidateScores(
+        np.array([3, 2, 1, 0, 0, 0], np.float32)[: snapshot.files], np.zeros(snapshot.chunks, np.float32)
+    )
+    view = RankingView(snapshot)
     chosen = select_candidates(view, ranked, None)
     owners = snapshot.chunk_file[chosen]
     for known_files, counted in (((1, 2), ()), ((0, 2), (0,)), ((0, 1, 2), (0, 1, 2))):
@@ -289,8 +294,8 @@ def test_a_file_that_changed_since_it_was_indexed_gives_no_vector(
 def test_the_best_places_come_file_after_file_and_none_that_a_filter_keeps_out(
     snapshot: Snapshot,
 ) -> None:
-    view = View(snapshot)
-    ranked = Ranked(np.arange(snapshot.files, dtype=np.float32), np.arange(snapshot.chunks, dtype=np.float32))
+    view = RankingView(snapshot)
+    ranked = CandidateScores(np.arange(snapshot.files, dtype=np.float32), np.arange(snapshot.chunks, dtype=np.float32))
     chosen = select_candidates(view, ranked, None)
     owners = snapshot.chunk_file[chosen].tolist()
     best = list(range(snapshot.files - 1, 0, -1))[: reranker.FILES]

@@ -10,22 +10,22 @@ from pathspec import GitIgnoreSpec
 from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, TextFile, TextPart, TextQuery
 from context_engine.search.text_search import (
-    Find,
-    Globs,
-    by_keywords,
-    cursor,
-    defining,
+    GlobSet,
+    KeywordMatch,
+    definition_pattern,
     density,
-    expanded,
-    finds,
-    in_order,
-    joints,
+    expand_braces,
+    find_keywords,
+    format_cursor,
+    hash_search,
+    limit_matches,
     longest_first,
-    page,
-    position,
-    ranked,
-    spread,
-    stamp,
+    overlap_texts,
+    parse_cursor,
+    rank_files,
+    select_page,
+    sort_by_keywords,
+    sort_matches,
 )
 
 
@@ -52,9 +52,9 @@ def file(path: str, lines: int = 1, *, by: tuple[int, ...] = (), size: int = 100
     ],
 )
 def test_globs_name_paths_as_in_an_ignore_file(globs: list[str], named: list[str], not_named: list[str]) -> None:
-    chosen = Globs(globs)
-    assert [path for path in named if not chosen.name(path)] == []
-    assert [path for path in not_named if chosen.name(path)] == []
+    chosen = GlobSet(globs)
+    assert [path for path in named if not chosen.matches(path)] == []
+    assert [path for path in not_named if chosen.matches(path)] == []
 
 
 PARTS = st.sampled_from(["a", "b", "ab", "a.py", "b.ts"])
@@ -65,12 +65,12 @@ GLOB = st.lists(st.sampled_from(["a", "*", "**", "*.py", "b?", "ab", "[ab]"]), m
 @given(st.lists(GLOB, min_size=1, max_size=2), st.lists(PATHS, min_size=1, max_size=6))
 def test_globs_mean_what_they_mean_elsewhere_in_the_product(globs: list[str], paths: list[str]) -> None:
     spec = GitIgnoreSpec.from_lines(globs)
-    assert [Globs(globs).name(path) for path in paths] == [spec.match_file(path) for path in paths]
+    assert [GlobSet(globs).matches(path) for path in paths] == [spec.match_file(path) for path in paths]
 
 
 def test_braces_that_stand_for_too_much_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="more than 100"):
-        expanded("{a,b}" * 7)
+        expand_braces("{a,b}" * 7)
 
 
 # -- keywords --
@@ -99,35 +99,41 @@ def test_each_keyword_is_found_once_on_each_line_that_holds_it_or_the_file_is_lo
     keywords: list[str], lines: list[str], case_sensitive: bool
 ) -> None:
     plain = str if case_sensitive else str.lower
-    terms = longest_first({*keywords, *joints([plain(word) for word in keywords])})
-    found, tangled = finds(beside(lines, terms, case_sensitive=case_sensitive), keywords, case_sensitive=case_sensitive)
+    terms = longest_first({*keywords, *overlap_texts([plain(word) for word in keywords])})
+    found, tangled = find_keywords(
+        beside(lines, terms, case_sensitive=case_sensitive), keywords, case_sensitive=case_sensitive
+    )
     starts = [sum(len(line) + 1 for line in lines[:number]) for number in range(len(lines))]
     wanted = [
-        Find(number + 1, plain(line).index(plain(word)) + 1, keyword, starts[number])
+        KeywordMatch(number + 1, plain(line).index(plain(word)) + 1, keyword, starts[number])
         for number, line in enumerate(lines)
         for keyword, word in enumerate(keywords)
         if plain(word) in plain(line)
     ]
     if not tangled:
-        assert in_order(found.get("f", {})) == sorted(wanted)
+        assert sort_matches(found.get("f", {})) == sorted(wanted)
     else:
-        assert any(plain(one) in plain(line) for one in joints([plain(word) for word in keywords]) for line in lines)
+        assert any(
+            plain(one) in plain(line) for one in overlap_texts([plain(word) for word in keywords]) for line in lines
+        )
 
 
 def test_a_keyword_inside_another_counts_for_both() -> None:
     lines = ["class UserService(User):"]
     keywords = ["User", "UserService"]
-    found, tangled = finds(beside(lines, longest_first(keywords), case_sensitive=True), keywords, case_sensitive=True)
+    found, tangled = find_keywords(
+        beside(lines, longest_first(keywords), case_sensitive=True), keywords, case_sensitive=True
+    )
     assert not tangled
-    assert in_order(found["f"]) == [Find(1, 7, 0, 0), Find(1, 7, 1, 0)]
+    assert sort_matches(found["f"]) == [KeywordMatch(1, 7, 0, 0), KeywordMatch(1, 7, 1, 0)]
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2)), unique=True, max_size=12), st.integers(1, 12))
 def test_the_rows_that_are_shown_hold_every_keyword_that_there_is_room_for(
     places: list[tuple[int, int]], most: int
 ) -> None:
-    rows = sorted(Find(line, 1, keyword, 0) for line, keyword in places)
-    shown = spread(rows, most)
+    rows = sorted(KeywordMatch(line, 1, keyword, 0) for line, keyword in places)
+    shown = limit_matches(rows, most)
     assert shown == sorted(shown)
     assert len(shown) == min(most, len(rows))
     assert len({row.keyword for row in shown}) == min(most, len({row.keyword for row in rows}))
@@ -144,7 +150,7 @@ def test_files_come_by_queries_then_definition_then_path_then_density() -> None:
         file("z/defines.py", 1, defines=True),
         file("z/both.py", 2, by=(1, 1)),
     ]
-    order = [each.path for each in ranked(files, ["login"])]
+    order = [each.path for each in rank_files(files, ["login"])]
     assert order == ["z/both.py", "z/defines.py", "a/login.py", "z/often.py", "z/seldom.py"]
 
 
@@ -156,7 +162,7 @@ def test_more_matches_weigh_more_and_a_longer_file_less(lines: int, size: int) -
 
 def test_scout_puts_most_distinct_keywords_first_then_matches_then_the_path() -> None:
     files = [file("c", by=(9, 0)), file("b", by=(1, 1)), file("a", by=(9, 0)), file("d", by=(2, 1))]
-    assert [each.path for each in by_keywords(files)] == ["d", "b", "a", "c"]
+    assert [each.path for each in sort_by_keywords(files)] == ["d", "b", "a", "c"]
 
 
 @pytest.mark.parametrize(
@@ -175,9 +181,9 @@ def test_scout_puts_most_distinct_keywords_first_then_matches_then_the_path() ->
 def test_a_line_that_defines_a_name_is_known(line: str, name: str) -> None:
     import re
 
-    assert re.search(defining([name]), line)
-    assert not re.search(defining([name]), f"return {name}(user)")
-    assert not re.search(defining([name]), line.replace(name, f"{name}Other"))
+    assert re.search(definition_pattern([name]), line)
+    assert not re.search(definition_pattern([name]), f"return {name}(user)")
+    assert not re.search(definition_pattern([name]), line.replace(name, f"{name}Other"))
 
 
 # -- pages --
@@ -191,33 +197,36 @@ FILES = st.lists(st.integers(1, 9), max_size=6).map(
 def test_the_pages_one_after_the_other_are_the_whole_answer(files: list[TextFile], limit: int) -> None:
     every = [(each.path, number) for each in files for number in range(each.lines)]
     shown, start = [], 0
-    while parts := page(files, start, limit):
+    while parts := select_page(files, start, limit):
         taken = [(part.path, number) for part in parts for number in range(part.skip, part.skip + part.take)]
         assert len(taken) == min(limit, len(every) - start)
         shown += taken
-        start = position(cursor(start + len(taken), "01234567"), "01234567")
+        start = parse_cursor(format_cursor(start + len(taken), "01234567"), "01234567")
     assert shown == every
 
 
 def test_a_page_may_begin_and_end_inside_a_file() -> None:
-    assert page([file("a", 5), file("b", 5)], 3, 4) == [TextPart(RelPath("a"), 3, 2), TextPart(RelPath("b"), 0, 2)]
+    assert select_page([file("a", 5), file("b", 5)], 3, 4) == [
+        TextPart(RelPath("a"), 3, 2),
+        TextPart(RelPath("b"), 0, 2),
+    ]
 
 
 def test_a_cursor_is_refused_when_question_or_answer_changed() -> None:
     query, files = TextQuery(("x",)), [file("a", 2), file("b", 1)]
-    sent = cursor(1, stamp(query, files))
-    assert position(sent, stamp(query, files)) == 1
+    sent = format_cursor(1, hash_search(query, files))
+    assert parse_cursor(sent, hash_search(query, files)) == 1
     for other in (
-        stamp(TextQuery(("y",)), files),
-        stamp(query, [file("a", 2)]),
-        stamp(query, [file("a", 3), file("b", 1)]),
-        stamp(query, files[::-1]),
+        hash_search(TextQuery(("y",)), files),
+        hash_search(query, [file("a", 2)]),
+        hash_search(query, [file("a", 3), file("b", 1)]),
+        hash_search(query, files[::-1]),
     ):
         with pytest.raises(InvalidArgument, match="changed since"):
-            position(sent, other)
+            parse_cursor(sent, other)
 
 
 @pytest.mark.parametrize("sent", ["x", "12345678", "01234567-", "01234567-1-2", "0123456g-1", "01234567--1"])
 def test_what_is_no_cursor_is_refused(sent: str) -> None:
     with pytest.raises(InvalidArgument, match="none of ours"):
-        position(sent, "01234567")
+        parse_cursor(sent, "01234567")

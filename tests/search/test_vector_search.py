@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from context_engine.embedding.vector_rows import quantize
 from context_engine.errors import InvalidVectors
-from context_engine.search.vector_search import BLOCK_NUMBERS, cosines, greatest, per_file, spread
+from context_engine.search.vector_search import BLOCK_NUMBERS, compute_cosines, find_greatest, fold_by_file
 
 SIZE = 6
 ROWS = arrays.arrays(np.float32, st.tuples(st.integers(0, 40), st.just(SIZE)), elements=st.floats(-1, 1, width=32))
@@ -27,27 +27,26 @@ def test_a_cosine_is_the_product_of_the_two_vectors(rows: np.ndarray, seed: int)
     query = unit(np.random.default_rng(seed).standard_normal(SIZE))
     rows = np.array([unit(row) for row in rows], np.float32).reshape(len(rows), SIZE)
     plain = [sum(float(a) * float(b) for a, b in zip(row, query, strict=True)) for row in rows]
-    assert cosines(quantize(rows), query) == pytest.approx(plain, abs=0.02)
+    assert compute_cosines(quantize(rows), query) == pytest.approx(plain, abs=0.02)
 
 
 def test_where_a_vector_stands_does_not_change_its_cosine() -> None:
     rng = np.random.default_rng(4)
     size, count = 384, 2 * BLOCK_NUMBERS // 384 + 5
     row, query = unit(rng.standard_normal(size)), unit(rng.standard_normal(size))
-    assert len(set(cosines(quantize(np.tile(row, (count, 1))), query).tolist())) == 1
+    assert len(set(compute_cosines(quantize(np.tile(row, (count, 1))), query).tolist())) == 1
 
 
 def test_a_query_of_another_size_is_refused() -> None:
     with pytest.raises(InvalidVectors) as refused:
-        cosines(quantize(np.ones((2, SIZE))), np.ones(SIZE + 1, np.float32))
+        compute_cosines(quantize(np.ones((2, SIZE))), np.ones(SIZE + 1, np.float32))
     assert "model" in refused.value.suggestion
 
 
 def test_no_vectors_are_no_trouble() -> None:
-    assert cosines(quantize(np.zeros((0, SIZE))), np.ones(SIZE, np.float32)).shape == (0,)
-    folded = per_file(np.zeros(0, np.float32), np.zeros(0, bool), np.zeros(0, np.intp), 3)
+    assert compute_cosines(quantize(np.zeros((0, SIZE))), np.ones(SIZE, np.float32)).shape == (0,)
+    folded = fold_by_file(np.zeros(0, np.float32), np.zeros(0, bool), np.zeros(0, np.intp), 3)
     assert not folded.known.any()
-    assert spread(folded.best, folded.known).tolist() == [0, 0, 0]
 
 
 @given(st.data())
@@ -56,7 +55,7 @@ def test_a_file_has_its_best_chunk_and_the_sum_of_its_three_best_that_pass(data:
     flags = st.lists(st.booleans(), min_size=len(values), max_size=len(values))
     owners = sorted(data.draw(st.lists(st.integers(0, 4), min_size=len(values), max_size=len(values))))
     found, allowed = data.draw(flags), data.draw(flags)
-    folded = per_file(
+    folded = fold_by_file(
         np.array(values, np.float32), np.array(found, bool), np.array(owners, np.intp), 6, np.array(allowed, bool)
     )
     for file in range(6):
@@ -75,15 +74,4 @@ def test_the_greatest_come_first_and_of_equal_ones_the_first(
     allowed = data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values)))
     passing = [number for number, passes in enumerate(allowed) if passes]
     wanted = sorted(passing, key=lambda number: (-values[number], number))[:limit]
-    assert greatest(np.array(values, np.float32), limit, np.array(allowed, bool)).tolist() == wanted
-
-
-@given(VALUES, st.data())
-def test_stretching_keeps_the_order_and_reaches_from_nothing_to_one(values: list[float], data: st.DataObject) -> None:
-    known = np.array(data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))), bool)
-    before = np.array(values, np.float32)
-    after = spread(before, known)
-    assert not after[~known].any()
-    if len(set(before[known].tolist())) > 1:
-        assert (after[known].min(), after[known].max()) == (0, 1)
-        assert (np.argsort(before[known], kind="stable") == np.argsort(after[known], kind="stable")).all()
+    assert find_greatest(np.array(values, np.float32), limit, np.array(allowed, bool)).tolist() == wanted
