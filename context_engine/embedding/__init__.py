@@ -1,4 +1,4 @@
-"""Text in, vectors out: what an embedder promises, the providers there are, and the ones this package brings along."""
+"""Embedders: the interface, the providers, and those that come with this package; vectors as they are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What of a text is given to somebody else's model, and how many texts at once."""
+"""PURE. Prepares texts for a model of another program: how much of a text, and how many texts at once."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from context_engine.text import CHARS_PER_TOKEN, estimate_tokens
 
 ITEMS_MAX = 32
-"""Texts in one request: text-embeddings-inference refuses more unless told otherwise, all others take more."""
+"""Texts in one request: text-embeddings-inference refuses more by default, all others take more."""
 BATCH_TOKENS_MAX = 16_000
-"""Estimated tokens in one request: 32 long chunks; the hosted ones take 120,000 and more, a small machine is slow."""
+"""Estimated tokens in one request: 32 long chunks. Hosted endpoints take 120,000 and more, a small machine is slow."""
 TOKENS_MAX = 512
-"""Of one text, where nothing else is configured: the window of most open models; some refuse what is longer."""
+"""Tokens of one text if nothing is configured: the window of most open models; some refuse longer texts."""
 
 
 def cut(text: str, tokens_max: int) -> str:
-    """The beginning of a text, as much as comes to `tokens_max` estimated tokens.
+    """Return the beginning of a text with at most `tokens_max` estimated tokens.
 
     >>> cut("abcdefghijkl", 2), cut("中文字符", 2)
     ('abcdefgh', '中文')
@@ -32,7 +32,7 @@ def cut(text: str, tokens_max: int) -> str:
 
 
 def encodable(text: str) -> str:
-    r"""The text as UTF-8 can carry it: half a surrogate pair becomes a question mark.
+    r"""Return the text as UTF-8 can encode it: half a surrogate pair becomes a question mark.
 
     >>> encodable("a\ud800b")
     'a?b'
@@ -41,7 +41,7 @@ def encodable(text: str) -> str:
 
 
 def batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in their order, at most `ITEMS_MAX` texts and `BATCH_TOKENS_MAX` estimated tokens at once.
+    """Yield the texts in order, at most `ITEMS_MAX` texts and `BATCH_TOKENS_MAX` estimated tokens at once.
 
     >>> [len(batch) for batch in batches(["a"] * 40)]
     [32, 8]

@@ -1,11 +1,11 @@
-"""One embedder that may be slow, for answers and for the background: nobody waits for it longer than allowed.
+"""An embedder with deadlines, for answers and for the background: no caller waits longer than it wants.
 
-A thread of our own opens it, loads it and embeds what answers need, queries first. Who asks gets what is there when the
-time is up, and what is finished later is kept. The background embeds in its own thread, in small batches, and stands
-back while an answer is under way. After an idle time the model's memory is given back.
+A thread opens the embedder, loads it and embeds what answers need, queries first. A caller gets what is ready when its
+time is up; what is finished later is kept. The background embeds in its own thread, in small batches, and waits while
+an answer is computed. After an idle time the model's memory is freed.
 
-Trouble never reaches an answer: an embedder that fails is left alone for a while, longer each time, and `state` says
-why.
+An answer never fails because of the embedder: one that fails is not used for a while, longer each time, and `state`
+reports why.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from context_engine.embedding.throughput import ThroughputEstimator
 from context_engine.errors import Cancelled, ContextEngineError, EmbedderFailed
 
 IDLE_S = 600.0
-"""A pause in somebody's work; loading again takes half a second, in which answers go by words."""
+"""Idle time before the model is freed. Loading it again takes half a second, in which answers use words alone."""
 STEP_S = 0.04
-"""A batch of an answer. Another query waits for it at most; on a quick machine 8 texts, on a slow one a single one."""
+"""Time of a batch for an answer, which another query has to wait for: 8 texts on a fast machine, 1 on a slow one."""
 FILL_STEP_S = 0.1
-"""A batch of the background, which shares the processor with a query that comes meanwhile."""
+"""Time of a batch of the background, which shares the processor with queries."""
 QUIET_S = 0.3
-"""Agents ask several questions in a row: so long after an answer the background still stands back."""
+"""Time after an answer in which the background still waits, because agents ask several questions in a row."""
 LOOK_S = 0.1
-"""How often the background looks whether it may go on, or must stop."""
+"""Interval in which the background checks whether it may go on, or must stop."""
 QUERIES_KEPT = 64
 FAILING_REST_S = 5.0
-"""How long an embedder is left alone after its first failure; doubled each time."""
+"""Rest after a first failure; doubled after each further one."""
 FAILING_REST_MAX_S = 300.0
 ABSENT_REST_S = 30.0
-"""How often it is looked for again: somebody may be fetching the model just now."""
+"""Interval for looking again for an absent embedder: its model may be downloaded just now."""
 HANGING_S = 0.5
-"""What is less overdue ends in a moment, and who comes next may wait for it; for anything else nobody waits."""
+"""A task less overdue than this ends soon, so the next one waits for it; otherwise callers do not wait."""
 GIVE_UP_S = 10.0
-"""What is so much overdue will not come: it is cancelled, and counts as a failure."""
+"""A task this much overdue is canceled, and counts as a failure."""
 CLOSE_WAIT_S = 0.5
 
 Keep = Callable[[int, np.ndarray], object]
-"""Gets the number of a batch's first text and its rows, in the embedding thread, maybe when nobody waits any more."""
+"""Gets the number of a batch's first text and its rows, in the embedding thread, possibly after the caller has left."""
 
 
 class EmbedderIdentity(NamedTuple):
-    """What an opened embedder said of itself: never another one as long as this process lives."""
+    """Name and properties of the opened embedder; it does not change while this process runs."""
 
     name: str
     fingerprint: str
@@ -63,7 +63,7 @@ class EmbedderIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EmbedderStatus:
-    """Why nothing is embedded, and what a person can do."""
+    """Why nothing is embedded, and what the user can do."""
 
     kind: Literal["absent", "failing"]
     message: str
@@ -72,7 +72,7 @@ class EmbedderStatus:
 
 @dataclass(eq=False, slots=True)
 class _Task:
-    """Texts that somebody waits for until a moment, and no longer."""
+    """Texts that a caller waits for until a deadline."""
 
     texts: Sequence[str]
     mode: Mode
@@ -84,9 +84,9 @@ class _Task:
 
 
 class DeadlineEmbedder:
-    """The embedder that `opened` gives, None for none. Thread-safe; nothing is opened before somebody asks.
+    """Wraps the embedder that `opened` returns, None for none. Thread-safe; nothing is opened before it is needed.
 
-    Moments are those of `time.monotonic`; `now` is handed in for tests.
+    Times are those of `time.monotonic`; `now` is passed in for tests.
     """
 
     def __init__(
@@ -122,17 +122,17 @@ class DeadlineEmbedder:
 
     @property
     def identity(self) -> EmbedderIdentity | None:
-        """What the embedder says of itself; None as long as it was never opened."""
+        """The identity of the embedder; None until it was opened once."""
         return self._identity
 
     @property
     def is_local(self) -> bool:
-        """Whether texts stay on this machine, as far as is known: no text leaves it before that."""
+        """Whether texts stay on this machine, as far as is known: no text leaves it before that is known."""
         return self._identity is None or self._identity.is_local
 
     @property
     def state(self) -> str:
-        """`asleep`, `loading`, `ready`, or `absent: ` and `failing: ` with the reason. Asks for nothing."""
+        """`asleep`, `loading`, `ready`, or `absent: ` and `failing: ` with the reason. Starts nothing."""
         with self._turn:
             if self._trouble:
                 return f"{self._trouble.kind}: {self._trouble.message}"
@@ -140,25 +140,25 @@ class DeadlineEmbedder:
 
     @property
     def suggestion(self) -> str:
-        """What a person can do about an absent or failing embedder; empty for any other."""
+        """What the user can do about an absent or failing embedder; empty otherwise."""
         with self._turn:
             return self._trouble.suggestion if self._trouble else ""
 
     def ensure_open(self, until: float = 0.0) -> bool:
-        """Have it opened, and wait for that until a moment; whether its identity is known. Loads nothing."""
-        self._prepared("open", until)
+        """Open the embedder, and wait for it until a deadline; return whether its identity is known. Loads nothing."""
+        self._prepare_until("open", until)
         return self._identity is not None
 
     def ensure_loaded(self, until: float = 0.0) -> bool:
-        """Have it loaded, and wait for that until a moment; whether it is."""
-        self._prepared("load", until)
+        """Load the embedder, and wait for it until a deadline; return whether it is loaded."""
+        self._prepare_until("load", until)
         return self._loaded
 
     # -- for answers --
 
     @contextmanager
     def answering(self) -> Generator[None]:
-        """An answer is under way, to which the background yields. Every query and every batch of passages is one."""
+        """Mark that an answer is computed, for which the background waits. Every query and passage batch does this."""
         with self._turn:
             self._answers += 1
         try:
@@ -170,7 +170,7 @@ class DeadlineEmbedder:
                 self._turn.notify_all()
 
     def embed_query(self, text: str, until: float) -> np.ndarray | None:
-        """The vector of a query; None when it cannot be had until then.
+        """Return the vector of a query; None if it cannot be made until then.
 
         While the embedder is loading that is at once.
         """
@@ -183,7 +183,7 @@ class DeadlineEmbedder:
         return None if rows is None else rows[0]
 
     def embed_passages(self, texts: Sequence[str], until: float, keep: Keep) -> np.ndarray:
-        """Rows of the first texts, as many as can be made until then; none where the texts would leave this machine.
+        """Return rows of the first texts, as many as can be made until then; none if texts would leave this machine.
 
         Every finished batch goes to `keep`, too, after whoever waits for it has got it, so that no answer waits for a
         disk. What our errors `keep` raises are dropped.
@@ -204,7 +204,7 @@ class DeadlineEmbedder:
     # -- for the background --
 
     def embed_in_background(self, texts: Sequence[str], cancel: threading.Event) -> np.ndarray:
-        """Rows of the texts, made in this thread whenever no answer is under way, however long it takes.
+        """Return rows of the texts, made in this thread while no answer is computed, however long it takes.
 
         Loading and failures are waited out. Fewer rows than texts, the first ones, come back only when it was cancelled
         or closed, or when the embedder is absent.
@@ -218,14 +218,14 @@ class DeadlineEmbedder:
                 cancel.wait(LOOK_S)
                 continue
             batch = texts[done : done + self._fill_count(texts[done:])]
-            rows = self._embedded(batch, "passage", cancel)
+            rows = self._embed(batch, "passage", cancel)
             if rows is not None:
                 made.append(rows)
                 done += len(batch)
         return np.concatenate([part for part in made if len(part)] or [self._no_rows()])
 
     def wait_until_idle(self, cancel: threading.Event) -> bool:
-        """Wait until no answer is under way nor was a moment ago; False when it was cancelled or closed meanwhile."""
+        """Wait until no answer is or was just computed; return False if canceled or closed meanwhile."""
         while not (cancel.is_set() or self._closing):
             with self._turn:
                 rest = LOOK_S if self._answers else self._answered_at + self._quiet_s - self._now()
@@ -235,7 +235,7 @@ class DeadlineEmbedder:
         return False
 
     def close(self) -> None:
-        """End the thread and free the model, soon even when a remote one hangs; who waits gets nothing."""
+        """End the thread and free the model, soon even if a remote one hangs; callers that wait get nothing."""
         with self._turn:
             self._closing = True
             if self._running:
@@ -250,13 +250,13 @@ class DeadlineEmbedder:
 
     # -- inside: asking --
 
-    def _prepared(self, wish: Literal["open", "load"], until: float) -> None:
+    def _prepare_until(self, wish: Literal["open", "load"], until: float) -> None:
         with self._turn:
             self._want(wish)
             self._turn.wait_for(lambda: self._closing or not self._wish, max(0.0, until - self._now()))
 
     def _want(self, wish: Literal["open", "load"]) -> None:
-        """Have the thread open or load, unless that is done or trouble is too young. The lock is held."""
+        """Let the thread open or load, unless that is done or a failure is too recent. The lock is held."""
         done = self._loaded or (wish == "open" and self._identity is not None)
         if done or self._closing or self._now() < self._retry_at:
             return
@@ -267,13 +267,13 @@ class DeadlineEmbedder:
         self._turn.notify_all()
 
     def _is_ready(self) -> bool:
-        """Whether a text can be embedded now; if not, it is seen to."""
+        """Return whether a text can be embedded now; if not, start what is missing."""
         with self._turn:
             self._want("load")
             return self._loaded and not self._closing and self._now() >= self._retry_at
 
     def _rows_in_time(self, task: _Task) -> np.ndarray | None:
-        """The rows of a task, None if they are not there in time; where something hangs, at once."""
+        """Return the rows of a task, None if they are late; None at once if the embedder hangs."""
         if not self._is_ready() or self._hangs():
             return None
         with self._turn:
@@ -284,12 +284,12 @@ class DeadlineEmbedder:
         return task.rows
 
     def _hangs(self) -> bool:
-        """Whether the thread is at something that nobody waits for any more, and that will not end soon."""
+        """Return whether the thread is busy with an overdue task that will not end soon."""
         with self._turn:
             overdue_s = self._now() - self._running.until if self._running else -1.0
             if self._running and overdue_s > GIVE_UP_S and not self._running.cancel.is_set():
                 self._running.cancel.set()
-                self._failed(
+                self._record_failure(
                     EmbedderFailed(
                         "it did not answer in time", suggestion="It is asked again later; search goes on by words."
                     )
@@ -297,7 +297,7 @@ class DeadlineEmbedder:
             return overdue_s > HANGING_S
 
     def _fill_count(self, texts: Sequence[str]) -> int:
-        """A small batch where the processor is shared; what is asked of another machine is asked at once."""
+        """Return a small batch if the processor is shared, everything for another machine."""
         return self._pace.count_fitting(texts, math.inf, FILL_STEP_S) if self.is_local else len(texts)
 
     def _no_rows(self) -> np.ndarray:
@@ -316,11 +316,11 @@ class DeadlineEmbedder:
             try:
                 step()
             except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `state` tells it
-                self._failed(error)
+                self._record_failure(error)
         self._fall_asleep()
 
     def _next(self) -> Callable[[], None] | None:
-        """What the thread does next, None when it ends."""
+        """Return the next step of the thread, None when it ends."""
         with self._turn:
             while not self._closing:
                 if self._wish:
@@ -335,25 +335,25 @@ class DeadlineEmbedder:
             return None
 
     def _prepare(self) -> None:
-        """Open, and load if that is wanted. An embedder that gets no texts gets ready for some."""
+        """Open, and load if wanted. Loading is done by embedding no texts."""
         try:
             if self._embedder is None:
                 self._open()
             if self._embedder is not None and self._wish == "load":
-                self._embedded([], "query", threading.Event())
+                self._embed([], "query", threading.Event())
         finally:
             with self._turn:
                 self._wish = ""
                 self._turn.notify_all()
 
     def _open(self) -> None:
-        """Open the embedder and learn who it is: another one than before would mix vectors, and is refused."""
+        """Open the embedder and read its identity. Another model than before would mix vectors, and is refused."""
         try:
             embedder = self._open_one()
         except ContextEngineError as error:
-            return self._absent(error.message, error.suggestion)
+            return self._record_absence(error.message, error.suggestion)
         if embedder is None:
-            return self._absent("no embedder is configured", "Configure one; search goes on by words.")
+            return self._record_absence("no embedder is configured", "Configure one; search goes on by words.")
         try:
             identity = EmbedderIdentity(embedder.name, embedder.fingerprint, embedder.dimensions, embedder.is_local)
         except BaseException:
@@ -361,7 +361,7 @@ class DeadlineEmbedder:
             raise
         if self._identity not in (None, identity):
             embedder.close()
-            return self._absent(f"{identity.name} is another model than before", "Restart, and it is used.")
+            return self._record_absence(f"{identity.name} is another model than before", "Restart, and it is used.")
         with self._turn:
             if self._identity is None:
                 self._pace = ThroughputEstimator(embedder.tokens_max)
@@ -369,14 +369,14 @@ class DeadlineEmbedder:
         return None
 
     def _serve(self, task: _Task) -> None:
-        """Embed for whoever still waits."""
+        """Embed for a caller that still waits."""
         with self._turn:
             if task.until <= self._now() or self._closing:
                 task.done.set()
                 return
             self._running = task
         try:
-            task.rows = self._embedded(task.texts, task.mode, task.cancel)
+            task.rows = self._embed(task.texts, task.mode, task.cancel)
         finally:
             with self._turn:
                 self._running = None
@@ -387,8 +387,8 @@ class DeadlineEmbedder:
             with suppress(ContextEngineError):
                 task.keep(task.rows)
 
-    def _embedded(self, texts: Sequence[str], mode: Mode, cancel: threading.Event) -> np.ndarray | None:
-        """The rows of the texts; None, and a note of it, when the embedder fails."""
+    def _embed(self, texts: Sequence[str], mode: Mode, cancel: threading.Event) -> np.ndarray | None:
+        """Return the rows of the texts; None, and record the failure, if the embedder fails."""
         with self._turn:
             embedder = self._embedder
             self._uses += embedder is not None
@@ -400,7 +400,7 @@ class DeadlineEmbedder:
         except Cancelled:
             return None
         except Exception as error:  # noqa: BLE001 - whatever a model or an endpoint does, an answer goes on by words
-            self._failed(error)
+            self._record_failure(error)
             return None
         finally:
             with self._turn:
@@ -413,7 +413,7 @@ class DeadlineEmbedder:
         return rows
 
     def _fall_asleep(self) -> None:
-        """Free the model's memory, unless somebody is using it."""
+        """Free the model's memory, unless it is in use."""
         with self._turn:
             if self._uses and not self._closing:
                 return
@@ -423,13 +423,13 @@ class DeadlineEmbedder:
 
     # -- inside: trouble --
 
-    def _absent(self, message: str, suggestion: str) -> None:
+    def _record_absence(self, message: str, suggestion: str) -> None:
         with self._turn:
             self._trouble = EmbedderStatus("absent", message, suggestion)
             self._retry_at = self._now() + ABSENT_REST_S
 
-    def _failed(self, error: Exception) -> None:
-        """Leave the embedder alone for a while: what only a person can mend for the longest."""
+    def _record_failure(self, error: Exception) -> None:
+        """Do not use the embedder for a while; longest after an error that only the user can correct."""
         ours = error if isinstance(error, ContextEngineError) else None
         with self._turn:
             if self._closing:

@@ -1,7 +1,7 @@
-"""The embedder promise: what every provider keeps, whatever it is made of, and what it is made from.
+"""The embedder interface that every provider implements, and its configuration.
 
-A provider is a row of `embedding/embedder_registry.py`: a name, where its maker stands, what must be installed for it.
-The maker takes a `Choice` and gives an `Embedder`. Nothing here opens a file or a socket; numpy is all it needs.
+A provider is a row of `embedding/embedder_registry.py`: its name, its maker, and what must be installed for it. The
+maker takes an `EmbedderConfig` and returns an `Embedder`. Nothing here opens a file or a socket; numpy is all it needs.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ import numpy as np
 from context_engine.errors import Cancelled
 
 Mode = Literal["query", "passage"]
-"""What a text is for: some models put other words before a question than before what answers it."""
+"""Use of a text: some models want other words before a question than before a passage."""
 
 
 class Embedder(Protocol):
-    """Texts in, vectors out.
+    """Turns texts into vectors.
 
-    Every provider passes `tests/contracts/test_embedders.py`; one may be used by many threads.
+    Every provider passes `tests/contracts/test_embedders.py`; one embedder may be used by many threads.
     """
 
     @property
     def name(self) -> str:
-        """The provider, and the model where there is a choice of them: `static`, `openai-compatible:bge-m3`."""
+        """The provider, and the model if there is a choice of them: `static`, `openai-compatible:bge-m3`."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """Numbers in one vector. A remote provider asks its endpoint once if it was not told."""
+        """Numbers in one vector. A remote provider asks its endpoint once if that is not configured."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Hex digits that change with whatever changes vectors: provider, model, hash of the weights, text recipe.
+        """Hex digits that change with everything that changes vectors: provider, model, hash of the weights, text recipe.
 
         Vectors of different fingerprints are never compared. The same configuration has the same one in every process.
         """
@@ -47,7 +47,7 @@ class Embedder(Protocol):
 
     @property
     def tokens_max(self) -> int:
-        """How much of one text counts, in tokens of the model.
+        """The part of a text that counts, in tokens of the model.
 
         What is longer is cut here; callers may split it before.
         """
@@ -59,7 +59,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
-        """One vector for each text, in their order.
+        """Return one vector for each text, in their order.
 
         float32, shape `(len(texts), dimensions)`, no NaN; each row has length 1, or is all zero where the model knows
         nothing of the text. No texts give `(0, dimensions)`. A text has the same vector whatever stands beside it, up
@@ -71,43 +71,43 @@ class Embedder(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of memory, files and connections. Closing twice is closing once."""
+        """Free memory, files and connections. Closing twice is allowed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderConfig:
-    """What a user chose, as plain values: all that a maker may know. Empty means: as the provider thinks best."""
+    """The user's choice as plain values: all that a maker may know. An empty value leaves it to the provider."""
 
     provider: str
     model: str = ""
     address: str = ""
-    """Where a remote provider is asked, as `http://127.0.0.1:11434`; no other address is ever contacted."""
+    """Address of a remote provider, such as `http://127.0.0.1:11434`; no other one is ever contacted."""
     key: str = field(default="", repr=False)
-    """What opens the door there. It comes from the environment, never from a file of the workspace, and is never shown."""
+    """Key of the endpoint. It comes from the environment, never from a file of the workspace, and is never shown."""
     dimensions: int = 0
     tokens_max: int = 0
     query_prefix: str = ""
-    """Words that the model wants before a question, as `search_query: `; likewise before what answers one."""
+    """Words that the model wants before a question, such as `search_query: `; `passage_prefix` before a passage."""
     passage_prefix: str = ""
     models_folder: Path | None = None
-    """Where `ctx model pull` puts what it made."""
+    """Folder for models of `ctx model pull`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One row of the registry: nothing of it is imported before somebody chooses it."""
+    """One row of the registry. Nothing of it is imported before it is chosen."""
 
     name: str
     maker: str
-    """`module:function`, called with a `Choice`; empty for the row that embeds nothing."""
+    """`module:function`, called with an `EmbedderConfig`; empty for the row that embeds nothing."""
     summary: str
     needs: str = ""
-    """What to do when a module of it is missing, as one runs it: `pip install 'smart-context-engine[model2vec]'`."""
+    """What to do if one of its modules is missing, as a command: `pip install 'smart-context-engine[model2vec]'`."""
 
 
 def compute_fingerprint(*facts: object) -> str:
-    """32 hex digits for the facts that decide a vector, the same in every process; their order counts.
+    """Return 32 hex digits for the facts that decide a vector, equal in every process; their order counts.
 
     >>> compute_fingerprint("static", 1) == compute_fingerprint("static", "1"), compute_fingerprint("ab", "c") == compute_fingerprint("a", "bc")
     (True, False)
@@ -117,7 +117,7 @@ def compute_fingerprint(*facts: object) -> str:
 
 
 def normalize_rows(rows: np.ndarray) -> np.ndarray:
-    """The rows as float32 with length 1; rows of nothing but zeros stay as they are.
+    """Return the rows as float32 with length 1; rows of zeros stay as they are.
 
     >>> normalize_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist() == [[np.float32(0.6), np.float32(0.8)], [0.0, 0.0]]
     True
@@ -128,6 +128,6 @@ def normalize_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def raise_if_cancelled(cancel: threading.Event | None) -> None:
-    """Ask between two batches. Raises: Cancelled, once the event is set."""
+    """Check between two batches. Raises: Cancelled, once the event is set."""
     if cancel is not None and cancel.is_set():
         raise Cancelled("embedding was cancelled", suggestion="Call again; vectors that are stored are not made twice.")

@@ -1,7 +1,7 @@
-"""The embedders one can choose: a list to read, nothing of which is imported before it is chosen.
+"""The registry of embedders: a table whose rows are imported only when they are chosen.
 
 Other packages add rows by an entry point of the group `context_engine.embedders`, `name = "module:function"`; ours come
-first. The function takes a `Choice` and gives an `Embedder`.
+first. The function takes an `EmbedderConfig` and returns an `Embedder`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PROVIDERS: tuple[Provider, ...] = (
 
 
 def list_providers() -> tuple[Provider, ...]:
-    """All rows, ours first; what other packages call by a name of ours is left out. Nothing of theirs is run."""
+    """Return all rows, ours first; rows of other packages with a name of ours are left out. Nothing is imported."""
     ours = {row.name for row in PROVIDERS}
     found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
     others = {
@@ -57,7 +57,7 @@ def list_providers() -> tuple[Provider, ...]:
 
 
 def open_embedder(choice: EmbedderConfig, rows: tuple[Provider, ...] | None = None) -> Embedder | None:
-    """The embedder that was chosen; None for `none`.
+    """Open the chosen embedder; None for `none`.
 
     Raises: EmbedderUnusable for a name that no row has, and for whatever its maker finds wrong; UnsupportedHost when
     something it needs is not installed. Both name the next step.
@@ -84,7 +84,7 @@ def _row(name: str, rows: tuple[Provider, ...]) -> Provider:
 
 
 def _not_installed(row: Provider, error: ImportError) -> UnsupportedHost:
-    """What is missing, and how to get it."""
+    """Return the error that names the missing module, and how to install it."""
     missing = (error.name or "").partition(".")[0]
     what = f"{missing} is not installed" if isinstance(error, ModuleNotFoundError) and missing else str(error)
     return UnsupportedHost(

@@ -1,7 +1,7 @@
-"""One address on some machine, asked with patience: JSON there, JSON back, never longer than allowed.
+"""An HTTP endpoint with retries: JSON in, JSON out, never longer than allowed.
 
-Only the address that somebody configured is ever contacted: redirects are not followed, and the system's proxy is used
-only for what is not on this machine. What an answer means is decided in `answer.py`; clock and chance are handed in.
+Only the configured address is ever contacted: redirects are not followed, and the system's proxy is used only for other
+machines. `http_retry` decides what an answer means; clock and randomness are passed in.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_S = 5.0
-"""A machine that is there says so in well under a second, the other side of the world included."""
+"""A running machine accepts within well under a second, even on the other side of the world."""
 ANSWER_BYTES_MAX = 64_000_000
-"""32 vectors of 4,096 numbers, written out, are 3 MB; what is so much more is no answer to our question."""
+"""32 vectors of 4,096 numbers in JSON are 3 MB; anything this much larger is not an answer to our question."""
 LOOK_S = 0.02
-"""How often a wait looks whether it was cancelled: sooner than a person notices."""
+"""Interval in which a wait checks for cancellation, sooner than a person notices."""
 
 
 def build_url(address: str, path: str, provider: str) -> str:
-    """Where to ask.
+    """Return the URL to ask.
 
     An address without a path gets all of `path`, one with a path what follows its first step, if it lacks it.
 
@@ -68,7 +68,7 @@ def build_url(address: str, path: str, provider: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine: a loopback address, or `localhost`, which by its standard is one.
+    """Return whether an address is on this machine: a loopback address, or `localhost`, which is one by its standard.
 
     >>> is_loopback("http://[::1]:80/x"), is_loopback("http://localhost"), is_loopback("http://127.0.0.1.evil.io")
     (True, True, False)
@@ -81,13 +81,13 @@ def is_loopback(url: str) -> bool:
 
 
 def pause(seconds: float, cancel: threading.Event | None) -> None:
-    """Wait, unless cancelled. Raises: Cancelled."""
+    """Wait, unless canceled. Raises: Cancelled."""
     (cancel or threading.Event()).wait(seconds)
     raise_if_cancelled(cancel)
 
 
 class Endpoint:
-    """One address and its connections. Safe to share between threads; nothing is opened before the first question."""
+    """One address and its connections. Thread-safe; nothing is opened before the first question."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Endpoint:
         now: Callable[[], float] = time.time,
         pause: Callable[[float, threading.Event | None], None] = pause,
     ) -> None:
-        """Raises: EmbedderUnusable when the key cannot be one."""
+        """Raises: EmbedderUnusable if the key is not valid."""
         if not key.isascii() or not key.isprintable():
             raise EmbedderUnusable(
                 f"{place.provider}: the key holds characters that no key has",
@@ -112,7 +112,7 @@ class Endpoint:
         self._closed = False
 
     def post(self, question: Mapping[str, Any], patience: RetryPolicy, cancel: threading.Event | None = None) -> Any:
-        """The endpoint's answer to a JSON question, parsed.
+        """Return the endpoint's answer to a JSON question, parsed.
 
         Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Cancelled; ValueError
         after `close()`.
@@ -125,7 +125,7 @@ class Endpoint:
             tries += 1
             wait = compute_wait_s(answer, tries, patience, chance=self._chance(), now=self._now())
             if wait is None:
-                return self._accepted(answer)
+                return self._parse_answer(answer)
             self._pause(wait, cancel)
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class Endpoint:
                 self._client.close()
 
     def open_client(self) -> httpx2.Client:
-        """The one client, made when first needed: the library takes a while to import.
+        """Return the one client, made when first needed, because the library is slow to import.
 
         Raises: ValueError after close.
         """
@@ -150,7 +150,7 @@ class Endpoint:
             return self._client
 
     def _exchange(self, content: bytes, answer_s: float, cancel: threading.Event | None) -> HttpAnswer:
-        """One question, one answer, after `answer_s` at the latest, however slowly it drips in.
+        """Return one answer, after `answer_s` at the latest, however slowly it arrives.
 
         Another thread does the reading, so that this one can leave at once when it is cancelled.
         """
@@ -161,7 +161,7 @@ class Endpoint:
         def fetch() -> None:
             answer = HttpAnswer(failure="broken")  # stays so when our own code fails; the thread reports that by itself
             try:
-                answer = self._fetched(client, content, answer_s, left)
+                answer = self._fetch(client, content, answer_s, left)
             finally:
                 answers.put(answer)
 
@@ -178,8 +178,11 @@ class Endpoint:
         finally:
             left.set()
 
-    def _fetched(self, client: httpx2.Client, content: bytes, answer_s: float, left: threading.Event) -> HttpAnswer:
-        """The answer, or why there is none; reading ends when nobody waits any more, or when it is much too long."""
+    def _fetch(self, client: httpx2.Client, content: bytes, answer_s: float, left: threading.Event) -> HttpAnswer:
+        """Return the answer, or why there is none. Reading ends if the caller has left, or the answer is much too long.
+
+        Reading ends if the caller has left, or the answer is much too long.
+        """
         import httpx2
 
         headers = {"content-type": "application/json", "accept": "application/json"}
@@ -201,8 +204,8 @@ class Endpoint:
         except httpx2.HTTPError as error:
             return HttpAnswer(failure="broken", body=str(error).encode())
 
-    def _accepted(self, answer: HttpAnswer) -> Any:
-        """The parsed body of an answer that is none of the refusals; some endpoints repeat the key they refuse."""
+    def _parse_answer(self, answer: HttpAnswer) -> Any:
+        """Return the parsed body of an accepted answer, without the key, which some endpoints repeat."""
         if self._key:
             answer = replace(answer, body=answer.body.replace(self._key.encode(), b"***"))
         if error := response_error(answer, self.info, now=self._now()):

@@ -1,4 +1,7 @@
-"""PURE. What to do about an endpoint's answer: take it, wait and ask again, or refuse in words a person can act on."""
+"""PURE. Decides about an endpoint's answer: accept it, wait and ask again, or report an error that the user can act on.
+
+Decides about an endpoint's answer: accept it, wait and ask again, or report an error that the user can act on.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,18 @@ from context_engine.errors import EmbedderFailed, EmbedderUnusable, HostError
 from context_engine.text import OUTPUT_BYTES_MAX, ParseError, read_json
 
 FIRST_WAIT_S = 1.0
-"""Before the second try, when the endpoint does not say; doubled each time."""
+"""Wait before the second try if the endpoint does not state one; doubled each time."""
 SAID_CHARS_MAX = 300
-"""How much of an endpoint's own words an error repeats."""
+"""Characters of the endpoint's own words in an error."""
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that the same request may not meet again."""
+"""Statuses that the same request may not get again."""
 SPENT = b"insufficient_quota"
-"""In a 429 that no waiting mends: the account is empty."""
+"""In a 429 that no waiting changes: the account is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long one answer may take, how often to ask, and the longest wait between."""
+    """Time limit of one answer, number of tries, and the longest wait between them."""
 
     answer_s: float
     tries: int
@@ -33,9 +36,9 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class EndpointSpec:
-    """Who is asked, for what, and what a person can do: `start` if nothing answers, `get_model` if it is not there.
+    """The provider, its URL and model, and what the user can do: `start` if nothing answers, `get_model` if it is missing.
 
-    `later` says what goes on meanwhile, when nobody has to do anything.
+    `later` describes what happens meanwhile, if the user need not do anything.
     """
 
     provider: str
@@ -48,9 +51,9 @@ class EndpointSpec:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back, header names in lower case.
+    """An answer, with header names in lower case.
 
-    Status 0: nothing did; `trouble` says why in one word (refused, timeout, broken, huge), and the body in more.
+    Status 0 means none; `failure` is then one word (refused, timeout, broken, huge), and the body says more.
     """
 
     status: int = 0
@@ -60,7 +63,7 @@ class HttpAnswer:
 
 
 def compute_wait_s(answer: HttpAnswer, tries: int, patience: RetryPolicy, *, chance: float, now: float) -> float | None:
-    """Seconds to wait before asking again after `tries` tries; None when asking again makes no sense.
+    """Return the seconds to wait before the next of `tries` tries; None if asking again is pointless.
 
     The endpoint's own Retry-After is kept; else each wait is twice the last, shortened by up to half by `chance` (0 to
     1), so that many who were turned away together do not come back together.
@@ -74,7 +77,7 @@ def compute_wait_s(answer: HttpAnswer, tries: int, patience: RetryPolicy, *, cha
 
 
 def parse_retry_after(answer: HttpAnswer, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for, as a number or as a date; None when it says neither.
+    """Return the seconds of a Retry-After header, a number or a date; None if it is neither.
 
     >>> def asked(value): return parse_retry_after(HttpAnswer(429, headers={"retry-after": value}), now=10)
     >>> asked("7"), asked("Thu, 01 Jan 1970 00:01:00 GMT"), asked("soon")
@@ -90,14 +93,14 @@ def parse_retry_after(answer: HttpAnswer, now: float) -> float | None:
 
 
 def is_transient(answer: HttpAnswer) -> bool:
-    """Whether the same question may be answered later, without anybody doing anything here."""
+    """Return whether the same question may succeed later, without any change here."""
     if answer.status == 429 and SPENT in answer.body:
         return False
     return answer.status in PASSING or answer.failure in ("refused", "timeout", "broken")
 
 
 def response_error(answer: HttpAnswer, place: EndpointSpec, *, now: float) -> HostError | None:
-    """The error that an answer is; None when it is none."""
+    """Return the error for an answer; None if it is accepted."""
     if answer.status == 200 and not is_page(answer):
         return None
     what, next_step = _diagnosis(answer, place)
@@ -111,7 +114,7 @@ def response_error(answer: HttpAnswer, place: EndpointSpec, *, now: float) -> Ho
 
 
 def _diagnosis(answer: HttpAnswer, place: EndpointSpec) -> tuple[str, str]:
-    """What is wrong and what to do about it: the first row that fits."""
+    """Return what is wrong and what to do about it: the first row that applies."""
     status, trouble, where, later = answer.status, answer.failure, place.url, place.later
     rows: list[tuple[bool, str, str]] = [
         (trouble == "refused", f"nothing answers at {where}", place.start),
@@ -140,12 +143,12 @@ def _diagnosis(answer: HttpAnswer, place: EndpointSpec) -> tuple[str, str]:
 
 
 def is_page(answer: HttpAnswer) -> bool:
-    """Whether HTML stands where JSON should."""
+    """Return whether the answer is HTML instead of JSON."""
     return "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<"
 
 
 def extract_message(answer: HttpAnswer) -> str:
-    """What the endpoint says itself; if that is not JSON, how it begins."""
+    """Return the message of the endpoint; the beginning of the answer if that is not JSON."""
     try:
         return extract_json_message(read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX))
     except ParseError:
@@ -153,7 +156,7 @@ def extract_message(answer: HttpAnswer) -> str:
 
 
 def extract_json_message(told: Any) -> str:
-    """The sentence inside a JSON answer, in the places where such endpoints put it.
+    """Return the message in a JSON answer, from the fields that such endpoints use.
 
     >>> extract_json_message({"error": {"message": "no such model"}}), extract_json_message({"error": "out of memory"})
     ('no such model', 'out of memory')
@@ -164,5 +167,5 @@ def extract_json_message(told: Any) -> str:
 
 
 def sanitize_text(text: str) -> str:
-    """Somebody else's words, safe to repeat: one line, not long, no secrets."""
+    """Return words of another program so that they are safe to repeat: one line, short, no secrets."""
     return " ".join(secrets.redact(text[: 10 * SAID_CHARS_MAX]).text.split())[:SAID_CHARS_MAX]

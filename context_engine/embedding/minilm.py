@@ -1,7 +1,7 @@
 """The provider `minilm`: all-MiniLM-L6-v2 on this machine's processor, by onnxruntime. It never opens a socket.
 
-Nothing is imported or read before the first text. What the model is made of stands in `minilm_graph`, which files it
-has in `model_files`, how it gets onto a machine in `models`.
+Nothing is imported or read before the first text. `minilm_graph` builds the model, `model_files` lists its files, and
+`model_install` installs it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 384
 TEXT_RECIPE = 1
-"""Raised when `wordpiece` cuts a text differently: vectors of the two never meet."""
+"""Increased when `wordpiece` splits a text differently: vectors of two recipes are never compared."""
 PADDED_TOKENS_MAX = 1_024
-"""Tokens of one run, filling included: more is no faster and takes memory that stays (design notes, embedding)."""
+"""Tokens of one run with padding: more is not faster and takes memory that stays (design notes, embedding)."""
 INSTALL = "pip install 'smart-context-engine[minilm]'"
 
 
 def open_embedder(choice: EmbedderConfig) -> Embedder:
-    """The provider, its files looked at but not loaded.
+    """Open the provider. Its files are checked but not loaded.
 
     Raises: UnsupportedHost when onnxruntime or the model is not here; StorageCorrupt when a file is too short or long.
     """
@@ -50,11 +50,11 @@ def open_embedder(choice: EmbedderConfig) -> Embedder:
 
 
 class MiniLM:
-    """The model in a folder that `models.pull` made.
+    """The model in a folder that `model_install.pull` made.
 
-    Loaded by the first text, freed by `close`; may be shared by threads.
+    The first text loads it, `close` frees it; threads may share it.
 
-    `threads`: processor cores one run may use; the background worker takes one.
+    `threads`: processor cores of one run; the background worker uses one.
     """
 
     name = "minilm"
@@ -71,7 +71,7 @@ class MiniLM:
         self._closed = False
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:  # noqa: ARG002 - this model asks and answers in one voice
-        """One vector of length 1 for each text; what is longer than `tokens_max` counts by its beginning.
+        """Return one vector of length 1 for each text; a text longer than `tokens_max` counts by its beginning.
 
         Raises: Cancelled between two batches; ValueError after `close`; StorageCorrupt for a tampered file.
         """
@@ -87,13 +87,13 @@ class MiniLM:
         return vectors
 
     def close(self) -> None:
-        """Free the model's memory. Runs that are under way end in peace."""
+        """Free the model's memory. Runs in progress end normally."""
         with self._lock:
             self._closed, self._loaded = True, None
         _give_back()
 
     def _ready(self) -> tuple[InferenceSession, WordPiece]:
-        """The model, loaded by whoever comes first."""
+        """Return the model; the first caller loads it."""
         with self._lock:
             if self._closed:
                 raise ValueError("this embedder is closed")
@@ -108,7 +108,7 @@ class MiniLM:
 
 
 def batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Which texts run together, by their numbers: alike in length, and few enough that all fit when filled up.
+    """Yield the numbers of texts that run together: of similar length, and few enough to fit with padding.
 
     >>> list(batch_by_length([3, 600, 2, 500]))
     [[2, 0], [3], [1]]
@@ -124,7 +124,7 @@ def batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def pad_rows(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Rows of one length, filled up with 0, which the model takes for nothing.
+    """Return rows of one length, padded with 0, which the model ignores.
 
     >>> pad_rows([[7, 8], [9]]).tolist()
     [[7, 8], [9, 0]]
@@ -136,14 +136,14 @@ def pad_rows(rows: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def _give_back() -> None:
-    """Ask the C library of Linux to return what was freed; it would keep half of the model's memory for later."""
+    """Return freed memory to Linux; its C library would otherwise keep half of the model's memory."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # another C library, which keeps less
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def _session(graph: bytes, threads: int) -> InferenceSession:
-    """The model in onnxruntime, as it does best beside other work.
+    """Load the model into onnxruntime, configured to run next to other work.
 
     Raises: UnsupportedHost when onnxruntime is there and cannot be loaded.
     """

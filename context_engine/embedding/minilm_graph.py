@@ -31,30 +31,30 @@ OPSETS = {"": 21, "com.microsoft": 1}
 MICROSOFT = "com.microsoft"
 
 WEIGHT_MOST = 64
-"""7 bits: 2 * 255 * 64 = 32,640 still fits in the 16 bits of one addition."""
+"""7 bits: 2 * 255 * 64 = 32,640 still fits into the 16 bits of one addition."""
 TOKEN_ZERO = 128
-"""Tokens are unsigned; this is their zero."""
+"""Zero of the unsigned tokens."""
 TOKEN_MOST = 127
 TABLE_MOST = 127
-"""The word table is only looked up, never multiplied, so it has all 8 bits."""
+"""The word table is only looked up, never multiplied, so it uses all 8 bits."""
 FAR_AWAY = -1e9
-"""Added to what padding scores, so that its share is exactly 0."""
+"""Added to the scores of padding, so that its share is exactly 0."""
 
 
 class Quantization(Protocol):
-    """How a graph holds its large tables and multiplies with them."""
+    """How a graph stores its large tables and multiplies with them."""
 
     def rows(self, graph: OnnxGraph, name: str, table: np.ndarray, numbers: str) -> str:
-        """The rows of a table by their numbers."""
+        """Return the rows of a table by their numbers."""
         ...
 
     def linear(self, graph: OnnxGraph, name: str, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
-        """`x @ weight + bias` for tokens x, one a row."""
+        """Return `x @ weight + bias` for tokens x, one for each row."""
         ...
 
 
 def build_graph(weights: Weights, making: Quantization) -> bytes:
-    """The model: input `ids`, int64, a text a row, filled up with 0; output `vectors`.
+    """Return the model: input `ids`, int64, one text for each row, padded with 0; output `vectors`.
 
     Raises: KeyError for a weight that is missing.
     """
@@ -65,10 +65,10 @@ def build_graph(weights: Weights, making: Quantization) -> bytes:
         "Mul", graph.node("Sub", _floats(graph, "one", 1.0), real), _floats(graph, "far_away", FAR_AWAY)
     )
     mask = graph.node("Unsqueeze", absent, _numbers(graph, "heads_and_rows", [1, 2]))
-    x = _embedded(graph, weights, making, ids)
+    x = _embed_tokens(graph, weights, making, ids)
     for layer in range(LAYERS):
         x = _layer(graph, weights, making, layer, x, ids, mask)
-    graph.output("vectors", _pooled(graph, x, ids, real), "float32", ("texts", WIDTH))
+    graph.output("vectors", _pool(graph, x, ids, real), "float32", ("texts", WIDTH))
     return graph.model(OPSETS)
 
 
@@ -76,22 +76,22 @@ class Float32Weights:
     """Every number as it was trained."""
 
     def rows(self, graph: OnnxGraph, name: str, table: np.ndarray, numbers: str) -> str:
-        """A look-up."""
+        """Look the rows up."""
         return graph.node("Gather", graph.constant(name, table), numbers)
 
     def linear(self, graph: OnnxGraph, name: str, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
-        """A product and a sum."""
+        """Multiply and add."""
         product = graph.node("MatMul", x, graph.constant(name, weight))
         return graph.node("Add", product, graph.constant(f"{name}.bias", bias))
 
 
 class Int8Weights:
-    """Integers with a scale: one a column of a weight, one a row of the table, one a token while it runs."""
+    """Integers with a scale: one for each column of a weight, each row of the table, and each token at run time."""
 
     def rows(self, graph: OnnxGraph, name: str, table: np.ndarray, numbers: str) -> str:
-        """A look-up, then each row times its scale."""
+        """Look the rows up, then multiply each by its scale."""
         scale = _scale(table, TABLE_MOST, axis=1)
-        found = graph.node("Gather", graph.constant(name, _rounded(table, scale, TABLE_MOST)), numbers)
+        found = graph.node("Gather", graph.constant(name, _quantize(table, scale, TABLE_MOST)), numbers)
         return graph.node(
             "Mul",
             graph.node("Cast", found, to=1),
@@ -99,13 +99,13 @@ class Int8Weights:
         )
 
     def linear(self, graph: OnnxGraph, name: str, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
-        """Tokens to integers, an integer product, then the scales of token and column."""
+        """Quantize the tokens, multiply integers, then apply the scales of token and column."""
         scale = _scale(weight, WEIGHT_MOST, axis=0)
         tokens, token_scale = self._tokens(graph, x)
         product = graph.node(
             "MatMulIntegerToFloat",
             tokens,
-            graph.constant(name, _rounded(weight, scale, WEIGHT_MOST)),
+            graph.constant(name, _quantize(weight, scale, WEIGHT_MOST)),
             _floats(graph, "one", 1.0),
             graph.constant(f"{name}.scale", scale[0]),
             graph.constant("token_zero", np.array(TOKEN_ZERO, np.uint8)),
@@ -114,7 +114,7 @@ class Int8Weights:
         return graph.node("Add", graph.node("Mul", product, token_scale), graph.constant(f"{name}.bias", bias))
 
     def _tokens(self, graph: OnnxGraph, x: str) -> tuple[str, str]:
-        """The tokens as integers around `TOKEN_ZERO`, and the scale of each, as a column."""
+        """Return the tokens as integers around `TOKEN_ZERO`, and the scale of each, as a column."""
         last = _numbers(graph, "last_axis", [1])
         most = graph.node("ReduceMax", graph.node("Abs", x), last, keepdims=0)
         scale = graph.node(
@@ -131,19 +131,19 @@ class Int8Weights:
 # -- the parts of the model ---------------------------------------------------------------------------------------
 
 
-def _embedded(graph: OnnxGraph, weights: Weights, making: Quantization, ids: str) -> str:
-    """Word, place and segment of each token, added and normalised: one token a row."""
+def _embed_tokens(graph: OnnxGraph, weights: Weights, making: Quantization, ids: str) -> str:
+    """Add word, position and segment of each token, and normalize them: one token for each row."""
     words = making.rows(graph, "words", weights["embeddings.word_embeddings.weight"], ids)
     segment = weights["embeddings.token_type_embeddings.weight"][0]  # a text alone is all segment 0
     places = graph.constant("places", weights["embeddings.position_embeddings.weight"] + segment)
     length = graph.node("Shape", ids, start=1, end=2)
     here = graph.node("Slice", places, _numbers(graph, "start", [0]), length, _numbers(graph, "start", [0]))
     tokens = graph.node("Reshape", graph.node("Add", words, here), _numbers(graph, "flat", [-1, WIDTH]))
-    return _normalised(graph, weights, "embeddings.LayerNorm", tokens)
+    return _normalize(graph, weights, "embeddings.LayerNorm", tokens)
 
 
 def _layer(graph: OnnxGraph, weights: Weights, making: Quantization, layer: int, x: str, ids: str, mask: str) -> str:
-    """One layer: what the tokens tell each other, then what each makes of it."""
+    """Add one layer: attention between the tokens, then a network for each token."""
     at = f"encoder.layer.{layer}"
 
     def linear(part: str, tokens: str) -> str:
@@ -151,13 +151,13 @@ def _layer(graph: OnnxGraph, weights: Weights, making: Quantization, layer: int,
         return making.linear(graph, f"{at}.{part}", tokens, weight.T, bias)
 
     told = linear("attention.output.dense", _attention(graph, weights, making, at, x, ids, mask))
-    x = _normalised(graph, weights, f"{at}.attention.output.LayerNorm", graph.node("Add", x, told))
+    x = _normalize(graph, weights, f"{at}.attention.output.LayerNorm", graph.node("Add", x, told))
     made = linear("output.dense", graph.node("Gelu", linear("intermediate.dense", x), domain=MICROSOFT))
-    return _normalised(graph, weights, f"{at}.output.LayerNorm", graph.node("Add", x, made))
+    return _normalize(graph, weights, f"{at}.output.LayerNorm", graph.node("Add", x, made))
 
 
 def _attention(graph: OnnxGraph, weights: Weights, making: Quantization, at: str, x: str, ids: str, mask: str) -> str:
-    """Twelve heads, each of which lets the tokens of a text look at one another; padding is never looked at."""
+    """Add twelve attention heads; padding gets no attention."""
     weight, bias = _asking_weights(weights, at)
     together = making.linear(graph, f"{at}.attention.self", x, weight, bias)
     shape = graph.node("Concat", graph.node("Shape", ids), _numbers(graph, "heads", [3 * HEADS, HEAD_WIDTH]), axis=0)
@@ -170,7 +170,7 @@ def _attention(graph: OnnxGraph, weights: Weights, making: Quantization, at: str
 
 
 def _asking_weights(weights: Weights, at: str) -> tuple[np.ndarray, np.ndarray]:
-    """Query, key and value as one product; the division of the scores is done here, once, to the query."""
+    """Return query, key and value as one product; the scores are divided here, once, in the query."""
     parts = [f"{at}.attention.self.{part}" for part in ("query", "key", "value")]
     weight = np.concatenate([weights[f"{part}.weight"].T for part in parts], axis=1)
     bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
@@ -179,13 +179,13 @@ def _asking_weights(weights: Weights, at: str) -> tuple[np.ndarray, np.ndarray]:
     return weight * shrink, bias * shrink
 
 
-def _normalised(graph: OnnxGraph, weights: Weights, name: str, x: str) -> str:
+def _normalize(graph: OnnxGraph, weights: Weights, name: str, x: str) -> str:
     scale, bias = (graph.constant(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias"))
     return graph.node("LayerNormalization", x, scale, bias, axis=-1, epsilon=LAYER_NORM_EPSILON)
 
 
-def _pooled(graph: OnnxGraph, x: str, ids: str, real: str) -> str:
-    """The sum over the real tokens, divided by its length; a mean would point the same way."""
+def _pool(graph: OnnxGraph, x: str, ids: str, real: str) -> str:
+    """Return the sum over the real tokens, divided by its length; a mean would have the same direction."""
     shape = graph.node("Concat", graph.node("Shape", ids), _numbers(graph, "width", [WIDTH]), axis=0)
     row = graph.node("Unsqueeze", real, _numbers(graph, "last_axis", [1]))
     total = graph.node(
@@ -198,11 +198,11 @@ def _pooled(graph: OnnxGraph, x: str, ids: str, real: str) -> str:
 
 
 def _scale(table: np.ndarray, most: int, axis: int) -> np.ndarray:
-    """What one step is worth in each row or column; float32, and only operations that every machine rounds alike."""
+    """Return the value of one step in each row or column: float32, with operations that every machine rounds alike."""
     return np.maximum(np.abs(table).max(axis=axis, keepdims=True) / np.float32(most), np.float32(1e-30))
 
 
-def _rounded(table: np.ndarray, scale: np.ndarray, most: int) -> np.ndarray:
+def _quantize(table: np.ndarray, scale: np.ndarray, most: int) -> np.ndarray:
     return np.clip(np.rint(table / scale), -most, most).astype(np.int8)
 
 

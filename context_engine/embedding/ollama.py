@@ -1,4 +1,4 @@
-"""Ollama by its own `/api/embed`; on this machine unless an address is configured."""
+"""The provider `ollama`: Ollama by its own `/api/embed`, on this machine unless an address is configured."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from context_engine.embedding.embedder import EmbedderConfig
 from context_engine.embedding.remote_embedder import Dialect, RemoteEmbedder
 
 ADDRESS = "http://127.0.0.1:11434"
-"""Where Ollama listens unless it was told otherwise."""
+"""The default address of Ollama."""
 
 
 def open_embedder(choice: EmbedderConfig) -> RemoteEmbedder:
-    """Ollama at the configured address, or at its usual one. Raises: EmbedderUnusable when no model is configured."""
+    """Open Ollama at the configured address, or at the default. Raises: EmbedderUnusable if no model is configured."""
     return RemoteEmbedder(replace(choice, address=choice.address or ADDRESS), DIALECT)
 
 
 def question(texts: Sequence[str], model: str, dimensions: int) -> dict[str, Any]:
-    """`truncate` is its default, and said: a text that is too long must not be an error."""
+    """Return the body. `truncate` is the default, but stated: a text that is too long must not be an error."""
     asked: dict[str, Any] = {"model": model, "input": list(texts), "truncate": True}
     return asked | {"dimensions": dimensions} if dimensions else asked
 
 
 def vectors(answer: Any) -> list[Any]:
-    """The rows, in the order of the texts."""
+    """Return the rows, in the order of the texts."""
     return list(answer["embeddings"])
 
 

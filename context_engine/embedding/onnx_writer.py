@@ -1,10 +1,10 @@
-"""PURE: writes ONNX models: a graph of nodes and constants, as the protobuf bytes that onnxruntime loads.
+"""PURE. Writes ONNX models: a graph of nodes and constants, as the protobuf bytes that onnxruntime loads.
 
-Only what a written graph needs is here: no reading, no check of shapes (onnxruntime does that when it loads), none of
-the types that no graph of ours uses. The same calls give the same bytes, on every machine.
+Only what a written graph needs is here: no reading, no check of shapes (onnxruntime does that when it loads), and no
+types that our graphs do not use. The same calls produce the same bytes on every machine.
 
-Field numbers are those of onnx.proto; the wire format is the one every protobuf has: a key (field * 8 + wire type),
-then a variable-length number, four bytes of a float, or a counted run of bytes.
+Field numbers are those of onnx.proto; the wire format is that of protobuf: a key (field * 8 + wire type), then a
+variable-length number, four bytes of a float, or bytes with their length.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 IR_VERSION = 10
-"""The one that came with operator set 21."""
+"""The version of operator set 21."""
 ELEMENTS = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9}
 """TensorProto.DataType by numpy's name for it."""
 
@@ -23,11 +23,11 @@ _FLOAT_ATTRIBUTE, _INT_ATTRIBUTE, _STRING_ATTRIBUTE, _INTS_ATTRIBUTE = 1, 2, 3, 
 
 Attribute = float | int | str | Sequence[int]
 Shape = Sequence[int | str]
-"""Sizes; a word stands for one that is only known when the model runs."""
+"""Sizes; a word means that the size is known only when the model runs."""
 
 
 class OnnxGraph:
-    """A graph that grows node by node. Each call gives the name of its result, which later calls take."""
+    """A graph that grows node by node. Each call returns the name of its result, which later calls take."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,30 +37,30 @@ class OnnxGraph:
         self._outputs: list[bytes] = []
 
     def input(self, name: str, element: str, shape: Shape) -> str:
-        """What is handed in when the model runs."""
+        """Add an input of the model."""
         self._inputs.append(_value(name, element, shape))
         return name
 
     def output(self, name: str, result: str, element: str, shape: Shape) -> None:
-        """What is handed out under this name: the result of a node."""
+        """Add an output with this name: the result of a node."""
         self._nodes.append(_node("Identity", [result], [name], "", {}))
         self._outputs.append(_value(name, element, shape))
 
     def constant(self, name: str, array: np.ndarray) -> str:
-        """Numbers that the model carries. Raises: ValueError when the name stands for other numbers already."""
+        """Add numbers. Raises: ValueError if the name is used for other numbers."""
         tensor = _tensor(name, array)
         if self._constants.setdefault(name, tensor) != tensor:
             raise ValueError(f"{name} stands for other numbers already")
         return name
 
     def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Attribute) -> str:
-        """One operation with one result."""
+        """Add one operation with one result."""
         return self.nodes(operator, *inputs, domain=domain, results=1, **attributes)[0]
 
     def nodes(
         self, operator: str, *inputs: str, results: int, domain: str = "", **attributes: Attribute
     ) -> tuple[str, ...]:
-        """One operation with several results."""
+        """Add one operation with several results."""
         number = len(self._nodes)
         names = tuple(
             f"{operator}_{number}_{each}" if results > 1 else f"{operator}_{number}" for each in range(results)
@@ -69,7 +69,7 @@ class OnnxGraph:
         return names
 
     def model(self, opsets: Mapping[str, int]) -> bytes:
-        """The whole model. `opsets`: the version of each domain whose operators it uses, "" for ONNX itself."""
+        """Return the whole model. `opsets`: the version of each domain whose operators it uses, "" for ONNX itself."""
         graph = b"".join(
             [
                 *(encode_field(1, node) for node in self._nodes),
@@ -88,7 +88,7 @@ class OnnxGraph:
 
 
 def encode_field(number: int, value: float | str | bytes) -> bytes:
-    """One field of a message; a string or a message inside is counted bytes.
+    """Return one field of a message; a string or an inner message is bytes with their length.
 
     >>> encode_field(1, 150).hex(), encode_field(2, "testing").hex()
     ('089601', '120774657374696e67')
@@ -102,7 +102,7 @@ def encode_field(number: int, value: float | str | bytes) -> bytes:
 
 
 def encode_varint(value: int) -> bytes:
-    """A number in groups of seven bits, the lowest first; a negative one counts down from 2**64.
+    """Return a number in groups of seven bits, the lowest first; a negative one is 2**64 minus its absolute value.
 
     >>> encode_varint(300).hex(), encode_varint(-1).hex()
     ('ac02', 'ffffffffffffffffff01')
@@ -141,7 +141,7 @@ def _attribute(name: str, value: Attribute) -> bytes:
 
 
 def _tensor(name: str, array: np.ndarray) -> bytes:
-    """Numbers, little-endian whatever the machine's own order is."""
+    """Return numbers, little-endian whatever the machine's own order is."""
     content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
     sizes = (encode_field(1, size) for size in array.shape)
     return b"".join(
@@ -150,7 +150,7 @@ def _tensor(name: str, array: np.ndarray) -> bytes:
 
 
 def _value(name: str, element: str, shape: Shape) -> bytes:
-    """A typed name: ValueInfoProto, TypeProto, TensorShapeProto, one inside the other."""
+    """Return a typed name: ValueInfoProto, TypeProto, TensorShapeProto, nested."""
     sizes = b"".join(
         encode_field(1, encode_field(2, size) if isinstance(size, str) else encode_field(1, size)) for size in shape
     )

@@ -1,4 +1,4 @@
-"""Every endpoint that speaks OpenAI's `/v1/embeddings`: LM Studio, llama.cpp, vLLM, TEI, Jina, Voyage, OpenAI itself."""
+"""The provider `openai-compatible`: `/v1/embeddings` of LM Studio, llama.cpp, vLLM, TEI, Jina, Voyage, OpenAI."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from context_engine.embedding.remote_embedder import Dialect, RemoteEmbedder
 
 
 def open_embedder(choice: EmbedderConfig) -> RemoteEmbedder:
-    """The endpoint at the configured address. Raises: EmbedderUnusable when address or model is missing or wrong."""
+    """Open the endpoint at the configured address. Raises: EmbedderUnusable if address or model is missing or wrong."""
     return RemoteEmbedder(choice, DIALECT)
 
 
 def question(texts: Sequence[str], model: str, dimensions: int) -> dict[str, Any]:
-    """Only what all of them know. `encoding_format` is left out: plain numbers are the default, and some refuse it."""
+    """Return the body with only what all of them know. `encoding_format` is left out, because some refuse it."""
     asked: dict[str, Any] = {"model": model, "input": list(texts)}
     return asked | {"dimensions": dimensions} if dimensions else asked
 
 
 def vectors(answer: Any) -> list[Any]:
-    """The rows by their `index`; an answer may list them in any order."""
+    """Return the rows by their `index`; an answer may list them in any order."""
     rows = {row["index"]: row["embedding"] for row in answer["data"]}
     if len(rows) != len(answer["data"]) or (rows and sorted(rows) != list(range(len(rows)))):
         raise ValueError("its vectors are not numbered 0, 1, 2 ...")

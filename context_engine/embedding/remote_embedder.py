@@ -1,7 +1,7 @@
-"""Embedders reached by an address: what they share, whatever protocol they speak.
+"""Embedders behind an address: what they share, whatever protocol they use.
 
-Each text is masked before it leaves, sent once however often it occurs, and cut to what the model can take. What comes
-back is trusted only after it was looked at: as many rows as texts, all of one length, every number finite.
+Each text is redacted before it is sent, sent once however often it occurs, and cut to what the model takes. Answers are
+checked: as many rows as texts, all of one length, every number finite.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from context_engine.embedding.http_retry import EndpointSpec, RetryPolicy, extra
 from context_engine.errors import EmbedderUnusable
 
 RECIPE = 1
-"""Raised whenever the same text is sent in another form, for that changes its vector."""
+"""Increased when the same text is sent in another form, because that changes its vector."""
 RETRY_POLICIES: dict[Mode, RetryPolicy] = {
     "query": RetryPolicy(answer_s=10, tries=2, wait_max_s=2),  # somebody waits for it, and search can go on by words
     "passage": RetryPolicy(answer_s=60, tries=6, wait_max_s=60),  # a cold model of some GB loads within a minute
@@ -37,14 +37,14 @@ RETRY_POLICIES: dict[Mode, RetryPolicy] = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One protocol: its path, its question, where the vectors stand in its answer, and how people help themselves."""
+    """One protocol: its path, its question, where its answers have the vectors, and what the user can do."""
 
     provider: str
     path: str
     question: Callable[[Sequence[str], str, int], dict[str, Any]]
-    """Texts, model and wanted dimensions (0: whatever it has) -> the body of a request."""
+    """Texts, model and wanted dimensions (0 for its own) -> the body of a request."""
     vectors: Callable[[Any], list[Any]]
-    """The rows of an answer, in the order of the texts; KeyError, TypeError or ValueError when it is none."""
+    """Returns the rows of an answer, in the order of the texts; KeyError, TypeError or ValueError if there are none."""
     start: str
     get_model: str
 
@@ -52,11 +52,11 @@ class Dialect:
 class RemoteEmbedder:
     """An `Embedder` behind an address. Opening one asks nothing; the first use does.
 
-    `dimensions` is what was configured, else what the first answer had; from then on nothing else is accepted.
+    `dimensions` is the configured number, else that of the first answer; from then on nothing else is accepted.
     """
 
     def __init__(self, choice: EmbedderConfig, dialect: Dialect, **world: Any) -> None:
-        """`world` is handed to `Endpoint`: clock, chance and waiting. Raises: EmbedderUnusable."""
+        """`world` is passed to `Endpoint`: clock, randomness and waiting. Raises: EmbedderUnusable."""
         if not choice.model:
             raise EmbedderUnusable(
                 f"{dialect.provider}: no model is configured",
@@ -79,20 +79,25 @@ class RemoteEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in one vector; asks the endpoint if nobody knows yet. Raises: what `embed` raises."""
+        """Numbers in one vector; asks the endpoint if that is unknown. Raises: as `embed`."""
         if not self._dimensions:
             self.embed(["dimensions"], "query")
         return self._dimensions
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
-        """As the promise says. A blank text is not sent, for some endpoints refuse it; its row is zero."""
+        """Return a row for each text, as `Embedder.embed`.
+
+        A blank text is not sent, because some refuse it; its row is zero.
+
+        A blank text is not sent, because some refuse it; its row is zero.
+        """
         raise_if_cancelled(cancel)
         self._endpoint.open_client()  # a closed one says so, also when there is nothing to ask
         prefix = self._choice.query_prefix if mode == "query" else self._choice.passage_prefix
         sent = [prepare_text(text, self.tokens_max) for text in texts]
         rows: dict[str, np.ndarray] = {}
         for batch in batches(list(dict.fromkeys(filter(None, sent)))):
-            rows |= zip(batch, self._asked([prefix + text for text in batch], mode, cancel), strict=True)
+            rows |= zip(batch, self._request_vectors([prefix + text for text in batch], mode, cancel), strict=True)
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
         for number, text in enumerate(sent):
             if text:
@@ -103,8 +108,8 @@ class RemoteEmbedder:
         """Close the connections."""
         self._endpoint.close()
 
-    def _asked(self, batch: Sequence[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:
-        """The vectors of one request, checked."""
+    def _request_vectors(self, batch: Sequence[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:
+        """Return the vectors of one request, checked."""
         question = self._dialect.question(batch, self._choice.model, self._choice.dimensions)
         answer = self._endpoint.post(question, RETRY_POLICIES[mode], cancel)
         try:
@@ -126,7 +131,7 @@ class RemoteEmbedder:
 
 
 def prepare_text(text: str, tokens_max: int) -> str:
-    """What leaves of a text: secrets masked, cut to the model's window, always encodable; empty when it is blank.
+    """Return what is sent of a text: without secrets, cut to the model's window, encodable; empty if blank.
 
     >>> prepare_text("pass" + "word = 'hL9#kd82jsQp0x7Z'", 512)
     "password = '[masked secret]'"
@@ -138,7 +143,7 @@ def prepare_text(text: str, tokens_max: int) -> str:
 
 
 def parse_vectors(rows: Sequence[Any], count: int, dimensions: int) -> np.ndarray:
-    """The rows as vectors of length 1. Raises: ValueError that says what is wrong with them."""
+    """Return the rows as vectors of length 1. Raises: ValueError that says what is wrong with them."""
     if len(rows) != count:
         raise ValueError(f"{count} texts were sent, {len(rows)} vectors came back")
     widths = sorted({len(row) for row in rows})

@@ -1,6 +1,6 @@
-"""PURE: the safetensors format, read only: eight bytes that count a JSON header, the header, then the numbers as they are.
+"""PURE. Reads the safetensors format: eight bytes with the length of a JSON header, the header, then the numbers.
 
-The format holds nothing that could be run, and every number of the header is checked against the bytes that are there.
+The format contains nothing that could be run, and every number of the header is checked against the bytes that exist.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from context_engine.text import read_json
 
 DTYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1", "BOOL": "?"}
-"""How the format names what numpy knows; bfloat16 is not among them."""
+"""Types of the format that numpy knows; bfloat16 is not among them."""
 COUNT_BYTES = 8
 UNTOLD = "__metadata__"
 
 
 def read_tensors(content: bytes) -> dict[str, np.ndarray]:
-    """Return every tensor by its name, as views into the content. Raises: ValueError, saying what is wrong with it."""
+    """Return every tensor by its name, as views into the content. Raises: ValueError, saying what is wrong."""
     start = COUNT_BYTES + int.from_bytes(content[:COUNT_BYTES], "little")
     if not COUNT_BYTES < start <= len(content):
         raise ValueError("the header is cut off")

@@ -1,4 +1,4 @@
-"""Any model folder that sentence-transformers can run (the extra of that name; it brings torch, more than a gigabyte)."""
+"""The provider `sentence-transformers`: any model folder of that library, an extra that needs torch, more than 1 GB."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from context_engine.embedding.model_folder import FolderEmbedder, model_in_folde
 
 
 def open_embedder(choice: EmbedderConfig) -> FolderEmbedder:
-    """The model in the configured folder; no code that lies in it is run.
+    """Open the model in the configured folder; no code in it is run.
 
     Raises: ImportError without the extra, EmbedderUnusable without a model.
     """

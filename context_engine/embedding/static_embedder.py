@@ -1,7 +1,7 @@
-"""The embedder that is always there: a table of rows that we trained, one a word piece; a text is the sum of its rows.
+"""The embedder that is always available: a table with a row for each word piece; a text is the sum of its rows.
 
 numpy is all it needs. It opens one file of this package and no socket. Words are split as identifiers are, punctuation
-does not count, order does not matter; what a text says twice counts twice, so a caller writes twice what matters most.
+and order do not count; what a text repeats counts more, so a caller repeats what matters most.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ SHIPPED = Path(__file__).with_name("static.table")
 RECIPE = 1
 """How a text becomes pieces. 1: words of letters, digits and underscores, split, lower case, WordPiece, all counted."""
 TOKENS_MAX = 8_192
-"""A bag has no window; what is longer than some twenty chunks says nothing in particular any more."""
+"""A bag of words has no window; what is longer than some twenty chunks is about nothing in particular."""
 BLOCK_PIECES = 65_536
-"""Pieces summed at once: 100 MB would be their rows; each distinct row is unpacked once a block."""
+"""Pieces summed at once: their rows would be 100 MB; each distinct row is unpacked once for a block."""
 WORDS_KEPT_MAX = 65_536
-"""Words whose pieces are remembered, some 200 bytes each; then it starts anew."""
+"""Words whose pieces are cached, some 200 bytes each; then the cache is cleared."""
 
 
 def read_fingerprint(path: Path = SHIPPED) -> str:
-    """The fingerprint of `Static(path)`, if its rows prove to be sound; only the header is read.
+    """Return the fingerprint of `StaticEmbedder(path)` from the header alone.
 
     Raises: StorageCorrupt.
     """
     with _refusal_named(path):
-        return compute_fingerprint(StaticEmbedder.name, RECIPE, read_sha256(_mapped(path)))
+        return compute_fingerprint(StaticEmbedder.name, RECIPE, read_sha256(_map_file(path)))
 
 
 def open_embedder(_: EmbedderConfig) -> Embedder:
-    """What the registry calls: the table of this package, whatever model is named. Raises: StorageCorrupt."""
+    """Open the table of this package, whatever model is configured. Raises: StorageCorrupt."""
     return StaticEmbedder.open_shipped()
 
 
 class StaticEmbedder:
-    """One table, mapped into memory. Raises: StorageCorrupt when the file is cut short, changed, or no table.
+    """One table, mapped into memory. Raises: StorageCorrupt if the file is cut short, changed, or not a table.
 
     It may be asked by many threads.
     """
@@ -59,18 +59,18 @@ class StaticEmbedder:
 
     def __init__(self, path: Path) -> None:
         with _refusal_named(path):
-            self._table: StaticTable | None = unpack_table(_mapped(path))
+            self._table: StaticTable | None = unpack_table(_map_file(path))
         self.dimensions = self._table.dimensions
         self.fingerprint = compute_fingerprint(self.name, RECIPE, self._table.sha256)
         self._pieces = WordPieceCache(self._table.pieces)
 
     @classmethod
     def open_shipped(cls) -> Self:
-        """The table that came with this package."""
+        """Open the table that comes with this package."""
         return cls(SHIPPED)
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:  # noqa: ARG002  (the promise names it)
-        """One row of length 1 for each text, all zero when no piece of it is known; `mode` changes nothing here."""
+        """Return one row of length 1 for each text, all zero if no piece of it is known; `mode` changes nothing here."""
         if self._table is None:
             raise ValueError("the embedder was closed")
         found = np.zeros((len(texts), self.dimensions), dtype=np.float32)
@@ -88,12 +88,12 @@ class StaticEmbedder:
         return found
 
     def close(self) -> None:
-        """Let go of the table."""
+        """Release the table."""
         self._table = None
 
 
 def sum_rows(table: StaticTable, texts: Sequence[np.ndarray]) -> np.ndarray:
-    """The normalised sum of rows for each bag of piece numbers, shape `(len(texts), dimensions)`."""
+    """Return the normalized sum of rows for each bag of piece numbers, shape `(len(texts), dimensions)`."""
     found = np.zeros((len(texts), table.dimensions), dtype=np.float32)
     lengths = np.array([len(pieces) for pieces in texts])
     filled = np.flatnonzero(lengths)
@@ -108,7 +108,12 @@ def sum_rows(table: StaticTable, texts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _unpacked_rows(table: StaticTable, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of these pieces, each once, and where the row of each stands. The table is small: no need to sort."""
+    """Return the rows of these pieces, each once, and the place of the row of each.
+
+    The table is small: no need to sort.
+
+    The table is small: no need to sort.
+    """
     is_used = np.zeros(len(table.scales), dtype=bool)
     is_used[pieces] = True
     used = np.flatnonzero(is_used)
@@ -118,40 +123,40 @@ def _unpacked_rows(table: StaticTable, pieces: np.ndarray) -> tuple[np.ndarray, 
 
 
 class WordPieceCache(dict[str, tuple[int, ...]]):
-    """The known pieces of each word, cut when it is first met."""
+    """The known pieces of each word, split when it first occurs."""
 
     def __init__(self, vocabulary: list[str]) -> None:
         super().__init__()
         self._cutter = WordPiece(dict(zip(vocabulary, range(len(vocabulary)), strict=True)))
 
     def of(self, text: str) -> np.ndarray:
-        """The numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
+        """Return the numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
         numbers = list(chain.from_iterable(map(self.__getitem__, split_words(text[: TOKENS_MAX * WORD_CHARS_MAX]))))
         return np.array(numbers[:TOKENS_MAX], dtype=np.int32)
 
     def __missing__(self, word: str) -> tuple[int, ...]:
         if len(word) > WORD_CHARS_MAX:
-            return self._known(self._cutter.pieces(word, WORD_CHARS_MAX))
+            return self._drop_unknown(self._cutter.pieces(word, WORD_CHARS_MAX))
         if len(self) >= WORDS_KEPT_MAX:
             self.clear()
         found = self._cutter.identifier(word) if word.isascii() else self._cutter.pieces(word, WORD_CHARS_MAX)
-        pieces = self[word] = self._known(found)
+        pieces = self[word] = self._drop_unknown(found)
         return pieces
 
-    def _known(self, pieces: list[int]) -> tuple[int, ...]:
+    def _drop_unknown(self, pieces: list[int]) -> tuple[int, ...]:
         unknown = self._cutter.unknown
         return tuple(piece for piece in pieces if piece != unknown) if unknown in pieces else tuple(pieces)
 
 
-def _mapped(path: Path) -> memoryview:
-    """The bytes of a file. Raises: OSError, ValueError when it is empty."""
+def _map_file(path: Path) -> memoryview:
+    """Return the bytes of a file. Raises: OSError, ValueError if it is empty."""
     with path.open("rb") as held:
         return memoryview(mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 @contextmanager
 def _refusal_named(path: Path) -> Generator[None]:
-    """A file that is no table, or cannot be read, by its name and with what to do about it. Raises: StorageCorrupt."""
+    """Turn errors into one that names the file and what to do about it. Raises: StorageCorrupt."""
     try:
         yield
     except (OSError, ValueError) as error:

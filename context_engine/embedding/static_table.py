@@ -24,20 +24,20 @@ from typing import Any
 import numpy as np
 
 MAGIC = b"CTXSTAT1"
-"""The last character counts the forms: 1 four bits, one scale a row, dimensions even."""
+"""The last character counts the formats: 1 four bits, one scale for each row, an even number of dimensions."""
 LEVEL_MAX = 7
 """Numbers from -7 to 7: symmetric, so that zero is zero. They are stored plus eight, in four bits."""
 
 
 class BadTableError(ValueError):
-    """These bytes are no table; the message is the reason."""
+    """These bytes are not a table; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticTable:
-    """A table whose rows stay packed until they are asked for.
+    """A table whose rows stay packed until they are needed.
 
-    `sha256` is that of its header, which names that of the body.
+    `sha256` is that of its header, which contains that of the body.
     """
 
     pieces: list[str]
@@ -52,7 +52,7 @@ class StaticTable:
         return self.nibbles.shape[1] * 2
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """These rows as float32, shape `(len(numbers), dimensions)`."""
+        """Return these rows as float32, shape `(len(numbers), dimensions)`."""
         packed_rows = self.nibbles[numbers]
         found = np.empty((len(numbers), self.dimensions), dtype=np.float32)
         found[:, 0::2] = packed_rows >> 4
@@ -80,7 +80,7 @@ def pack_table(pieces: Sequence[str], rows: np.ndarray, facts: Mapping[str, Any]
 
 
 def unpack_table(data: bytes | memoryview) -> StaticTable:
-    """The table in these bytes; the rows are views of them, not copies. Raises: BadTableError."""
+    """Return the table in these bytes; the rows are views of them, not copies. Raises: BadTableError."""
     facts, body, sha256 = _header(memoryview(data))
     count, half = facts["rows"], facts["dimensions"] // 2
     scales_at = facts["piece_bytes"]
@@ -99,12 +99,12 @@ def unpack_table(data: bytes | memoryview) -> StaticTable:
 
 
 def read_sha256(data: bytes | memoryview) -> str:
-    """The `sha256` of the table that these bytes say they are. The body is not looked at. Raises: BadTableError."""
+    """Return the `sha256` of the table from its header; the body is not read. Raises: BadTableError."""
     return _header(memoryview(data))[2]
 
 
 def _header(view: memoryview) -> tuple[dict[str, Any], memoryview, str]:
-    """What the table says of itself, its body, and the sha256 of all before the body."""
+    """Return the facts of the header, the body, and the sha256 of everything before the body."""
     if bytes(view[: len(MAGIC)]) != MAGIC:
         raise BadTableError("it is no static table of this version")
     start = len(MAGIC) + 4

@@ -1,4 +1,4 @@
-"""PURE. How long a model takes for a text, judged by what it took lately, and so how many fit into a moment."""
+"""PURE. Estimates how long a model takes for a text from its last batches, and how many texts fit into a time."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from statistics import median
 from context_engine.text import CHARS_PER_TOKEN
 
 TEXT_S = 0.05
-"""What a full text is thought to take before any was measured: as on the slowest machine this was tried on."""
+"""Assumed time of a full text before any was measured, that of the slowest machine tried."""
 TEXT_CHARS = 40
-"""What a text costs however short it is, as if it were so much longer."""
+"""Characters added to each text for its fixed cost."""
 MEASURED_MAX = 5
-"""The median of so many batches: one hiccup says nothing."""
+"""Batches in the median: one slow batch has no effect."""
 
 
 class ThroughputEstimator:
-    """Seconds for each character that a model of `tokens_max` reads. May be shared by threads."""
+    """Seconds for each character that a model of `tokens_max` reads. Threads may share it."""
 
     def __init__(self, tokens_max: int) -> None:
         self._chars_max = tokens_max * CHARS_PER_TOKEN
         self._measured: tuple[float, ...] = ()
 
     def record(self, texts: Sequence[str], seconds: float) -> None:
-        """A batch of these texts took so long."""
+        """Record the time of a batch."""
         if texts:
             self._measured = (*self._measured[1 - MEASURED_MAX :], seconds / sum(map(self._chars, texts)))
 
     def count_fitting(self, texts: Sequence[str], seconds: float, step_s: float) -> int:
-        """How many of the first texts make a batch of `step_s`: at least one, if it takes no more than `seconds`.
+        """Return how many of the first texts make a batch of `step_s`: at least one, if that takes at most `seconds`.
 
         >>> ThroughputEstimator(128).count_fitting(["x" * 500] * 9, seconds=1.0, step_s=0.15), ThroughputEstimator(128).count_fitting(["x" * 500], 0.01, 0.15)
         (3, 0)

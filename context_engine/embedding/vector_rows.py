@@ -1,4 +1,4 @@
-"""PURE. Vectors as the store keeps them, one byte a number, and the keys of the texts they were made from."""
+"""PURE. Vectors as they are stored, one byte for each number, and the keys of their texts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy.typing as npt
 KEY_BYTES = 16
 """Half of a SHA-256: among a billion texts two collide with probability 1e-21."""
 LEVELS = 127
-"""Steps on either side of zero in one signed byte."""
+"""Steps on either side of zero in a signed byte."""
 
 Keys = npt.NDArray[np.bytes_]
 
 
 @dataclass(frozen=True, slots=True)
 class VectorRows:
-    """Vectors as they are stored: row i is `values[i] * scales[i]`. int8 of shape (n, dimensions), float32 of shape (n,)."""
+    """Stored vectors: row i is `values[i] * scales[i]`; int8 of shape (n, dimensions), float32 of shape (n,)."""
 
     values: npt.NDArray[np.int8]
     scales: npt.NDArray[np.float32]
@@ -35,20 +35,20 @@ class VectorRows:
 
 @dataclass(frozen=True, slots=True)
 class VectorSpace:
-    """What makes vectors comparable: how they were made (hex digits), and how many numbers one has."""
+    """What makes vectors comparable: how they were made (hex digits), and their number of dimensions."""
 
     fingerprint: str
     dimensions: int
 
 
 def hash_texts(texts: Sequence[str]) -> Keys:
-    """The key of each text: the first half of its SHA-256."""
+    """Return the key of each text: the first half of its SHA-256."""
     digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES] for text in texts]
     return np.frombuffer(b"".join(digests), f"S{KEY_BYTES}")
 
 
 def quantize(rows: npt.NDArray[Any]) -> VectorRows:
-    """Each row in whole steps of a 127th of its greatest number. A row of zeros stays one.
+    """Return each row in whole steps of a 127th of its greatest number. A row of zeros stays one.
 
     >>> quantize(np.array([[0.5, -1.0, 0.0]])).values.tolist()
     [[64, -127, 0]]

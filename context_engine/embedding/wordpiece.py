@@ -16,18 +16,18 @@ from collections.abc import Mapping
 from typing import Any
 
 TOKENS_MAX = 128
-"""Word pieces of one text, the two special ones included: 128 found code better than 256 (design notes, docstrings)."""
+"""Word pieces of one text with the two special ones: 128 found code better than 256 (design notes, docstrings)."""
 WORD_CHARS_MAX = 100
-"""A longer word is unknown, as in BERT; this also bounds what one word may cost."""
+"""A longer word is unknown, as in BERT; this also bounds the cost of one word."""
 WORDS_KEPT_MAX = 32_768
-"""Words whose pieces are remembered, some 250 bytes each; the words of a large repository, then it starts anew."""
+"""Words whose pieces are cached, some 250 bytes each: those of a large repository; then the cache is cleared."""
 CHARS_KEPT_MAX = 16_384
-"""Characters whose normal form is remembered: all that one script needs, CJK nearly so."""
+"""Characters whose normal form is cached: all of one script, nearly all of CJK."""
 
 _WORD = re.compile(r"[^\s!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
-"""A run of letters, or one ASCII punctuation mark; every other punctuation mark stands apart already."""
+"""A run of letters, or one ASCII punctuation mark; other punctuation is separate already."""
 _IDENTIFIER = re.compile(r"[^\s!-/:-@\[-\^`{-~]+|[!-/:-@\[-\^`{-~]")
-"""The same, with `_` among the letters."""
+"""The same, with `_` as a letter."""
 _BOUNDARY = re.compile(r"_+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 """Between the parts of an identifier. On ASCII these are the parts that the text recipe names:
 `[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+`; letters of other alphabets stay with their neighbours."""
@@ -35,9 +35,9 @@ _ascii_parts = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+").fi
 
 
 class WordPiece:
-    """The cutter of one vocabulary. It may be asked by many threads; the same text always has the same pieces.
+    """The splitter of one vocabulary. Threads may share it; the same text always has the same pieces.
 
-    `split_identifiers=False` is BERT as it was published, where `_` is a piece of its own and case means nothing.
+    `split_identifiers=False` is BERT as published, where `_` is a piece of its own and case is ignored.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class WordPiece:
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Mapping[str, Any], **options: Any) -> WordPiece:
-        """The cutter that a `tokenizer.json`, already parsed, describes.
+        """Return the splitter that a parsed `tokenizer.json` describes.
 
         Raises: ValueError when it describes anything but uncased BERT.
         """
@@ -68,11 +68,11 @@ class WordPiece:
         return cls(model["vocab"], **options)
 
     def ids(self, text: str) -> list[int]:
-        """What the model is given: `[CLS]`, the pieces of the text, `[SEP]`; at most `tokens_max` in all."""
+        """Return the input of the model: `[CLS]`, the pieces of the text, `[SEP]`; at most `tokens_max` in all."""
         return [self.cls, *self.pieces(text, self.tokens_max - 2), self.sep]
 
     def pieces(self, text: str, limit: int) -> list[int]:
-        """The first `limit` pieces of a text, without the special ones."""
+        """Return the first `limit` pieces of a text, without the special ones."""
         found: list[int] = []
         kept = self._kept
         for match in self._words(text.translate(self._normal)):
@@ -84,7 +84,7 @@ class WordPiece:
         return found[:limit]
 
     def identifier(self, word: str) -> list[int]:
-        """The pieces of one word of ASCII letters, digits and underscores; its parts are remembered, not the word.
+        """Return the pieces of one word of ASCII letters, digits and underscores; its parts are cached, not the word.
 
         >>> WordPiece({word: n for n, word in enumerate("[PAD] [UNK] [CLS] [SEP] get file".split())}).identifier("getFile")
         [4, 5]
@@ -97,7 +97,7 @@ class WordPiece:
         return found
 
     def _cut_and_keep(self, word: str, limit: int) -> tuple[int, ...]:
-        """The pieces of a word not met before; those of a very long one are cut at the limit and not kept."""
+        """Return the pieces of a new word; those of a very long one are cut at the limit and not cached."""
         if len(word) > WORD_CHARS_MAX:
             return self._cut(word, limit + 1)
         if len(self._kept) >= WORDS_KEPT_MAX:
@@ -106,12 +106,12 @@ class WordPiece:
         return pieces
 
     def _cut(self, word: str, parts_max: int) -> tuple[int, ...]:
-        """The pieces of a word, its parts one after the other."""
+        """Return the pieces of a word, one part after the other."""
         parts = _BOUNDARY.split(word, parts_max) if self._split_identifiers else [word]
         return tuple(piece for part in parts if part for piece in self._longest_pieces(lower_letters(part)))
 
     def _longest_pieces(self, word: str) -> list[int]:
-        """Always the longest piece that the vocabulary has; a word that does not come out even is unknown."""
+        """Return the longest pieces of the vocabulary; a word that is not completely covered is unknown."""
         if len(word) > WORD_CHARS_MAX:
             return [self.unknown]
         pieces: list[int] = []
@@ -130,7 +130,7 @@ class WordPiece:
 
 
 def lower_letters(word: str) -> str:
-    """Lower case letter by letter: a sigma is a sigma wherever it stands, as BERT has it.
+    """Return a word in lower case letter by letter: as in BERT, a final sigma is an ordinary sigma.
 
     >>> lower_letters("ΟΔΟΣ"), "ΟΔΟΣ".lower()
     ('οδοσ', 'οδος')
@@ -139,9 +139,9 @@ def lower_letters(word: str) -> str:
 
 
 class _NormalForms(dict[int, str]):
-    """What `str.translate` puts in the place of a character, made when it is first met.
+    """Replacement of a character for `str.translate`, made when it first occurs.
 
-    Character by character, because normalising a whole text takes quadratic time where marks are piled up.
+    Character by character, because normalizing a whole text takes quadratic time if marks are piled up.
     """
 
     def __missing__(self, code: int) -> str:
@@ -152,7 +152,7 @@ class _NormalForms(dict[int, str]):
 
 
 def normalize_character(char: str) -> str:
-    r"""A character without its accents; controls vanish; CJK and punctuation beyond ASCII stand apart.
+    r"""Return a character without accents; controls vanish; CJK and punctuation beyond ASCII become separate words.
 
     >>> normalize_character("é"), normalize_character("Å"), normalize_character("中"), normalize_character("\x07"), normalize_character("\n"), normalize_character("…")
     ('e', 'A', ' 中 ', '', ' ', ' … ')
@@ -167,7 +167,7 @@ def normalize_character(char: str) -> str:
 
 
 def is_cjk(code: int) -> bool:
-    """Whether a code point is one of the ideographs that BERT takes one by one; kana and hangul are not."""
+    """Return whether BERT treats a code point as a word of its own; kana and hangul are not."""
     return any(first <= code <= last for first, last in _CJK)
 
 
@@ -181,4 +181,4 @@ _CJK = (
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
-"""The blocks of ideographs as BERT lists them."""
+"""Blocks of ideographs as BERT lists them."""

@@ -1,4 +1,4 @@
-"""What the commits of a repository say: the log as facts, files that change together, blame, and what a task will change."""
+"""Git history: commits as facts, files that change together, blame, and a prediction of what a task will change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wrote a line last, and when: the commit and its day, asked of git once a file.
+"""The commit and day in which a line was written, read from git once for each file.
 
 >>> from pathlib import Path
 >>> Blame(Git(Path("/")))("etc/passwd", 1) is None
@@ -15,41 +15,41 @@ from context_engine.errors import AccessFailed, TooLarge, UnsupportedHost
 from context_engine.repo.git import Git
 
 TIMEOUT_S = 10.0
-"""Of one file: a large one with a long history takes a second."""
+"""Time limit of one file; a large one with a long history takes a second."""
 _HEAD = re.compile(rb"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?")
 
 LineOrigin = tuple[str, str]
-"""A commit's hash, and when its author wrote it, ISO-8601."""
+"""A commit's hash, and when it was written, ISO-8601."""
 
 
 class Blame:
-    """What git says of the lines of files as they lie there; lines that are in no commit yet were written by nobody.
+    """The origin of lines as git reports them; lines that are not committed have none.
 
-    It remembers the file that was asked for last: ask line by line, file by file. Not for several threads.
+    The last file is cached: ask line by line, file by file. Not thread-safe.
     """
 
     def __init__(self, git: Git) -> None:
-        """No process is started until a line is asked for."""
+        """Start no process until a line is asked for."""
         self._git = git
         self._path = ""
-        self._lines: Mapping[int, LineOrigin] = {}
+        self._parse_porcelain: Mapping[int, LineOrigin] = {}
 
     def __call__(self, path: str, line: int) -> LineOrigin | None:
-        """The commit and the moment a line was written in; None without git, or for a line that git does not know."""
+        """Return the commit and time in which a line was written; None without git, or for an unknown line."""
         if path != self._path:
-            self._path, self._lines = path, self._asked(path)
-        return self._lines.get(line)
+            self._path, self._parse_porcelain = path, self._run_blame(path)
+        return self._parse_porcelain.get(line)
 
-    def _asked(self, path: str) -> Mapping[int, LineOrigin]:
+    def _run_blame(self, path: str) -> Mapping[int, LineOrigin]:
         try:
             said = self._git.run("blame", "-w", "--porcelain", "--", path, timeout_s=TIMEOUT_S)
         except (AccessFailed, TooLarge, UnsupportedHost):  # no repository, or a file that it does not have
             return {}
-        return _lines(said)
+        return _parse_porcelain(said)
 
 
-def _lines(said: bytes) -> dict[int, LineOrigin]:
-    """The porcelain format: a head for each line, what is known of a commit at its first, then the line behind a tab."""
+def _parse_porcelain(said: bytes) -> dict[int, LineOrigin]:
+    """Parse the porcelain format: a head for each line, facts of a commit at its first line, then the line after a tab."""
     found: dict[int, bytes] = {}
     times: dict[bytes, str] = {}
     commit = b""

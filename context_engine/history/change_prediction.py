@@ -21,21 +21,26 @@ from context_engine.model import Query
 from context_engine.search import SCORE_DIGITS, Searcher
 
 WEIGHTS: Mapping[str, float] = {"search": 1.0, "alike": 0.8, "together": 0.2, "recent": 0.3}
-"""The search itself, files of commits with like subjects, files that change with the best found, files that change
-these days.
+"""Weights of the search itself, of files in commits with similar subjects, of files that change with the best ones, and
+of files that change these days.
 
-Tried on seven repositories, where anything near ranks as well, and then on seven others (evals/localisation)."""
+Tried on seven repositories, where similar values rank as well, and then on seven others (evals/localisation).
+
+Tried on seven repositories, where similar values rank as well, and then on seven others (evals/localisation).
+
+Tried on seven repositories, where anything near ranks as well, and then on seven others (evals/localisation).
+"""
 ROLE_POWER = 1 / 3
-"""Tests and documents belong to a task as much as they disturb a search, so they are held back less (.3 becomes .67)."""
+"""Tests and documents belong to a task as much as they disturb a search, so they count more here (0.3 becomes 0.67)."""
 FOUND_MAX = 100
-"""Files that are looked at of what the search finds."""
+"""Files of the search that are considered."""
 LEADERS = 5
-"""The best found, whose partners are looked at."""
+"""Best files whose partners are considered."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedChange:
-    """A file that the task is likely to change. `why` names the addends of its score, in the order of `WEIGHTS`."""
+    """A file that the task may change. `why` lists the addends of its score, in the order of `WEIGHTS`."""
 
     path: str
     score: float
@@ -43,7 +48,7 @@ class PredictedChange:
 
 
 def predict_changes(searcher: Searcher, query: Query, history: FileHistory) -> tuple[PredictedChange, ...]:
-    """The files that a task, told in the text of the query, is likely to change, best first; at most `query.limit`."""
+    """Return the files that a task, described by the query, may change, best first; at most `query.limit`."""
     wide = replace(query, limit=FOUND_MAX, chunks_per_file=1, min_score=0.0)
     paths, files = searcher.snapshot.paths, searcher.snapshot.by_path
     allowed = searcher.masks.of(query.filter)
@@ -67,7 +72,7 @@ def combine_signals(
     passes: Callable[[str], bool] = lambda _: True,
     weights: Mapping[str, float] = WEIGHTS,
 ) -> tuple[PredictedChange, ...]:
-    """Add what the history knows to what was found: (path, score), best first; of a path the first counts.
+    """Add the history to a search result: (path, score), best first; the first score of a path counts.
 
     `passes` says of a file that was not found whether it may be: it must be there, and pass the filter.
     """
@@ -88,7 +93,7 @@ def combine_signals(
 
 
 def _shares(found: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Each file's score as a share of the best one's."""
+    """Return each file's score as a share of the best one."""
     shares: dict[str, float] = {}
     for path, score in found:
         shares.setdefault(path, score / found[0][1])
@@ -96,7 +101,7 @@ def _shares(found: Sequence[tuple[str, float]]) -> dict[str, float]:
 
 
 def _together(search: Mapping[str, float], history: FileHistory) -> dict[str, float]:
-    """The partners of the best found: how sure each leader makes them, weighed by its share, added up; at most 1."""
+    """Return the partners of the best files: the confidence of each, weighed by the leader's share, summed, at most 1."""
     sure: dict[str, float] = {}
     for leader in list(search)[:LEADERS]:
         for partner in history.list_cochanged(leader, support=1):
@@ -111,7 +116,7 @@ def _passing(
 
 
 def _recent(paths: Iterable[str], history: FileHistory) -> Mapping[str, float]:
-    """How lively each file is, as a share of the liveliest; in roots, so that the liveliest does not outshine all."""
+    """Return how active each file is, as a share of the most active; square roots, so that this one does not dominate."""
     named = list(paths)
     recent = np.sqrt(history.recency(named))
     shares = (recent / max(float(recent.max(initial=0.0)), 1e-9)).tolist()
@@ -119,6 +124,6 @@ def _recent(paths: Iterable[str], history: FileHistory) -> Mapping[str, float]:
 
 
 def _why(path: str, signals: Mapping[str, Mapping[str, float]], weights: Mapping[str, float]) -> Mapping[str, float]:
-    """The addends of one file's score."""
+    """Return the addends of one file's score."""
     addends = {name: weights[name] * values.get(path, 0.0) for name, values in signals.items()}
     return {name: value for name, value in addends.items() if value}

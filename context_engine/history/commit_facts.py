@@ -1,11 +1,7 @@
-"""Mined commits on the disk: one file a repository, packed columns under a checksum, replaced whole.
+"""Commits on disk: one file for each repository, packed columns with a checksum, replaced as a whole.
 
-Commits never change, so what was read of git once is kept as it is; numbers that follow from it are computed by whoever
-asks. The file is a cache: a damaged one, or one of another release, counts as none and is written anew.
-
->>> facts = CommitTable.empty().with_commits([Commit("aa" * 20, 1, "Ann", "Start", (CommitFileChange("a.py"),))])
->>> facts.commits([0])[0].subject, facts.names
-('Start', ('a.py',))
+Commits never change, so what was read from git once is kept; derived numbers are computed by the caller. The file is a
+cache: a damaged one, or one of another release, counts as missing and is written again.
 """
 
 from __future__ import annotations
@@ -33,9 +29,9 @@ FORMAT = b"ctxhist2"
 2 subjects without secrets
 """
 LISTINGS_MAX = 8
-"""Heads whose commits are remembered: work trees and branches between which one goes back and forth."""
+"""Heads whose commits are cached: work trees and branches between which a user switches."""
 COMMITS_MAX = 60_000
-"""Of several heads and of branches that were rewritten; above it those that no remembered head has are dropped."""
+"""Commits of several heads and of rewritten branches; above it those that no cached head contains are dropped."""
 
 Ints = npt.NDArray[np.int32]
 Times = npt.NDArray[np.int64]
@@ -43,7 +39,7 @@ Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class HeadCommits:
-    """The commits of one head, newest first, as rows of the facts. `missing` are those that were not read yet."""
+    """The commits of one head, newest first, as rows of the facts. `missing` counts those not read yet."""
 
     rows: Ints
     missing: int = 0
@@ -72,12 +68,12 @@ class CommitTable:
 
     @classmethod
     def empty(cls) -> CommitTable:
-        """Where every repository begins."""
+        """Return the table of a repository that was never read."""
         ints: Ints = np.zeros(0, np.int32)
         return cls((), (), np.zeros(0, np.int64), ints, (), np.zeros(1, np.int32), ints, ints, np.zeros(0, bool), ())
 
     def commits(self, rows: Iterable[int]) -> list[Commit]:
-        """Some commits as values."""
+        """Return some commits as values."""
         return [self._commit(int(row)) for row in rows]
 
     def _commit(self, row: int) -> Commit:
@@ -90,7 +86,7 @@ class CommitTable:
         return Commit(self.hashes[row], int(self.at[row]), author, self.subjects[row], touched)
 
     def with_commits(self, new: Sequence[Commit]) -> CommitTable:
-        """These facts and some commits that are not in them."""
+        """Return these facts and some new commits."""
         names, authors = _StringTable(self.names), _StringTable(self.authors)
         touched = [touch for commit in new for touch in commit.files]
         ends = np.cumsum([len(commit.files) for commit in new], dtype=np.int32) + self.starts[-1]
@@ -99,21 +95,21 @@ class CommitTable:
             hashes=self.hashes + tuple(commit.hash for commit in new),
             subjects=self.subjects + tuple(commit.subject for commit in new),
             at=np.append(self.at, np.array([commit.at for commit in new], np.int64)),
-            author=_appended(self.author, [authors.of(commit.author) for commit in new]),
+            author=_append_ints(self.author, [authors.of(commit.author) for commit in new]),
             starts=np.append(self.starts, ends.astype(np.int32)),
-            path=_appended(self.path, [names.of(touch.path) for touch in touched]),
-            was=_appended(self.was, [names.of(touch.was) if touch.was else -1 for touch in touched]),
+            path=_append_ints(self.path, [names.of(touch.path) for touch in touched]),
+            was=_append_ints(self.was, [names.of(touch.was) if touch.was else -1 for touch in touched]),
             is_gone=np.append(self.is_gone, np.array([touch.is_gone for touch in touched], bool)),
         )
-        return replace(added, names=names.listed(), authors=authors.listed())
+        return replace(added, names=names.list_texts(), authors=authors.list_texts())
 
     def with_head(self, head: str, listed: HeadCommits) -> CommitTable:
-        """These facts and what a head has; the head that was asked for the longest time ago is forgotten."""
+        """Return these facts and the commits of a head; the head that was used the longest time ago is dropped."""
         others = [(name, rows) for name, rows in self.heads.items() if name != head]
         return replace(self, heads=dict([*others, (head, listed)][-LISTINGS_MAX:])).trim()
 
     def trim(self, most: int = COMMITS_MAX) -> CommitTable:
-        """Only the commits of remembered heads, if there are more than `most` in all."""
+        """Return only the commits of cached heads, if there are more than `most` in all."""
         if len(self.hashes) <= most or not self.heads:
             return self
         kept = np.unique(np.concatenate([listed.rows for listed in self.heads.values()]))
@@ -124,17 +120,17 @@ class CommitTable:
 
 
 class HistoryFile:
-    """The facts of one repository on the disk.
+    """The facts of one repository on disk.
 
-    Any number of processes may read and write it: the last one wins whole.
+    Any number of processes may read and write it: the last one wins as a whole.
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is opened or created until it is needed."""
+        """Open and create nothing until it is needed."""
         self.path = path
 
     def load(self) -> CommitTable:
-        """What was saved; nothing when there is none, or none that can be trusted."""
+        """Return what was saved; nothing if the file is missing or damaged."""
         try:
             raw = self.path.read_bytes()
         except OSError:  # not there, or closed to us: saving will tell
@@ -142,11 +138,11 @@ class HistoryFile:
         head, body = raw[: len(FORMAT) + 8], raw[len(FORMAT) + 8 :]
         if head != FORMAT + xxh3_64_digest(body):
             return CommitTable.empty()
-        return _unpacked(msgspec.msgpack.decode(body))
+        return _unpack(msgspec.msgpack.decode(body))
 
     def save(self, facts: CommitTable) -> None:
-        """Put the facts in the place of what is there. Raises: DiskFull."""
-        body = msgspec.msgpack.encode(_packed(facts))
+        """Replace the saved facts. Raises: DiskFull."""
+        body = msgspec.msgpack.encode(_pack(facts))
         with translate_disk_errors(self.path.parent):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, part = tempfile.mkstemp(".part", "history-", self.path.parent)
@@ -166,7 +162,7 @@ class HistoryFile:
 
 
 class _StringTable:
-    """Strings by number: the known ones keep theirs."""
+    """Strings by number; known strings keep theirs."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self._places = {text: place for place, text in enumerate(known)}
@@ -174,25 +170,25 @@ class _StringTable:
     def of(self, text: str) -> int:
         return self._places.setdefault(text, len(self._places))
 
-    def listed(self) -> tuple[str, ...]:
+    def list_texts(self) -> tuple[str, ...]:
         return tuple(self._places)
 
 
-def _appended(column: Ints, values: Sequence[int]) -> Ints:
+def _append_ints(column: Ints, values: Sequence[int]) -> Ints:
     return np.append(column, np.array(values, np.int32))
 
 
-def _packed(facts: CommitTable) -> dict[str, Any]:
-    """Bytes for every column, the same on every machine."""
+def _pack(facts: CommitTable) -> dict[str, Any]:
+    """Return bytes for every column, the same on every machine."""
     return {
         "hash_chars": len(facts.hashes[0]) if facts.hashes else 0,
         "hashes": bytes.fromhex("".join(facts.hashes)),
-        "subjects": _joined(facts.subjects),
+        "subjects": _join_texts(facts.subjects),
         "at": facts.at.astype("<i8").tobytes(),
         **{name: getattr(facts, name).astype("<i4").tobytes() for name in ("author", "starts", "path", "was")},
-        "authors": _joined(facts.authors),
+        "authors": _join_texts(facts.authors),
         "is_gone": np.packbits(facts.is_gone).tobytes(),
-        "names": _joined(facts.names),
+        "names": _join_texts(facts.names),
         "heads": [
             (head, each.rows.astype("<i4").tobytes(), each.missing, each.has_older, each.is_shallow)
             for head, each in facts.heads.items()
@@ -200,16 +196,16 @@ def _packed(facts: CommitTable) -> dict[str, Any]:
     }
 
 
-def _unpacked(columns: dict[str, Any]) -> CommitTable:
+def _unpack(columns: dict[str, Any]) -> CommitTable:
     ints = {name: _ints(columns[name]) for name in ("author", "starts", "path", "was")}
     digits, width = columns["hashes"].hex(), columns["hash_chars"]
     return CommitTable(
         hashes=tuple(digits[at : at + width] for at in range(0, len(digits), width or 1)),
-        subjects=_parted(columns["subjects"]),
+        subjects=_split_texts(columns["subjects"]),
         at=np.frombuffer(columns["at"], "<i8").astype(np.int64),
-        authors=_parted(columns["authors"]),
+        authors=_split_texts(columns["authors"]),
         is_gone=np.unpackbits(np.frombuffer(columns["is_gone"], np.uint8), count=len(ints["path"])).astype(bool),
-        names=_parted(columns["names"]),
+        names=_split_texts(columns["names"]),
         heads={head: HeadCommits(_ints(rows), *rest) for head, rows, *rest in columns["heads"]},
         **ints,
     )
@@ -219,10 +215,10 @@ def _ints(raw: bytes) -> Ints:
     return np.frombuffer(raw, "<i4").astype(np.int32)
 
 
-def _joined(texts: Sequence[str]) -> bytes:
-    """Each with a NUL at its end, of which git's names and subjects have none."""
+def _join_texts(texts: Sequence[str]) -> bytes:
+    """Join texts, each with a NUL at its end; git's names and subjects contain none."""
     return "".join(f"{text}\0" for text in texts).encode("utf-8", "surrogateescape")
 
 
-def _parted(raw: bytes) -> tuple[str, ...]:
+def _split_texts(raw: bytes) -> tuple[str, ...]:
     return tuple(raw.decode("utf-8", "surrogateescape").split("\0")[:-1])

@@ -1,4 +1,4 @@
-"""PURE. Which earlier commits were about what a text asks for: Okapi BM25 over their subjects.
+"""PURE. Finds earlier commits about a text: Okapi BM25 over their subjects.
 
 >>> CommitSearch(["Fix the parser of dates", "Add a logo"]).matches("which dates does the parser take").round(1).tolist()
 [0.4, 0.0]
@@ -18,10 +18,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class CommitSearch:
-    """The subjects of some commits, made ready to be searched. Immutable; 20,000 take some hundred milliseconds."""
+    """A search index of commit subjects. Immutable; 20,000 take some hundred milliseconds."""
 
     def __init__(self, subjects: Sequence[str]) -> None:
-        """Subjects are known by their number from here on."""
+        """Index the subjects; from here on they are known by their number."""
         said = [split_words(subject) for subject in subjects]
         known = unique(word for each in said for word in each)
         terms = dict(zip(known, expand_words(known), strict=True))

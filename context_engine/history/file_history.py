@@ -20,17 +20,16 @@ from context_engine.history.commit_facts import CommitTable, HeadCommits
 from context_engine.history.commit_search import CommitSearch
 
 HALF_LIFE_S = 14 * 86_400
-"""What is being worked on: a commit of two weeks ago counts half. Up to half a year finds the same
-(docs/decisions/0026)."""
+"""A commit of two weeks ago counts half. Up to half a year finds the same (docs/decisions/0026)."""
 TOGETHER_FILES_MAX = 10
-"""Files of a larger commit were not changed because of each other: a rename, a licence line, a release."""
+"""Files of a larger commit did not change because of each other: a rename, a license line, a release."""
 SUPPORT_MIN = 5
 CONFIDENCE_MIN = 0.8
-"""From here on "you usually change X with Y" may be said aloud (the design: 868 commits of six repositories)."""
+"""From here on "you usually change X with Y" may be shown (the design: 868 commits of six repositories)."""
 ALIKE_COMMITS_MAX = 50
-"""So many commits with subjects like a text are asked what they changed; 10 to 100 rank alike (evals/localisation)."""
+"""Commits with similar subjects whose files are counted; 10 to 100 rank alike (evals/localisation)."""
 ALIKE_ENOUGH = 0.5
-"""A best subject that says half of the text counts fully; every second task has one (evals/localisation)."""
+"""A best subject with half of the text counts fully; every second task has one (evals/localisation)."""
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -46,9 +45,9 @@ class CochangedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """One file's past.
+    """The history of one file.
 
-    `recent` counts its commits, each halved for every half-life it is older than the newest of all.
+    `recent` counts its commits, each halved for every half-life that it is older than the newest of all.
     """
 
     path: str
@@ -60,13 +59,13 @@ class FileRecord:
 
 
 class FileHistory:
-    """The commits of one head as numbers about files. Immutable; what is costly is computed when first asked for.
+    """The commits of one head as numbers about files. Immutable; expensive numbers are computed when first needed.
 
-    Paths are relative to `under`, a folder of the repository; what lies outside it does not exist here.
+    Paths are relative to `under`, a folder of the repository; files outside it are ignored.
     """
 
     def __init__(self, facts: CommitTable, head: str, *, under: str = "") -> None:
-        """A head that the facts do not know has no history."""
+        """A head that the facts do not contain has no history."""
         self._facts = facts
         self._listed = facts.heads.get(head, HeadCommits(np.zeros(0, np.int32)))
         self._below = f"{under.strip('/')}/" if under.strip("/") else ""
@@ -89,7 +88,7 @@ class FileHistory:
         )
 
     def list_cochanged(self, path: str, *, support: int = 2, confidence: float = 0.0) -> list[CochangedFile]:
-        """The files that changed together with this one and are still there, most often first.
+        """Return the files that changed together with this one and still exist, most often first.
 
         Only commits of at most `TOGETHER_FILES_MAX` files count, for `together` as well as for the whole.
         """
@@ -105,13 +104,13 @@ class FileHistory:
         return sorted(found, key=lambda each: (-each.together, each.path))
 
     def list_usual_cochanges(self, path: str) -> list[CochangedFile]:
-        """The partners of which one may say aloud that whoever changes this file usually changes them too."""
+        """Return the partners so regular that a reply may state them."""
         return self.list_cochanged(path, support=SUPPORT_MIN, confidence=CONFIDENCE_MIN)
 
     # -- all files --
 
     def find_similar_changes(self, text: str) -> dict[str, float]:
-        """The files changed by earlier commits whose subjects are like the text, each with a value of at most 1.
+        """Return the files of earlier commits with similar subjects, each with a value of at most 1.
 
         A commit of few files says more about each of them; what matches twice as well says four times as much.
         """
@@ -137,22 +136,22 @@ class FileHistory:
         return [record for file in order[:limit] if (record := self.record(self.paths[file]))]
 
     def recency(self, paths: Sequence[str]) -> Floats:
-        """The decayed number of commits of each path; 0 for those that no commit knows."""
+        """Return the decayed number of commits of each path; 0 for unknown ones."""
         return self._values(self._recent, paths)
 
     def frequency(self, paths: Sequence[str]) -> Floats:
-        """The number of commits of each path; 0 for those that no commit knows."""
+        """Return the number of commits of each path; 0 for unknown ones."""
         return self._values(self._counts, paths)
 
     @cached_property
     def map_renames(self) -> Mapping[str, str]:
-        """Old name -> the name of today, for every file that still goes by another one."""
+        """Old name -> current name, for every file with another name today."""
         names = self._facts.names
         pairs = [(self._inside(names[was]), self._inside(names[events[0][1]])) for was, events in self._events.items()]
         return {old: new for old, new in pairs if old and new in self._living and old not in self._living}
 
     def newest(self, limit: int) -> list[tuple[str, int, str, str]]:
-        """(hash, at, author, subject) of the newest commits."""
+        """Return (hash, at, author, subject) of the newest commits."""
         facts = self._facts
         return [
             (facts.hashes[row], int(facts.at[row]), facts.authors[facts.author[row]], facts.subjects[row])
@@ -189,8 +188,8 @@ class FileHistory:
     # -- columns: one entry a file --
 
     @cached_property
-    def _owned(self) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
-        """(commit, file, is gone) of each touch, files by the number of their present name in the facts; no pair twice."""
+    def _touch_owners(self) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
+        """(commit, file, is gone) of each touch, files by the number of their current name in the facts; no pair twice."""
         places, commits = self._touches
         facts = self._facts
         names = facts.path[places].astype(np.intp)
@@ -202,8 +201,8 @@ class FileHistory:
 
     @cached_property
     def _files(self) -> tuple[tuple[str, ...], Places, Places, npt.NDArray[np.bool_]]:
-        """(paths, commit of each touch, file of each touch, is gone) of what lies below the folder asked for."""
-        commits, names, gone = self._owned
+        """(paths, commit of each touch, file of each touch, is gone) of everything below the requested folder."""
+        commits, names, gone = self._touch_owners
         numbers, firsts, files = np.unique(names, return_index=True, return_inverse=True)
         paths = [self._facts.names[number] for number in numbers.tolist()]
         is_gone = gone[firsts]  # what its newest commit says
@@ -217,7 +216,7 @@ class FileHistory:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every file that a commit knows, by its present name; those that are gone as well."""
+        """Every file in a commit, by its current name; deleted ones, too."""
         return self._files[0]
 
     @property
@@ -261,7 +260,7 @@ class FileHistory:
         return commits[starts[file] : starts[file + 1]]
 
     def _together(self, file: int) -> tuple[int, Places, Places]:
-        """How many small commits a file has, the other files in them, and in how many each is."""
+        """Return the number of small commits of a file, the other files in them, and in how many each is."""
         starts, files = self._by_commit
         commits = self._commits_of(file)
         commits = commits[self._sizes[commits] <= TOGETHER_FILES_MAX]
@@ -293,7 +292,7 @@ class FileHistory:
 
     @cached_property
     def _events(self) -> Mapping[int, list[tuple[int, int]]]:
-        """Name -> (commit, the present name of what it was called before that commit), newest first.
+        """Name -> (commit, current name of what it was called before that commit), newest first.
 
         A file that was renamed twice ends where its last rename leads: those are known when older ones are looked at.
         """
@@ -303,11 +302,11 @@ class FileHistory:
         return events
 
     def _present(self, name: int, commit: int) -> int:
-        """The present name of what a commit calls by `name`."""
+        """Return the current name of what a commit calls `name`."""
         return _latest(self._events.get(name), name, commit)
 
     def _inside(self, path: str) -> str:
-        """A path of the repository as this folder calls it; empty when it lies outside."""
+        """Return a path of the repository relative to this folder; empty if it is outside."""
         return path[len(self._below) :] if path.startswith(self._below) else ""
 
 
@@ -318,7 +317,7 @@ class _Rename(NamedTuple):
 
 
 def _latest(events: list[tuple[int, int]] | None, name: int, commit: int) -> int:
-    """Where the rename leads that came next after a commit; the name itself when there was none.
+    """Return where the next rename after a commit leads; the name itself if there was none.
 
     Commits count from the newest, so what came after has a smaller number.
     """

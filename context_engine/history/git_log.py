@@ -22,11 +22,11 @@ from context_engine.repo.git import Git
 COMMITS_MAX = 20_000
 """More than ten years of most projects; `git log` reads as many in about three seconds."""
 READ_S = 10.0
-"""Time to read what is new. What did not fit in is read the next time."""
+"""Time limit for new commits. The rest is read the next time."""
 BATCH = 500
-"""Their hashes fit into a command line of any system; a process for each batch costs half a second for 20,000 commits."""
+"""Hashes that fit into a command line of any system; a process for each batch costs half a second for 20,000 commits."""
 RENAMED_FILES_MAX = 100
-"""A commit that adds and deletes more files than this is looked through for exact renames only."""
+"""A commit that adds and deletes more files is searched for exact renames only."""
 
 _MARK = "\x01"
 _LOG = (
@@ -43,8 +43,8 @@ _NO_FILES = ("--no-patch",)
 class CommitListing:
     """The commits of a head, newest first, and what is missing from them.
 
-    `has_older`: there are more than were asked for. `is_shallow`: the clone was cut, and what is older is on another
-    machine. `reason` says why there are none; it is empty when there are.
+    `has_older`: there are more than requested. `is_shallow`: the clone was cut, and older commits are on another
+    machine. `reason` says why there are none; empty if there are.
     """
 
     head: str = ""
@@ -55,7 +55,7 @@ class CommitListing:
 
 
 def list_commits(git: Git, *, most: int = COMMITS_MAX) -> CommitListing:
-    """The commits of what is checked out."""
+    """Return the commits of what is checked out."""
     head = git.head()
     if head is None:
         return CommitListing(reason="this folder is in no git repository")
@@ -101,7 +101,7 @@ def read_commits(
 
 @dataclass(frozen=True, slots=True)
 class CommitMessage:
-    """What a commit says. `at` is when it was committed, in seconds since 1970."""
+    """A commit message. `at` is the time of the commit in seconds since 1970."""
 
     hash: str
     at: int
@@ -110,7 +110,7 @@ class CommitMessage:
 
 
 def search_messages(git: Git, pattern: str, *, most: int) -> list[CommitMessage]:
-    """The newest commits of what is checked out whose message holds a pattern (POSIX, extended, any case); no merges.
+    """Return the newest commits with a pattern in their message (POSIX extended, any case); no merges.
 
     Raises: AccessFailed (git refuses, or takes too long), TooLarge, UnsupportedHost.
     """
@@ -125,7 +125,7 @@ def search_messages(git: Git, pattern: str, *, most: int) -> list[CommitMessage]
 
 
 def parse_log(said: bytes) -> list[Commit]:
-    r"""What `git log` said in the format asked for here.
+    r"""Parse `git log` in the format requested here.
 
     >>> parse_log(b"\x01c0ffee\x0012\x00Ann\x00Move it\x00\nR090\x00a.py\x00b.py\x00D\x00c.py\x00")[0].files
     (CommitFileChange(path='b.py', was='a.py', is_gone=False), CommitFileChange(path='c.py', was='', is_gone=True))
@@ -147,7 +147,7 @@ def parse_log(said: bytes) -> list[Commit]:
 
 
 def _read(git: Git, hashes: Sequence[str], seconds: float) -> list[Commit]:
-    """One batch; where it says too much, in halves, and of a single commit that does its files are left out."""
+    """Read one batch; if the answer is too large, in halves, and a single commit that is too large without its files."""
     try:
         return parse_log(_log(git, _RENAMES, hashes, seconds))
     except TooLarge:
@@ -167,5 +167,5 @@ def _log(git: Git, files: Sequence[str], hashes: Sequence[str], seconds: float) 
 
 
 def _printable(text: str) -> str:
-    """Without the bytes that were no UTF-8."""
+    """Return the text without bytes that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""Keeps the mined history true to what is checked out: only commits that were never read are asked of git.
+"""Keeps the stored history up to date with what is checked out: only unknown commits are read from git.
 
-Because commits never change, a rewritten branch, another branch and a clone that was deepened are no cases of their
-own: the head has a list of commits, and those that are not known yet are read.
+Because commits never change, a rewritten branch, another branch and a deepened clone are not special cases: the head
+has a list of commits, and the unknown ones are read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from context_engine.secrets import redact_file
 
 @dataclass(frozen=True, slots=True)
 class MinedHistory:
-    """The facts, the head they are asked for, and what is the matter with them in a sentence; empty: nothing."""
+    """The facts, the head they were requested for, and what is wrong with them; empty if nothing is."""
 
     facts: CommitTable
     head: str = ""
@@ -29,10 +29,10 @@ class MinedHistory:
 
 
 class HistoryMiner:
-    """The history of one repository. Asked again it starts no process, unless the head has moved."""
+    """The history of one repository. It starts no process unless the head has moved."""
 
     def __init__(self, git: Git, file: HistoryFile, *, most: int = COMMITS_MAX, seconds: float = READ_S) -> None:
-        """Nothing is read yet."""
+        """Read nothing yet."""
         self._git = git
         self._file = file
         self._most = most
@@ -41,7 +41,7 @@ class HistoryMiner:
         self._facts = CommitTable.empty()
 
     def mine(self, *, cancel: threading.Event | None = None) -> MinedHistory:
-        """The facts about what is checked out now, newly read where they are not known. May take some seconds.
+        """Return the facts about what is checked out now; unknown commits are read, which may take some seconds.
 
         Raises: Cancelled (what was read is kept).
         """
@@ -52,10 +52,10 @@ class HistoryMiner:
                 self._facts = self._file.load()  # another process may have read more since
             if _is_settled(self._facts, name):
                 return MinedHistory(self._facts, name)
-            return self._updated(list_commits(self._git, most=self._most), cancel)
+            return self._update(list_commits(self._git, most=self._most), cancel)
 
-    def _updated(self, listed: CommitListing, cancel: threading.Event | None) -> MinedHistory:
-        """Read what the facts lack. A listing that brought nothing new leaves them, and the file, as they are."""
+    def _update(self, listed: CommitListing, cancel: threading.Event | None) -> MinedHistory:
+        """Read missing commits. A listing without new commits leaves facts and file unchanged."""
         facts = self._facts
         known = set(facts.hashes)
         unknown = [each for each in listed.hashes if each not in known]
@@ -69,12 +69,12 @@ class HistoryMiner:
         except AccessFailed as error:
             problem = error.message
         finally:
-            self._facts = _of_head(facts.with_commits(read), listed)
-            problem = self._saved(self._facts) or problem
+            self._facts = _add_head(facts.with_commits(read), listed)
+            problem = self._save(self._facts) or problem
         return MinedHistory(self._facts, listed.head, problem)
 
-    def _saved(self, facts: CommitTable) -> str:
-        """Keep the facts; what is wrong when they cannot be kept, which is no reason not to use them."""
+    def _save(self, facts: CommitTable) -> str:
+        """Save the facts; return the problem if that fails, which does not prevent their use."""
         try:
             self._file.save(facts)
         except DiskFull as error:
@@ -83,19 +83,19 @@ class HistoryMiner:
 
 
 def _without_secrets(batch: list[Commit]) -> list[Commit]:
-    """The commits with the secrets of their subjects masked, as they are kept; none goes over several subjects."""
+    """Return the commits with secrets in their subjects masked; no secret spans several subjects."""
     subjects = redact_file("\n".join(each.subject.replace("\n", " ") for each in batch)).split("\n")
     return [replace(each, subject=subject) for each, subject in zip(batch, subjects, strict=True)]
 
 
 def _is_settled(facts: CommitTable, head: str) -> bool:
-    """Whether nothing can be added to what is known of a head; a shallow clone may have been deepened."""
+    """Return whether nothing can be added to what is known of a head; a shallow clone may have been deepened."""
     listed = facts.heads.get(head)
     return listed is not None and not listed.missing and not listed.is_shallow
 
 
-def _of_head(facts: CommitTable, listed: CommitListing) -> CommitTable:
-    """The facts with the list of the head in them, less what is not read yet."""
+def _add_head(facts: CommitTable, listed: CommitListing) -> CommitTable:
+    """Return the facts with the list of the head, without commits that are not read yet."""
     row = {name: at for at, name in enumerate(facts.hashes)}
     rows = np.array([row[each] for each in listed.hashes if each in row], np.int32)
     missing = len(listed.hashes) - len(rows)

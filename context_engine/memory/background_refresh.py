@@ -1,8 +1,7 @@
-"""What can be derived about a workspace without asking anybody: its history, and what its files and commits tell.
+"""Derives in the background what a repository tells about itself: its history, and discoveries in files and commits.
 
-One thread of low priority begins when somebody asks for the first time, and again when the head has moved or something
-was indexed: the history first, then what files tell, then, slowly, since when. Who asks waits a moment for what is not
-there yet.
+One thread of low priority starts with the first question, and runs again when the head moves or files are indexed. It
+reads the history first, then the files, then, slowly, the dates of issues. A caller waits a moment for what is missing.
 """
 
 from __future__ import annotations
@@ -25,21 +24,20 @@ from context_engine.storage import workspace_id
 from context_engine.timestamps import format_timestamp
 
 WAIT_S = 3.0
-"""How long an answer waits for what was never derived here: a second for 5,000 files, three for 20,000 commits; once."""
+"""Wait of an answer for what was never derived here: one second for 5,000 files, three for 20,000 commits; once."""
 MOMENT_S = 0.3
-"""How long it waits for what follows from the last edit: some 10 ms of work."""
+"""Wait of an answer for what follows from the last edit, some 10 ms of work."""
 DATES_S = 0.5
-"""So many of the days on which issues were written are looked up before anybody is answered: of small repositories all."""
+"""Time for dates of issues before the first answer, enough for all issues of a small repository."""
 CLOSE_WAIT_S = 10.0
-"""A process of git that is under way is waited for; it has a time limit of its own."""
+"""A running git process is waited for; it has a time limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshSources:
-    """What is derived from: the repository of the workspace, and the indexed files.
+    """Sources of what is derived: the repository of the workspace, and its indexed files.
 
-    `files` gives them with what changes when their content does, `is_indexed` whether there are any yet; mined
-    histories are kept below `histories`.
+    `files` returns a stamp for each file that changes with its content; `histories` is the folder of mined histories.
     """
 
     git: Git
@@ -50,17 +48,17 @@ class RefreshSources:
 
 
 class BackgroundRefresh:
-    """The thread that derives: first the history and what files tell, then, slowly, since when."""
+    """Runs the background thread: first the history and the files, then, slowly, the dates."""
 
     def __init__(self, sources: RefreshSources, knowledge: Knowledge, access: FileUsage) -> None:
-        """Nothing is read yet. What is found goes into `knowledge`; `access` hears of renamed files."""
+        """Read nothing yet. Results go into `knowledge`; `access` is told of renamed files."""
         self._sources = sources
         self._knowledge = knowledge
         self._access = access
         self._blame = Blame(sources.git)
         self._miner: HistoryMiner | None = None
         self._history: FileHistory | None = None
-        self._of_head = ""  # the head that `_history` is of
+        self._history_head = ""  # the head that `_history` is of
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._wanted = False  # somebody asked since the thread last began
@@ -74,42 +72,42 @@ class BackgroundRefresh:
         self.problem: ContextEngineError | None = None
 
     def start(self, after_s: float) -> None:
-        """Begin `after_s` from now."""
+        """Start `after_s` seconds from now."""
         with self._lock:
-            self._timer = threading.Timer(after_s, self._ask)
+            self._timer = threading.Timer(after_s, self._request)
             self._timer.daemon = True
             self._timer.start()
 
     def wake(self) -> None:
-        """Something was indexed: look what follows, if this has begun."""
+        """Derive again after an index run, if the thread has started."""
         if self._thread is not None:
-            self._ask()
+            self._request()
 
     def wait_until_fresh(self) -> None:
-        """Wait a moment for what is not read yet; the first time, and when the head has moved, for longer."""
+        """Wait a moment for what is not read yet; longer the first time, and when the head has moved."""
         seconds = MOMENT_S
-        if not self._is_there or self._head() != self._of_head:
-            self._ask()
+        if not self._is_there or self._head() != self._history_head:
+            self._request()
             seconds = WAIT_S
         with self._changed:
             self._changed.wait_for(lambda: not self._is_behind, seconds)
 
     def history(self) -> FileHistory | None:
-        """The commits of the head as numbers about files, after a moment's wait; None without any, and while they are read."""
+        """Return the history of the head after a moment's wait; None if there is none, or it is still being read."""
         self.wait_until_fresh()
         history = self._history
         return history if history is not None and len(history) else None
 
     def run_to_end(self) -> None:
-        """Derive everything, and wait for it. Raises: what went wrong with it."""
-        self._ask()
+        """Derive everything, and wait for it. Raises: the error that stopped it."""
+        self._request()
         with self._changed:
             self._changed.wait_for(lambda: not (self._wanted or self._works))
         if self.problem is not None:
             raise self.problem
 
     def close(self) -> None:
-        """Stop."""
+        """Stop the thread."""
         with self._changed:
             self._stop.set()
             self._interrupt.set()
@@ -119,7 +117,7 @@ class BackgroundRefresh:
         if self._thread is not None:
             self._thread.join(CLOSE_WAIT_S)
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         with self._changed:
             if self._stop.is_set():
                 return
@@ -142,17 +140,17 @@ class BackgroundRefresh:
             self._work()
 
     def _work(self) -> None:
-        """Read, then date. What goes wrong is tried again when the next thing happens; who settles hears of it."""
+        """Read, then look up dates. An error is kept for `run_to_end`; the next wake tries again."""
         self.problem = None
         try:
             try:
-                self._mine()
-                self._read()
-                self._date(DATES_S)
+                self._read_history()
+                self._read_discoveries()
+                self._add_dates(DATES_S)
                 self._is_there = self._is_there or self._sources.is_indexed()
             finally:
-                self._told(is_behind=False)
-            self._date(math.inf)
+                self._set_progress(is_behind=False)
+            self._add_dates(math.inf)
         except Cancelled:
             pass
         except ContextEngineError as error:
@@ -160,10 +158,10 @@ class BackgroundRefresh:
         except Exception as error:  # noqa: BLE001 - a thread has no caller
             self.problem = BugError(f"nothing could be derived: {type(error).__name__}: {error}")
         finally:
-            self._told(works=False)
+            self._set_progress(works=False)
 
-    def _told(self, *, is_behind: bool | None = None, works: bool | None = None) -> None:
-        """How far it is, for those who wait."""
+    def _set_progress(self, *, is_behind: bool | None = None, works: bool | None = None) -> None:
+        """Record the progress, and wake the callers that wait."""
         with self._changed:
             if is_behind is not None:
                 self._is_behind = is_behind or self._wanted
@@ -171,42 +169,42 @@ class BackgroundRefresh:
                 self._works = works
             self._changed.notify_all()
 
-    def _mine(self) -> None:
+    def _read_history(self) -> None:
         head = self._head()
-        if head == self._of_head and self._history is not None:
+        if head == self._history_head and self._history is not None:
             return
         if self._miner is None:
             common = self._sources.git.common_dir()
             if common is None:
-                self._of_head = head
+                self._history_head = head
                 return
             self._miner = HistoryMiner(self._sources.git, HistoryFile(self._sources.histories / workspace_id(common)))
         mined = self._miner.mine(cancel=self._stop)
         history = FileHistory(mined.facts, mined.head, under=self._sources.git.below())
         history.find_similar_changes("x")  # computes what is costly now, and not while somebody waits
         self._access.rename(history.map_renames)
-        self._history, self._of_head = history, head
+        self._history, self._history_head = history, head
 
-    def _read(self) -> None:
-        """Discoveries out of files, and out of what commits say."""
+    def _read_discoveries(self) -> None:
+        """Derive discoveries from files and from commit messages."""
         head = self._head()
         if self._sources.is_indexed():
             self._knowledge.refresh(self._sources.files(), self._text, commit=head, cancel=self._stop)
         if head:
-            self._knowledge.refresh_page("history", head.encode(), self._said)
+            self._knowledge.refresh_page("history", head.encode(), self._import_commits)
 
-    def _said(self) -> list[Discovery]:
-        told = search_messages(self._sources.git, importers.COMMIT_PATTERN, most=importers.COMMITS_MAX)
+    def _import_commits(self) -> list[Discovery]:
+        messages = search_messages(self._sources.git, importers.COMMIT_PATTERN, most=importers.COMMITS_MAX)
         return importers.import_commits(
             importers.LoggedCommit(
-                each.hash, format_timestamp(each.at), *map(self._knowledge.scrub, (each.subject, each.body))
+                message.hash, format_timestamp(message.at), *map(self._knowledge.scrub, (message.subject, message.body))
             )
-            for each in told
+            for message in messages
         )
 
-    def _date(self, seconds: float) -> None:
-        """Since when issues are known: a process for each file, so nobody waits for all of them in a large repository."""
-        if self._of_head:
+    def _add_dates(self, seconds: float) -> None:
+        """Look up when issues were written: one process for each file, so answers do not wait for a large repository."""
+        if self._history_head:
             self._knowledge.add_dates(self._blame, seconds=seconds, cancel=self._interrupt)
 
     def _text(self, path: str) -> str | None:

@@ -1,9 +1,7 @@
-"""PURE.
+"""PURE. A discovery: a pattern, rule, decision or issue that the repository itself states, with its place.
 
-A discovery: a pattern, rule, decision or issue that the repository itself tells of, with the place it stands at.
-
-Discoveries are derived. They are made anew from files and history whenever those change, have ids that follow from what
-they say, and are written into no file; what a person writes is a memory and is never touched by them.
+Discoveries are derived again from files and history whenever those change. Their ids follow from their content, and
+they are never written to a file. What a person writes is a memory, which they never touch.
 """
 
 from __future__ import annotations
@@ -19,12 +17,10 @@ DiscoverySource = Literal["discovery", "git"]
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """One thing found.
+    """One discovery. `line` is 0 and `path` empty if no file contains it; `commit` and `date` are empty if unknown.
 
-    `line` is 0 and `path` empty where no file holds it; `commit` and `date` are empty where unknown.
-
-    `confidence` is the share of what its importer finds that a reader called right (`importers`). `status` is `active`,
-    or `superseded` for what its author no longer stands by.
+    `confidence` is the share of its importer's findings that a reader called right (`importers`). `status` is `active`,
+    or `superseded` if its author has withdrawn it.
     """
 
     id: str
@@ -41,7 +37,7 @@ class Discovery:
 
     @property
     def provenance(self) -> str:
-        """Where it comes from: `path:line@commit`, as far as known.
+        """Its source as `path:line@commit`, as far as known.
 
         >>> make_discovery("rule", "", "Use tabs.", "discovery", path="AGENTS.md", line=3, commit="1a2b3c4d5e6f7").provenance
         'AGENTS.md:3@1a2b3c4d5e6f'
@@ -64,9 +60,9 @@ def make_discovery(
     status: str = "active",
     twin: int = 0,
 ) -> Discovery:
-    """A discovery with the id that follows from what it says and which file says it, not from the line: lines move.
+    """Return a discovery whose id follows from its content and its file, but not from its line, because lines move.
 
-    `twin` counts those of one file that say the same.
+    `twin` counts the discoveries of one file with the same content.
     """
     held_by = path or commit
     name = f"dis_{uuid8(type, held_by, content, str(twin))}"

@@ -1,4 +1,4 @@
-"""PURE.
+"""PURE. Compares two memories by their words: the same, nearly the same, or opposite. Vectors are compared elsewhere.
 
 Do two memories say the same, nearly the same, or the opposite? Judged by their words; who has vectors adds a cosine.
 
@@ -23,7 +23,7 @@ from context_engine.text import STOP_WORDS, expand_words, split_words, unique
 SAME_WORDS_MIN = 0.80
 SAME_MEANING_MIN = 0.90
 SAME_SUBJECT_MIN = 0.55
-"""The three thresholds of the design."""
+"""Thresholds of the design."""
 
 _NEGATIVE = frozenset(
     "not no never don't dont doesn't doesnt avoid without stop forbid forbidden cannot can't cant".split()
@@ -37,7 +37,7 @@ _VALUE = re.compile(
 
 
 def hash_content(content: str) -> str:
-    """What two contents share that say the same in the same words: case, spacing and the marks around words do not count."""
+    """Return a hash that equal contents share; case, spacing and punctuation around words are ignored."""
     folded = unicodedata.normalize("NFKC", content).casefold()
     plain = " ".join(re.findall(r"[^\s.,;:!?*`'\"]+", folded))
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
@@ -45,7 +45,7 @@ def hash_content(content: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a content says, taken apart once to be compared often: its terms, those of its subject, yes or no, its values."""
+    """The parts of a content that are compared: all terms, the terms of its subject, whether it is negative, and values."""
 
     terms: frozenset[str]
     subject: frozenset[str]
@@ -54,7 +54,7 @@ class Statement:
 
 
 def parse_statement(content: str) -> Statement:
-    """Take a content apart."""
+    """Split a content into its parts."""
     plain = [word.replace("’", "'") for word in _WORD.findall(content.casefold())]
     telling = [word for word in unique(plain) if word not in _NO_SUBJECT and not word[0].isdigit()]
     return Statement(
@@ -66,12 +66,12 @@ def parse_statement(content: str) -> Statement:
 
 
 def compare_words(one: Statement, other: Statement) -> float:
-    """The share of their terms that both have (Jaccard), 0 to 1."""
+    """Return the share of common terms (Jaccard), 0 to 1."""
     return _jaccard(one.terms, other.terms)
 
 
 def find_conflict(one: Statement, other: Statement) -> str:
-    """What two contents about one subject disagree on, in words; empty when they do not seem to."""
+    """Return what two contents about one subject disagree on; empty if nothing is found."""
     if _jaccard(one.subject, other.subject) < SAME_SUBJECT_MIN:
         return ""
     if one.is_negative != other.is_negative:
@@ -79,7 +79,7 @@ def find_conflict(one: Statement, other: Statement) -> str:
     for key in sorted(one.values.keys() & other.values.keys()):
         left, right = one.values[key], other.values[key]
         if not left & right:
-            return f"{key} is {_listed(left)} in one and {_listed(right)} in the other"
+            return f"{key} is {_join_sorted(left)} in one and {_join_sorted(right)} in the other"
     return ""
 
 
@@ -89,12 +89,12 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _values(text: str) -> dict[str, frozenset[str]]:
-    """The numbers given to each word, as in `port 3000`, `port: 3000` or `port is 3000`."""
+    """Return the numbers of each word, as in `port 3000`, `port: 3000` or `port is 3000`."""
     found: dict[str, frozenset[str]] = {}
     for key, value in _VALUE.findall(text.casefold()):
         found[key] = found.get(key, frozenset()) | {value}
     return found
 
 
-def _listed(values: frozenset[str]) -> str:
+def _join_sorted(values: frozenset[str]) -> str:
     return ", ".join(sorted(values))

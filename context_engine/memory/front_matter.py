@@ -36,7 +36,7 @@ _BREAKS = re.compile("[\x85\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What a file consists of: the fields of its front matter, and its body. `problem` says why there are no fields."""
+    """A file taken apart: the fields of its front matter, and its body. `problem` says why there are no fields."""
 
     fields: Mapping[str, Any]
     body: str
@@ -44,7 +44,7 @@ class FrontMatter:
 
 
 def parse_front_matter(text: str) -> FrontMatter:
-    """Take a file apart. One without front matter is all body; broken front matter is a problem, never an error."""
+    """Parse a file. A file without front matter is all body; invalid front matter is a problem, never an error."""
     fenced = _FENCED.match(text)
     if fenced is None:
         return FrontMatter(
@@ -56,7 +56,7 @@ def parse_front_matter(text: str) -> FrontMatter:
             fenced["yaml"], plain_text=True, last_wins=True
         )  # `yes`, 1.10 and dates stay what was written
     except ParseError as error:
-        return FrontMatter({}, body, f"its front matter cannot be read: {_said(error)}")
+        return FrontMatter({}, body, f"its front matter cannot be read: {_describe_error(error)}")
     if fields is None or fields == "":
         return FrontMatter({}, body)
     if not isinstance(fields, dict):
@@ -65,49 +65,53 @@ def parse_front_matter(text: str) -> FrontMatter:
 
 
 def write_front_matter(fields: Mapping[str, Any], body: str) -> str:
-    """A file of these fields, in their order, and this body."""
-    return f"---\n{_yaml(fields)}---\n{body}"
+    """Return a file with these fields, in their order, and this body."""
+    return f"---\n{_dump_yaml(fields)}---\n{body}"
 
 
 def update_fields(text: str, changes: Mapping[str, Any]) -> str:
-    """The file with some fields set, or removed where the value is None.
+    """Return the file with some fields set, or removed if the value is None.
 
-    `text` is one that `read` has no problem with.
+    `text` must be free of problems (`parse_front_matter`).
     """
     fenced = _FENCED.match(text)
     if fenced is None:
-        return write_front_matter(_set({}, changes), text)
+        return write_front_matter(_merge_fields({}, changes), text)
     newline = "\r\n" if "\r\n" in fenced[0] else "\n"
-    spliced = text[: fenced.start("yaml")] + _spliced(fenced["yaml"], changes, newline) + text[fenced.end("yaml") :]
+    spliced = (
+        text[: fenced.start("yaml")] + _replace_keys(fenced["yaml"], changes, newline) + text[fenced.end("yaml") :]
+    )
     after = parse_front_matter(spliced)
     body = text[fenced.end() :]
     if (
         not after.problem
         and after.body == body
-        and after.fields == _plain(_set(parse_front_matter(text).fields, changes))
+        and after.fields == _read_back(_merge_fields(parse_front_matter(text).fields, changes))
     ):
         return spliced
-    return write_front_matter(_set(_typed(fenced["yaml"]), changes), body)
+    return write_front_matter(_merge_fields(_read_typed_fields(fenced["yaml"]), changes), body)
 
 
 def replace_body(text: str, body: str) -> str:
-    """The file with another body."""
+    """Return the file with another body."""
     fenced = _FENCED.match(text)
     return text[: fenced.end()] + body if fenced else body
 
 
-def _spliced(matter: str, changes: Mapping[str, Any], newline: str) -> str:
-    """The YAML with the lines of changed keys replaced and new keys at its end."""
-    places = _places(matter)
-    new = {key: "" if value is None else _yaml({key: value}).replace("\n", newline) for key, value in changes.items()}
+def _replace_keys(matter: str, changes: Mapping[str, Any], newline: str) -> str:
+    """Return the YAML with the lines of changed keys replaced, and new keys at the end."""
+    places = _locate_keys(matter)
+    new = {
+        key: "" if value is None else _dump_yaml({key: value}).replace("\n", newline) for key, value in changes.items()
+    }
     for key, (start, stop) in sorted(places.items(), key=lambda item: -item[1][0]):
         if key in new:
             matter = matter[:start] + new[key] + matter[stop:]
     return matter + "".join(lines for key, lines in new.items() if key not in places)
 
 
-def _places(matter: str) -> dict[str, tuple[int, int]]:
-    """Where the lines of each key begin and stop; comments and blank lines in front of the next key belong to that one."""
+def _locate_keys(matter: str) -> dict[str, tuple[int, int]]:
+    """Return where the lines of each key start and stop; comments and blank lines belong to the key that follows them."""
     try:
         node = yaml.compose(matter, Loader=yaml.BaseLoader)  # in Python, where marks count characters
     except yaml.YAMLError:  # libyaml reads a little more, as a tab inside a key
@@ -120,7 +124,7 @@ def _places(matter: str) -> dict[str, tuple[int, int]]:
 
 
 def _last_line(matter: str, start: int, stop: int) -> int:
-    """Where the lines of a key stop, blank lines and comments at their end left out."""
+    """Return where the lines of a key stop, without blank lines and comments at their end."""
     lines = matter[start:stop].split("\n")
     while lines and _BLANK.fullmatch(lines[-1]):
         lines.pop()
@@ -128,17 +132,17 @@ def _last_line(matter: str, start: int, stop: int) -> int:
     return min(start + kept, stop) if kept else stop
 
 
-def _set(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in {**fields, **changes}.items() if value is not None}
 
 
-def _plain(fields: Mapping[str, Any]) -> Any:
-    """The fields as they read once they are written."""
+def _read_back(fields: Mapping[str, Any]) -> Any:
+    """Return the fields as they are read back after writing."""
     return parse_front_matter(write_front_matter(fields, "")).fields
 
 
-def _typed(matter: str) -> dict[str, Any]:
-    """The fields as other readers of YAML take them, so that writing them anew keeps what they are."""
+def _read_typed_fields(matter: str) -> dict[str, Any]:
+    """Return the fields with the types that other YAML readers see, so that rewriting keeps them."""
     try:
         fields = read_yaml(matter, last_wins=True)
     except ParseError:
@@ -146,7 +150,7 @@ def _typed(matter: str) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def _yaml(fields: Mapping[str, Any]) -> str:
+def _dump_yaml(fields: Mapping[str, Any]) -> str:
     if not fields:
         return ""
     plain = yaml.safe_dump(dict(fields), sort_keys=False, allow_unicode=True, width=float("inf"))
@@ -155,6 +159,6 @@ def _yaml(fields: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(fields), sort_keys=False, width=float("inf"))  # escaped: YAML takes them for line ends
 
 
-def _said(error: ParseError) -> str:
-    """What the parser says, with the line of the file: its first line is the fence."""
+def _describe_error(error: ParseError) -> str:
+    """Return the message of the parser with the line of the file, whose first line is the fence."""
     return f"{error.reason.removeprefix('not YAML: ')}{f' (line {error.line + 1})' if error.line else ''}"

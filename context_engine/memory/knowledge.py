@@ -1,11 +1,10 @@
-"""What is known about a repository, in one ranking: what people wrote down (memories) and what it tells itself (discoveries).
+"""What is known about a repository, in one ranking: memories that people wrote, and discoveries that it contains itself.
 
-    knowledge.refresh(stamps, read)                 after an index run: files that changed are asked again, gone ones forgotten
-    knowledge.learn("history", stamp, make)         the same for what is no file: commits, plans, reviews
-    knowledge.search(Sought("how are amounts rounded"))
+    knowledge.refresh(stamps, read)                 after an index run: changed files are read again, deleted ones forgotten
+    knowledge.refresh_page("history", stamp, make)  the same for other sources, such as commits
+    knowledge.search(KnowledgeQuery("how are amounts rounded"))
 
-Discoveries are derived: they lie in the index alone, are made anew as often as one likes, and never touch what a person
-wrote.
+Discoveries are derived: they are only in the index, can be made again at any time, and never touch what a person wrote.
 """
 
 from __future__ import annotations
@@ -36,23 +35,23 @@ from context_engine.text import query_terms
 from context_engine.timestamps import DAY_S, Now
 
 IMPORTERS_VERSION = b"2:"
-"""Raise it when an importer finds something else: every file is asked again."""
+"""Increase it when an importer finds something else: every file is then read again."""
 FILES_AT_ONCE = 500
-"""One commit of the index, and as often it is looked whether somebody cancelled."""
+"""Files of one commit of the index; cancellation is checked between two."""
 COMMITS_SHOWN = 2
 JUDGED_MAX = 200
-"""So many are weighed and counted: age, standing and use lift nothing from beyond that among the first twenty."""
+"""Items that are weighed: age, status and use lift nothing from beyond these into the first twenty."""
 IN_FILES, LEARNED = "discovery", "learned"
 """Sources of the index: pages named by path, and pages named by what was learned from."""
 USE_GREP = "grep_codebase and search_files find text; codebase_retrieval finds code."
 
 Blame = Callable[[str, int], tuple[str, str] | None]
-"""The commit and the day (ISO-8601) that a line was written in; None where nobody knows."""
+"""Returns the commit and the day (ISO-8601) in which a line was written; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeEntry:
-    """One thing that is known, wherever it comes from. `place` is its provenance (`path:line@commit`), or its file."""
+    """One thing that is known. `place` is its provenance (`path:line@commit`), or its own file."""
 
     id: str
     type: str
@@ -68,13 +67,13 @@ class KnowledgeEntry:
 
     @property
     def module(self) -> str:
-        """The folder of the first file it speaks of."""
+        """The folder of its first file."""
         return self.paths[0].rpartition("/")[0] if self.paths else ""
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeResult:
-    """One answer.
+    """One result. `score` is 0 to 1; `project` names its repository if several were searched.
 
     `score` is 0 to 1, best first. `project` names the repository it is from, where several were asked.
     """
@@ -88,7 +87,7 @@ class KnowledgeResult:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeResults:
-    """What was found. `total` counts beyond the limit, too; `left_out` those that no longer hold."""
+    """The results of a search. `total` counts those beyond the limit, too; `left_out` those that no longer hold."""
 
     results: tuple[KnowledgeResult, ...]
     total: int
@@ -99,7 +98,7 @@ class KnowledgeResults:
 
 @dataclass(frozen=True, slots=True)
 class RefreshCounts:
-    """What a refresh did: files asked, files forgotten, and how many discoveries files tell of now."""
+    """Counts of a refresh: files read, files forgotten, and discoveries in files now."""
 
     read_count: int
     removed_count: int
@@ -107,10 +106,10 @@ class RefreshCounts:
 
 
 class Knowledge:
-    """What is known about one workspace. Thread-safe. `access` tells how much a path is used, 0 to 1."""
+    """What is known about one workspace. Thread-safe. `access` returns how much a path is used, 0 to 1."""
 
     def __init__(self, memories: Memories, *, now: Now, access: Callable[[str], float] | None = None) -> None:
-        """Nothing is read until it is asked for."""
+        """Read nothing until it is needed."""
         self._memories = memories
         self._recall = memories.recall
         self._now = now
@@ -133,7 +132,7 @@ class Knowledge:
         blame: Blame | None = None,
         cancel: threading.Event | None = None,
     ) -> RefreshCounts:
-        """Ask every file whose stamp is another one, and forget those that are gone. A second call does nothing.
+        """Read every file whose stamp has changed, and forget deleted ones. A second call does nothing.
 
         `stamps` are all files by path, each with what changes when its content does; `read` gives a text, or None for
         what holds none. What was done before a cancel stays. Raises: Cancelled, StorageBusy.
@@ -147,35 +146,42 @@ class Knowledge:
             if cancel is not None and cancel.is_set():
                 raise Cancelled("looking for discoveries was cancelled", suggestion="Call again; it goes on from here.")
             paths = changed[first : first + FILES_AT_ONCE]
-            told = {path: self._asked(path, read(path), commit, blame) for path in paths}
-            self._recall.put(IN_FILES, {path: (wanted[path], _items(found)) for path, found in told.items()})
+            discoveries = {path: self._read_file(path, read(path), commit, blame) for path in paths}
+            self._recall.put(
+                IN_FILES, {path: (wanted[path], _encode_items(found)) for path, found in discoveries.items()}
+            )
         embed_missing(self._recall, self._memories.embed)
         pages = self._recall.pages(IN_FILES)
         return RefreshCounts(len(changed), len(gone), sum(len(page.items) for page in pages.values()))
 
-    def _asked(self, path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
-        """What one file tells, read out of its text without secrets: what is cut out of it is kept."""
+    def _read_file(self, path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
+        """Return the discoveries of one file, from its text without secrets."""
         found = importers.import_file(path, text, commit=commit) if text else []
         if text and found:
             found = importers.import_file(path, self.scrub(text), commit=commit)
         return importers.add_dates(found, blame) if blame else found
 
     def scrub(self, text: str) -> str:
-        """A text without secrets, as it may be kept."""
+        """Return a text without secrets."""
         return self._memories.scrub(text)
 
     def refresh_page(self, name: str, stamp: bytes, make: Callable[[], Iterable[Discovery]]) -> bool:
-        """Take what is no file: `make` is called when the stamp is another one than last time. Whether it was."""
+        """Call `make` and store its discoveries, if the stamp is not that of the last call.
+
+        Return whether it was called.
+
+        Return whether it was called.
+        """
         known = self._recall.pages(LEARNED).get(name)
         wanted = IMPORTERS_VERSION + stamp
         if known is not None and known.stamp == wanted:
             return False
-        self._recall.put(LEARNED, {name: (wanted, _items(make()))})
+        self._recall.put(LEARNED, {name: (wanted, _encode_items(make()))})
         embed_missing(self._recall, self._memories.embed)
         return True
 
     def add_dates(self, blame: Blame, *, seconds: float = math.inf, cancel: threading.Event | None = None) -> int:
-        """Ask since when issues are there whose day nobody knows yet, file by file; how many files were asked in this time.
+        """Look up when undated issues were written, file by file; return how many files were looked up in this time.
 
         A line that is in no commit is asked for again by the next process. Raises: Cancelled, StorageBusy.
         """
@@ -185,37 +191,39 @@ class Knowledge:
             if self._dated.get(path) == page.stamp:
                 continue
             found = [_decode(payload) for _, payload in page.items]
-            if any(each.type == "issue" and not each.date for each in found):
+            if any(discovery.type == "issue" and not discovery.date for discovery in found):
                 if cancel is not None and cancel.is_set():
                     raise Cancelled("looking for dates was cancelled", suggestion="Call again; it goes on from here.")
                 if time.monotonic() >= ends:
                     return asked
                 asked += 1
-                if (told := importers.add_dates(found, blame)) != found:
-                    self._recall.put(IN_FILES, {path: (page.stamp, _items(told))})
+                if (dated := importers.add_dates(found, blame)) != found:
+                    self._recall.put(IN_FILES, {path: (page.stamp, _encode_items(dated))})
             self._dated[path] = page.stamp
         return asked
 
     # -- finding --
 
     def search(self, sought: KnowledgeQuery) -> KnowledgeResults:
-        """What is known about a question, best first. Filters come before any ranking. Nothing is changed by it.
+        """Return what is known about a question, best first. Filters come before ranking. Nothing is changed.
 
         Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters, or an unknown type;
         StorageBusy.
         """
         _check(sought)
-        entries, known = self._everything()
+        entries, known = self._load_all()
         is_filtered = sought.type != "all" or sought.module
-        passing = {number: each for number, each in known.items() if _passes(each, sought)} if is_filtered else known
+        passing = (
+            {number: result for number, result in known.items() if _passes(result, sought)} if is_filtered else known
+        )
         near = compute_similarity(self._recall, self._memories.embed, sought.query)
         relevance = take_best(
-            fuse_scores(self._recall.score_words(_telling(sought.query)), near.cosines, passing), JUDGED_MAX
+            fuse_scores(self._recall.score_words(_select_terms(sought.query)), near.cosines, passing), JUDGED_MAX
         )
         access = self._percentiles({number: passing[number] for number in relevance})
         standing = self._memories.start_status_check()
         judged = [
-            self._judged(
+            self._judge(
                 passing[number],
                 standing(entries[number]) if number in entries else None,
                 share,
@@ -223,15 +231,15 @@ class Knowledge:
             )
             for number, share in relevance.items()
         ]
-        found = [each for each in judged if sought.include_stale or each.status == "active"]
-        found = sorted((each for each in found if each.score >= sought.min_score), key=_best_first)
-        left_out = sum(each.status == "stale" for each in judged) if not sought.include_stale else 0
+        found = [result for result in judged if sought.include_stale or result.status == "active"]
+        found = sorted((result for result in found if result.score >= sought.min_score), key=_best_first)
+        left_out = sum(result.status == "stale" for result in judged) if not sought.include_stale else 0
         warnings = (*_warnings(near.problem, left_out), *self._damage)
         engine: Literal["hybrid", "lexical"] = "lexical" if near.problem else "hybrid"
         return KnowledgeResults(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
 
     def recall(self, text: str, limit: int) -> list[RememberedItem]:
-        """What still holds about a text of any length, best first: for bundles and prompts, which show it beside code.
+        """Return what still holds about a text of any length, best first, for bundles and prompts.
 
         Of commits at most `COMMITS_SHOWN`: many say the same, and what they fixed is in the code. Nothing for a text
         that is too short to ask with. Raises: StorageBusy.
@@ -242,40 +250,40 @@ class Knowledge:
             return []
         found = self.search(KnowledgeQuery(query, limit=RESULTS_MAX)).results
         commits = [result for result in found if result.entry.source == "git"]
-        return [_remembered(result) for result in found if result not in commits[COMMITS_SHOWN:]][:limit]
+        return [_to_remembered_item(result) for result in found if result not in commits[COMMITS_SHOWN:]][:limit]
 
     def list_binding(self) -> list[KnowledgeEntry]:
-        """The rules and decisions that hold: what people wrote down first, critical before helpful; then the surest, newest first.
+        """Return active rules and decisions: memories by priority first, then discoveries by confidence, newest first.
 
         Raises: StorageBusy.
         """
-        entries, known = self._everything()
+        entries, known = self._load_all()
         standing = self._memories.start_status_check()
-        found = [(entries.get(number), each) for number, each in known.items() if each.type in ("rule", "decision")]
-        held = [
-            (entry, each) for entry, each in found if (standing(entry).status if entry else each.status) == "active"
+        found = [(entries.get(number), item) for number, item in known.items() if item.type in ("rule", "decision")]
+        active = [
+            (entry, item) for entry, item in found if (standing(entry).status if entry else item.status) == "active"
         ]
-        held.sort(key=lambda row: (row[1].place, row[1].id))
-        held.sort(key=lambda row: row[1].date, reverse=True)
-        held.sort(key=lambda row: _rank(row[0], row[1]))
-        return [each for _, each in held]
+        active.sort(key=lambda row: (row[1].place, row[1].id))
+        active.sort(key=lambda row: row[1].date, reverse=True)
+        active.sort(key=lambda row: _rank(row[0], row[1]))
+        return [item for _, item in active]
 
-    def _everything(self) -> tuple[dict[int, MemoryEntry], dict[int, KnowledgeEntry]]:
-        """Every memory, and everything that is known, by the number of its item."""
+    def _load_all(self) -> tuple[dict[int, MemoryEntry], dict[int, KnowledgeEntry]]:
+        """Return every memory, and every entry, by the number of its item."""
         state = self._memories.entries(), self._recall.pages(IN_FILES), self._recall.pages(LEARNED)
         with self._lock:
             if self._seen is None or self._seen[0] != state:
                 entries = {entry.number: entry for entry in state[0] if entry.memory}
-                known = {number: _of_memory(entry) for number, entry in entries.items()}
-                known |= _decoded(state[1].values()) | _decoded(state[2].values())
+                known = {number: _entry_of_memory(entry) for number, entry in entries.items()}
+                known |= _decode_pages(state[1].values()) | _decode_pages(state[2].values())
                 self._seen = state, entries, known
                 self._damage = describe_unreadable(state[0])
             return self._seen[1:]
 
-    def _judged(
+    def _judge(
         self, known: KnowledgeEntry, standing: MemoryStatus | None, relevance: float, access: float
     ) -> KnowledgeResult:
-        """How much one thing counts. `standing` is that of a memory; a discovery brings its own."""
+        """Return one entry with its score. `standing` is the status of a memory; a discovery has its own."""
         status, why = (standing.status, standing.why) if standing else (known.status, "")
         at = timestamps.parse_timestamp(known.date) if known.date else None
         age_days = (self._now() - at) / DAY_S if at is not None else 0.0
@@ -285,10 +293,12 @@ class Knowledge:
         )
 
     def _percentiles(self, known: Mapping[int, KnowledgeEntry]) -> dict[int, float]:
-        """For each thing the share of all that were found whose files are used less; nothing where nobody counts."""
+        """Return for each entry the share of all entries whose files are used less; {} if use is not counted."""
         if self._access is None:
             return {}
-        used = {number: max((self._access(path) for path in each.paths), default=0.0) for number, each in known.items()}
+        used = {
+            number: max((self._access(path) for path in entry.paths), default=0.0) for number, entry in known.items()
+        }
         order = sorted(used.values())
         below = {score: place for place, score in reversed([*enumerate(order)])}
         return {number: below[score] / len(order) for number, score in used.items()}
@@ -313,27 +323,30 @@ def _check(sought: KnowledgeQuery) -> None:
         raise InvalidArgument(f"type is {sought.type[:40]!r}", suggestion=f"It is one of {', '.join(TYPES)}.")
 
 
-def _telling(query: str) -> list[str]:
-    """The terms of a question without those that only name a kind: "known issues with tokens" asks for tokens."""
+def _select_terms(query: str) -> list[str]:
+    """Return the terms of a question except names of kinds: "known issues with tokens" asks for tokens."""
     kinds = set(query_terms(f"{' '.join(TYPES)} known"))
     terms = query_terms(query)
     return [term for term in terms if term not in kinds] or terms
 
 
-def _items(found: Iterable[Discovery]) -> Sequence[IndexItem]:
+def _encode_items(found: Iterable[Discovery]) -> Sequence[IndexItem]:
     return [
-        IndexItem(msgspec.msgpack.encode(each), each.title, each.content, each.path.replace("/", " ")) for each in found
+        IndexItem(
+            msgspec.msgpack.encode(discovery), discovery.title, discovery.content, discovery.path.replace("/", " ")
+        )
+        for discovery in found
     ]
 
 
 _decode = msgspec.msgpack.Decoder(Discovery).decode
 
 
-def _decoded(pages: Iterable[IndexPage]) -> dict[int, KnowledgeEntry]:
-    return {number: _of_discovery(_decode(payload)) for page in pages for number, payload in page.items}
+def _decode_pages(pages: Iterable[IndexPage]) -> dict[int, KnowledgeEntry]:
+    return {number: _entry_of_discovery(_decode(payload)) for page in pages for number, payload in page.items}
 
 
-def _of_discovery(found: Discovery) -> KnowledgeEntry:
+def _entry_of_discovery(found: Discovery) -> KnowledgeEntry:
     return KnowledgeEntry(
         id=found.id,
         type=found.type,
@@ -349,21 +362,21 @@ def _of_discovery(found: Discovery) -> KnowledgeEntry:
     )
 
 
-def _of_memory(entry: MemoryEntry) -> KnowledgeEntry:
-    held = entry.memory
-    assert held
-    paths = tuple(link.path for link in held.linked_files)
+def _entry_of_memory(entry: MemoryEntry) -> KnowledgeEntry:
+    memory = entry.memory
+    assert memory
+    paths = tuple(link.path for link in memory.linked_files)
     return KnowledgeEntry(
-        id=held.id,
-        type=held.type,
-        title=redact_file(held.title),  # people write these files, too
-        content=redact_file(held.content),
+        id=memory.id,
+        type=memory.type,
+        title=redact_file(memory.title),  # people write these files, too
+        content=redact_file(memory.content),
         source="memory",
         place=entry.path,
         paths=paths,
-        date=held.updated_at,
+        date=memory.updated_at,
         confidence=1.0,  # somebody wrote it down on purpose
-        links=(entry.path, *paths, *held.linked_symbols, *held.linked_plans),
+        links=(entry.path, *paths, *memory.linked_symbols, *memory.linked_plans),
     )
 
 
@@ -372,29 +385,29 @@ def _passes(known: KnowledgeEntry, sought: KnowledgeQuery) -> bool:
 
 
 def _in_module(known: KnowledgeEntry, module: str) -> bool:
-    """Whether one of its files lies in a folder, or carries its name.
+    """Return whether one of its files is in a folder, or has its name.
 
     >>> known = KnowledgeEntry("", "", "", "", "", "", ("src/Auth/login.py",), "", 1.0, ())
     >>> [_in_module(known, module) for module in ("", "src/auth", "auth", "login", "src/auth/", "aut", "src/login")]
     [True, True, True, True, True, False, False]
     """
     wanted = module.strip().strip("/").casefold()
-    return not wanted or any(_lies_in(path.casefold(), wanted) for path in known.paths)
+    return not wanted or any(_path_is_in(path.casefold(), wanted) for path in known.paths)
 
 
-def _lies_in(path: str, module: str) -> bool:
+def _path_is_in(path: str, module: str) -> bool:
     parts = path.split("/")
     return f"{path}/".startswith(f"{module}/") or module in parts or module == parts[-1].partition(".")[0]
 
 
-def _remembered(result: KnowledgeResult) -> RememberedItem:
+def _to_remembered_item(result: KnowledgeResult) -> RememberedItem:
     known = result.entry
     source: Literal["memory", "discovery"] = "memory" if known.source == "memory" else "discovery"
     return RememberedItem(known.id, source, known.type, known.title, known.content, known.place, result.score)
 
 
 def _rank(entry: MemoryEntry | None, known: KnowledgeEntry) -> tuple[int, float]:
-    """How much something binds: its priority when somebody wrote it down, else how sure it is."""
+    """Return how binding an entry is: the priority of a memory, else its confidence."""
     if entry is not None and entry.memory:
         return PRIORITIES.index(entry.memory.priority), 0.0
     return len(PRIORITIES), -known.confidence
@@ -405,7 +418,7 @@ def _best_first(result: KnowledgeResult) -> tuple[float, str, str]:
 
 
 def _warnings(why_not: str, left_out: int) -> tuple[str, ...]:
-    told = [f"found by words alone: {why_not}. {USE_GREP}"] if why_not else []
+    warnings = [f"found by words alone: {why_not}. {USE_GREP}"] if why_not else []
     if left_out:
-        told.append(f"{left_out} left out whose files have changed since: include_stale shows them")
-    return tuple(told)
+        warnings.append(f"{left_out} left out whose files have changed since: include_stale shows them")
+    return tuple(warnings)

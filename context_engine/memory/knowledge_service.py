@@ -1,7 +1,7 @@
-"""What one Engine knows of its team: memories, discoveries, the history, and which files are used.
+"""What one Engine knows about its repository: memories, discoveries, history, and which files are used.
 
-Memories are written and read at once. The rest is derived from files and commits in the background (`memory.learning`).
-An answer waits a moment for what it lacks, then does without it and says so.
+Memories are written and read at once. The rest is derived from files and commits in the background
+(`memory.background_refresh`). An answer waits a moment for what is missing, then does without it and says so.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MEMORIES = "memories"
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeDependencies:
-    """What it stands on: the workspace, its index, search and files, what takes secrets out, and the folders of this user.
+    """Dependencies: the workspace, its index, search and files, the removal of secrets, and the user's folders.
 
     `user_folder` contains the memories of this person; without `tokenizer_file` tokens are counted by an upper bound.
-    `shared_records` is where a team has its memories in common, except those of this person.
+    `shared_records` is where a team shares its memories, except those of this person.
     """
 
     root: Root
@@ -62,7 +62,7 @@ class KnowledgeDependencies:
 
 
 class KnowledgeService:
-    """What the team of one Engine knows. Thread-safe; nothing is opened before it is needed."""
+    """The knowledge of one Engine. Thread-safe; nothing is opened before it is needed."""
 
     def __init__(self, parts: KnowledgeDependencies) -> None:
         self._parts = parts
@@ -103,60 +103,64 @@ class KnowledgeService:
     # -- what is known --
 
     def get_project_knowledge(self) -> ProjectKnowledge:
-        """What is known at this moment, and how tokens are counted, for bundles and prompts.
+        """Return what is known at this moment, and how tokens are counted, for bundles and prompts.
 
-        Raises: UnsupportedHost, InvalidArgument (a tokenizer that the settings name and nobody can read).
+        Raises: UnsupportedHost, InvalidArgument (the configured tokenizer cannot be read).
         """
         if self._parts.tokenizer_file is not None and not self._counts:
             self._count, self._counts = load_tokenizer(self._parts.tokenizer_file), True
         history = self._learning.history()
         return ProjectKnowledge(
-            self._count, history, self.knowledge.recall, self._localise(history) if history else None
+            self._count, history, self.knowledge.recall, self._build_predictor(history) if history else None
         )
 
     def history(self) -> FileHistory | None:
-        """The commits of the head as numbers about files; None while they are being read, and without any."""
+        """Return the history of the head; None while it is being read, and if there is none."""
         return self._learning.history()
 
     def get_knowledge(self) -> Knowledge:
-        """What is known, after a moment's wait for what was never derived here."""
+        """Return the knowledge, after a moment's wait for what was never derived here."""
         self._learning.wait_until_fresh()
         return self.knowledge
 
-    def _localise(self, history: FileHistory) -> Callable[[Query], Sequence[tuple[str, float]]]:
-        def ranked(query: Query) -> Sequence[tuple[str, float]]:
+    def _build_predictor(self, history: FileHistory) -> Callable[[Query], Sequence[tuple[str, float]]]:
+        def predict_files(query: Query) -> Sequence[tuple[str, float]]:
             searcher = self._parts.search.searcher()
-            return [(each.path, each.score) for each in predict_changes(searcher, query, history)] if searcher else []
+            return (
+                [(change.path, change.score) for change in predict_changes(searcher, query, history)]
+                if searcher
+                else []
+            )
 
-        return ranked
+        return predict_files
 
     # -- its life --
 
     def start(self, after_s: float = 0.0) -> None:
-        """Derive what can be derived, in the background, `after_s` from now."""
+        """Derive everything in the background, `after_s` seconds from now."""
         self._learning.start(after_s)
 
     def wake(self) -> None:
-        """Something was indexed: derive what follows from it, if anybody has asked yet."""
+        """Derive again after an index run, if the first question was asked."""
         self._learning.wake()
 
     def run_to_end(self) -> None:
-        """Derive all there is to derive, and wait for it. Raises: StorageBusy and what else went wrong."""
+        """Derive everything, and wait for it. Raises: StorageBusy, or the error that stopped it."""
         self._learning.run_to_end()
 
     def clear(self) -> None:
-        """Forget what is used. Memories stay."""
+        """Forget which files are used. Memories stay."""
         self.access.clear()
 
     def close(self) -> None:
-        """Stop, and let go of files."""
+        """Stop, and close the files."""
         self._learning.close()
         self.access.close()
         self.memories.recall.close()
 
 
 def _embed(encoder: StaticEncoder | None) -> TextEmbedder | None:
-    """Static vectors, made where they are needed; None where the user wants none or the table cannot be used."""
+    """Return an embedder of static vectors; None if the user wants none, or the table cannot be used."""
     if encoder is None or not encoder.identity:
         return None
     return TextEmbedder(encoder.identity, lambda texts: encoder.rows(texts).floats())

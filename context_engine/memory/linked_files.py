@@ -1,6 +1,6 @@
-"""Whether the files that a memory speaks of are still what they were: compared by the blob that git would give them.
+"""Checks whether the files that a memory links are unchanged, by the hash of the blob that git would store.
 
-Line ends are taken as LF, so that a file is the same on every checkout. A file is only read again when its size or time
+Line ends count as LF, so that a file is the same on every checkout. A file is only read again if its size or time
 changed.
 """
 
@@ -18,14 +18,14 @@ from context_engine.repo.paths import Root
 
 WhyStale = Callable[[Sequence[LinkedFile]], str]
 BYTES_MAX = 4_000_000
-"""Of larger files, and of those that hold no text, only their being there counts."""
+"""Of larger files and binary files only their existence is checked."""
 
 
 class LinkedFiles:
-    """The files of one workspace, as far as memories speak of them. Thread-safe."""
+    """The linked files of one workspace. Thread-safe."""
 
     def __init__(self, root: Root) -> None:
-        """Nothing is read until it is asked for."""
+        """Read nothing until it is needed."""
         self._root = root
         self._top = str(root.path)
         self._lock = threading.Lock()
@@ -33,23 +33,23 @@ class LinkedFiles:
         self._checked: dict[str, RelPath] = {}
 
     def hash_files(self, paths: Iterable[str]) -> tuple[LinkedFile, ...]:
-        """Files as they are now, as links. Raises: InvalidPath, AccessDenied, FileNotFound."""
+        """Return files with their current hashes. Raises: InvalidPath, AccessDenied, FileNotFound."""
         checked = dict.fromkeys(self._root.rel(path) for path in paths)
         return tuple(LinkedFile(str(path), self._blob(path) or "") for path in checked)
 
     def start_check(self) -> WhyStale:
-        """What tells which files are no longer what they were, in words, empty when all are; each file is looked at once."""
+        """Return a function that reports which linked files changed, "" if none; each file is examined once."""
         seen: dict[LinkedFile, str] = {}
 
         def why_stale(links: Sequence[LinkedFile]) -> str:
             for link in links:
                 if link not in seen:
-                    seen[link] = self._trouble(link)
+                    seen[link] = self._find_problem(link)
             return "; ".join(filter(None, (seen[link] for link in links)))
 
         return why_stale
 
-    def _trouble(self, link: LinkedFile) -> str:
+    def _find_problem(self, link: LinkedFile) -> str:
         try:
             blob = self._blob(self._rel(link.path))
         except ContextEngineError:  # gone, or a path that a person wrote and that may not be read
@@ -59,25 +59,25 @@ class LinkedFiles:
         return f"{link.path} changed" if link.blob and blob and blob != link.blob else ""
 
     def _rel(self, path: str) -> RelPath:
-        """A path that a person may have written, checked once: what is read is checked again."""
+        """Return a checked path. A person may have written it; reading checks it again."""
         if path not in self._checked:
             self._checked[path] = self._root.rel(path)
         return self._checked[path]
 
     def _blob(self, path: RelPath) -> str | None:
-        """The blob of a checked path; empty when only its being there is known, None when it is gone."""
+        """Return the hash of a file; "" if only its existence is known, None if it is gone."""
         stamp = file_reader.stamp(f"{self._top}/{path}")
         if stamp is None:
             return None
         with self._lock:
             known = self._known.get(path)
         if known is None or known[0] != stamp:
-            known = stamp, self._hashed(path)
+            known = stamp, self._hash_content(path)
             with self._lock:
                 self._known[path] = known
         return known[1]
 
-    def _hashed(self, path: RelPath) -> str:
+    def _hash_content(self, path: RelPath) -> str:
         try:
             return git_blob_hash(file_reader.read(self._root, path, bytes_max=BYTES_MAX).data)
         except ContextEngineError:
@@ -85,7 +85,7 @@ class LinkedFiles:
 
 
 def git_blob_hash(data: bytes) -> str:
-    r"""The name that git gives to this content, with LF at its line ends.
+    r"""Return the hash that git gives to a content with LF as line end.
 
     >>> git_blob_hash(b"hello\r\n") == git_blob_hash(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
     True

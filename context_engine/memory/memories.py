@@ -1,10 +1,10 @@
-"""The memories of a workspace: written down, listed, changed, deleted, by any number of processes and people at once.
+"""The memories of a workspace: added, listed, changed and deleted by any number of processes and people at once.
 
-    memories = Memories(Shelves(...), linked, ...)
-    memories.add(Draft("decisions", "Money is counted in cents."))
-    memories.listed(Wanted(query="money"))
+    memories = Memories(folders, linked, ...)
+    memories.add(MemoryDraft("decisions", "Money is counted in cents."))
+    memories.list_page(MemoryQuery(query="money"))
 
-What is written passes the scrub first. Files are what counts; the index beside them is derived.
+Secrets are removed before anything is written. The files are authoritative; the index next to them is derived.
 """
 
 from __future__ import annotations
@@ -45,20 +45,19 @@ from context_engine.text import CHANCE_BYTES, query_terms, uuid7
 from context_engine.timestamps import Now, format_timestamp
 
 MEMORIES_MAX = 2_000
-"""Where adding begins to warn: beyond it nobody reads them any more."""
+"""Number of memories from which on adding warns: nobody reads more."""
 COMPARED_MAX = 50
-"""So many of the memories that share words with a new one, and of those near in meaning, are compared with it word by
-word."""
+"""Memories with common words, and memories near in meaning, that are compared with a new one in detail."""
 SHOWN_SIMILAR_MAX = 5
 TRIES = 5
-"""A file name is free unless somebody made one of the same title and the same 32 bits of chance."""
+"""A file name is free unless one with the same title and the same 32 random bits exists."""
 
 Action = Literal["created", "merged", "superseded", "rejected", "duplicate"]
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarMemory:
-    """A memory that says nearly the same, and how nearly (0 to 1); or one that says the opposite, and `why`."""
+    """A memory with nearly the same content and its similarity (0 to 1), or with the opposite, and `why`."""
 
     entry: MemoryEntry
     score: float
@@ -67,7 +66,7 @@ class SimilarMemory:
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """What came of an addition. Nothing was written when the action is `rejected` or `duplicate`, or for a dry run."""
+    """Result of an addition. Nothing is written if the action is `rejected` or `duplicate`, or in a dry run."""
 
     id: str
     path: str
@@ -81,7 +80,7 @@ class AddResult:
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
-    """What came of a change."""
+    """Result of a change."""
 
     entry: MemoryEntry
     changed: tuple[str, ...]
@@ -91,7 +90,7 @@ class UpdateResult:
 class Memories:
     """The memories of one workspace, of the project and of its user.
 
-    Thread-safe; other processes may work on them, too.
+    Thread-safe; other processes may change them at the same time.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class Memories:
         scrub: Scrub = redact,
         categories: Sequence[str] = CATEGORIES,
     ) -> None:
-        """`shelves` by scope; `project` is always one of them."""
+        """`shelves` are the folders by scope; `project` is always one of them."""
         self.recall = recall
         self.embed = embed
         self._shelves = shelves
@@ -119,18 +118,18 @@ class Memories:
     # -- reading --
 
     def entries(self) -> list[MemoryEntry]:
-        """Every file of memories, the project's first, as it is now. Raises: StorageBusy."""
+        """Return every memory file as it is now, the project's first. Raises: StorageBusy."""
         return [entry for shelf in self._shelves.values() for entry in shelf.entries()]
 
     def start_status_check(self) -> Callable[[MemoryEntry], MemoryStatus]:
-        """What tells whether a memory holds at this moment, and if not why."""
+        """Return a function that tells whether a memory holds at this moment, and if not, why."""
         now, why_stale = self._now(), self._linked.start_check()
         return lambda entry: memory_listing.compute_status(entry, now, why_stale)
 
     def list_page(self, wanted: MemoryQuery, *, access: Callable[[str], float] = lambda path: 0.0) -> MemoryListing:  # noqa: ARG005
-        """Memories that pass a filter, sorted, a page at a time. Raises: InvalidArgument, StorageBusy."""
+        """Return a page of the memories that pass a filter, sorted. Raises: InvalidArgument, StorageBusy."""
         entries = self.entries()
-        found, why_not = self._found(wanted.query, entries) if wanted.query.strip() else (None, "")
+        found, why_not = self._score_entries(wanted.query, entries) if wanted.query.strip() else (None, "")
         standing = self.start_status_check()
         listed = memory_listing.list_memories(wanted, [(entry, standing(entry)) for entry in entries], found, access)
         of_team = (shelf.records.problem for shelf in self._shelves.values())
@@ -140,11 +139,11 @@ class Memories:
         )
 
     def scrub(self, text: str) -> str:
-        """A text without secrets, as it may be kept."""
+        """Return a text without secrets."""
         return self._scrub(text).text
 
     def get(self, id: str) -> MemoryEntry:  # noqa: A002 - the word of the reply
-        """The memory of an id. Raises: MemoryNotFound."""
+        """Return the memory with an id. Raises: MemoryNotFound."""
         for entry in self.entries():
             if entry.memory and entry.memory.id == id:
                 return entry
@@ -154,8 +153,8 @@ class Memories:
             details={"id": id[:80]},
         )
 
-    def _found(self, query: str, entries: Sequence[MemoryEntry]) -> tuple[dict[int, float], str]:
-        """How relevant each memory is to a question, and why meaning had no say."""
+    def _score_entries(self, query: str, entries: Sequence[MemoryEntry]) -> tuple[dict[int, float], str]:
+        """Return how relevant each memory is to a question, and why vectors were not used."""
         near = compute_similarity(self.recall, self.embed, query)
         by_words = self.recall.score_words(query_terms(query))
         return fuse_scores(by_words, near.cosines, {entry.number for entry in entries if entry.memory}), near.problem
@@ -163,7 +162,7 @@ class Memories:
     # -- writing --
 
     def add(self, draft: MemoryDraft, *, on_similar: str = "warn", dry_run: bool = False) -> AddResult:
-        """Write a memory down, unless it is there already.
+        """Write a memory, unless it exists already.
 
         Raises: InvalidArgument, InvalidPath, AccessDenied and FileNotFound for linked files, MemoryNotFound for ids to
         supersede, WriteFailed, DiskFull, StorageBusy.
@@ -173,17 +172,17 @@ class Memories:
         memory_checks.check_draft(clean, self._categories)
         memory_checks.check_choice("on_similar", on_similar, ON_SIMILAR)
         shelf = self._shelf(clean.scope)
-        made = self._made(clean)
+        made = self._build_memory(clean)
         if dry_run:
-            return replace(self._decided(shelf, made, clean, on_similar, write=False), redactions=redactions)
+            return replace(self._apply_addition(shelf, made, clean, on_similar, write=False), redactions=redactions)
         with shelf.records.writing():
-            return replace(self._decided(shelf, made, clean, on_similar, write=True), redactions=redactions)
+            return replace(self._apply_addition(shelf, made, clean, on_similar, write=True), redactions=redactions)
 
-    def _made(self, draft: MemoryDraft) -> Memory:
-        """The memory that a draft becomes."""
+    def _build_memory(self, draft: MemoryDraft) -> Memory:
+        """Return the memory for a draft."""
         at = self._now()
         stamp = format_timestamp(at)
-        plain = {each.name: getattr(draft, each.name) for each in fields(draft) if each.name != "scope"}
+        plain = {field.name: getattr(draft, field.name) for field in fields(draft) if field.name != "scope"}
         plain |= {
             "linked_files": self._linked.hash_files(draft.linked_files),
             "expires_at": memory_checks.parse_expiry(draft.expires_at),
@@ -195,36 +194,36 @@ class Memories:
     def _new_id(self, at: float) -> str:
         return f"mem_{uuid7(int(at * 1000), self._chance(CHANCE_BYTES))}"
 
-    def _decided(
+    def _apply_addition(
         self, shelf: MemoryFolder, made: Memory, draft: MemoryDraft, on_similar: str, *, write: bool
     ) -> AddResult:
-        """What is to be done with a new memory beside those that are there, and the doing."""
+        """Decide what to do with a new memory given the existing ones, and do it."""
         entries = [entry for entry in shelf.entries() if entry.memory]
         standing = self.start_status_check()
         holding = [entry for entry in entries if standing(entry).status in ("active", "stale")]
-        named = _named(entries, draft.supersedes)
+        named = _find_named(entries, draft.supersedes)
         same = next((entry for entry in holding if entry.digest == hash_content(made.content)), None)
         if same and same.memory and not named:
             return AddResult(same.memory.id, same.path, "duplicate", indexed=True)
-        similar, conflicts = self._compared(made, [entry for entry in holding if entry not in named])
-        told = AddResult("", "", "created", similar, conflicts, warnings=_warnings(len(entries), similar, on_similar))
+        similar, conflicts = self._find_similar(made, [entry for entry in holding if entry not in named])
+        result = AddResult("", "", "created", similar, conflicts, warnings=_warnings(len(entries), similar, on_similar))
         if similar and on_similar == "reject":
             best = similar[0].entry
-            return replace(told, id=best.memory.id if best.memory else "", path=best.path, action="rejected")
+            return replace(result, id=best.memory.id if best.memory else "", path=best.path, action="rejected")
         if similar and on_similar == "merge" and not named:
-            return self._merged(shelf, similar[0].entry, made, told, write=write)
+            return self._merge(shelf, similar[0].entry, made, result, write=write)
         if on_similar == "supersede":
             named += [each.entry for each in similar]
-        return self._created(shelf, made, named, told, write=write)
+        return self._create(shelf, made, named, result, write=write)
 
-    def _created(
-        self, shelf: MemoryFolder, made: Memory, older: Sequence[MemoryEntry], told: AddResult, *, write: bool
+    def _create(
+        self, shelf: MemoryFolder, made: Memory, older: Sequence[MemoryEntry], result: AddResult, *, write: bool
     ) -> AddResult:
-        """A new file; those it supersedes are told so in the same lock."""
+        """Write a new file, and mark the memories it supersedes, under the same lock."""
         made = replace(made, supersedes=tuple(entry.memory.id for entry in older if entry.memory))
         action: Action = "superseded" if older else "created"
         if not write:
-            return replace(told, id=made.id, path=shelf.display_path(made.file_name), action=action)
+            return replace(result, id=made.id, path=shelf.display_path(made.file_name), action=action)
         for _ in range(TRIES):
             if shelf.records.create(made.file_name, format_file(made).encode()):
                 break
@@ -235,31 +234,31 @@ class Memories:
             if entry.memory:
                 _rewrite(shelf, entry, replace(entry.memory, superseded_by=made.id))
         path = shelf.display_path(made.file_name)
-        return replace(told, id=made.id, path=path, action=action, indexed=self._is_indexed(shelf))
+        return replace(result, id=made.id, path=path, action=action, indexed=self._is_indexed(shelf))
 
-    def _merged(
-        self, shelf: MemoryFolder, entry: MemoryEntry, made: Memory, told: AddResult, *, write: bool
+    def _merge(
+        self, shelf: MemoryFolder, entry: MemoryEntry, made: Memory, result: AddResult, *, write: bool
     ) -> AddResult:
-        """What is new is put behind what there is."""
+        """Append the new content to an existing memory."""
         old = entry.memory
         assert old
-        both = _together(old, made)
+        both = _merge_contents(old, made)
         if len(both.content) > CONTENT_CHARS_MAX:
             raise InvalidArgument(
                 f"merged with {old.id} the content has {len(both.content):,} characters, at most {CONTENT_CHARS_MAX:,} are allowed",
                 suggestion='Send one content that says both, with on_similar "supersede".',
                 details={"id": old.id},
             )
-        told = replace(told, id=old.id, path=entry.path, action="merged")
+        result = replace(result, id=old.id, path=entry.path, action="merged")
         if not write:
-            return told
+            return result
         _rewrite(shelf, entry, both)
-        return replace(told, indexed=self._is_indexed(shelf))
+        return replace(result, indexed=self._is_indexed(shelf))
 
-    def _compared(
+    def _find_similar(
         self, made: Memory, entries: Sequence[MemoryEntry]
     ) -> tuple[tuple[SimilarMemory, ...], tuple[SimilarMemory, ...]]:
-        """Which memories say nearly the same, best first, and which seem to say the opposite."""
+        """Return the memories with nearly the same content, best first, and those that seem to say the opposite."""
         text = IndexItem(b"", made.title, made.content).text
         cosines = compute_similarity(self.recall, self.embed, text).cosines
         shared = self.recall.score_words(query_terms(text))
@@ -276,10 +275,10 @@ class Memories:
                     conflicts.append(SimilarMemory(entry, max(words, cosine), why))
                 elif words >= SAME_WORDS_MIN or cosine >= SAME_MEANING_MIN:
                     similar.append(SimilarMemory(entry, max(words, cosine)))
-        return _best(similar), _best(conflicts)
+        return _take_best(similar), _take_best(conflicts)
 
     def update(self, id: str, revision: MemoryRevision, *, expected_version: str = "") -> UpdateResult:  # noqa: A002
-        """Change a memory. What it does not name stays byte for byte; another category moves the file.
+        """Change a memory. Fields that are not named stay byte for byte; another category moves the file.
 
         Raises: MemoryNotFound, InvalidArgument, StaleFile when `expected_version` is no longer the file's, and as
         `add`.
@@ -287,11 +286,11 @@ class Memories:
         shelf = self._shelf(self.get(id).scope)
         with shelf.records.writing():
             entry = self.get(id)
-            old = _expected(entry, expected_version)
+            old = _check_version(entry, expected_version)
             clean, redactions = memory_checks.remove_secrets(revision, self._scrub)
             new = memory_checks.apply_revision(old, clean, self._categories)
             new = replace(new, linked_files=self._links(old, clean))
-            changed = tuple(each.name for each in fields(new) if getattr(new, each.name) != getattr(old, each.name))
+            changed = tuple(field.name for field in fields(new) if getattr(new, field.name) != getattr(old, field.name))
             if not changed:
                 return UpdateResult(entry, (), redactions)
             new = replace(new, updated_at=format_timestamp(self._now()))
@@ -307,14 +306,14 @@ class Memories:
         return old.linked_files
 
     def delete(self, id: str, *, expected_version: str = "") -> MemoryEntry:  # noqa: A002
-        """Delete a memory; what it was. One that it superseded holds again.
+        """Delete a memory and return it. A memory that it superseded becomes active again.
 
         Raises: MemoryNotFound, StaleFile when `expected_version` is no longer the file's, WriteFailed, StorageBusy.
         """
         shelf = self._shelf(self.get(id).scope)
         with shelf.records.writing():
             entry = self.get(id)
-            _expected(entry, expected_version)
+            _check_version(entry, expected_version)
             shelf.records.remove(entry.name)
         return entry
 
@@ -326,7 +325,7 @@ class Memories:
         return self._shelves[scope]
 
     def _is_indexed(self, shelf: MemoryFolder) -> bool:
-        """Take what was written into the index; if that is held by somebody, the next look does it."""
+        """Index what was written; return False if the index is locked, then the next look does it."""
         try:
             shelf.entries()
         except StorageBusy:
@@ -334,10 +333,10 @@ class Memories:
         return True
 
 
-def _named(entries: Sequence[MemoryEntry], ids: Sequence[str]) -> list[MemoryEntry]:
-    """The memories of these ids. Raises: MemoryNotFound."""
+def _find_named(entries: Sequence[MemoryEntry], ids: Sequence[str]) -> list[MemoryEntry]:
+    """Return the memories with these ids. Raises: MemoryNotFound."""
     known = {entry.memory.id: entry for entry in entries if entry.memory}
-    missing = [each for each in ids if each not in known]
+    missing = [name for name in ids if name not in known]
     if missing:
         raise MemoryNotFound(
             f"no memory has the id {missing[0][:80]!r}; nothing was written",
@@ -346,26 +345,26 @@ def _named(entries: Sequence[MemoryEntry], ids: Sequence[str]) -> list[MemoryEnt
             ),
             details={"ids": missing},
         )
-    return [known[each] for each in dict.fromkeys(ids)]
+    return [known[name] for name in dict.fromkeys(ids)]
 
 
 def _warnings(count: int, similar: Sequence[SimilarMemory], on_similar: str) -> tuple[str, ...]:
-    told: list[str] = []
+    warnings: list[str] = []
     if similar and on_similar == "warn":
-        told.append(
+        warnings.append(
             f"{len(similar)} similar: update_memory changes one; on_similar merge or supersede puts this in its place"
         )
     if count >= MEMORIES_MAX:
-        told.append(f"{count:,} memories are more than anybody keeps true: delete or archive some")
-    return tuple(told)
+        warnings.append(f"{count:,} memories are more than anybody keeps true: delete or archive some")
+    return tuple(warnings)
 
 
-def _best(found: Sequence[SimilarMemory]) -> tuple[SimilarMemory, ...]:
-    return tuple(sorted(found, key=lambda each: (-each.score, each.entry.name))[:SHOWN_SIMILAR_MAX])
+def _take_best(found: Sequence[SimilarMemory]) -> tuple[SimilarMemory, ...]:
+    return tuple(sorted(found, key=lambda similar: (-similar.score, similar.entry.name))[:SHOWN_SIMILAR_MAX])
 
 
-def _together(old: Memory, new: Memory) -> Memory:
-    """One memory out of two that say nearly the same."""
+def _merge_contents(old: Memory, new: Memory) -> Memory:
+    """Merge two memories with nearly the same content."""
     paths = {link.path for link in new.linked_files}
     return replace(
         old,
@@ -378,8 +377,8 @@ def _together(old: Memory, new: Memory) -> Memory:
     )
 
 
-def _expected(entry: MemoryEntry, version: str) -> Memory:
-    """The memory, if its file is still the one that the caller has seen. Raises: StaleFile."""
+def _check_version(entry: MemoryEntry, version: str) -> Memory:
+    """Return the memory, if its file is still the version that the caller has seen. Raises: StaleFile."""
     if version and version != entry.version:
         raise StaleFile(
             f"{entry.path} was changed by somebody else; nothing was written",
@@ -392,13 +391,13 @@ def _expected(entry: MemoryEntry, version: str) -> Memory:
 
 
 def _rewrite(shelf: MemoryFolder, entry: MemoryEntry, new: Memory) -> None:
-    """Write what changed into the file, wherever its category wants it.
+    """Write the changes to the file, and move it if its category changed.
 
     Raises: InvalidArgument, WriteFailed, DiskFull.
     """
     old = entry.memory
     assert old
-    text = update_file(shelf.read_text(entry.name), old, new)
+    text = update_file(shelf.load_text(entry.name), old, new)
     name = f"{new.category}/{entry.name.partition('/')[2]}"
     read_back = parse_file(text, name)
     if isinstance(read_back, str) or read_back.content != new.content:

@@ -1,6 +1,6 @@
-"""What may be written as a memory: free of secrets, within its limits, and readable again as it was meant.
+"""Checks what may be written as a memory: free of secrets, within its limits, and readable again as intended.
 
-Every refusal comes before anything is written and says which part is wrong.
+Every check comes before anything is written, and its error names the part that is wrong.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from context_engine.memory.memory_requests import (
 )
 
 LINKS_MAX = 50
-"""Of files, symbols or plans: a memory that speaks of more says nothing of each."""
+"""Linked files, symbols or plans; more say nothing about each."""
 TEXT_CHARS_MAX = 2_000
-"""Of evidence, source and owner."""
+"""Characters of evidence, source and owner."""
 
-Said = TypeVar("Said")
+Request = TypeVar("Request")
 
 
 class MaskedText(Protocol):
-    """A text without its secrets, and how many it held."""
+    """A text without its secrets, and how many it had."""
 
     @property
     def text(self) -> str:
-        """What may be kept."""
+        """The text that may be kept."""
         ...
 
     @property
     def count(self) -> int:
-        """How many secrets were taken out."""
+        """The number of secrets that were removed."""
         ...
 
 
 Scrub = Callable[[str], MaskedText]
 
 
-def remove_secrets(said: Said, scrub: Scrub) -> tuple[Said, int]:
-    """A draft or revision without secrets, and how many it held.
+def remove_secrets(request: Request, scrub: Scrub) -> tuple[Request, int]:
+    """Return a draft or revision without secrets, and how many it had.
 
     Paths and ids are looked up, never kept as they were typed.
     """
@@ -57,15 +57,17 @@ def remove_secrets(said: Said, scrub: Scrub) -> tuple[Said, int]:
     def clean(value: Any) -> Any:
         nonlocal count
         if isinstance(value, tuple):
-            return tuple(clean(each) for each in value)
+            return tuple(clean(part) for part in value)
         if not isinstance(value, str):
             return value
         masked = scrub(value)
         count += masked.count
         return masked.text
 
-    values: Any = said
-    changes = {each.name: clean(getattr(said, each.name)) for each in fields(values) if each.name not in _LOOKED_UP}
+    values: Any = request
+    changes = {
+        field.name: clean(getattr(request, field.name)) for field in fields(values) if field.name not in _LOOKED_UP
+    }
     return replace(values, **changes), count
 
 
@@ -73,7 +75,7 @@ _LOOKED_UP = frozenset({"category", "scope", "priority", "subtype", "linked_file
 
 
 def normalize_draft(draft: MemoryDraft) -> MemoryDraft:
-    """The draft with line ends and blanks as they are kept, and a title if it has none."""
+    """Return the draft with normalized line ends and blanks, and with a title if it has none."""
     content = _lines(draft.content).strip()
     title = " ".join(draft.title.split()) or (derive_title(content) if content else "")
     tags = tuple(dict.fromkeys(" ".join(tag.split()) for tag in draft.tags if tag.strip()))
@@ -81,7 +83,7 @@ def normalize_draft(draft: MemoryDraft) -> MemoryDraft:
 
 
 def _plain(draft: MemoryDraft) -> dict[str, Any]:
-    """Texts of one line, and lists without blanks."""
+    """Return single-line texts, and lists without blanks."""
     texts = {name: " ".join(getattr(draft, name).split()) for name in ("source", "owner")}
     texts["evidence"] = _lines(draft.evidence).strip()
     lists = {name: _unique(getattr(draft, name)) for name in ("linked_symbols", "linked_plans")}
@@ -97,7 +99,7 @@ def _lines(text: str) -> str:
 
 
 def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
-    """Refuse a draft that is out of bounds. Raises: InvalidArgument."""
+    """Check the limits of a draft. Raises: InvalidArgument."""
     check_choice("category", draft.category, categories)
     check_choice("priority", draft.priority, PRIORITIES)
     check_choice("subtype", draft.subtype, ("", *SUBTYPES))
@@ -118,8 +120,10 @@ def check_draft(draft: MemoryDraft, categories: Sequence[str]) -> None:
 
 
 def apply_revision(old: Memory, revision: Any, categories: Sequence[str]) -> Memory:
-    """The memory with the fields that a revision names; linked files are somebody else's. Raises: InvalidArgument."""
-    own = [each.name for each in fields(MemoryDraft) if hasattr(revision, each.name) and each.name != "linked_files"]
+    """Return the memory with the fields of a revision, except linked files. Raises: InvalidArgument."""
+    own = [
+        field.name for field in fields(MemoryDraft) if hasattr(revision, field.name) and field.name != "linked_files"
+    ]
     named = [name for name in own if getattr(revision, name) is not None]
     values = {name: getattr(old, name) for name in own} | {name: getattr(revision, name) for name in named}
     draft = normalize_draft(MemoryDraft(**values, linked_files=revision.linked_files or ()))
@@ -129,7 +133,7 @@ def apply_revision(old: Memory, revision: Any, categories: Sequence[str]) -> Mem
 
 
 def parse_expiry(text: str) -> str:
-    """A moment as it is kept; empty for none. Raises: InvalidArgument."""
+    """Return a normalized time; empty for none. Raises: InvalidArgument."""
     if not text.strip():
         return ""
     at = timestamps.parse_timestamp(text)
@@ -143,7 +147,7 @@ def parse_expiry(text: str) -> str:
 
 
 def check_writable(memory: Memory) -> None:
-    """Refuse what would not read again as it was meant, such as conflict markers. Raises: InvalidArgument."""
+    """Check that a memory can be read back as intended; conflict markers cannot. Raises: InvalidArgument."""
     try:
         found = parse_file(format_file(memory).encode("utf-8").decode("utf-8"), memory.file_name)
     except UnicodeEncodeError:
@@ -153,14 +157,14 @@ def check_writable(memory: Memory) -> None:
 
 
 def unwritable_error(why: str) -> InvalidArgument:
-    """The refusal of a memory that no file could hold."""
+    """Return the error for a memory that no file can contain."""
     return InvalidArgument(
         f"this cannot be kept in a file: {why}", suggestion="Leave out control characters and conflict markers."
     )
 
 
 def check_choice(name: str, value: str, among: Sequence[str]) -> None:
-    """Refuse what is none of a few words. Raises: InvalidArgument."""
+    """Check that a value is one of a few words. Raises: InvalidArgument."""
     if value not in among:
         raise InvalidArgument(
             f"{name} is {value[:40]!r}",

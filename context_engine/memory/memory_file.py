@@ -27,7 +27,7 @@ from context_engine.memory.memory_requests import PRIORITIES, SUBTYPES
 from context_engine.text import make_slug, short_id, uuid8
 
 DERIVED_TITLE_CHARS_MAX = 80
-"""Of a title that is taken from the first line of the content."""
+"""Characters of a title that is taken from the first line of the content."""
 
 _CONFLICT = re.compile(r"^<{7} .*?^={7}\r?$.*?^>{7} ", re.MULTILINE | re.DOTALL)
 _TEXTS = ("id", "title", "subtype", "priority", "source", "owner", "evidence", "superseded_by")
@@ -37,7 +37,7 @@ _DATES = ("created_at", "updated_at", "expires_at")
 
 @dataclass(frozen=True, slots=True)
 class LinkedFile:
-    """A file that a memory speaks of, and the blob it was then; empty where only its being there counts."""
+    """A file that a memory links, and its hash at that time; empty if only its existence counts."""
 
     path: str
     blob: str = ""
@@ -45,7 +45,7 @@ class LinkedFile:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One memory. Moments are ISO-8601 in UTC, empty where there is none. `category` is the folder it lies in."""
+    """One memory. Times are ISO-8601 in UTC, empty if there is none. `category` is the name of its folder."""
 
     id: str
     category: str
@@ -68,17 +68,17 @@ class Memory:
 
     @property
     def type(self) -> str:
-        """What it is for who searches: its subtype, else what its category stands for."""
+        """Its type in search results: its subtype, else that of its category."""
         return self.subtype or {"decisions": "decision", "preferences": "rule"}.get(self.category, "pattern")
 
     @property
     def file_name(self) -> str:
-        """Where a new one lies below its folder of memories."""
+        """The path of a new memory below its folder of memories."""
         return f"{self.category}/{make_slug(self.title)}--{short_id(self.id)}.md"
 
 
 def derive_title(content: str) -> str:
-    r"""A title for a content that has none: its first line, cut at a word.
+    r"""Return a title for a content without one: its first line, cut at a word.
 
     >>> derive_title("## Money is counted in cents\n\nEverywhere.")
     'Money is counted in cents'
@@ -93,17 +93,17 @@ def derive_title(content: str) -> str:
 
 
 def format_file(memory: Memory) -> str:
-    """The file of a new memory."""
+    """Return the file of a new memory."""
     return front_matter.write_front_matter(_fields(memory), format_body(memory.content))
 
 
 def format_body(content: str) -> str:
-    """The body of a file whose content this is."""
+    """Return the body of a file with this content."""
     return f"\n{content}\n"
 
 
 def update_file(text: str, old: Memory, new: Memory) -> str:
-    """The file with what has changed from one memory to another, and nothing else. `old` is what the file says now."""
+    """Return the file with only the changes between two memories. `old` is what the file contains now."""
     before, after, stated = _fields(old), _fields(new), front_matter.parse_front_matter(text).fields
     changes = {name: after.get(name) for name in {**after, **before} if after.get(name) != before.get(name)}
     kept = {name: after[name] for name in ("id", "created_at") if name not in stated}  # both would change with the file
@@ -113,11 +113,11 @@ def update_file(text: str, old: Memory, new: Memory) -> str:
 
 
 def _fields(memory: Memory) -> dict[str, Any]:
-    """The front matter of a memory: what is empty is left out."""
-    held = {
-        each.name: getattr(memory, each.name) for each in fields(memory) if each.name not in ("category", "content")
+    """Return the front matter of a memory, without empty fields."""
+    values = {
+        field.name: getattr(memory, field.name) for field in fields(memory) if field.name not in ("category", "content")
     }
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in held.items()}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
     plain["linked_files"] = {link.path: link.blob for link in memory.linked_files}
     return {name: value for name, value in plain.items() if value}
 
@@ -126,9 +126,9 @@ def _fields(memory: Memory) -> dict[str, Any]:
 
 
 def parse_file(text: str, name: str, *, modified_at: float = 0.0) -> Memory | str:
-    """The memory that a file holds, or what is wrong with it. `name` is its path below the folder of memories.
+    """Return the memory in a file, or what is wrong with it. `name` is its path below the folder of memories.
 
-    What a person has left out is filled in: the id follows from the name, the title from the content, dates from the
+    Fields that a person has left out are filled in: the id from the name, the title from the content, dates from the
     file.
     """
     if _CONFLICT.search(text):
@@ -150,16 +150,16 @@ class _WrongField(Exception):  # noqa: N818 - it never leaves this module
 
 
 def _memory(stated: Mapping[str, Any], content: str, name: str, modified_at: str) -> Memory:
-    held: dict[str, Any] = {key: _text(stated, key) for key in _TEXTS}
-    held |= {key: _list(stated, key) for key in _LISTS} | {key: _date(stated, key) for key in _DATES}
-    held["id"] = held["id"] or f"mem_{uuid8(name)}"
-    held["title"] = held["title"] or derive_title(content)
-    held["priority"] = held["priority"] or "helpful"
-    held["created_at"] = held["created_at"] or modified_at
-    held["updated_at"] = held["updated_at"] or held["created_at"]
-    _check_among("priority", held["priority"], PRIORITIES)
-    _check_among("subtype", held["subtype"], ("", *SUBTYPES))
-    return Memory(category=name.split("/")[0], content=content, linked_files=_links(stated), **held)
+    values: dict[str, Any] = {key: _text(stated, key) for key in _TEXTS}
+    values |= {key: _list(stated, key) for key in _LISTS} | {key: _date(stated, key) for key in _DATES}
+    values["id"] = values["id"] or f"mem_{uuid8(name)}"
+    values["title"] = values["title"] or derive_title(content)
+    values["priority"] = values["priority"] or "helpful"
+    values["created_at"] = values["created_at"] or modified_at
+    values["updated_at"] = values["updated_at"] or values["created_at"]
+    _check_among("priority", values["priority"], PRIORITIES)
+    _check_among("subtype", values["subtype"], ("", *SUBTYPES))
+    return Memory(category=name.split("/")[0], content=content, linked_files=_links(stated), **values)
 
 
 def _text(stated: Mapping[str, Any], key: str) -> str:
@@ -170,12 +170,12 @@ def _text(stated: Mapping[str, Any], key: str) -> str:
 
 
 def _list(stated: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Texts in a list, or between commas."""
+    """Return texts from a list, or from a text with commas."""
     value = stated.get(key, [])
     listed = value.split(",") if isinstance(value, str) else value
-    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+    if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
         raise _WrongField(f"its {key} is no list of texts")
-    return tuple(dict.fromkeys(each.strip() for each in listed if each.strip() not in ("", "null", "~")))
+    return tuple(dict.fromkeys(text.strip() for text in listed if text.strip() not in ("", "null", "~")))
 
 
 def _date(stated: Mapping[str, Any], key: str) -> str:
@@ -187,7 +187,7 @@ def _date(stated: Mapping[str, Any], key: str) -> str:
 
 
 def _links(stated: Mapping[str, Any]) -> tuple[LinkedFile, ...]:
-    """Paths with their blobs, or as a person writes them: a list of paths."""
+    """Return paths with their hashes, or a list of paths as a person writes it."""
     value = stated.get("linked_files", {})
     if isinstance(value, dict) and all(isinstance(part, str) for pair in value.items() for part in pair):
         return tuple(LinkedFile(path, "" if blob in ("null", "~") else blob) for path, blob in value.items())

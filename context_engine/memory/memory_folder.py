@@ -1,7 +1,7 @@
-"""The memories of one scope as they are right now: files on the disk, compared by a look at each, indexed when they changed.
+"""The memories of one scope as they are now: files, compared by their stamps, and indexed if they changed.
 
-What a person edits, adds or deletes by hand, and what another process writes, is there with the next look. A file that
-cannot be understood is an entry, too, with the reason.
+What a person edits, adds or deletes by hand, and what another process writes, is visible at the next look. A file that
+cannot be parsed is an entry with the reason.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from context_engine.storage import UNSETTLED_NS, FileStamp
 VERSION_CHARS = 12
 LONG_LOOK_S = 0.010
 REST_FACTOR = 20
-"""A look at 100 files takes a third of a millisecond. At 5,000 it takes 30 to 80, and may cost no more than one call in
-twenty: within this rest, a second or two, only what was written over in place is not seen at once."""
+"""A look at 100 files takes a third of a millisecond. At 5,000 files it takes 30 to 80 ms, and may cost no more than
+one call in twenty: within this rest of a second or two only files that were overwritten in place are not seen at once.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
-    """One file of memories. `memory` is None, and `problem` says why, where it cannot be understood.
+    """One memory file. If it cannot be parsed, `memory` is None and `problem` says why.
 
-    `number` is its item in the index, `version` changes with its bytes, `digest` is what exact duplicates share.
+    `number` is its item in the index, `version` changes with its bytes, `digest` is equal for exact duplicates.
     """
 
     name: str
@@ -47,8 +48,8 @@ class MemoryEntry:
     replaced_by: str = ""
 
 
-class _Stored(msgspec.Struct, array_like=True):
-    """What the index keeps of a file."""
+class _StoredFile(msgspec.Struct, array_like=True):
+    """The content of a file in the index."""
 
     version: str
     memory: Memory | None
@@ -57,51 +58,53 @@ class _Stored(msgspec.Struct, array_like=True):
 
 
 class MemoryFolder:
-    """One folder of memories and their part of the index.
+    """One folder of memories and its part of the index.
 
-    Thread-safe. `shown` is how a file's path begins in replies.
+    Thread-safe. `shown` is the beginning of a file's path in replies.
     """
 
     def __init__(self, scope: str, records: RecordFolder, recall: MemoryIndex, *, shown: str) -> None:
-        """Nothing is read until it is asked for."""
+        """Read nothing until it is needed."""
         self.scope: str = scope
         self.records = records
         self._recall = recall
         self._source = f"memory:{scope}"
         self._shown = shown
         self._lock = threading.Lock()
-        self._decoded: dict[bytes, _Stored] = {}
+        self._decoded: dict[bytes, _StoredFile] = {}
         self._rest: tuple[tuple[int, ...], float] = (), 0.0
         self._entries: tuple[Mapping[str, IndexPage], tuple[MemoryEntry, ...]] | None = None
 
     def entries(self) -> tuple[MemoryEntry, ...]:
-        """Every file, sorted by name. The same object as long as nothing changed. Raises: StorageBusy."""
+        """Return every file, sorted by name; the same object while nothing changes. Raises: StorageBusy."""
         self._refresh()
         pages = self._recall.pages(self._source)
         with self._lock:
             if self._entries is None or self._entries[0] is not pages:
-                self._entries = pages, _related(self._entry(name, pages[name]) for name in sorted(pages))
+                self._entries = pages, _link_entries(self._entry(name, pages[name]) for name in sorted(pages))
                 payloads = (page.items[0][1] for page in pages.values())
                 self._decoded = {payload: self._decoded[payload] for payload in payloads}
             return self._entries[1]
 
     def display_path(self, name: str) -> str:
-        """A file as replies name it."""
+        """Return the path of a file as replies show it."""
         return f"{self._shown}/{name}"
 
-    def read_text(self, name: str) -> str:
-        """The text of a file that is known to be sound; empty when it went in this moment."""
+    def load_text(self, name: str) -> str:
+        """Return the text of a valid file; empty if it was deleted at this moment."""
         data = self.records.read(name)
         return data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
 
     def _refresh(self) -> None:
-        """Bring the index to what lies there."""
-        if self._rests():
+        """Bring the index up to date with the files."""
+        if self._is_resting():
             return
         began, folders = time.monotonic(), self.records.folders()
         listing = self.records.listing()
         pages = self._recall.pages(self._source)
-        changed = [name for name, stamp in listing.items() if name not in pages or pages[name].stamp != _packed(stamp)]
+        changed = [
+            name for name, stamp in listing.items() if name not in pages or pages[name].stamp != _pack_stamp(stamp)
+        ]
         gone = [name for name in pages if name not in listing]
         read = ((name, self._page(name, listing[name])) for name in changed)
         self._recall.put(self._source, {name: page for name, page in read if page}, gone)
@@ -110,63 +113,74 @@ class MemoryFolder:
         if is_quiet and now - began > LONG_LOOK_S:
             self._rest = folders, now + REST_FACTOR * (now - began)
 
-    def _rests(self) -> bool:
-        """Whether the last look was long, and so short ago that only what shows in the folders is worth another one."""
+    def _is_resting(self) -> bool:
+        """Return whether the last look was slow and so recent that only changes of the folders justify another one."""
         folders, until = self._rest
         return time.monotonic() < until and self.records.folders() == folders
 
     def _page(self, name: str, stamp: FileStamp) -> tuple[bytes, list[IndexItem]] | None:
-        """A file as a page of the index; None when it went in this moment."""
+        """Return a file as a page of the index; None if it was deleted at this moment."""
         settled = time.time_ns() - stamp[2] > UNSETTLED_NS
         data = self.records.read(name)
         if data is None:
             return None
-        stored = _stored(data, name, stamp[2] / 1e9)
-        held = stored.memory
+        stored = _parse_stored(data, name, stamp[2] / 1e9)
+        memory = stored.memory
         payload = msgspec.msgpack.encode(stored)
-        item = IndexItem(payload, held.title, held.content, " ".join(held.tags)) if held else IndexItem(payload, "", "")
-        return _packed(stamp) if settled else b"", [item]
+        item = (
+            IndexItem(payload, memory.title, memory.content, " ".join(memory.tags))
+            if memory
+            else IndexItem(payload, "", "")
+        )
+        return _pack_stamp(stamp) if settled else b"", [item]
 
     def _entry(self, name: str, page: IndexPage) -> MemoryEntry:
         number, payload = page.items[0]
-        held = self._decoded.get(payload) or msgspec.msgpack.decode(payload, type=_Stored)
-        self._decoded[payload] = held
+        stored = self._decoded.get(payload) or msgspec.msgpack.decode(payload, type=_StoredFile)
+        self._decoded[payload] = stored
         return MemoryEntry(
-            name, self.display_path(name), self.scope, number, held.version, held.memory, held.digest, held.problem
+            name,
+            self.display_path(name),
+            self.scope,
+            number,
+            stored.version,
+            stored.memory,
+            stored.digest,
+            stored.problem,
         )
 
 
-def _stored(data: bytes | str, name: str, modified_at: float) -> _Stored:
+def _parse_stored(data: bytes | str, name: str, modified_at: float) -> _StoredFile:
     if isinstance(data, str):
-        return _Stored("", None, problem=data)
+        return _StoredFile("", None, problem=data)
     version = hashlib.sha256(data).hexdigest()[:VERSION_CHARS]
     try:
-        held = memories.parse_file(data.decode("utf-8"), name, modified_at=modified_at)
+        memory = memories.parse_file(data.decode("utf-8"), name, modified_at=modified_at)
     except UnicodeDecodeError as error:
-        return _Stored(version, None, problem=f"it is not UTF-8: {error.reason} at byte {error.start}")
+        return _StoredFile(version, None, problem=f"it is not UTF-8: {error.reason} at byte {error.start}")
     if (at := data.find(0)) >= 0:  # what a power cut leaves of a block that was never written
-        return _Stored(version, None, problem=f"it is no text: there is a zero at byte {at}")
-    if isinstance(held, str):
-        return _Stored(version, None, problem=held)
-    return _Stored(version, held, hash_content(held.content))
+        return _StoredFile(version, None, problem=f"it is no text: there is a zero at byte {at}")
+    if isinstance(memory, str):
+        return _StoredFile(version, None, problem=memory)
+    return _StoredFile(version, memory, hash_content(memory.content))
 
 
-def _packed(stamp: FileStamp) -> bytes:
+def _pack_stamp(stamp: FileStamp) -> bytes:
     return struct.pack("<Qqq", *stamp)
 
 
-def _related(entries: Iterable[MemoryEntry]) -> tuple[MemoryEntry, ...]:
-    """Entries with what they say of each other: a second file of one id is a problem, what supersedes another replaces it.
+def _link_entries(entries: Iterable[MemoryEntry]) -> tuple[MemoryEntry, ...]:
+    """Return entries with their relations: a second file with the same id is a problem, a superseded one is replaced.
 
-    Only what is there counts: when the newer memory is deleted, the older one holds again.
+    Only existing files count: when the newer memory is deleted, the older one is active again.
     """
-    listed = _unique(entries)
+    listed = _mark_duplicates(entries)
     known = {entry.memory.id for entry in listed if entry.memory}
     newer = {old: entry.memory.id for entry in listed if entry.memory for old in entry.memory.supersedes}
-    return tuple(_replaced(entry, known, newer) for entry in listed)
+    return tuple(_mark_replaced(entry, known, newer) for entry in listed)
 
 
-def _unique(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
+def _mark_duplicates(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
     first: dict[str, str] = {}
     listed: list[MemoryEntry] = []
     for entry in entries:
@@ -176,9 +190,9 @@ def _unique(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
     return listed
 
 
-def _replaced(entry: MemoryEntry, known: set[str], newer: Mapping[str, str]) -> MemoryEntry:
-    held = entry.memory
-    if held is None:
+def _mark_replaced(entry: MemoryEntry, known: set[str], newer: Mapping[str, str]) -> MemoryEntry:
+    memory = entry.memory
+    if memory is None:
         return entry
-    by = held.superseded_by if held.superseded_by in known else newer.get(held.id, "")
-    return replace(entry, replaced_by=by) if by and by != held.id else entry
+    by = memory.superseded_by if memory.superseded_by in known else newer.get(memory.id, "")
+    return replace(entry, replaced_by=by) if by and by != memory.id else entry

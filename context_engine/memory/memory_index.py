@@ -1,12 +1,12 @@
-"""The index of what is remembered: words by FTS5 and vectors by the hash of their text, in one SQLite file of the user's cache.
+"""The index of memories and discoveries: words in FTS5 and vectors by text hash, in one SQLite file of the user's cache.
 
     page            one source of items - a record, a file of the repository, the history - and the stamp it was read at
-    item            one thing that can be found; its payload belongs to who put it
+    item            one thing that can be found; its payload belongs to its owner
     words           FTS5 over the terms of an item (`text.words`), without the texts
-    vector          one row a text and space
+    vector          one row for each text and space
 
-Everything in it is derived. A file that is damaged, of another layout or deleted is begun anew, and filled again by the
-next comparison of stamps; where none can be written, it lives in memory for as long as the process.
+Everything in it is derived. A file that is damaged, of another layout or deleted is created again, and filled by the
+next comparison of stamps. If no file can be written, the index is in memory until the process ends.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from context_engine.storage import is_network_drive, storage_errors, transaction
 from context_engine.text import expand_words, split_words
 
 SCHEMA_VERSION = 1
-"""Raise it when tables, terms or payloads change: an older file is begun anew."""
+"""Increase it when tables, terms or payloads change: an older file is then created again."""
 BUSY_MS = 5_000
 COLUMN_WEIGHTS = (2.0, 1.0, 1.5)
-"""Of title, body and tags in BM25 (evals/remembering)."""
+"""Weights of title, body and tags in BM25 (evals/remembering)."""
 NEW_TEXTS_MAX = 512
-"""Embedded in one go, so that what was embedded is kept in portions."""
+"""Texts embedded at once, so that finished portions are kept."""
 
 KEPT = storage_errors.StorageAdvice(
     "the index of what is remembered",
@@ -57,7 +57,7 @@ Embedded = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class IndexItem:
-    """One thing to be found by its title, body and tags. `payload` is handed back as it is."""
+    """One thing that is found by its title, body and tags. `payload` is returned unchanged."""
 
     payload: bytes
     title: str
@@ -66,13 +66,13 @@ class IndexItem:
 
     @property
     def text(self) -> str:
-        """What is embedded of it."""
+        """The text that is embedded."""
         return self.body if self.title in self.body else f"{self.title}\n{self.body}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class IndexPage:
-    """What was read from one source at one stamp: numbers and payloads of its items. A number is never given twice."""
+    """The items of one source at one stamp, with their numbers and payloads. A number is never reused."""
 
     stamp: bytes
     items: tuple[tuple[int, bytes], ...]
@@ -82,10 +82,10 @@ Pages = Mapping[str, IndexPage]
 
 
 class MemoryIndex:
-    """The index of one workspace. Thread-safe; any number of processes may hold one on the same file."""
+    """The index of one workspace. Thread-safe; any number of processes may open the same file."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is opened or created until it is needed."""
+        """Open nothing until it is needed."""
         self.path = path
         self._lock = threading.RLock()
         self._db: apsw.Connection | None = None
@@ -96,12 +96,12 @@ class MemoryIndex:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it survives the process."""
+        """Whether it outlives the process."""
         with self._lock:
-            return self._asked(lambda db: bool(db.filename))
+            return self._query(lambda db: bool(db.filename))
 
     def close(self) -> None:
-        """Let go of the file; the index can be used again afterwards."""
+        """Close the file; the index can be used again afterwards."""
         with self._lock:
             if self._db is not None:
                 self._db.close()
@@ -110,39 +110,39 @@ class MemoryIndex:
     # -- what is in it --
 
     def pages(self, source: str) -> Pages:
-        """The pages of a source by name. The same object as long as nothing changed."""
+        """Return the pages of a source by name; the same object while nothing changes."""
         with self._lock:
-            self._asked(self._look)
+            self._query(self._look)
             return self._pages.get(source, {})
 
     def put(self, source: str, new: Mapping[str, tuple[bytes, Sequence[IndexItem]]], gone: Iterable[str] = ()) -> None:
-        """Put pages, each with its stamp, in the place of what was there, and drop those that are gone.
+        """Replace pages, each with its stamp, and drop those that are gone.
 
         Raises: StorageBusy.
         """
         gone = [*gone]
         if new or gone:
             with self._lock:
-                self._asked(lambda db: self._put(db, source, new, gone))
+                self._query(lambda db: self._put(db, source, new, gone))
 
     # -- finding --
 
     def score_words(self, terms: Sequence[str]) -> dict[int, float]:
-        """Items that hold any of these terms, each with its BM25, greater is better."""
+        """Return the items with any of these terms, each with its BM25 score; greater is better."""
         if not terms:
             return {}
         any_of = " OR ".join(f'"{term}"' for term in terms if '"' not in term)
         sql = f"SELECT rowid, -bm25(words, {', '.join(map(str, COLUMN_WEIGHTS))}) FROM words WHERE words MATCH ?"  # noqa: S608 - numbers of ours
         with self._lock:
-            return dict(self._asked(lambda db: _rows(db, sql, (any_of,))))
+            return dict(self._query(lambda db: _fetch_rows(db, sql, (any_of,))))
 
     def score_vectors(self, space: str, embed: Embedded, text: str, *, least: float = -1.0) -> dict[int, float]:
-        """The items whose cosine with a text is at least so much. What has no vector in this space yet gets one, once.
+        """Return the items whose cosine with a text is at least `least`. Missing vectors are made first, once.
 
         Raises: whatever `embed` raises.
         """
         with self._lock:
-            numbers, matrix = self._asked(lambda db: self._vectors(db, space, embed))
+            numbers, matrix = self._query(lambda db: self._vectors(db, space, embed))
         if not len(numbers):
             return {}
         wanted = np.asarray(embed([text])[0], np.float32)
@@ -153,25 +153,25 @@ class MemoryIndex:
         return dict(zip(numbers[near].tolist(), found[near].tolist(), strict=True))
 
     def embed_missing(self, space: str, embed: Embedded) -> None:
-        """Give every item its vector now, in portions, so that no question waits for all of them.
+        """Make all missing vectors now, in portions, so that no question waits for all of them.
 
         Raises: as `embed`.
         """
         while True:
             with self._lock:
-                if not self._asked(lambda db: _embed_some(db, space, embed)):
+                if not self._query(lambda db: _embed_some(db, space, embed)):
                     return
 
     def _vectors(
         self, db: apsw.Connection, space: str, embed: Embedded
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Every item and its vector; worked out anew when something was put by us or by another process."""
+        """Return every item and its vector; computed again after any change by this or another process."""
         mark = (space, db.pragma("data_version"), db.total_changes())
         if self._matrix is None or self._matrix[0] != mark:
             while _embed_some(db, space, embed):
                 pass
             sql = "SELECT item.id, row FROM item JOIN vector ON vector.digest = item.digest WHERE space = ? ORDER BY item.id"
-            rows = _rows(db, sql, (space,))
+            rows = _fetch_rows(db, sql, (space,))
             numbers = np.array([number for number, _ in rows], np.int64)
             matrix = np.frombuffer(b"".join(row for _, row in rows), np.float32).reshape(len(rows), -1 if rows else 0)
             mark = (space, db.pragma("data_version"), db.total_changes())
@@ -181,13 +181,13 @@ class MemoryIndex:
     # -- the database --
 
     def _look(self, db: apsw.Connection) -> None:
-        """Read what there is, if another process has changed it since."""
+        """Read the pages, if another process has changed them."""
         version = db.pragma("data_version")
         if version == self._seen:
             return
         sql = "SELECT source, name, stamp, item.id, payload FROM page LEFT JOIN item ON item.page = page.id ORDER BY item.id"
         gathered: dict[str, dict[str, tuple[bytes, list[tuple[int, bytes]]]]] = {}
-        for source, name, stamp, number, payload in _rows(db, sql):
+        for source, name, stamp, number, payload in _fetch_rows(db, sql):
             items = gathered.setdefault(source, {}).setdefault(name, (stamp, []))[1]
             if number is not None:
                 items.append((number, payload))
@@ -204,7 +204,7 @@ class MemoryIndex:
         new: Mapping[str, tuple[bytes, Sequence[IndexItem]]],
         gone: Sequence[str],
     ) -> None:
-        """One transaction; what is held in memory follows it when it has ended well."""
+        """Replace pages in one transaction, then in memory."""
         self._look(db)
         put: dict[str, IndexPage] = {}
         with transaction(db):
@@ -217,35 +217,38 @@ class MemoryIndex:
         kept = {name: page for name, page in self._pages.get(source, {}).items() if name not in set(gone)}
         self._pages = self._pages | {source: kept | put}
 
-    def _asked(self, ask: Callable[[apsw.Connection], Answer]) -> Answer:
-        """Ask the database; one that is damaged is begun again, once, and one that cannot be written goes on in memory."""
+    def _query(self, ask: Callable[[apsw.Connection], Answer]) -> Answer:
+        """Query the database.
+
+        A damaged one is created again, once; one that cannot be written is replaced by one in memory.
+        """
         with storage_errors.translate_errors(self.path, KEPT):
             try:
-                return ask(self._connected())
+                return ask(self._connect())
             except storage_errors.DAMAGED:
                 self.close()
                 _delete(self.path)
             except storage_errors.REFUSED:
                 self.close()
-                self._db, self._inode = _opened(None), 0
-            return ask(self._connected())
+                self._db, self._inode = _open_database(None), 0
+            return ask(self._connect())
 
-    def _connected(self) -> apsw.Connection:
-        """The open database, as long as it is the file that lies there: somebody may have cleaned the cache."""
+    def _connect(self) -> apsw.Connection:
+        """Return the open database while it is the file at its path: the user may have deleted the cache."""
         inode = _inode(self.path)
         if self._db is not None and self._inode and inode != self._inode:
             self.close()
         if self._db is None:
             try:
-                self._db = _opened(self.path)
+                self._db = _open_database(self.path)
             except (OSError, *storage_errors.REFUSED):
-                self._db = _opened(None)
+                self._db = _open_database(None)
             self._inode = _inode(self.path) if self._db.filename else 0
         return self._db
 
 
-def _opened(path: Path | None) -> apsw.Connection:
-    """A database with its tables; one of another layout is begun anew. Without a path it lives in memory."""
+def _open_database(path: Path | None) -> apsw.Connection:
+    """Open a database with its tables; one of another layout is created again. Without a path it is in memory."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
     db = apsw.Connection(":memory:" if path is None else str(path))
@@ -258,16 +261,16 @@ def _opened(path: Path | None) -> apsw.Connection:
     if db.pragma("user_version") != SCHEMA_VERSION:
         db.close()
         _delete(path)
-        return _opened(path)
+        return _open_database(path)
     return db
 
 
-def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def _fetch_rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return db.execute(sql, values).fetchall()
 
 
 def _drop(db: apsw.Connection, source: str, name: str) -> None:
-    for (page,) in _rows(db, "SELECT id FROM page WHERE source = ? AND name = ?", (source, name)):
+    for (page,) in _fetch_rows(db, "SELECT id FROM page WHERE source = ? AND name = ?", (source, name)):
         db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM item WHERE page = ?)", (page,))
         db.execute("DELETE FROM item WHERE page = ?", (page,))
         db.execute("DELETE FROM page WHERE id = ?", (page,))
@@ -277,16 +280,16 @@ def _insert(db: apsw.Connection, source: str, name: str, stamp: bytes, items: Se
     db.execute("INSERT INTO page VALUES (NULL, ?, ?, ?)", (source, name, stamp))
     page = db.last_insert_rowid()
     numbers: list[int] = []
-    for item, digest in zip(items, hash_texts([each.text for each in items]).tolist(), strict=True):
+    for item, digest in zip(items, hash_texts([item.text for item in items]).tolist(), strict=True):
         db.execute("INSERT INTO item VALUES (NULL, ?, ?, ?, ?)", (page, item.payload, item.text, digest))
         numbers.append(db.last_insert_rowid())
-        said = [" ".join(extract_terms(text)) for text in (item.title, item.body, item.tags)]
-        db.execute("INSERT INTO words(rowid, title, body, tags) VALUES (?, ?, ?, ?)", (numbers[-1], *said))
+        terms = [" ".join(extract_terms(text)) for text in (item.title, item.body, item.tags)]
+        db.execute("INSERT INTO words(rowid, title, body, tags) VALUES (?, ?, ?, ?)", (numbers[-1], *terms))
     return IndexPage(stamp, tuple(zip(numbers, (item.payload for item in items), strict=True)))
 
 
 def extract_terms(text: str) -> list[str]:
-    """The terms of a text, in order, as often as they stand in it.
+    """Return the terms of a text, in order and with repetitions.
 
     >>> extract_terms("the RetryPolicy of retries")
     ['the', 'retri', 'polici', 'retrypolicy', 'of', 'retri']
@@ -295,10 +298,10 @@ def extract_terms(text: str) -> list[str]:
 
 
 def _embed_some(db: apsw.Connection, space: str, embed: Embedded) -> int:
-    """Give some texts that have none their vector of this space, of length 1; how many there were."""
+    """Make some missing vectors of this space, of length 1; return how many texts had none."""
     sql = """SELECT digest, min(text) FROM item
              WHERE digest NOT IN (SELECT digest FROM vector WHERE space = ?) GROUP BY digest LIMIT ?"""
-    rows = _rows(db, sql, (space, NEW_TEXTS_MAX))
+    rows = _fetch_rows(db, sql, (space, NEW_TEXTS_MAX))
     if rows:
         vectors = np.asarray(embed([text for _, text in rows]), np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Which memories are shown, in what order, and whether each still holds: decided from values, nothing is read here."""
+"""Decides from values which memories are listed, in what order, and whether each still holds. Nothing is read here."""
 
 from __future__ import annotations
 
@@ -53,27 +53,27 @@ class MemoryListing:
     warnings: tuple[str, ...] = ()
 
     def cursor_after(self, count: int) -> str:
-        """Where to go on when so many rows of this page were shown; empty at the end."""
+        """Return the cursor after the first `count` rows of this page; empty at the end."""
         stop = self.first + count
         return format_cursor(stop, self.stamp) if stop < self.total else ""
 
     @property
     def next_cursor(self) -> str:
-        """Where the next page begins; empty at the end."""
+        """The cursor of the next page; empty at the end."""
         return self.cursor_after(len(self.rows))
 
 
 def compute_status(entry: MemoryEntry, now: float, why_stale: WhyStale) -> MemoryStatus:
-    """Whether a memory holds at a moment. What nobody stands by any more is not asked whether it is stale."""
-    held = entry.memory
-    if held is None:
+    """Return whether a memory holds at a time. A superseded or expired one is not checked for changed files."""
+    memory = entry.memory
+    if memory is None:
         return MemoryStatus("invalid", entry.problem)
     if entry.replaced_by:
         return MemoryStatus("superseded", f"by {entry.replaced_by}")
-    expires = timestamps.parse_timestamp(held.expires_at) if held.expires_at else None
+    expires = timestamps.parse_timestamp(memory.expires_at) if memory.expires_at else None
     if expires is not None and expires <= now:
-        return MemoryStatus("expired", f"on {held.expires_at}")
-    why = why_stale(held.linked_files) if held.linked_files else ""
+        return MemoryStatus("expired", f"on {memory.expires_at}")
+    why = why_stale(memory.linked_files) if memory.linked_files else ""
     return MemoryStatus("stale", why) if why else MemoryStatus("active")
 
 
@@ -83,7 +83,7 @@ def list_memories(
     found: Mapping[int, float] | None,
     access: Callable[[str], float],
 ) -> MemoryListing:
-    """The page that was asked for. `found` is the relevance of each item to the query, None without one.
+    """Return the requested page. `found` is the relevance of each item to the query, None without a query.
 
     Raises: InvalidArgument for an unknown status or sort, or a cursor of another list.
     """
@@ -107,7 +107,7 @@ def list_memories(
 
 
 def describe_unreadable(entries: Iterable[MemoryEntry]) -> tuple[str, ...]:
-    """Say which memories cannot be read: what they hold is not found."""
+    """Report the memories that cannot be read, and so are not found."""
     left = [entry for entry in entries if entry.memory is None]
     if not left:
         return ()
@@ -127,9 +127,9 @@ def _check(wanted: MemoryQuery) -> None:
 def _passes(wanted: MemoryQuery, entry: MemoryEntry, status: MemoryStatus) -> bool:
     if wanted.status not in ("all", status.status) or wanted.category not in ("", _category(entry)):
         return False
-    held = entry.memory
-    tags = {tag.casefold() for tag in held.tags} if held else set()
-    files = {link.path for link in held.linked_files} if held else set()
+    memory = entry.memory
+    tags = {tag.casefold() for tag in memory.tags} if memory else set()
+    files = {link.path for link in memory.linked_files} if memory else set()
     return {tag.casefold() for tag in wanted.tags} <= tags and (not wanted.linked_file or wanted.linked_file in files)
 
 
@@ -138,21 +138,21 @@ def _category(entry: MemoryEntry) -> str:
 
 
 def _order(wanted: MemoryQuery, row: MemoryRow, access: Callable[[str], float]) -> tuple[float, float, float, str]:
-    """Best first; ties by what was changed last, then by name."""
-    held = row.entry.memory
-    updated = -(timestamps.parse_timestamp(held.updated_at) or 0.0) if held else 0.0
+    """Return the sort key: best first; ties by the last change, then by name."""
+    memory = row.entry.memory
+    updated = -(timestamps.parse_timestamp(memory.updated_at) or 0.0) if memory else 0.0
     sort = wanted.sort or ("relevance" if row.score is not None else "updated")
     first = {
         "relevance": lambda: -(row.score or 0.0),
         "updated": lambda: updated,
-        "priority": lambda: float(PRIORITIES.index(held.priority)) if held else float(len(PRIORITIES)),
+        "priority": lambda: float(PRIORITIES.index(memory.priority)) if memory else float(len(PRIORITIES)),
         "access": lambda: -access(row.entry.path),
     }[sort]()
-    return first, updated, 0.0 if held else 1.0, row.entry.name
+    return first, updated, 0.0 if memory else 1.0, row.entry.name
 
 
 def _stamp(wanted: MemoryQuery, rows: Iterable[MemoryRow]) -> str:
-    """What a cursor remembers: the question, and the memories that answer it in their order."""
-    asked = (wanted.category, wanted.query, wanted.tags, wanted.status, wanted.linked_file, wanted.sort)
-    told = [repr(asked), *(f"{row.entry.path}@{row.entry.version}" for row in rows)]
-    return hashlib.sha256("\n".join(told).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
+    """Return a hash of the question and of the memories that answer it, which a cursor contains."""
+    question = (wanted.category, wanted.query, wanted.tags, wanted.status, wanted.linked_file, wanted.sort)
+    parts = [repr(question), *(f"{row.entry.path}@{row.entry.version}" for row in rows)]
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]

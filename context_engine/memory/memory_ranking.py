@@ -1,4 +1,4 @@
-"""PURE. One score for what was found by its words and by its meaning, and what makes some of it count less.
+"""PURE. Combines the scores of words and vectors, and lowers them by age, staleness and use.
 
 >>> round(compute_freshness("issue", age_days=180, stale=False), 3), compute_freshness("rule", age_days=4_000, stale=False)
 (0.5, 1.0)
@@ -11,30 +11,31 @@ from collections.abc import Container, Mapping
 
 WORDS_WEIGHT = 1.0
 MEANING_WEIGHT = 0.6
-"""Of the best cosine against the best BM25: anything from .3 to 1 does as well (evals/remembering)."""
+"""Weight of the best cosine compared with the best BM25: anything from 0.3 to 1 does as well (evals/remembering)."""
 COSINE_MIN = 0.10
-"""From .15 on, what only meaning finds is lost: recall@5 falls from .895 to what words alone have (evals/remembering)."""
+"""From 0.15 on, what only vectors find is lost: recall@5 falls from 0.895 to that of words alone (evals/remembering)."""
 NEAR_MAX = 20
-"""So many may be found by meaning alone: the hundredth nearest is near by chance."""
+"""Items found by vectors alone; the hundredth nearest is near by chance."""
 
 RELEVANCE_SHARE_MIN = 0.15
-"""Of the best: below it is what shares a common word with the question; .25 begins to cost recall (evals/remembering)."""
+"""Share of the best score; below it items share only a common word with the question. 0.25 begins to cost recall
+(evals/remembering)."""
 
 HALF_LIVES_DAYS: Mapping[str, float] = {"issue": 180.0, "pattern": 365.0}
-"""An issue is fixed or forgotten, a pattern is refactored; rules and decisions hold until somebody changes them."""
+"""An issue is fixed or forgotten, a pattern is refactored; rules and decisions hold until they are changed."""
 OLD_SHARE_MIN = 0.3
-"""What is left of the oldest: a TODO of ten years that still stands there is still to be done."""
+"""Smallest share of a score after aging: a TODO of ten years that is still there is still to be done."""
 STALE_SHARE = 0.3
 ACCESS_SHARE_MAX = 0.15
-"""What is used most counts that much more, and no more: what is found must still be what was asked for."""
+"""Largest gain for frequent use, small enough that relevance decides."""
 
 
 def fuse_scores(
     by_words: Mapping[int, float], by_meaning: Mapping[int, float], allowed: Container[int]
 ) -> dict[int, float]:
-    """The relevance of each item found, 0 to 1; the best is 1 when words and meaning agree on it.
+    """Return the relevance of each item found, 0 to 1; the best is 1 if words and vectors agree on it.
 
-    Filters come first: what is not `allowed` neither ranks nor sets the scale.
+    Filters come first: an item that is not `allowed` neither ranks nor sets the scale.
     """
     lexical = {number: score for number, score in by_words.items() if number in allowed and score > 0}
     near = {number: cosine for number, cosine in by_meaning.items() if number in allowed and cosine >= COSINE_MIN}
@@ -55,10 +56,12 @@ def fuse_scores(
 
 
 def take_best(scores: Mapping[int, float], most: int) -> dict[int, float]:
-    """The greatest scores, ties by number."""
+    """Return the greatest scores, ties by number."""
     if len(scores) <= most:
         return dict(scores)
-    return {number: scores[number] for number in heapq.nsmallest(most, scores, key=lambda each: (-scores[each], each))}
+    return {
+        number: scores[number] for number in heapq.nsmallest(most, scores, key=lambda number: (-scores[number], number))
+    }
 
 
 def _share(value: float, best: float) -> float:
@@ -66,12 +69,12 @@ def _share(value: float, best: float) -> float:
 
 
 def compute_freshness(type: str, *, age_days: float, stale: bool) -> float:  # noqa: A002 - the word of the reply
-    """What is left of a score with time, and where the file that was spoken of is another one by now."""
+    """Return the share of a score that is left with age, and when the linked file has changed."""
     half_life = HALF_LIVES_DAYS.get(type)
     decayed = 0.5 ** (max(0.0, age_days) / half_life) if half_life else 1.0
     return max(decayed, OLD_SHARE_MIN) * (STALE_SHARE if stale else 1.0)
 
 
 def compute_score(relevance: float, *, confidence: float, fresh: float, access: float) -> float:
-    """The score that is shown, 0 to 1. `access` is the share of all items that are used less, 0 to 1."""
+    """Return the score that is shown, 0 to 1. `access` is the share of all items that are used less, 0 to 1."""
     return relevance * confidence * fresh * (1 + ACCESS_SHARE_MAX * access) / (1 + ACCESS_SHARE_MAX)

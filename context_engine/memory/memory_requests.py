@@ -1,4 +1,4 @@
-"""PURE.
+"""PURE. Requests to memories and knowledge, and their limits: values alone, so that callers need no other module.
 
 What may be asked of memories and of what is known, and the limits of it: values alone, so that a door needs nothing
 else.
@@ -19,7 +19,7 @@ TITLE_CHARS_MAX = 200
 TAGS_MAX = 20
 TAG_CHARS_MAX = 50
 ON_SIMILAR = ("warn", "reject", "merge", "supersede", "allow")
-"""What is done when something nearly the same is remembered already."""
+"""What to do if a similar memory exists."""
 STATUSES = ("active", "stale", "superseded", "expired", "invalid", "all")
 SORTS = ("relevance", "updated", "priority", "access")
 TYPES = ("all", "pattern", "rule", "decision", "issue")
@@ -29,7 +29,7 @@ RESULTS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class MemoryDraft:
-    """What somebody wants to be remembered. `linked_files` are paths as they were typed, `supersedes` ids."""
+    """A memory to add. `linked_files` are paths as the caller wrote them, `supersedes` are ids."""
 
     category: str
     content: str
@@ -50,9 +50,9 @@ class MemoryDraft:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRevision:
-    """What is to be different in a memory; None leaves a field as it is.
+    """Changes of a memory; None leaves a field unchanged.
 
-    `linked_files` are looked at anew when given.
+    `linked_files` are hashed again if they are given.
     """
 
     category: str | None = None
@@ -69,14 +69,14 @@ class MemoryRevision:
     linked_symbols: tuple[str, ...] | None = None
     linked_plans: tuple[str, ...] | None = None
     still_true: bool = False
-    """Its linked files are taken as they are now, so that it is no longer stale."""
+    """Whether to hash the linked files again, so that the memory is no longer stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuery:
-    """Which memories are asked for; empty parts ask for nothing.
+    """A filter of memories; empty parts do not filter.
 
-    `tags`: all of them. `sort` empty: by relevance with a query.
+    `tags`: all of them. `sort` empty: by relevance if there is a query.
     """
 
     category: str = ""
@@ -91,7 +91,7 @@ class MemoryQuery:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeQuery:
-    """What somebody wants to know. `module`: a folder, a file or the name of either. `min_score`: 0 to 1."""
+    """A question. `module`: a folder, a file or the name of either. `min_score`: 0 to 1."""
 
     query: str
     type: str = "all"

@@ -1,4 +1,4 @@
-"""How what is remembered is compared by meaning: vectors that somebody hands in, or none, with the reason told."""
+"""Compares memories by meaning, with vectors if there is an embedder, else with the reason why not."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from context_engine.memory.memory_ranking import COSINE_MIN
 
 @dataclass(frozen=True, slots=True)
 class TextEmbedder:
-    """What makes vectors: the name of their space, which changes with whatever changes one of them, and how.
+    """Makes vectors. `space` names how they are made, and changes with anything that changes a vector.
 
-    It must be quick, a fraction of a millisecond a text: an answer waits for it. `texts` raises a HostError when it
-    fails.
+    It must be quick, a fraction of a millisecond for a text, because an answer waits for it. `texts` raises a HostError
+    if it fails.
     """
 
     space: str
@@ -28,14 +28,14 @@ class TextEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityScores:
-    """The cosine of each item with a text, by number. `why_not` says why there are none; empty when there are."""
+    """The cosine of each item with a text, by number. `problem` says why there are none; empty if there are."""
 
     cosines: dict[int, float]
     problem: str = ""
 
 
 def compute_similarity(recall: MemoryIndex, embed: TextEmbedder | None, text: str) -> SimilarityScores:
-    """How near items come to a text, those that come near at all. A failing embedder is a reason, never an error."""
+    """Return the similarity of items to a text, without distant ones. A failing embedder is a reason, not an error."""
     if embed is None:
         return SimilarityScores({}, "no embeddings are at hand")
     try:
@@ -45,9 +45,9 @@ def compute_similarity(recall: MemoryIndex, embed: TextEmbedder | None, text: st
 
 
 def embed_missing(recall: MemoryIndex, embed: TextEmbedder | None) -> None:
-    """Give everything its vector now, so that no question waits for it.
+    """Make all missing vectors now, so that no question waits for them.
 
-    A failing embedder is told of when one is asked.
+    A failing embedder is reported when it is used.
     """
     if embed is not None:
         with suppress(HostError):

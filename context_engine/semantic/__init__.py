@@ -1,4 +1,4 @@
-"""Search by meaning: the vectors of chunks, kept up to date in the background, and the reranking of an answer with them."""
+"""Semantic search: vectors of chunks, kept up to date in the background, and reranking of an answer with them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Fills a space in the background: whatever a snapshot lacks gets its vector, cards of files first, then chunks.
+"""Fills a vector space in the background: whatever a snapshot lacks, summaries of files first, then chunks.
 
-What a team has embedded already is taken from there (`index.vector_sync`), only the rest is embedded: by one thread of
-low priority, which stands back while answers are under way, and one process of the machine for a space. Texts are made
-from the files as they are now and compared with the keys of the index: what has been edited since is passed over, so no
-vector ever stands under the key of another text. A killed process loses one group of texts.
+Vectors that the team has are fetched (`semantic.vector_sync`), only the rest is embedded: by one thread of low
+priority, which waits while answers are computed, and one process of the machine for each space. Texts are made from the
+files as they are now and compared with the keys of the index: edited ones are skipped, so no vector is ever stored
+under the key of another text. A killed process loses one group of texts.
 """
 
 from __future__ import annotations
@@ -38,34 +38,33 @@ from context_engine.semantic.vector_sync import VectorSync
 
 Ints = npt.NDArray[np.intp]
 Read = Callable[[str], bytes | None]
-"""A file's text in UTF-8 as it is now; None when it cannot be had."""
+"""Returns a file's current text in UTF-8; None if it cannot be read."""
 
 GROUP = 32
-"""Texts that are made and stored together: one lock and one write for them, a second's work on a slow machine, and one
-request to an endpoint."""
+"""Texts that are made and stored together: one lock and one write, a second of a slow machine, one request to an
+endpoint."""
 HOT_MAX = 50
-"""Files of the last answers and edits that go before all others."""
+"""Files of the last answers and edits, which come before all others."""
 NICENESS = 10
-"""On Linux: a tenth of a core that others want. With less it would wait for one with the interpreter's lock in its
-hand."""
+"""On Linux: a tenth of a core that others want. With less it would wait for one while it has the interpreter's lock."""
 HELD_LOOK_S = 1.0
-"""How often it is looked whether what held the filling up is over."""
+"""Interval for checking whether the reason to wait is over."""
 OPEN_WAIT_S = 0.5
-"""How long it is waited for an embedder to be opened: a few milliseconds, but for those that load all at once."""
+"""Wait for an embedder to open: a few milliseconds, except for those that load everything at once."""
 OPEN_LOOK_S = 5.0
-"""How often it is looked whether an embedder that cannot be opened has come."""
+"""Interval for trying an embedder that cannot be opened."""
 OTHERS_LOOK_S = 15.0
-"""How often it is looked what the process that fills this space, or the team, has added, or whether it has gone."""
+"""Interval for checking what the process that fills this space, or the team, has added, or whether it has ended."""
 RETRY_S = 60.0
-"""After something refused: a file that cannot be read, a disk that is full."""
+"""Wait after an error: a file that cannot be read, a full disk."""
 RELOOK_S = 600.0
-"""Stored vectors may be dropped, when there are too many on this machine; so long that goes unnoticed."""
+"""Interval for checking whether stored vectors were dropped because there are too many on this machine."""
 COMPACT_REST_S = 3_600.0
 CLOSE_WAIT_S = 1.0
 
 
 def vector_space(embedder: DeadlineEmbedder) -> VectorSpace | None:
-    """Where the vectors of an embedder lie; None until it was opened once."""
+    """Return the space of an embedder's vectors; None until it was opened once."""
     identity = embedder.identity
     if identity is None:
         return None
@@ -73,10 +72,10 @@ def vector_space(embedder: DeadlineEmbedder) -> VectorSpace | None:
 
 
 class EmbeddingBackfill:
-    """The one that fills the vectors of one workspace. Thread-safe; nothing happens before the first `wake`.
+    """Fills the vectors of one workspace. Thread-safe; nothing happens before the first `wake`.
 
-    `vectors` gives the store of the embedder's space, None while that is not known; `snapshot` the newest one; nothing
-    is filled while `hold` says so; `vector_sync` is with the team, if there is one.
+    `vectors` returns the store of the embedder's space, None while that is unknown; `snapshot` the newest one; nothing
+    is filled while `hold` returns True; `vector_sync` exchanges vectors with the team, if there is one.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class EmbeddingBackfill:
         self._compacted_at = self._looked_at = time.monotonic()
 
     def wake(self, paths: Iterable[str] = ()) -> None:
-        """Look what is missing, soon; `paths` are in use, and come first from now on."""
+        """Look soon for what is missing; `paths` are in use, and come first from now on."""
         with self._lock:
             for path in paths:
                 self._hot.pop(path, None)
@@ -117,18 +116,18 @@ class EmbeddingBackfill:
         self._woken.set()
 
     def count_progress(self, snapshot: Snapshot | None = None) -> EmbeddingProgress | None:
-        """What of a snapshot, or else of the newest, has its vectors; None while nobody knows what makes them."""
+        """Return how much of a snapshot (the newest by default) has its vectors; None if the space is unknown."""
         vectors, snapshot = self._vectors(), snapshot or self._snapshot()
         if vectors is None or snapshot is None:
             return None
         return self._gaps.count_progress(snapshot, vectors)
 
     def is_covered(self, snapshot: Snapshot) -> bool:
-        """Whether all of a snapshot that can have a vector has one: what was edited since it was indexed cannot."""
+        """Return whether everything in a snapshot that can have a vector has one; files edited since cannot."""
         return self._through is not None and self._through() is snapshot
 
     def is_finished(self, snapshot: Snapshot, filled: EmbeddingProgress) -> bool:
-        """The same, and a team has got its share, where there is one to give to."""
+        """Return whether all vectors are made, and published if this machine publishes for a team."""
         return (filled.is_complete or self.is_covered(snapshot)) and self._vector_sync.has_published(snapshot)
 
     def close(self) -> None:
@@ -154,16 +153,16 @@ class EmbeddingBackfill:
             self._woken.wait(rest_s)
 
     def _round(self) -> float:
-        """Fill what is missing of the newest snapshot; the seconds until it is worth looking again, unless woken."""
+        """Fill what the newest snapshot lacks; return the seconds until the next look, unless woken."""
         if not self._embedder.ensure_open(time.monotonic() + OPEN_WAIT_S):
             return OPEN_LOOK_S
         vectors, snapshot = self._vectors(), self._snapshot()
         if vectors is None or snapshot is None or vectors.space != vector_space(self._embedder) or self._hold():
             return HELD_LOOK_S
         self._look(vectors)
-        rest_s = self._completed(snapshot, vectors)
+        rest_s = self._complete(snapshot, vectors)
         if rest_s is None:
-            self._done_with(snapshot)
+            self._mark_complete(snapshot)
         if self.is_covered(snapshot) and not self._vector_sync.publish(snapshot, vectors):
             return RETRY_S
         if rest_s is None:
@@ -171,8 +170,8 @@ class EmbeddingBackfill:
             return RELOOK_S
         return rest_s
 
-    def _completed(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
-        """Take what others have made, and fill the rest: None when nothing is left, else when to go on."""
+    def _complete(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
+        """Fetch what others have made, and embed the rest; return None if nothing is left, else the seconds to wait."""
         if self._gaps.count_progress(snapshot, vectors).is_complete:
             return None
         came = self._take(snapshot, vectors)
@@ -184,7 +183,7 @@ class EmbeddingBackfill:
             return self._fill(snapshot, vectors) if alone else OTHERS_LOOK_S
 
     def _take(self, snapshot: Snapshot, vectors: VectorStore) -> int:
-        """Take what is missing of a snapshot from the team; how many came."""
+        """Fetch what is missing of a snapshot from the team; return how many vectors came."""
         missing = [part.keys(snapshot)[self._gaps.find_missing(part, snapshot, vectors)] for part in KINDS]
         came = self._vector_sync.fetch(vectors, np.concatenate(missing), self._cancel)
         if came:
@@ -192,7 +191,7 @@ class EmbeddingBackfill:
         return came
 
     def _fill(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
-        """Group after group until nothing is left (None), or when to go on: something is in the way, or was passed over."""
+        """Embed group after group until nothing is left (None), or return the seconds to wait if something is in the way."""
         files, passed = order_files(snapshot), 0
         for part in KINDS:
             line = EmbeddingQueue(self._gaps.find_missing(part, snapshot, vectors), part.starts(snapshot), files)
@@ -202,19 +201,19 @@ class EmbeddingBackfill:
                 if self._hold() or self._snapshot() is not snapshot:
                     return 0.0
                 wanted = part.keys(snapshot)[numbers]
-                texts, keys = _that_still_are(self._texts.make_texts(part, snapshot, numbers), wanted)
+                texts, keys = _keep_unchanged(self._texts.make_texts(part, snapshot, numbers), wanted)
                 passed += len(numbers) - len(texts)
-                if not self._filled(vectors, texts, keys):
+                if not self._embed_group(vectors, texts, keys):
                     return OPEN_LOOK_S
                 self._gaps.update(part, snapshot, vectors, numbers)
                 self._vector_sync.publish_periodically(snapshot, vectors)
         if not passed:
             return None
-        self._done_with(snapshot)
+        self._mark_complete(snapshot)
         return RETRY_S
 
-    def _filled(self, vectors: VectorStore, texts: Sequence[str], keys: Keys) -> bool:
-        """Embed and store what is still missing of some texts; whether all was done."""
+    def _embed_group(self, vectors: VectorStore, texts: Sequence[str], keys: Keys) -> bool:
+        """Embed and store what is still missing of some texts; return whether all was done."""
         missing = vectors.missing(keys)
         if self._vector_sync.fetch(vectors, keys[missing], self._cancel):
             missing = vectors.missing(keys)
@@ -230,17 +229,17 @@ class EmbeddingBackfill:
         return len(rows) == len(lacking)
 
     def _hot_files(self, snapshot: Snapshot) -> list[int]:
-        """The files in use, the last one first."""
+        """Return the files in use, the last one first."""
         with self._lock:
             paths = list(self._hot)[::-1]
         return [snapshot.by_path[path] for path in paths if path in snapshot.by_path]
 
-    def _done_with(self, snapshot: Snapshot) -> None:
+    def _mark_complete(self, snapshot: Snapshot) -> None:
         self.problem = ""
         self._through = weakref.ref(snapshot)
 
     def _look(self, vectors: VectorStore) -> None:
-        """See what other processes have filled; now and then also what was dropped."""
+        """Check what other processes have filled; now and then also what was dropped."""
         is_due = time.monotonic() - self._looked_at >= RELOOK_S
         if is_due:
             self._looked_at = time.monotonic()
@@ -254,13 +253,13 @@ class EmbeddingBackfill:
 
 
 class EmbeddingTexts:
-    """Makes the texts that are embedded, from the files as they are now."""
+    """Makes the texts to embed from the files as they are now."""
 
     def __init__(self, read: Read, languages: Languages) -> None:
         self._read, self._languages = read, languages
 
     def make_texts(self, part: VectorKind, snapshot: Snapshot, numbers: Ints) -> list[str]:
-        """The text of each thing; empty where its file cannot be had."""
+        """Return the text of each thing; empty if its file cannot be read."""
         return self._cards(snapshot, numbers) if part == CARDS else self._chunks(snapshot, numbers)
 
     def _cards(self, snapshot: Snapshot, files: Ints) -> list[str]:
@@ -291,8 +290,8 @@ class EmbeddingTexts:
         return texts
 
 
-def _that_still_are(texts: Sequence[str], wanted: Keys) -> tuple[list[str], Keys]:
-    """The texts, and their keys, that are what was indexed."""
+def _keep_unchanged(texts: Sequence[str], wanted: Keys) -> tuple[list[str], Keys]:
+    """Return the texts that are still those of the index, and their keys."""
     keys = hash_texts(texts)
     same = keys == wanted
     return [text for text, is_same in zip(texts, same.tolist(), strict=True) if is_same], keys[same]
@@ -301,7 +300,7 @@ def _that_still_are(texts: Sequence[str], wanted: Keys) -> tuple[list[str], Keys
 def lower_thread_priority() -> None:
     """Give this thread, and no other, a low priority.
 
-    Only Linux has one for each thread: elsewhere all would be slower.
+    Only Linux has a priority for each thread: elsewhere all would become slower.
     """
     if sys.platform == "linux":
         with suppress(OSError):  # it is lower already

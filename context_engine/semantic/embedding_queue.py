@@ -1,4 +1,4 @@
-"""PURE.
+"""PURE. The order in which missing vectors are made: files in use first, then those that much depends on.
 
 What lacks a vector, and in which order it gets one: files that are being worked on first, then what much leans on.
 """
@@ -18,11 +18,11 @@ Ints = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 EARLY: tuple[Role, ...] = ("source", "init", "declaration", "compat")
-"""Files of any other role - tests, documents, generated ones - are asked for less often, and wait until these are done."""
+"""Roles that come first. Tests, documents and generated files are asked for less often, and wait."""
 
 
 class EmbeddingProgress(NamedTuple):
-    """How many files have the vector of their card, how many chunks theirs, and how many there are."""
+    """How many files have the vector of their summary, how many chunks theirs, and the totals."""
 
     cards: int
     cards_total: int
@@ -41,10 +41,10 @@ class EmbeddingProgress(NamedTuple):
 
 
 class EmbeddingQueue:
-    """Things that lack a vector, cards or chunks, standing in line for it.
+    """A queue of things without a vector, summaries or chunks.
 
-    File f has the things `starts[f]:starts[f + 1]`; `missing` says which of all things lack theirs, `files` in which
-    order their files come.
+    File f has the things `starts[f]:starts[f + 1]`; `missing` marks those without a vector, `files` is the order of
+    files.
     """
 
     def __init__(self, missing: Mask, starts: Ints, files: Ints) -> None:
@@ -57,7 +57,7 @@ class EmbeddingQueue:
         self._next = 0
 
     def take(self, hot: Iterable[int], count: int) -> Ints:
-        """The next `count` things, each only once; those of `hot` files before all others."""
+        """Return the next `count` things, each only once; those of `hot` files before all others."""
         taken: list[int] = []
         for thing in chain(self._of(hot), self._in_line()):
             if self._waiting[thing]:
@@ -77,7 +77,7 @@ class EmbeddingQueue:
 
 
 def order_files(snapshot: Snapshot) -> Ints:
-    """The files that count: source before all else, and of each the more important first."""
+    """Return the files that count: source before all else, and the more important ones first."""
     files = np.flatnonzero(snapshot.file_alive)
     early = [ROLES.index(role) for role in EARLY]
     late = ~np.isin(snapshot.file_column("role")[files], early)

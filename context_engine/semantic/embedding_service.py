@@ -1,8 +1,8 @@
-"""What one Engine knows of meaning: static vectors in its index, and a model's, kept for the whole machine.
+"""The vectors of one Engine: static vectors in its index, and those of a model, stored for the whole machine.
 
-A user's choice decides (`chosen`): static vectors always, unless somebody wants words alone; beside them one model. The
-model is asked by answers within their time, and fills in the background what it has not seen. When the user chooses
-another, the old one goes on answering until everything here has a vector of the new one.
+The user's choice (`chosen`) decides: static vectors always, unless words alone are wanted; in addition one model.
+Answers use the model within their time, and the background embeds what it has not seen. When the user chooses another
+model, the old one answers until everything here has a vector of the new one.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from context_engine.sharing import TeamStore, open_vector_store
 
 NO_MODEL = frozenset({"none", "static"})
 OPEN_WAIT_S = 30.0
-"""A model is opened and loaded within a second; an endpoint that must load one first takes longer."""
+"""A model is opened and loaded within a second; an endpoint that has to load one first takes longer."""
 WITH_NEXT_RUN = "there with the next full index run"
 STATUS_WAIT_S = 1.0
-"""To look whether a model is there takes milliseconds; the first import of a library longer."""
+"""Checking for a model takes milliseconds; the first import of a library longer."""
 LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSettings:
-    """What the user chose: no vectors at all, static ones, or a model beside them; and the disk that vectors may take."""
+    """The user's choice: no vectors, static ones, or a model in addition; and the disk space for vectors."""
 
     provider: str = "auto"
     model: str = ""
@@ -57,7 +57,7 @@ class EmbedderSettings:
     bytes_max: int = 1_000_000_000
 
     def choice(self, env: Mapping[str, str], models_folder: Path) -> EmbedderConfig:
-        """The same for a provider; the key comes out of the environment at this moment."""
+        """Return the configuration for a provider; the key is read from the environment at this moment."""
         return EmbedderConfig(
             "minilm" if self.provider == "auto" else self.provider,
             self.model,
@@ -72,7 +72,7 @@ class EmbedderSettings:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingDependencies:
-    """What a model needs around it: folders, the environment, the index, the files as they are now, and the team's store.
+    """Dependencies of a model: folders, the environment, the index, the files as they are now, and the team's store.
 
     `cache` is that of the user, `workspace_cache` that of this workspace.
     """
@@ -86,7 +86,7 @@ class EmbeddingDependencies:
     team: TeamStore
 
     def vector_sync(self) -> VectorSync:
-        """Return what passes vectors between this machine and the team; it passes nothing where there is no team."""
+        """Return the exchange of vectors with the team; it does nothing if there is no team."""
         team = self.team
         if not team.is_configured:
             return VectorSync()
@@ -94,10 +94,10 @@ class EmbeddingDependencies:
 
 
 class EmbeddingService(AnswerModel):
-    """The vectors of one Engine. Thread-safe; nothing is opened, and no model asked, before it is needed."""
+    """The vectors of one Engine. Thread-safe; nothing is opened, and no model used, before it is needed."""
 
     def __init__(self, chosen: EmbedderSettings, encoder: StaticEncoder | None, parts: EmbeddingDependencies) -> None:
-        """`encoder` makes the static vectors of the index; None where the user wants words alone."""
+        """`encoder` makes the static vectors of the index; None if the user wants words alone."""
         self._chosen = chosen
         self._parts = parts
         self._lock = threading.Lock()
@@ -111,7 +111,7 @@ class EmbeddingService(AnswerModel):
     # -- a model takes part --
 
     def start(self, after_s: float = 0.0) -> None:
-        """Make ready what the first answer needs, and have the model take part and, from then on, fill what it has not seen."""
+        """Prepare the first answer, and let a model take part and fill in the background what it has not seen."""
         if self.encoder is not None:
             threading.Thread(target=self.encoder.open, name="ctx-static", daemon=True).start()
         with self._lock:
@@ -122,34 +122,34 @@ class EmbeddingService(AnswerModel):
             before = self._served_before()
             if before is not None:
                 self._old = _ModelRuntime(before, self._parts)
-            self._begin = threading.Timer(after_s, self._begun)
+            self._begin = threading.Timer(after_s, self._begin_backfill)
             self._begin.daemon = True
             self._begin.start()
 
-    def _begun(self) -> None:
+    def _begin_backfill(self) -> None:
         self._fills = True
         self.wake()
 
     def near(
         self, view: RankingView, text: str, ranked: CandidateScores, allowed: Mask | None
     ) -> SemanticSignals | None:
-        """What the model that serves says; as `AnswerModel.near`."""
+        """Return the similarities by the model that serves; see `search.semantic_scores.AnswerModel`."""
         serving = self._serving(view.snapshot)
         return serving.refiner.near(view, text, ranked, allowed) if serving else None
 
     def answering(self) -> AbstractContextManager[object]:
-        """Around an answer: the background stands back meanwhile."""
+        """Mark that an answer is computed: the background waits meanwhile."""
         return self._new.embedder.answering() if self._new else nullcontext()
 
     def wake(self, paths: Iterable[str] = ()) -> None:
-        """Something was indexed or found: look what lacks a vector, these files first."""
+        """Look for missing vectors after an index run or an answer, these files first."""
         if self._fills and self._new is not None:
             self._new.backfill.wake(paths)
 
     def fill(
         self, progress: Callable[[Progress], None] | None, cancel: threading.Event | None
     ) -> EmbeddingProgress | None:
-        """Start, and wait until all that can has a vector of the model; None when there is no model.
+        """Start, and wait until everything has a vector of the model; return None if there is no model.
 
         Raises: EmbedderUnusable when it cannot be used, with the next step; StoreUnavailable, StoreUnusable and
         DiskFull when what is to be shared cannot be; Cancelled.
@@ -185,7 +185,7 @@ class EmbeddingService(AnswerModel):
     def embed_all(
         self, *, progress: Callable[[Progress], None] | None = None, cancel: threading.Event | None = None
     ) -> tuple[int, int]:
-        """Embed with the chosen model all that it has not seen; return how many files and chunks have their vectors.
+        """Embed everything that the chosen model has not seen; return how many files and chunks have their vectors.
 
         Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Cancelled (what was made is
         kept); StoreUnavailable, StoreUnusable and DiskFull when a team is to have them and cannot.
@@ -203,13 +203,13 @@ class EmbeddingService(AnswerModel):
     # -- the rest --
 
     def status(self, snapshot: Snapshot | None) -> EmbeddingStatus:
-        """What is there and what is missing, for a status."""
+        """Return what exists and what is missing, for a status."""
         if self.encoder is None:
             return EmbeddingStatus("off", "", "", "", (0, 0), (0, 0))
         static = self.encoder.problem or ("ready" if snapshot and snapshot.static() else WITH_NEXT_RUN)
         if self._chosen.provider in NO_MODEL:
             return EmbeddingStatus(static, "", "", "", (0, 0), (0, 0))
-        thinker = self._looked_at()
+        thinker = self._open_chosen()
         filled = thinker.backfill.count_progress(snapshot) if snapshot else None
         counts = ((filled.cards, filled.cards_total), (filled.chunks, filled.chunks_total)) if filled else ((0, 0),) * 2
         identity = thinker.embedder.identity
@@ -220,8 +220,8 @@ class EmbeddingService(AnswerModel):
             static, name, thinker.state, thinker.embedder.suggestion, *counts, team.fetched_count, told
         )
 
-    def _looked_at(self) -> _ModelRuntime:
-        """The model that was chosen, opened if that can be done at once: a status says what it finds."""
+    def _open_chosen(self) -> _ModelRuntime:
+        """Return the chosen model, opened if that is quick."""
         with self._lock:
             self._new = thinker = self._new or _ModelRuntime(self._chosen, self._parts)
         if thinker.embedder.identity is None and not thinker.embedder.suggestion:
@@ -229,7 +229,7 @@ class EmbeddingService(AnswerModel):
         return thinker
 
     def close(self) -> None:
-        """Stop, and let go of memory and files."""
+        """Stop, and free memory and files."""
         with self._lock:
             if self._begin is not None:
                 self._begin.cancel()
@@ -239,7 +239,7 @@ class EmbeddingService(AnswerModel):
             self._old = self._new = None
 
     def _serving(self, snapshot: Snapshot) -> _ModelRuntime | None:
-        """Who answers: the old model until the new one has seen everything."""
+        """Return the model that answers: the old one until the new one has seen everything."""
         new, old = self._new, self._old
         if new is None or not self._takes_part:
             return None
@@ -258,7 +258,7 @@ class EmbeddingService(AnswerModel):
             threading.Thread(target=old.close, name="ctx-old-model", daemon=True).start()
 
     def _served_before(self) -> EmbedderSettings | None:
-        """The model that was complete here before, when it is another one; its key is looked up anew."""
+        """Return the model that was complete here before, if it is another one; its key is read again."""
         stated = served_model.read_served_model(self._parts.workspace_cache)
         try:
             before = replace(EmbedderSettings(**stated), bytes_max=self._chosen.bytes_max)
@@ -268,7 +268,7 @@ class EmbeddingService(AnswerModel):
 
 
 class _ModelRuntime:
-    """One model: its embedder, its vectors, who fills them and who asks them."""
+    """One model: its embedder, its vectors, its backfill and its reranker."""
 
     def __init__(self, chosen: EmbedderSettings, parts: EmbeddingDependencies) -> None:
         models_folder = parts.cache / "models"
@@ -298,12 +298,12 @@ class _ModelRuntime:
 
     @property
     def state(self) -> str:
-        """How the embedder is, or why its filling stands still."""
+        """The state of the embedder, or why filling does not proceed."""
         state = self.embedder.state
         return f"{state}; {self.backfill.problem}" if self.backfill.problem and ":" not in state else state
 
     def vectors(self) -> VectorStore | None:
-        """The store of the model's space; None until that is known."""
+        """Return the store of the model's space; None until that is known."""
         with self._lock:
             if self._store is None and (space := vector_space(self.embedder)) is not None:
                 self._store = VectorStore(self._folder, space, bytes_max=self._bytes_max)

@@ -1,4 +1,4 @@
-"""What lacks a vector, by segment: looked up once for each, because segments never change, and struck off when filled."""
+"""Missing vectors by segment: looked up once for each, because segments never change, and updated when filled."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ Mask = npt.NDArray[np.bool_]
 
 
 class VectorLookup(Protocol):
-    """Whatever can say which vectors it lacks: the store of this machine, or a team's remote store."""
+    """A store that can report missing vectors: that of this machine, or the remote store of a team."""
 
     @property
     def space(self) -> VectorSpace:
-        """What its vectors have in common."""
+        """The space of its vectors."""
         ...
 
     def missing(self, keys: Keys) -> Mask:
-        """Which keys have no vector there."""
+        """Return which keys have no vector there."""
         ...
 
 
 class VectorKind(NamedTuple):
-    """One of the two kinds of things that get vectors: cards, one a file, and chunks."""
+    """One of the two kinds of things with vectors: cards (summaries of files), and chunks."""
 
     kind: str
 
     def keys(self, snapshot: Snapshot) -> Keys:
-        """The key of each."""
+        """Return the key of each."""
         return snapshot.file_column("card_key") if self.kind == "card" else snapshot.chunk_column("key")
 
     def segment_keys(self, snapshot: Snapshot) -> list[Keys]:
-        """The same, by segment."""
+        """Return the keys by segment."""
         return [s.file["card_key"] if self.kind == "card" else s.chunk["key"] for s in snapshot.segments]
 
     def alive(self, snapshot: Snapshot) -> Mask:
-        """Which of them count."""
+        """Return which of them count."""
         return snapshot.file_alive if self.kind == "card" else snapshot.chunk_alive
 
     def base(self, snapshot: Snapshot) -> Ints:
-        """The number at which each segment's begin, and the number of all."""
+        """Return the number of the first one in each segment, and the number of all."""
         return snapshot.file_base if self.kind == "card" else snapshot.chunk_base
 
     def starts(self, snapshot: Snapshot) -> Ints:
-        """The number at which each file's begin, and the number of all."""
+        """Return the number of the first one of each file, and the number of all."""
         return np.arange(snapshot.files + 1) if self.kind == "card" else snapshot.chunk_starts
 
 
@@ -61,7 +61,7 @@ KINDS = (CARDS, CHUNKS)
 
 
 class MissingVectors:
-    """The gaps in one space. Thread-safe; holds no snapshot, for its files could not be deleted on Windows."""
+    """The missing vectors of one space. Thread-safe; keeps no snapshot, whose files Windows could then not delete."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -70,12 +70,12 @@ class MissingVectors:
         self._counted: tuple[weakref.ref[Snapshot], EmbeddingProgress] | None = None
 
     def find_missing(self, part: VectorKind, snapshot: Snapshot, vectors: VectorLookup) -> Mask:
-        """Which cards or chunks of a snapshot lack theirs; what is dead lacks nothing."""
+        """Return which cards or chunks of a snapshot have no vector; deleted ones do not count."""
         with self._lock:
             return self._of(part, snapshot, vectors)
 
     def count_progress(self, snapshot: Snapshot, vectors: VectorLookup) -> EmbeddingProgress:
-        """How many of a snapshot are there."""
+        """Return how many vectors of a snapshot exist."""
         with self._lock:
             if self._space != vectors.space or self._counted is None or self._counted[0]() is not snapshot:
                 missing = [int(self._of(part, snapshot, vectors).sum()) for part in KINDS]
@@ -98,7 +98,7 @@ class MissingVectors:
             self._counted = None
 
     def refresh(self, vectors: VectorLookup, *, at_all: bool) -> None:
-        """Look at what was missing, for other processes fill, too; or at all, for what was long unused is dropped.
+        """Look at what was missing, because other processes fill, too; with `at_all` at everything, because unused vectors are dropped.
 
         Only the thread that strikes off may call it: it holds no lock, for looking takes as long as an answer may.
         """
@@ -119,7 +119,7 @@ class MissingVectors:
         return np.concatenate([np.zeros(0, bool), *parts]) & part.alive(snapshot)
 
     def _segment(self, part: VectorKind, snapshot: Snapshot, vectors: VectorLookup, number: int) -> tuple[Keys, Mask]:
-        """A segment's keys and which are missing. After a rebuild from nothing another one may have the same name."""
+        """Return a segment's keys and which are missing. After a rebuild another segment may have the same name."""
         name = part, snapshot.generation, snapshot.segment_numbers[number]
         keys = part.segment_keys(snapshot)[number]
         if name not in self._missing or not np.array_equal(self._missing[name][0], keys):

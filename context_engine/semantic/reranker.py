@@ -1,9 +1,9 @@
-"""A model's say in an answer: its vectors of everything where they are there, else of the places that promise most.
+"""Reranks an answer with a model: with all vectors if they exist, else with those of the best places.
 
-Vectors are kept by the text they were made from, so an answer finds what was embedded for any other. Until nearly all
-chunks of a snapshot have theirs, the best chunks of the best files alone are compared; those that lack one are embedded
-now, as far as the time of one answer allows, and kept. Vectors of a few chunks here and there are worse than none: a
-file that happens to have some would outrank a better one that has none (docs/decisions/0017).
+Vectors are stored by their text, so an answer finds what was embedded for any other. Until nearly all chunks of a
+snapshot have theirs, only the best chunks of the best files are compared; missing ones are embedded now, as far as the
+time of one answer allows, and stored. Vectors of a few scattered chunks are worse than none: a file that happens to
+have some would outrank a better one without (docs/decisions/0017).
 """
 
 from __future__ import annotations
@@ -35,30 +35,32 @@ Ints = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 LOCAL_S = 0.08
-"""What a model of this machine may add to an answer: nearly all stay within 110 ms, for a batch may end a little late."""
+"""Time that a model of this machine may add to an answer: nearly all stay within 110 ms, as a batch may end a little
+late."""
 REMOTE_S = 1.0
-"""What an endpoint may take for the vector of a question; its user chose to wait for it."""
+"""Time that an endpoint may take for the vector of a question; its user chose to wait for it."""
 FILES = 4
 CHUNKS_PER_FILE = 2
-"""The places that are compared before all have vectors: eight texts. Three times as many are no better, and cost it."""
+"""Places that are compared before all have vectors: eight texts. Three times as many are no better, and cost three
+times."""
 NEARLY_ALL = 0.97
-"""From this share of vectors on all of them are compared. At nine in ten the ranking is no better than without a model."""
+"""Share of vectors from which on all are compared. At nine in ten the ranking is no better than without a model."""
 
 Texts = Callable[[Snapshot, Ints], list[str]]
-"""The texts of some chunks of a snapshot, from the files as they are now; nothing for a file that cannot be had."""
+"""Returns the texts of some chunks of a snapshot, from the current files; empty for a file that cannot be read."""
 
 
 Progress = Callable[[Snapshot], EmbeddingProgress | None]
-"""How far the vectors of a snapshot are; None when nobody knows yet."""
+"""Returns the progress of a snapshot's vectors; None if unknown."""
 
 
 class Reranker(AnswerModel):
-    """The model of `search.meaning`. Thread-safe."""
+    """The model of `search.semantic_scores`. Thread-safe."""
 
     def __init__(
         self, embedder: DeadlineEmbedder, vectors: Callable[[], Vectors | None], progress: Progress, texts: Texts
     ) -> None:
-        """`vectors`: the store of the model's space, None while it is not known; `texts`: what is embedded of chunks."""
+        """`vectors`: the store of the model's space, None while it is unknown; `texts`: the texts of chunks."""
         self._embedder = embedder
         self._vectors = vectors
         self._progress = progress
@@ -68,7 +70,7 @@ class Reranker(AnswerModel):
     def near(
         self, view: RankingView, text: str, ranked: CandidateScores, allowed: Mask | None
     ) -> SemanticSignals | None:
-        """What the model says of a question; None while its vector or the store cannot be had in time."""
+        """Return similarities to a question; None if its vector or the store is not available in time."""
         identity = self._embedder.identity
         until = time.monotonic() + (LOCAL_S if identity is None or identity.is_local else REMOTE_S)
         query = self._embedder.embed_query(text, until)
@@ -78,17 +80,17 @@ class Reranker(AnswerModel):
         filled = self._progress(view.snapshot)
         cards = self._cards(view, vectors, query, filled)
         chosen = select_candidates(view, ranked, allowed)
-        values, known = self._compared(view, vectors, query, chosen, until)
+        values, known = self._compare(view, vectors, query, chosen, until)
         if filled is None or filled.chunks < NEARLY_ALL * filled.chunks_total:
-            return _some(view, chosen, values, known, cards)
+            return _combine_some(view, chosen, values, known, cards)
         chunk, found = self._chunks(view, vectors, query, filled)
         chunk[chosen[known]], found[chosen[known]] = values[known], True
-        return _everything(view, chunk, found, cards, allowed)
+        return _combine_all(view, chunk, found, cards, allowed)
 
     def _cards(
         self, view: RankingView, vectors: Vectors, query: Floats, filled: EmbeddingProgress | None
     ) -> Floats | None:
-        """How near each file's card comes, from 0 on; None until nearly all files have one."""
+        """Return the similarity of each file's card, from 0 on; None until nearly all files have one."""
         if filled is None or filled.cards < NEARLY_ALL * filled.cards_total:
             return None
         rows, found = self._aligned.cards(view.snapshot, vectors, filled.is_complete)
@@ -97,14 +99,14 @@ class Reranker(AnswerModel):
     def _chunks(
         self, view: RankingView, vectors: Vectors, query: Floats, filled: EmbeddingProgress
     ) -> tuple[Floats, Mask]:
-        """The cosine of each chunk, and of which it is known."""
+        """Return the cosine of each chunk, and for which it is known."""
         rows, found = self._aligned.chunks(view.snapshot, vectors, filled.is_complete)
         return compute_cosines(rows, query), found.copy()
 
-    def _compared(
+    def _compare(
         self, view: RankingView, vectors: Vectors, query: Floats, chosen: Ints, until: float
     ) -> tuple[Floats, Mask]:
-        """The cosine of each chosen chunk, and for which it is known: the missing are embedded until time is up."""
+        """Return the cosine of each chosen chunk, and for which it is known: missing ones are embedded until time is up."""
         rows, known = vectors.get(view.snapshot.chunk_column("key")[chosen])
         values = np.where(known, compute_cosines(rows, query), np.float32(0))
         if known.all():
@@ -121,7 +123,7 @@ class Reranker(AnswerModel):
         return values, known
 
     def _missing(self, view: RankingView, chosen: Ints, known: Mask) -> tuple[Ints, list[str], Keys]:
-        """Which of the chosen lack a vector, and what to embed for each; not those whose file has changed since."""
+        """Return which of the chosen lack a vector, and the text of each; not those whose file has changed since."""
         wanted = view.snapshot.chunk_column("key")[chosen]
         places = np.flatnonzero(~known)
         texts = self._texts(view.snapshot, chosen[places])
@@ -131,7 +133,7 @@ class Reranker(AnswerModel):
 
 
 def select_candidates(view: RankingView, ranked: CandidateScores, allowed: Mask | None) -> Ints:
-    """The best chunks of the best files, file after file."""
+    """Return the best chunks of the best files, file after file."""
     chosen = []
     for file in find_greatest(ranked.files, FILES).tolist():
         if ranked.files[file] > 0:
@@ -141,10 +143,10 @@ def select_candidates(view: RankingView, ranked: CandidateScores, allowed: Mask 
     return np.concatenate([np.zeros(0, np.intp), *chosen])
 
 
-def _everything(
+def _combine_all(
     view: RankingView, cosines: Floats, found: Mask, cards: Floats | None, allowed: Mask | None
 ) -> SemanticSignals:
-    """All chunks compared; the few without a vector count as the farthest."""
+    """Compare all chunks; the few without a vector count as the farthest."""
     snapshot = view.snapshot
     counts = found & snapshot.chunk_alive
     chunk = _from_least(cosines, counts)
@@ -152,8 +154,10 @@ def _everything(
     return _near(view, files, chunk, cards)
 
 
-def _some(view: RankingView, chosen: Ints, values: Floats, known: Mask, cards: Floats | None) -> SemanticSignals | None:
-    """The most promising places compared: those of the first files, up to the one of which something is not known."""
+def _combine_some(
+    view: RankingView, chosen: Ints, values: Floats, known: Mask, cards: Floats | None
+) -> SemanticSignals | None:
+    """Compare the best places: those of the first files, up to the first with an unknown vector."""
     owners = view.snapshot.chunk_file[chosen]
     told = known.copy()
     if not known.all():
@@ -190,7 +194,7 @@ class _SegmentVectors(NamedTuple):
 
 
 class _AlignedVectors:
-    """The vectors of a snapshot in the order of its chunks and files, looked up once a segment: segments never change."""
+    """The vectors of a snapshot in the order of its chunks and files, looked up once for each segment."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -198,12 +202,12 @@ class _AlignedVectors:
         self._whole: dict[str, tuple[Snapshot, bool, _SegmentVectors]] = {}
 
     def chunks(self, snapshot: Snapshot, vectors: Vectors, is_complete: bool) -> tuple[VectorRows, Mask]:
-        """A row for each chunk, and which were found; `is_complete`: all can be, if not now then by the next look."""
+        """Return a row for each chunk, and which were found; `is_complete`: all can be, if not now then by the next look."""
         keys = [segment.chunk["key"] for segment in snapshot.segments]
         return self._of("chunk", snapshot, vectors, keys, is_complete)
 
     def cards(self, snapshot: Snapshot, vectors: Vectors, is_complete: bool) -> tuple[VectorRows, Mask]:
-        """A row for each file, and which were found."""
+        """Return a row for each file, and which were found."""
         keys = [segment.file["card_key"] for segment in snapshot.segments]
         return self._of("file", snapshot, vectors, keys, is_complete)
 
@@ -236,7 +240,7 @@ class _AlignedVectors:
 
 
 def _views(whole: _SegmentVectors, sizes: Sequence[int]) -> list[_SegmentVectors]:
-    """The parts of a whole again, without a copy of their own."""
+    """Return the parts of a whole again, without copying."""
     ends = np.cumsum(sizes).tolist()
     spans = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
     return [_SegmentVectors(VectorRows(whole.rows.values[s], whole.rows.scales[s]), whole.found[s]) for s in spans]

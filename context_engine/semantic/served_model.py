@@ -1,4 +1,4 @@
-"""Which embedding model has a vector for everything in a workspace: a note beside its index, without any key."""
+"""Notes which embedding model has a vector for everything in a workspace, in a file next to its index, without any key."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def read_served_model(folder: Path) -> Mapping[str, Any]:
 
 
 def write_served_model(folder: Path, stated: Mapping[str, Any]) -> None:
-    """Note it.
+    """Write the note.
 
-    A folder that cannot be written keeps the old note: the next change of models then has nobody to fall back on.
+    A folder that cannot be written keeps the old note: the next change of models then has no older model to use.
     """
     with suppress(OSError):
         (folder / SERVED_FILE).write_text(json.dumps(dict(stated)), "utf-8")

@@ -42,17 +42,17 @@ MAGIC = b"CTXVEC01"
 """Raise the number when the layout changes: files with another one are left alone until they are the oldest."""
 HEADER_BYTES = 64
 SEGMENT_BYTES_MAX = 16_000_000
-"""About 38,000 vectors of 384 dimensions: the portion in which the least recently used are dropped."""
+"""About 38,000 vectors of 384 dimensions: the unit in which the least recently used are dropped."""
 BYTES_MAX = 1_000_000_000
 """All spaces together: 2.4 million vectors of 384 dimensions, some twenty repositories of the size of a browser's."""
 DIMENSIONS_MAX = 65_536
-"""No model gives more; a header that says so is damaged."""
+"""No model has more; a header with more is damaged."""
 LOCK_WAIT_S = 10.0
-"""An append takes milliseconds; who waits longer waits for a compaction."""
+"""An append takes milliseconds; a longer wait is for a compaction."""
 READ_TRIES = 5
-"""A file may go between the look at the folder and its opening; five compactions in a row do not happen."""
+"""A file may be deleted between listing the folder and opening it; five compactions in a row do not happen."""
 USED_REST_S = 600.0
-"""How often reading stamps a segment as used: often enough to tell yesterday's from last month's."""
+"""Interval in which reading stamps a segment as used: often enough to tell yesterday's from last month's."""
 
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -72,7 +72,7 @@ _COUNT_BYTES = 12
 
 
 class VectorStore:
-    """The vectors of one space. Thread-safe; any number of processes may hold one on the same folder.
+    """The vectors of one space. Thread-safe; any number of processes may open the same folder.
 
     `folder` is shared by all spaces, `bytes_max` bounds them together. Nothing is opened or made until it is needed.
     """
@@ -85,7 +85,7 @@ class VectorStore:
         bytes_max: int = BYTES_MAX,
         segment_bytes_max: int = SEGMENT_BYTES_MAX,
     ) -> None:
-        """Raises InvalidVectors for a space whose vectors have no size."""
+        """Raises: InvalidVectors for a space whose vectors have no size."""
         if not 1 <= space.dimensions <= DIMENSIONS_MAX:
             raise _unfit(f"vectors of {space.dimensions} numbers cannot be kept")
         self.space = space
@@ -112,7 +112,7 @@ class VectorStore:
             return self._index.find(keys) < 0
 
     def get(self, keys: Keys) -> tuple[VectorRows, Mask]:
-        """A row for each key, and which were found; the others are zeros."""
+        """Return a row for each key, and which were found; the others are zeros."""
         with self._lock:
             self._refresh()
             places = self._index.find(keys)
@@ -122,11 +122,11 @@ class VectorStore:
                 if len(here):
                     records = segment.records()[places[here] - segment.first]
                     rows.values[here], rows.scales[here] = records["row"], records["scale"]
-                    segment.used()
+                    segment.mark_used()
             return rows, places >= 0
 
     def check(self) -> list[str]:
-        """What is wrong with the files of this space, in words; empty when they are sound. Reads all of them."""
+        """Return what is wrong with the files of this space; empty if they are sound. Reads all of them."""
         with self._lock:
             self._forget()
             self._refresh()
@@ -140,7 +140,7 @@ class VectorStore:
     # -- writing --
 
     def put(self, keys: Keys, rows: npt.NDArray[Any]) -> int:
-        """Keep a vector for each key; how many were new. What is there already stays as it is.
+        """Store a vector for each key; return how many were new. Existing ones are not changed.
 
         All of one call is seen by readers at once, or after a kill none of it.
 
@@ -150,7 +150,7 @@ class VectorStore:
         return self.put_rows(keys, quantize(rows))
 
     def put_rows(self, keys: Keys, rows: VectorRows) -> int:
-        """The same for rows as another store gave them: they are kept bit for bit."""
+        """Store rows of another store, bit for bit; otherwise as `put`."""
         self._check_fit(keys, rows.values)
         if not np.isfinite(rows.scales).all():
             raise _unfit("a row holds a scale that is not finite")
@@ -164,7 +164,7 @@ class VectorStore:
             return int(fresh.sum())
 
     def compact(self) -> int:
-        """Write the files that are small, damaged or of another layout anew as full ones; bytes freed.
+        """Rewrite small, damaged or outdated files as full ones; return the bytes freed.
 
         Readers are not disturbed: the same vectors are found before, during and after. Raises: StorageBusy, DiskFull.
         """
@@ -175,7 +175,9 @@ class VectorStore:
                 return 0
             before, number = self._size(), _number(_names(self.folder)[-1]) + 1
             ours = [self._segments[name] for name in chosen if name in self._segments]
-            together = np.concatenate([_none(self.space.dimensions), *(each.records()[each.sound()] for each in ours)])
+            together = np.concatenate(
+                [_empty_records(self.space.dimensions), *(each.records()[each.sound()] for each in ours)]
+            )
             self._write_whole(together[np.unique(together["key"], return_index=True)[1]], number)
             self._forget()
             for name in chosen:
@@ -184,7 +186,7 @@ class VectorStore:
 
     @contextmanager
     def backfill_lock(self) -> Generator[bool]:
-        """Whether this process is the one of this machine that fills the space; if so, it is until the block ends."""
+        """Yield whether this process is the one of this machine that fills the space, until the block ends."""
         with translate_disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / "filler.lock", timeout=0)
@@ -224,19 +226,19 @@ class VectorStore:
                 lock.release()
 
     def _append(self, records: npt.NDArray[Any]) -> None:
-        """Into the last file as long as it has room; one call never goes over two files, so that it is seen at once."""
+        """Append to the last file while it has room; one call never spans two files, so that it is seen at once."""
         last = max(self._segments, key=_number, default="")
         newest = max(_names(self.folder), key=_number, default="000000.vec")
         if last != newest or self._segments[last].bytes >= self._segment_bytes_max:
             last = f"{_number(newest) + 1:06d}.vec"
-            _publish(_created(self.folder / last, self.space))
+            _publish(_create_file(self.folder / last, self.space))
             self._drop_least_used(last)
             self._refresh()
         self._segments[last].append(records)
         self._refresh()
 
     def _drop_least_used(self, keep: str) -> None:
-        """Delete the files of any space that were used least recently, until all together are within the bound."""
+        """Delete the least recently used files of any space, until all together are within the bound."""
         files = [(facts, path) for path in self._all.glob("*/*.vec") if (facts := _facts(path))]
         excess = sum(facts.st_size for facts, _ in files) - self._bytes_max
         for facts, path in sorted(files, key=lambda file: (file[0].st_mtime_ns, file[1])):
@@ -244,13 +246,13 @@ class VectorStore:
                 excess -= facts.st_size
 
     def _worth_writing_anew(self) -> list[str]:
-        """Files with trouble, and those less than half full when there are several."""
+        """Return files with problems, and those less than half full if there are several."""
         troubled = {name for name, _ in self._troubles()}
         small = {name for name, each in self._segments.items() if each.bytes * 2 < self._segment_bytes_max}
         return sorted(troubled | small if len(small) > 1 else troubled)
 
     def _write_whole(self, records: npt.NDArray[Any], number: int) -> None:
-        """Full files of records from this number on.
+        """Write full files of records from this number on.
 
         Each is complete on the disk before it has a name readers look for.
         """
@@ -258,7 +260,7 @@ class VectorStore:
             _remove(left)
         per_file = max(1, self._segment_bytes_max // records.itemsize)
         for start in range(0, len(records), per_file):
-            part = _created(self.folder / f"{number + start // per_file:06d}.vec", self.space)
+            part = _create_file(self.folder / f"{number + start // per_file:06d}.vec", self.space)
             _VectorFile(part, self.space).append(records[start : start + per_file])
             with open(part, "rb+") as written:
                 os.fsync(written.fileno())
@@ -276,7 +278,7 @@ class VectorStore:
                 yield name, f"{segment.count - len(segment.sound())} of {segment.count} records are damaged"
 
     def _refresh(self) -> None:
-        """See what other processes have appended, begun and removed since."""
+        """Read what other processes have appended, created and removed."""
         for _ in range(READ_TRIES):
             with suppress(FileNotFoundError):
                 self._catch_up()
@@ -284,7 +286,7 @@ class VectorStore:
             self._forget()  # somebody compacted, or dropped what was long unused, while we looked
 
     def _catch_up(self) -> None:
-        """Raises FileNotFoundError when a file is gone, or is not the one it was."""
+        """Raises: FileNotFoundError if a file is gone, or replaced."""
         names = _names(self.folder)
         if gone := self._segments.keys() - set(names):
             raise FileNotFoundError(min(gone))
@@ -300,7 +302,7 @@ class VectorStore:
 
 
 class _KeyIndex:
-    """Sorted keys and where each stands: a number of which the upper half is its file's, the lower half its record's."""
+    """Sorted keys and the place of each: its upper half is the number of the file, the lower half that of the record."""
 
     def __init__(self) -> None:
         self._keys: Keys = np.zeros(0, f"S{KEY_BYTES}")
@@ -310,14 +312,14 @@ class _KeyIndex:
         return len(self._keys)
 
     def find(self, keys: Keys) -> Ints:
-        """The place of each key; -1 where there is none."""
+        """Return the place of each key; -1 if there is none."""
         if not len(self._keys):
             return np.full(len(keys), -1, np.int64)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._places[at], -1)
 
     def add(self, keys: Keys, places: Ints) -> None:
-        """Further keys; the first place of a key counts."""
+        """Add keys; the first place of a key counts."""
         if not len(keys):
             return
         new, first = np.unique(keys, return_index=True)
@@ -330,14 +332,14 @@ class _KeyIndex:
 class _VectorFile:
     """One file: its records that count, mapped.
 
-    `first` is the place of the first, `is_ours` whether the header fits.
+    `first` is the place of its first record, `is_ours` whether the header matches.
     """
 
     def __init__(self, path: Path, space: VectorSpace) -> None:
-        """Raises FileNotFoundError."""
+        """Raises: FileNotFoundError."""
         self._path = path
         self._type = _record_type(space.dimensions)
-        self._records = _none(space.dimensions)
+        self._records = _empty_records(space.dimensions)
         self._sound: list[Ints] = []
         self._used_at = -math.inf
         self.first = _number(path.name) << 32
@@ -348,39 +350,39 @@ class _VectorFile:
 
     @property
     def count(self) -> int:
-        """Records that have been looked at."""
+        """Records that have been read."""
         return len(self._records)
 
     @property
     def bytes(self) -> int:
-        """What they take."""
+        """Their size."""
         return self.count * self._type.itemsize
 
     def news(self) -> tuple[Keys, Ints]:
-        """Keys and places of the sound records that were appended since the last call.
+        """Return keys and places of the sound records that were appended since the last call.
 
         Raises FileNotFoundError when the file is gone, cut shorter, or another one under the same name.
         """
-        known, count = self.count, self._counted()
+        known, count = self.count, self._read_count()
         if count < known:
             raise FileNotFoundError(self._path)
         if count > known:
-            self._records = self._mapped(count)
+            self._records = self._map_records(count)
         fresh = self._records[known:]
         sound = np.flatnonzero(_checks(fresh) == fresh["check"]) + known
         self._sound.append(sound)
         return self._records["key"][sound], sound + self.first
 
     def records(self) -> npt.NDArray[Any]:
-        """All of them as they lie in the file."""
+        """Return all of them as they are in the file."""
         return self._records
 
     def sound(self) -> Ints:
-        """The numbers of those whose checksum holds."""
+        """Return the numbers of those with a correct checksum."""
         return np.concatenate([*self._sound, np.zeros(0, np.int64)])
 
-    def used(self) -> None:
-        """Leave a sign on the file that it was of use."""
+    def mark_used(self) -> None:
+        """Stamp the file as used."""
         now = time.monotonic()
         if now - self._used_at >= USED_REST_S:
             self._used_at = now
@@ -388,16 +390,16 @@ class _VectorFile:
                 os.utime(self._path)
 
     def append(self, records: npt.NDArray[Any]) -> None:
-        """Write records behind those that count, then the new count. The caller holds the lock."""
-        count = self._counted()
+        """Write records after those that count, then the new count. The caller has the lock."""
+        count = self._read_count()
         with open(self._path, "rb+", buffering=0) as out:
             out.seek(HEADER_BYTES + count * self._type.itemsize)
             _write(out, records.tobytes())
             out.seek(_COUNT_AT)
             _write(out, _count_field(count + len(records)))
 
-    def _counted(self) -> int:
-        """How many records count: what the header says, never more than there is room for.
+    def _read_count(self) -> int:
+        """Return how many records count: the number in the header, never more than there is room for.
 
         A count that was scribbled on means: whatever has a sound checksum. Raises FileNotFoundError as `news` does.
         """
@@ -410,14 +412,14 @@ class _VectorFile:
         stated = int.from_bytes(field[:8], "little")
         return min(stated, held) if field == _count_field(stated) else held
 
-    def _mapped(self, count: int) -> npt.NDArray[Any]:
+    def _map_records(self, count: int) -> npt.NDArray[Any]:
         with open(self._path, "rb") as source:
             mapped = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
         return np.frombuffer(mapped, self._type, count, HEADER_BYTES)
 
 
 def _record_type(dimensions: int) -> np.dtype[Any]:
-    """A checksum over what follows it, the key, the scale, the numbers; a multiple of eight bytes."""
+    """Return the type: a checksum over what follows it, the key, the scale, the numbers; a multiple of eight bytes."""
     return np.dtype(
         {
             "names": ["check", "key", "scale", "row"],
@@ -428,7 +430,7 @@ def _record_type(dimensions: int) -> np.dtype[Any]:
     )
 
 
-def _none(dimensions: int) -> npt.NDArray[Any]:
+def _empty_records(dimensions: int) -> npt.NDArray[Any]:
     return np.zeros(0, _record_type(dimensions))
 
 
@@ -440,7 +442,7 @@ def _records(keys: Keys, rows: VectorRows) -> npt.NDArray[Any]:
 
 
 def _checks(records: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """The checksum of each record (XXH3 of all behind the field it stands in)."""
+    """Return the checksum of each record (XXH3 of everything after the field of the checksum)."""
     size = records.itemsize
     content = memoryview(np.ascontiguousarray(records).view(np.uint8).data)
     return np.fromiter(
@@ -448,8 +450,8 @@ def _checks(records: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     )
 
 
-def _created(path: Path, space: VectorSpace) -> Path:
-    """A file without records, under a name that no reader looks for until it is published."""
+def _create_file(path: Path, space: VectorSpace) -> Path:
+    """Create a file without records, under a name that no reader looks for until it is published."""
     part = path.with_suffix(".part")
     head = _head(space, os.urandom(8)) + _count_field(0)
     with open(part, "wb", buffering=0) as out:
@@ -462,19 +464,19 @@ def _publish(part: Path) -> None:
 
 
 def _mark(space: VectorSpace) -> bytes:
-    """16 bytes that stand for the space, in every file of it and in its folder's name."""
+    """Return 16 bytes for the space, which every file of it and the name of its folder contain."""
     return hashlib.sha256(f"{space.fingerprint}\0{space.dimensions}".encode()).digest()[:KEY_BYTES]
 
 
 def _head(space: VectorSpace, birth: bytes) -> bytes:
-    """What stands before the count; its checksum is over the same with 0 in its place."""
+    """Return the header before the count; its checksum is over the same with 0 in its place."""
     facts: Any = np.array((MAGIC, space.dimensions, 0, np.void(_mark(space)), np.void(birth)), _HEADER)
     facts["check"] = zlib.crc32(facts.tobytes())
     return facts.tobytes()
 
 
 def _is_header_of(raw: bytes, space: VectorSpace) -> bool:
-    """Whether it is sound, of this layout and of this space."""
+    """Return whether a header is sound, of this layout and of this space."""
     return len(raw) == HEADER_BYTES and raw[:_COUNT_AT] == _head(space, raw[_COUNT_AT - 8 : _COUNT_AT])
 
 
@@ -484,14 +486,14 @@ def _count_field(count: int) -> bytes:
 
 
 def _write(out: Any, data: bytes) -> None:
-    """All of it: a raw write may stop short of the end, as on a disk that is nearly full."""
+    """Write everything: a raw write may stop early, as on a disk that is nearly full."""
     left = memoryview(data)
     while left:
         left = left[out.write(left) :]
 
 
 def _names(folder: Path) -> list[str]:
-    """The segment files of a folder, oldest first."""
+    """Return the segment files of a folder, oldest first."""
     try:
         return sorted((name for name in os.listdir(folder) if _IS_SEGMENT(name)), key=_number)
     except (FileNotFoundError, NotADirectoryError):

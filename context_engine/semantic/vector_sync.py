@@ -22,19 +22,17 @@ from context_engine.semantic.vector_store import VectorStore
 from context_engine.sharing import RemoteVectorStore
 
 AT_ONCE = 4_096
-"""Vectors between two looks whether to stop: 1.7 MB of 384 numbers, a tenth of a second with a database in the same
-building."""
+"""Vectors between two checks for cancellation: 1.7 MB of 384 numbers, a tenth of a second with a database nearby."""
 GIVE_REST_S = 5.0
-"""While much is embedded others get it so often; a machine that fills beside us makes little of it again."""
+"""Interval of publishing while much is embedded: a machine that fills at the same time repeats little of it."""
 RETRY_S = 60.0
-"""So long a remote store that failed is left alone: its user is told meanwhile, and texts are embedded here."""
+"""Rest after a failure of the remote store: its user is told, and texts are embedded here."""
 RELOOK_S = 3_600.0
-"""How often it is looked again whether the remote store still has what it was given: a second's work of a database for
-100,000 keys."""
+"""Interval for checking whether the remote store still has what it got: a second of a database for 100,000 keys."""
 STAMP_DAYS = 7
-"""How old a vector's day may grow before it is written anew: a seventh of the rows a day, and not all of them."""
+"""Age at which a vector's day is written again: a seventh of the rows a day, and not all of them."""
 KEPT_DAYS = 60
-"""What the shared state has not held for so long is dropped: longer than a release branch rests between two fixes."""
+"""Age at which unused vectors are dropped: longer than a release branch rests between two fixes."""
 DAY_S = 86_400
 
 Told = TypeVar("Told")
@@ -77,7 +75,7 @@ class VectorSync:
         before = self.fetched_count
         for start in range(0, len(keys), AT_ONCE):
             portion = keys[start : start + AT_ONCE]
-            answer = self._asked(lambda remote, some=portion: remote.fetch(self._repository, vectors.space, some))
+            answer = self._query(lambda remote, some=portion: remote.fetch(self._repository, vectors.space, some))
             if answer is None or cancel.is_set():
                 break
             rows, found = answer
@@ -87,25 +85,25 @@ class VectorSync:
     # -- giving --
 
     def publish(self, snapshot: Snapshot, vectors: VectorStore) -> bool:
-        """Give the team what it lacks of a snapshot and is here; False when the remote store is away."""
-        if self.publishes and self._asked(lambda remote: self._settle(remote, snapshot, vectors)):
+        """Publish what the team lacks of a snapshot; return False if the remote store is not available."""
+        if self.publishes and self._query(lambda remote: self._settle(remote, snapshot, vectors)):
             self._given = weakref.ref(snapshot)
         elif self.error:
             some = CARDS.keys(snapshot)[:1]
-            self._asked(lambda remote: remote.contains(self._repository, vectors.space, some))  # is it back?
+            self._query(lambda remote: remote.contains(self._repository, vectors.space, some))  # is it back?
         return self.error is None
 
     def publish_periodically(self, snapshot: Snapshot, vectors: VectorStore) -> None:
-        """The same in the middle of filling, if the last time was some seconds ago."""
+        """Publish while filling, if the last time was some seconds ago."""
         if self.publishes and self._now() - self._gave_at >= GIVE_REST_S:
-            self._asked(lambda remote: self._give(remote, snapshot, vectors))
+            self._query(lambda remote: self._give(remote, snapshot, vectors))
 
     def has_published(self, snapshot: Snapshot) -> bool:
         """Return whether all vectors of a snapshot were published, or none are published from here."""
         return not self.publishes or (self._given is not None and self._given() is snapshot)
 
     def _settle(self, remote: RemoteVectorStore, snapshot: Snapshot, vectors: VectorStore) -> bool:
-        """Give what is lacking and, once a day, say what is in use, and drop what nobody has used for long."""
+        """Publish what is lacking and, once a day, mark what is in use and delete what was not used for long."""
         self._give(remote, snapshot, vectors)
         today = self._today()
         if today != self._tidied_on:
@@ -143,7 +141,7 @@ class VectorSync:
         """Ask the remote store at once, whatever failed before, because a caller waits."""
         self.error, self._retry_at = None, 0.0
 
-    def _asked(self, question: Callable[[RemoteVectorStore], Told]) -> Told | None:
+    def _query(self, question: Callable[[RemoteVectorStore], Told]) -> Told | None:
         """Return the answer of the remote store; None without one, while it fails, and for a while after."""
         if self._opened is None or self._now() < self._retry_at:
             return None
@@ -163,14 +161,14 @@ class VectorSync:
 
 
 class _There:
-    """What a remote store lacks of one space, for `MissingVectors`."""
+    """The missing vectors of a remote store, for `MissingVectors`."""
 
     def __init__(self, remote: RemoteVectorStore, repository: str, space: VectorSpace) -> None:
         self.space = space
         self._remote, self._repository = remote, repository
 
     def missing(self, keys: Keys) -> Mask:
-        """Which keys have no vector there."""
+        """Return which keys have no vector there."""
         return ~self._remote.contains(self._repository, self.space, keys)
 
 

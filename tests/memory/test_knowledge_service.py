@@ -68,16 +68,19 @@ def known(engine: Engine, query: str, **arguments: Any) -> list[dict[str, Any]]:
 
 
 def test_a_decision_record_is_found_with_its_line_and_forgotten_with_its_file(engine: Engine, shop: Path) -> None:
+    engine.memory.run_to_end()
     first = known(engine, "why whole cents", type="decision")[0]
     assert "never as floats" in first["content"]
     assert first["source"] == "discovery"
     assert first["links"][0].startswith("docs/adr/0003-cents.md:5@")
     (shop / "docs/adr/0003-cents.md").unlink()
     engine.index.update()
+    engine.memory.run_to_end()
     assert known(engine, "why whole cents", type="decision") == []
 
 
 def test_commits_tell_what_was_fixed_also_in_the_text_below_their_subject(engine: Engine) -> None:
+    engine.memory.run_to_end()
     issues = known(engine, "round an invoice, sums", type="issue", limit=20)
     told = {each["content"] for each in issues if each["source"] == "git"}
     assert "fix(amount): round step 4 of an invoice" in told

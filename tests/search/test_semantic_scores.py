@@ -261,7 +261,7 @@ def test_vectors_here_and_there_do_not_count_only_those_of_the_first_files(case:
     owners = snapshot.chunk_file[chosen]
     for known_files, counted in (((1, 2), ()), ((0, 2), (0,)), ((0, 1, 2), (0, 1, 2))):
         known = np.isin(owners, known_files)
-        near = reranker._some(view, chosen, np.full(len(chosen), 0.5, np.float32), known, None)
+        near = reranker._combine_some(view, chosen, np.full(len(chosen), 0.5, np.float32), known, None)
         found = () if near is None else tuple(np.flatnonzero(near.files["model"]).tolist())
         assert found == counted
 
