@@ -19,6 +19,7 @@ VALUE_CHARS_MAX = 8_192
 LINE_CHARS_MAX = 80
 """How far the beginning of a line is looked for, which tells a setting from code."""
 
+BACKSLASHES_MAX = 19
 NAME_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 TAIL = re.compile(rb"[A-Za-z0-9_.\-]{0,%d}" % NAME_CHARS_MAX)
 ASSIGNED = re.compile(
@@ -139,15 +140,15 @@ def _quoted_span(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | No
         stop > start
         and data[stop - 1 : stop] == b"\\"
         and not mark.startswith(b"\\")
-        and not _is_escaped_evenly(data, stop)
+        and is_escaping(data, stop - 1)
     ):
         stop = data.find(mark, stop + 1, limit)
     return (start, stop) if stop > start else None
 
 
-def _is_escaped_evenly(data: bytes, stop: int) -> bool:
-    """Whether the backslashes before a quote escape each other."""
-    before = data[max(0, stop - 20) : stop]
+def is_escaping(data: bytes, index: int) -> bool:
+    """Return whether a backslash escapes the next character: an even number of backslashes is before it."""
+    before = data[max(0, index - BACKSLASHES_MAX) : index]
     return (len(before) - len(before.rstrip(b"\\"))) % 2 == 0
 
 

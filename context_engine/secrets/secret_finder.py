@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from context_engine.secrets.assignments import NAME_CHARS, Assignment, find_assignment, find_nearby_value
+from context_engine.secrets.assignments import NAME_CHARS, Assignment, find_assignment, find_nearby_value, is_escaping
 from context_engine.secrets.base64_text import BLOB, BLOB_BYTES_MAX, decode_blob, long_runs, whole_blob
 from context_engine.secrets.encoded_text import decode_parts, find_escapes
 from context_engine.secrets.file_kinds import Kind, kind_of
@@ -57,6 +57,8 @@ BEFORE = re.compile(
 )
 """Ends in a letter or joint and is no part of a word: an escape of a string, an address or a terminal; a number before
 a line."""
+ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbfv0])")
+"""An escape in a string of JSON or of a program."""
 BEFORE_BYTES = 10
 LINE_BYTES = 1_000
 """So far on both sides of a secret a comment is looked for that allows it: longer lines nobody writes by hand."""
@@ -240,9 +242,13 @@ def _match_name(
 
 
 def _match_near(data: bytes, rule: SecretRule, start: int, stop: int, search: SearchContext) -> SecretSpan | None:
-    """A secret around the word."""
+    """Return a secret around the word, or None."""
     before, after = NEAR_BYTES
-    match = compile_own(rule.pattern).search(data, max(0, start - before), min(len(data), stop + after))
+    pattern, end = compile_own(rule.pattern), min(len(data), stop + after)
+    match = pattern.search(data, max(0, start - before), end)
+    # The letter of an escape is not part of the secret if the rest is one; without it a text would not stay valid JSON.
+    if match and (escape := ESCAPE.match(data, max(0, match.start() - 1))) and is_escaping(data, escape.start()):
+        match = pattern.search(data, escape.end(), end) or match
     if match is None or not edge_before(data, match.start(rule.group)):
         return None
     return _verify(
