@@ -17,7 +17,7 @@ NAME_CHARS_MAX = 60
 VALUE_CHARS_MAX = 8_192
 """Longer values are files or texts, which other rules know."""
 LINE_CHARS_MAX = 80
-"""How far the beginning of a line is looked for, which tells a setting from code."""
+"""The beginning of a line, which distinguishes a setting from code, is searched this far."""
 
 BACKSLASHES_MAX = 19
 NAME_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
@@ -28,7 +28,8 @@ ASSIGNED = re.compile(
     (?: [ ]{0,2}:[ ]{0,2} [&*]?(?:'static[ ])?[A-Za-z.]{3,20}[?]? (?=[ ]{0,2}=)   # a type: `x: str =`
       | [ ]{1,3} [*]?(?:string|String) (?=[ ]{0,2}=) )?
     (?P<space>[ \t]{0,16})
-    (?P<op> => | := | -> | <- | (?:\?\?|\|\||[.?+:!=<|])={1,2} | = | : | , | \|\| | \?\? | > | -(?=[ ]) | is(?=[ ]) | value= | %3[DA]
+    (?P<op> => | := | -> | <- | (?:\?\?|\|\||[.?+:!=<|])={1,2} | = | : | , | \|\| | \?\?
+      | > | -(?=[ ]) | is(?=[ ]) | value= | %3[DA]
       | \((?=[ ]{0,2}["'`]) | \n[ \t]{0,24}["']?value["']?[ ]{0,2}: | (?<=[ \t])(?=["'`A-Za-z0-9]) )
     (?: [ \t]{0,16} [|>][-+]? (?=\r?\n) )?
     (?: [ \t]{0,16}(?:\\n|\r?\n)[ \t]{0,24} | [ \t]{0,24} )
@@ -46,24 +47,28 @@ NEARBY = re.compile(
     """,
     re.VERBOSE,
 )
-"""Something long after a name, with nothing but marks and small words between them."""
+"""A long value after a name, with only marks and small words between them."""
 PLAIN_CHARS_MAX, PLAIN_WITH_EQUALS_MAX = 512, 64
 PLAIN = re.compile(
     rb"""[A-Za-z0-9+/_.~-]{%d,%d}={0,2}|[^\s"'`,;<>()\[\]{}\\]{1,%d}"""
     % (PLAIN_CHARS_MAX, VALUE_CHARS_MAX, PLAIN_CHARS_MAX)
 )
-"""A value without quotes. A long one has no sign in it by which another value could be given, so each is read once."""
+"""A value without quotes. A long one contains no operator of another assignment, so each value is read once."""
+ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbfv0])")
+"""An escape in a string of JSON or of a program."""
 LAST_QUOTE = re.compile(rb"""&quot;|\\{0,3}["'`]\Z""")
 END = re.compile(rb"""\Z|[\s"'`,;<&)}\]\\]""")
 """The characters that may follow a value; a bracket would make it a call."""
 SETTING = re.compile(
-    rb"""(?:\A|["'`]|\\n)[ \t]*(?:[-+*#>$]\s{0,3}|//?\s{0,2}|export\s+|set\s+|env\s+|ENV\s+|ARG\s+|-D|SET\s+|\$env:)?[A-Za-z0-9_.\-/:@ ]{0,60}\Z"""
+    rb"""(?:\A|["'`]|\\n)[ \t]*"""
+    rb"""(?:[-+*#>$]\s{0,3}|//?\s{0,2}|export\s+|set\s+|env\s+|ENV\s+|ARG\s+|-D|SET\s+|\$env:)?"""
+    rb"""[A-Za-z0-9_.\-/:@ ]{0,60}\Z"""
 )
 """The start of a line that contains only a setting."""
 
 
 class Assignment(NamedTuple):
-    """A name and its value: where they stand, and how the value is written. A loose one merely comes after the name."""
+    """A name and its value, with their positions and notation. A loose value merely follows the name."""
 
     name: bytes
     head: bytes
@@ -128,7 +133,7 @@ def is_setting(data: bytes, start: int) -> bool:
 
 
 def _quoted_span(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | None:
-    """Up to the same quote as the one before it, on the same line."""
+    """Return the span up to the same quote on the same line, or None."""
     last = LAST_QUOTE.search(assigned["open"])
     assert last is not None, "what opens a value is a quote"
     mark = last.group()
@@ -137,13 +142,20 @@ def _quoted_span(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | No
     limit = line if line >= 0 else min(len(data), start + VALUE_CHARS_MAX)
     stop = data.find(mark, start, limit)
     while (
-        stop > start
-        and data[stop - 1 : stop] == b"\\"
-        and not mark.startswith(b"\\")
-        and is_escaping(data, stop - 1)
+        stop > start and data[stop - 1 : stop] == b"\\" and not mark.startswith(b"\\") and is_escaping(data, stop - 1)
     ):
         stop = data.find(mark, stop + 1, limit)
     return (start, stop) if stop > start else None
+
+
+def skip_escape(data: bytes, start: int) -> int:
+    r"""Return the end of the escape whose backslash is right before a position; the position itself without one.
+
+    >>> skip_escape(rb"\nkey", 1), skip_escape(rb"\\nkey", 2), skip_escape(rb"\u0041key", 1)
+    (2, 2, 6)
+    """
+    escape = ESCAPE.match(data, start - 1) if start else None
+    return escape.end() if escape and is_escaping(data, start - 1) else start
 
 
 def is_escaping(data: bytes, index: int) -> bool:
@@ -153,7 +165,7 @@ def is_escaping(data: bytes, index: int) -> bool:
 
 
 def _plain_span(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int, int] | None:
-    """Up to a blank or a mark of the language, if nothing makes it an expression."""
+    """Return the span up to a blank or a mark of the language, or None for an expression."""
     match = PLAIN.match(data, assigned.end())
     if match is None:
         return None
@@ -168,5 +180,5 @@ def _plain_span(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int
 
 
 def _is_option(data: bytes, start: int) -> bool:
-    """Whether the word stands in an option of a command: `--token abc`."""
+    """Return whether the word is in an option of a command: `--token abc`."""
     return name_head(data, start).startswith(b"--")

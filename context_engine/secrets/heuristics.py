@@ -1,4 +1,4 @@
-"""PURE. Second looks: a value is drawn by chance, chosen by a person, or only shows where one goes."""
+"""PURE. Heuristics for values: random, chosen by a person, or only a placeholder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLACEHOLDERS = (
     *("1234567890", "goes-here", "goes_here", "insert-", "foobar"),
 )
 CROSSES = ("xxxx", "XXXX")
-"""In one case: chance writes `XxXx` once in a long key of some ten thousand."""
+"""In one case, because one of ten thousand long random keys contains `XxXx`."""
 STAND_IN = re.compile(
     r"(?:my|your|the|some|api|app|application|acs|user|auth|access|account|db|client|resource|secret|pass|word|wd|phrase|pwd|pw|key|token"
     r"|sid|login|domain|id|name|root|admin|test|guest|postgres|mysql|foo|bar|baz|xx|dsn|abc|qwerty|hash|value|string|new|old|null|none|true|false)+"
@@ -38,15 +38,15 @@ TEMPLATE = re.compile(
     r"^(?:urn|arn|vault|ssm|env|file|ref|secret|secretref|sops|k8s|gcpsm|awssm|op|keyring|kms|azurekv|doppler):"
     r"|\$\{|\$\(|^\$[A-Za-z_][\w.]*$|^@[A-Z0-9_]+@?$|%\(|^%[sd]|\{\{|\{[A-Za-z_]*\}|<[^>]*>|#\{|^%[A-Za-z_]+%$|^[*.\-_xX]+$"
 )
-"""A value that is put in later."""
+"""A value that is inserted later."""
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENTROPY_BITS_MIN = 3.5
-"""Of each character: random letters and digits have 3.9 and more at length 16, words joined by `_` about 3."""
+"""Bits per character: random letters and digits have 3.9 and more at length 16, words joined by `_` about 3."""
 DIGITS_MIN = 2
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands where somebody shall put a key.
+    """Return whether a value is a placeholder for a key.
 
     >>> is_placeholder("ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"), is_placeholder("AKIAIOSFODNN7EXAMPLE")
     (True, True)
@@ -58,10 +58,12 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Whether nobody would choose such a value: digits among letters, hardly a character twice.
+    """Return whether a value is random: digits among letters, and hardly a character twice.
 
-    >>> is_random("q8Zt2Lw0Xv5Rb7Nc"), is_random("user_token_header_v2"), is_random("0b1e9c7e-3d5f-4a53-9f6e-2f4e4c1f9a11")
-    (True, False, False)
+    >>> is_random("q8Zt2Lw0Xv5Rb7Nc"), is_random("user_token_header_v2")
+    (True, False)
+    >>> is_random("0b1e9c7e-3d5f-4a53-9f6e-2f4e4c1f9a11")
+    False
     """
     if sum(character.isdigit() for character in value) < DIGITS_MIN or value.isdigit():
         return False
@@ -74,30 +76,32 @@ DRAWN_CHARS_MIN = 10
 DRAWN_BITS_MIN = 2.8
 """Ten random hex digits have 2.8 and more nine times of ten."""
 TURNS_MIN = 0.2
-"""Of neighbours, how many change between small letters, capitals and digits: random ones .4 and more, words with a
-number .1."""
+"""The share of neighbors that change between small letters, capitals and digits: 0.4 and more in random values, 0.1 in
+words with a number."""
 TURNS_WITHOUT_DIGITS_MIN = 0.42
 """camelCase turns at a third of its places, random letters at half of them."""
 LETTERS_CHARS_MIN = 20
 LONG_DIGITS_MIN = 5
-"""A value with so many digits is no word, whatever its letters are."""
+"""A value with this many digits is not a word."""
 LONG_CHARS, TURNS_OF_LONG_MIN, TURNS_OF_LONG_WITHOUT_DIGITS_MIN = 28, 0.14, 0.36
-"""Chance has room to come near its mean in a long value."""
+"""A long random value is closer to the mean."""
 
 
 PAIRS_MIN = 6
-"""With fewer pairs of letters their frequency says nothing."""
+"""With fewer pairs of letters their frequency has no meaning."""
 FAMILIAR_MAX, UNFAMILIAR_MAX = 0.62, 0.34
-"""Of pairs of letters: words have 0.86 familiar ones, random letters 0.24; at 8 pairs chance exceeds the first once in
-a hundred."""
+"""The share of familiar pairs of letters: 0.86 in words, 0.24 in random letters. At 8 pairs one of a hundred random
+values exceeds the first limit."""
 FAMILIAR_PAIRS_MIN = 8
 
 
 def is_drawn(value: str) -> bool:
-    """Whether a value looks drawn by chance, by weaker signs than `is_random`: for places that speak of secrets.
+    """Return whether a value looks random, by weaker signs than `is_random`, for places that mention secrets.
 
-    >>> [is_drawn(value) for value in ("9f86d081884c7d65", "my-service-token-2", "getTokenFromRequest", "kJhQwErTyUiOpAsDfGhJ")]
-    [True, False, False, True]
+    >>> is_drawn("9f86d081884c7d65"), is_drawn("kJhQwErTyUiOpAsDfGhJ")
+    (True, True)
+    >>> is_drawn("my-service-token-2"), is_drawn("getTokenFromRequest")
+    (False, False)
     """
     if len(value) < DRAWN_CHARS_MIN or is_placeholder(value) or is_template(value) or entropy(value) < DRAWN_BITS_MIN:
         return False
@@ -117,14 +121,14 @@ def is_drawn(value: str) -> bool:
 
 FAMILIAR = frozenset(
     """
-    ab ac ad ag ai al am an ap ar as at au ba be bl bu ca ce ch ck cl co cr ct cu da de di do ea ec ed ef el em en ep eq er es et ev ew
-    ex fa fi fo fu ge gi ha he hi ho ht ic id ie if ig il im in io ir is it iv ke la ld le li ll lo ls lt lu ly ma me mi mo mp na nc nd
-    ne nf ng ni no ns nt oc od ol om on oo op or os ot ou ov ow pa pe pl po pp pr pt qu ra re ri rn ro rr rs rt ru rv ry se sh si so sp
-    ss st su ta tc te th ti to tr ts tt tu ty ub ue ul um un up ur us ut va ve vi wa wi
+    ab ac ad ag ai al am an ap ar as at au ba be bl bu ca ce ch ck cl co cr ct cu da de di do ea ec ed ef el em
+    en ep eq er es et ev ew ex fa fi fo fu ge gi ha he hi ho ht ic id ie if ig il im in io ir is it iv ke la ld
+    le li ll lo ls lt lu ly ma me mi mo mp na nc nd ne nf ng ni no ns nt oc od ol om on oo op or os ot ou ov ow
+    pa pe pl po pp pr pt qu ra re ri rn ro rr rs rt ru rv ry se sh si so sp ss st su ta tc te th ti to tr ts tt
+    tu ty ub ue ul um un up ur us ut va ve vi wa wi
     """.split()
 )
-"""The pairs of letters that make up 0.86 of the words in eight repositories (evals/secrets, the ones rules are tuned
-on)."""
+"""The pairs of letters that make up 0.86 of the words in eight repositories (evals/secrets, the tuning set)."""
 
 
 def familiar_pairs(value: str) -> tuple[int, int]:
@@ -139,7 +143,7 @@ def familiar_pairs(value: str) -> tuple[int, int]:
 
 
 def turns(value: str) -> float:
-    """How many neighbours, of all, change between small letters, capitals and digits.
+    """Return the share of neighbors that change between small letters, capitals and digits.
 
     >>> turns("aB3d"), turns("word")
     (1.0, 0.0)
@@ -152,21 +156,25 @@ def turns(value: str) -> float:
 def _kind(character: str) -> str:
     if character.isdigit():
         return "9"
-    return "" if not character.isalpha() else "A" if character.isupper() else "a"
+    if not character.isalpha():
+        return ""
+    return "A" if character.isupper() else "a"
 
 
 CHOSEN_CHARS = range(6, 129)
-"""Shorter ones are no passwords worth hiding, longer ones no passwords."""
+"""Shorter values are not worth redacting, and longer ones are not passwords."""
 SIGNS = frozenset("!@#$%^&*?~+=")
 STRUCTURE = frozenset("[](){}<>\\|")
-"""Stands in patterns, calls and markup."""
+"""Signs of patterns, calls and markup."""
 
 
 def is_chosen(value: str) -> bool:
-    """Whether a value given to a password may be one: no word, no name, no template; a digit or a sign among letters.
+    """Return whether a value may be a password: not a word, name or template, with a digit or a sign among letters.
 
-    >>> [is_chosen(each) for each in ("hunter2", "$&Tr0ub4dor", "Password", "password1", "${DB_PASSWORD}", "old_password")]
-    [True, True, False, False, False, False]
+    >>> is_chosen("hunter2"), is_chosen("$&Tr0ub4dor")
+    (True, True)
+    >>> [is_chosen(value) for value in ("Password", "password1", "${DB_PASSWORD}", "old_password")]
+    [False, False, False, False]
     """
     if len(value) not in CHOSEN_CHARS or any(character.isspace() or character in STRUCTURE for character in value):
         return False
@@ -192,13 +200,14 @@ KEYWORDS = re.compile(
     r"|change|reset|forgot|update|confirm|input|field|label|type|ask|env|vault|file|plain|basic|digest|none|undefined|external|inherit|missing"
     r"|invalid|wrong|correct|incorrect|please|enter|here|replace|insert|value|sample|demo|fake|mock|tests?|testing|foobar|hello|world|ref|secretref)+"
 )
-"""Words that files of settings give to a password without being one."""
+"""Words that settings files assign to a password and that are not passwords."""
 
 
 def is_password_of_letters(value: str) -> bool:
-    """Whether a value may be a password of letters alone: for files of settings, where nothing else is given to one.
+    """Return whether a value may be a password of letters alone, in a settings file.
 
-    >>> [is_password_of_letters(value) for value in ("correcthorse", "changeme", "your_password", "string", "app.db.password")]
+    >>> words = ("correcthorse", "changeme", "your_password", "string", "app.db.password")
+    >>> [is_password_of_letters(word) for word in words]
     [True, False, False, False, False]
     """
     if len(value) not in CHOSEN_CHARS or len(value) < LETTERS_OF_PASSWORD_MIN or not re.fullmatch(r"[A-Za-z-]+", value):
@@ -210,15 +219,54 @@ def is_password_of_letters(value: str) -> bool:
 
 
 def is_template(value: str) -> bool:
-    """Whether something else is put in the place of a value, or of a part of it, before it is used."""
+    """Return whether a value, or a part of it, is replaced before it is used."""
     return TEMPLATE.search(value) is not None
 
 
 def entropy(value: str) -> float:
-    """Bits a character, by how often each occurs.
+    """Return the entropy of a value in bits per character.
 
     >>> entropy("aaaa"), entropy("abcd")
     (-0.0, 2.0)
     """
     shares = [count / len(value) for count in Counter(value).values()]
     return -sum(share * math.log2(share) for share in shares)
+
+
+# -- values that are random beyond doubt ------------------------------------------------------------------------------
+
+NO_NAME = re.compile(
+    rb"cache|sort|hash|sha|md5|sum|digest|crc|etag|id\Z|uuid|guid|rev|commit|ref\Z|version|integrity|cid|node|blob|tree|signature|nonce|name|path"
+    rb"|file|url|uri|href|src|class|type|color|expected|result|data|bytes|public|cert|finger|resolved|import|package|module|test|version",
+    re.IGNORECASE,
+)
+"""Names of values that look random and are not secrets."""
+NAME_BEFORE = re.compile(rb"""([A-Za-z][A-Za-z0-9_.\-]{1,40})["'`\]]{0,2}[ \t]{0,3}(?:=|:|=>|:=)[ \t]{0,3}[\"'`]?\Z""")
+NAME_BYTES = 52
+ALONE_TURNS_MIN, ALONE_MIXED_TURNS_MIN = 0.3, 0.38
+ALONE_BITS_MIN, ALONE_HEX_BITS_MIN = 3.7, 3.3
+HEX_CHARS = (24, 32, 48)
+"""Lengths of hexadecimal keys that are not those of a checksum in a lock file."""
+PIECES_MAX = 3
+"""Words are joined by more `_` and `-` than chance puts between letters."""
+NO_HEX = re.compile(r"[g-zG-Z]")
+
+
+def is_random_alone(data: bytes, start: int, stop: int) -> bool:
+    """Return whether a value is certainly random, and its name does not name a checksum or an id.
+
+    This finds keys of unknown providers under names that do not mention secrets.
+    """
+    value = data[start:stop].decode()
+    is_hex = not NO_HEX.search(value)
+    is_mixed = sum(map(str.isupper, value)) >= DIGITS_MIN and sum(map(str.islower, value)) >= DIGITS_MIN
+    if (is_hex and (len(value) not in HEX_CHARS or is_mixed)) or max(value.count("_"), value.count("-")) >= PIECES_MAX:
+        return False
+    if not is_hex and not is_mixed and len(NO_HEX.findall(value)) < PIECES_MAX:
+        return False
+    if turns(value) < (ALONE_MIXED_TURNS_MIN if is_mixed else ALONE_TURNS_MIN) or is_placeholder(value):
+        return False
+    if entropy(value) < (ALONE_HEX_BITS_MIN if is_hex else ALONE_BITS_MIN):
+        return False
+    name = NAME_BEFORE.search(data[max(0, start - NAME_BYTES) : start])
+    return name is not None and not NO_NAME.search(name[1])

@@ -1,17 +1,15 @@
-r"""PURE.
-
-A text that is shown in parts: its secrets are found once in all of it, and masked in every part that is cut out.
+r"""PURE. Texts that are shown in parts: secrets are found once in the whole text, and redacted in every part.
 
 >>> key = "q8Zt2Lw0Xv5Rb7Nc" + "4Kd9Mf1Hs6Gj"
 >>> text = RedactedDocument.of(f'first\napi_key = "{key}"\nlast'.encode())
 >>> text.lines(2, 2), text.part(20, 30)
 ('api_key = "[masked secret]"\n', '[masked secret]')
 
-A line alone does not tell that it is the middle of a key, and a mark in front of a token hides where it begins. So what
-reads a file for somebody to see asks for a `RedactedDocument`, and puts numbers, quotes and marks on what that gives
-out.
+A line of a key cannot be recognized without its context, and a mark before a token hides its beginning. So code that
+shows files uses a `RedactedDocument`, and adds numbers, quotes and marks to its redacted parts.
 
-`noting` collects what is masked while a reply is made: `mask_reply` then masks every other copy of it.
+`collect_redactions` collects the values that are redacted while a reply is created. `redact_reply` then redacts every
+other copy of them.
 """
 
 from __future__ import annotations
@@ -32,22 +30,22 @@ from context_engine.secrets.secret_rules import Tier
 from context_engine.text import slice_lines
 
 OF_FILES: Tier = "reply"
-"""By which rules the text of a file is masked. A whole reply is searched by strict ones: it holds ids and hashes of
-ours."""
+"""The tier for the text of files. A whole reply is searched by strict rules, because it contains our own ids and
+hashes."""
 WHOLE_BYTES_MAX = 1_000_000
-"""A larger text is searched around what is cut out of it: so much takes 10 to 30 ms."""
+"""Of a larger text only the surroundings of a part are searched; this size takes 10 to 30 ms."""
 AROUND_BYTES = 16_384
-"""Searched on both sides of a part: more than the longest private key in use (RSA of 16,384 bits has 13 kB in base64)."""
+"""Searched on both sides of a part: more than the longest private key in use (RSA of 16,384 bits has 13 kB)."""
 ROUNDS_MAX = 8
-"""Masking one secret can show that another is there; hardly ever more than once."""
+"""The redaction of one secret can reveal another, rarely more than once."""
 KEPT_MAX = 4_096
-"""Files whose secrets are remembered: most have none, and cost 200 bytes here."""
+"""The number of files whose secrets are cached; most have none and take 200 bytes."""
 COPY_CHARS_MIN = 6
-"""Shorter values stand in a text by chance. The shortest password that is looked for has so many characters."""
+"""Shorter values occur in texts by chance. The shortest password that is searched has this length."""
 LONG_CHARS = 16
-"""A value of so many characters is masked inside other words, too."""
+"""A value of this length is redacted inside other words, too."""
 SEARCHED_CHARS_MIN = 2_000
-"""Searching a shorter text a second time costs less than looking for it in a reply."""
+"""Searching a shorter text again is faster than finding it in a reply."""
 
 
 class HiddenSpan(NamedTuple):
@@ -60,7 +58,7 @@ class HiddenSpan(NamedTuple):
 
 
 class RedactedDocument:
-    """A text in UTF-8, of which everything that is given out is masked. A large one is searched around each part."""
+    """A text in UTF-8 whose parts are redacted. A large one is searched around each part."""
 
     __slots__ = ("_data", "_hidden", "_path")
 
@@ -72,50 +70,51 @@ class RedactedDocument:
 
     @classmethod
     def of(cls, data: bytes, path: str = "") -> RedactedDocument:
-        """A text as it may be shown. `path` says what kind of file it is."""
+        """Return the document of a text; `path` determines the kind of file."""
         return cls(data, find_hidden_spans(data, path) if len(data) <= WHOLE_BYTES_MAX else None, path)
 
     @property
     def has_secrets(self) -> bool:
-        """Whether anything may be hidden in it; a large text may always hide something."""
+        """Whether it may contain secrets; a large text always may."""
         return self._hidden is None or bool(self._hidden)
 
     @property
     def text(self) -> str:
-        """All of it. Lines stay where they are."""
+        """The whole redacted text; lines keep their numbers."""
         return self.part(0, len(self._data))
 
     def lines(self, first: int, last: int) -> str:
-        """Lines `first` to `last` (1-based, both included), with their line feeds."""
+        """Return the lines `first` to `last` (1-based, both included), with their line feeds."""
         if not self.has_secrets:
             return slice_lines(self.text, first, last)
         start = _line_start(self._data, first)
         return self.part(start, _line_start(self._data, last - first + 2, start))
 
     def part(self, start: int, stop: int) -> str:
-        """The bytes `start` to `stop`, as text."""
+        """Return the bytes `start` to `stop` as redacted text."""
         return self.part_bytes(start, stop).decode("utf-8", "replace")
 
     def part_bytes(self, start: int, stop: int) -> bytes:
-        """The bytes `start` to `stop` without their secrets; one that the part only touches is masked, too."""
+        """Return the bytes `start` to `stop` without their secrets, also without those that are cut by the part."""
         pieces: list[bytes] = []
-        at, labelled = start, -1
-        for each in self._inside(start, stop):
-            pieces += [self._data[at : max(at, each.start)], b"" if each.secret == labelled else each.label]
-            at, labelled = min(each.stop, stop), each.secret
-        return b"".join([*pieces, self._data[at:stop]]) if pieces else self._data[start:stop]
+        end, labeled_secret = start, -1
+        for span in self._inside(start, stop):
+            label = b"" if span.secret == labeled_secret else span.label
+            pieces += [self._data[end : max(end, span.start)], label]
+            end, labeled_secret = min(span.stop, stop), span.secret
+        return b"".join([*pieces, self._data[end:stop]]) if pieces else self._data[start:stop]
 
     def _inside(self, start: int, stop: int) -> list[HiddenSpan]:
-        """Return the secrets in a part, and note them for the reply that shows it."""
+        """Return the secrets in a part, and add them to the redactions of the reply that shows it."""
         if self._hidden is None:
             found = self._around(start, stop)
         else:
-            found = [each for each in self._hidden if each.start < stop and each.stop > start]
-        noted = _REDACTIONS.get()
-        if found and noted is not None:
-            for each in found:
-                value = self._data[each.start : each.stop].decode("utf-8", "replace")
-                noted.values[value] = each.label.decode()
+            found = [span for span in self._hidden if span.start < stop and span.stop > start]
+        redactions = _REDACTIONS.get()
+        if found and redactions is not None:
+            for span in found:
+                value = self._data[span.start : span.stop].decode("utf-8", "replace")
+                redactions.values[value] = span.label.decode()
         return found
 
     def _around(self, start: int, stop: int) -> list[HiddenSpan]:
@@ -123,20 +122,18 @@ class RedactedDocument:
         first = self._data.rfind(b"\n", 0, max(0, start - AROUND_BYTES)) + 1
         first = max(first, start - 2 * AROUND_BYTES, 0)
         window = self._data[first : stop + AROUND_BYTES]
-        return [
-            each._replace(start=each.start + first, stop=each.stop + first)
-            for each in find_hidden_spans(window, self._path)
-            if each.start + first < stop and each.stop + first > start
-        ]
+        spans = find_hidden_spans(window, self._path)
+        moved = [span._replace(start=span.start + first, stop=span.stop + first) for span in spans]
+        return [span for span in moved if span.start < stop and span.stop > start]
 
 
 def redact_file(text: str, path: str = "") -> str:
-    """A whole text as it may be shown, line by line where it was."""
+    """Return the redacted text of a file; lines keep their numbers."""
     return RedactedDocument.of(text.encode("utf-8", "replace"), path).text
 
 
 class RedactedDocuments:
-    """Makes masked texts; where the secrets of a text are is worked out once for each content. Thread-safe."""
+    """A factory of documents with a cache: the secrets of each content are found once. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, bytes], tuple[HiddenSpan, ...]] = {}
@@ -156,20 +153,20 @@ class RedactedDocuments:
 
 
 def _line_start(data: bytes, number: int, start: int = 0) -> int:
-    """Where a line begins, counted from 1 at `start`; the end of the text for one behind it."""
-    at = start
+    """Return the start of a line, counted from 1 at `start`; the end of the text for a line after it."""
+    position = start
     for _ in range(number - 1):
-        at = data.find(b"\n", at) + 1
-        if not at:
+        position = data.find(b"\n", position) + 1
+        if not position:
             return len(data)
-    return at
+    return position
 
 
 # -- where the secrets are --------------------------------------------------------------------------------------------
 
 
 def find_hidden_spans(data: bytes, path: str = "") -> tuple[HiddenSpan, ...]:
-    """The places of the secrets of a text, in order. Bytes that are no UTF-8 are read one by one."""
+    """Return the spans of the secrets of a text in order. Invalid UTF-8 is read byte by byte."""
     try:
         text, width = data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
@@ -199,32 +196,32 @@ def _find_labeled_parts(text: str, mode: Tier, path: str = "") -> list[_Span]:
         found = find_secrets(shown, mode, path=path)
         if not found:
             break
-        new = [(_original_place(origins, each.start), _original_place(origins, each.stop), each) for each in found]
-        spans = [span for span in spans if not any(a <= span[0][0][0] and span[0][-1][1] <= b for a, b, _ in new)]
-        for start, stop, each in new:
-            parts = each.parts if origins == [(0, 0)] else ((start, stop),)
-            spans.append((parts, f"[masked {each.kind}]"))
+        for secret in found:
+            start, stop = _original_place(origins, secret.start), _original_place(origins, secret.stop)
+            spans = [span for span in spans if not (start <= span[0][0][0] and span[0][-1][1] <= stop)]
+            parts = secret.parts if origins == [(0, 0)] else ((start, stop),)
+            spans.append((parts, f"[masked {secret.kind}]"))
         spans.sort()
         shown, origins = _apply_labels(text, spans)
     return spans
 
 
 def _apply_labels(text: str, spans: Iterable[_Span]) -> tuple[str, list[tuple[int, int]]]:
-    """The text with labels, and pairs of a place in it and the place in the text that was there."""
+    """Return the text with labels, and pairs of a position in it and in the original text."""
     pieces: list[str] = []
-    origins, at, length = [(0, 0)], 0, 0
+    origins, end, length = [(0, 0)], 0, 0
     for parts, label in spans:
         for number, (start, stop) in enumerate(parts):
-            instead = "" if number else label
-            pieces += [text[at:start], instead]
-            length += start - at
-            origins += [(length, start), (length + len(instead), stop)]
-            length, at = length + len(instead), stop
-    return "".join([*pieces, text[at:]]), origins
+            replacement = "" if number else label
+            pieces += [text[end:start], replacement]
+            length += start - end
+            origins += [(length, start), (length + len(replacement), stop)]
+            length, end = length + len(replacement), stop
+    return "".join([*pieces, text[end:]]), origins
 
 
 def _original_place(origins: list[tuple[int, int]], place: int) -> int:
-    """The place in the first text of a place in what was made of it."""
+    """Return the position in the original text for one in the redacted text."""
     after, before = next(pair for pair in reversed(origins) if pair[0] <= place)
     return before + place - after
 
@@ -234,41 +231,40 @@ def _original_place(origins: list[tuple[int, int]], place: int) -> int:
 
 @dataclass(slots=True)
 class ReplyRedactions:
-    """The values that were redacted while a reply was made, with their labels, and texts that need no second search."""
+    """The values that were redacted while a reply was created, with their labels, and texts that were searched."""
 
     values: dict[str, str] = field(default_factory=dict)
     searched: list[str] = field(default_factory=list)
 
 
-_REDACTIONS: ContextVar[ReplyRedactions | None] = ContextVar("noted", default=None)
+_REDACTIONS: ContextVar[ReplyRedactions | None] = ContextVar("redactions", default=None)
 
 
 @contextmanager
 def collect_redactions() -> Generator[ReplyRedactions]:
     """Collect what `RedactedDocument` redacts inside the block."""
-    noted = ReplyRedactions()
-    token = _REDACTIONS.set(noted)
+    redactions = ReplyRedactions()
+    token = _REDACTIONS.set(redactions)
     try:
-        yield noted
+        yield redactions
     finally:
         _REDACTIONS.reset(token)
 
 
 def mark_searched(text: str) -> None:
     """Mark a part of a reply as redacted already, so that it is not searched a second time."""
-    if len(text) >= SEARCHED_CHARS_MIN and (noted := _REDACTIONS.get()) is not None:
-        noted.searched.append(text.rstrip("\n"))  # replies often leave out the last line feed
+    if len(text) >= SEARCHED_CHARS_MIN and (redactions := _REDACTIONS.get()) is not None:
+        redactions.searched.append(text.rstrip("\n"))  # replies often leave out the last line feed
 
 
 def redact_reply(text: str) -> RedactedText:
-    """A whole reply without its secrets, and without further copies of those found in it or noted while it was made.
+    """Return a whole reply without its secrets, and without copies of those redacted while it was created.
 
-    This is the second net. Long parts that were noted as searched are not searched again where the reply holds them as
-    they are.
+    This is the second line of defense. The longest part that was searched already is not searched again.
     """
-    noted = _REDACTIONS.get() or ReplyRedactions()
-    values = dict(noted.values)
-    clean = max((each for each in noted.searched if each in text), key=len, default="")
+    redactions = _REDACTIONS.get() or ReplyRedactions()
+    values = dict(redactions.values)
+    clean = max((part for part in redactions.searched if part in text), key=len, default="")
     before, _, after = text.partition(clean) if clean else ("", "", text)
     before, after = _redact_searched(before, values), _redact_searched(after, values)
     shown = replace_copies(f"{before}{clean}{after}", values)
@@ -277,7 +273,7 @@ def redact_reply(text: str) -> RedactedText:
 
 
 def _redact_searched(text: str, values: dict[str, str]) -> str:
-    """The text without the secrets that it shows by itself, which come to `values`."""
+    """Return the text without its own secrets, which are added to `values`."""
     if not text:
         return text
     spans = _find_labeled_parts(text, "strict")
@@ -287,21 +283,21 @@ def _redact_searched(text: str, values: dict[str, str]) -> str:
 
 
 def replace_copies(text: str, values: Mapping[str, str]) -> str:
-    """The text without these values, as they are and as JSON writes them."""
-    for value, label in sorted(values.items(), key=lambda each: -len(each[0])):
+    """Return the text without these values, also in the form in which JSON writes them; the longest first."""
+    for value, label in sorted(values.items(), key=lambda item: -len(item[0])):
         for form in {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}:
-            if form in text and _is_telling(form):
+            if form in text and _is_distinctive(form):
                 text = _copy_pattern(form).sub(label.replace("\\", r"\\"), text)
     return text
 
 
-def _is_telling(value: str) -> bool:
-    """Whether a text that is this value is hardly anything else."""
+def _is_distinctive(value: str) -> bool:
+    """Return whether a text with this value is hardly ever anything else."""
     return len(value) >= COPY_CHARS_MIN and not value.startswith("[masked ") and not value.isalpha()
 
 
 def _copy_pattern(value: str) -> re.Pattern[str]:
-    """A pattern for the value; for a short one only as a whole word."""
+    """Return a pattern for the value; a short one matches only as a whole word."""
     if len(value) >= LONG_CHARS:
         return re.compile(re.escape(value))
     return re.compile(rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z0-9])")

@@ -1,10 +1,11 @@
-"""PURE. Private keys over several lines: which lines after a BEGIN are the key, wherever it is written down."""
+"""PURE. Find the lines of private keys, after a BEGIN or without their first line, in any kind of text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 
+from context_engine.secrets.assignments import skip_escape
 from context_engine.secrets.heuristics import turns
 
 LINE_END = re.compile(rb"(?:\\r)?\\n|\r?\n")
@@ -12,24 +13,24 @@ LINE_END = re.compile(rb"(?:\\r)?\\n|\r?\n")
 AROUND_LINES = b" \t\"'`+,;()\\"
 """The characters around a line of a key in source code."""
 KEY_LINE = re.compile(rb"[A-Za-z0-9+/=]+|[A-Za-z0-9+/=]{32,}(?: [A-Za-z0-9+/=]+)*")
-"""Some write all lines into one, with blanks between them."""
+"""Some tools write all lines into one, with blanks between them."""
 KEY_HEADER = re.compile(rb"[A-Za-z-]+: .*")
 KEY_LINE_CHARS_MIN = 32
-"""The longest line of a key has 64 or more; code that only speaks of keys has none of these."""
+"""The longest line of a key has 64 or more; code that only mentions keys has no such line."""
 
 Parts = tuple[tuple[int, int], ...]
 
 
 def key_lines(data: bytes, start: int) -> Parts:
-    """The lines of a key, as far as what follows its BEGIN is made of them; an END may be cut off."""
+    """Return the lines of a key after its BEGIN; its END may be missing."""
     end = data.find(b"-----", start)
     parts: list[tuple[int, int]] = []
     longest = 0
     for first, last in _lines(data, start, len(data) if end < 0 else end):
         line = data[first:last].strip(AROUND_LINES)
         if KEY_LINE.fullmatch(line):
-            place = data.index(line, first)
-            parts.append((place, place + len(line)))
+            begin = data.index(line, first)
+            parts.append((skip_escape(data, begin), begin + len(line)))
             longest = max(longest, len(line))
         elif line and not KEY_HEADER.fullmatch(line):
             break
@@ -48,7 +49,7 @@ def _lines(data: bytes, start: int, stop: int) -> list[tuple[int, int]]:
 
 BODY = re.compile(rb"[A-Za-z0-9+/]{64,}={0,2}")
 BODY_WIDTHS = frozenset((64, 70, 76))
-"""How wide PEM, OpenSSH and the older encodings (MIME, PGP) write a line."""
+"""The line widths of PEM, OpenSSH and older encodings (MIME, PGP)."""
 BODY_TURNS_MIN = 0.3
 """Of neighbors that change between small letters, capitals and digits: base64 changes at half of its places, paths at a
 tenth."""
@@ -62,20 +63,20 @@ BEFORE_ESCAPED = re.compile(BEFORE_BODY.pattern + rb"|[\"'`=:] ?\Z")
 AFTER_BODY = re.compile(LINE_STOP)
 LAST_LINE = re.compile(LINE_START + rb"([A-Za-z0-9+/]{4,75}={0,2})" + LINE_STOP)
 LAST_LINE_CHARS_MIN = 8
-"""A shorter one without `=` may as well be a word."""
+"""A shorter line without `=` may be a word."""
 BETWEEN_BYTES_MAX, BETWEEN_LINES_MAX = 400, 3
-"""From one line of a body to the next of the same body; one between may be of another shape."""
+"""The distance between two lines of the same body; one line between them may have another shape."""
 MARKER = re.compile(rb"-----? ?(BEGIN|END) ([A-Z0-9 ]{1,40}?) ?-----?")
 MARKER_BYTES = 600
-"""How far from a body its BEGIN and END are looked for: headers are between."""
+"""The distance in which the BEGIN and END of a body are searched; headers are between."""
 CERTIFICATE = re.compile(rb"Certificate>\s{0,100}\Z")
 
 
 def body_lines(data: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Parts]:
     """Yield the lines of each key whose first line is not in the text, together where they follow each other.
 
-    `runs` are where letters of base64 follow each other. A line counts when it is nothing but base64 and as wide as
-    tools write it. What a BEGIN or an END calls public is left out.
+    `runs` are the spans of base64 letters. A line counts if it is only base64 and as wide as tools write it. A body
+    that a BEGIN or an END marks as public is left out.
     """
     run: list[tuple[int, int]] = []
     for match in (match for start, stop in runs for match in BODY.finditer(data, start, stop)):
@@ -91,7 +92,8 @@ def body_lines(data: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Parts]:
 
 def _body_line(data: bytes, start: int, stop: int) -> tuple[int, int] | None:
     """Return the span of one line of a body, or None for anything else that long."""
-    if data[start - 1 : start] == b"\\" and data[start : start + 1] in (b"n", b"r"):
+    start = skip_escape(data, start)
+    if data[start - 1 : start] == b"\\" and data[start : start + 1] in (b"n", b"r"):  # escaped twice
         start += 1
     if data[start : start + 1] == b"+" and stop - start - 1 in BODY_WIDTHS:  # the sign of a diff
         start += 1

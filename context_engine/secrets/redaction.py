@@ -1,7 +1,4 @@
-"""PURE.
-
-A text without its secrets: one pass over the places that were found, labels in their stead, lines where they were.
-"""
+"""PURE. Replace the secrets of a text by labels, in one pass over the findings; lines keep their numbers."""
 
 from __future__ import annotations
 
@@ -17,20 +14,20 @@ from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
 from context_engine.secrets.secret_rules import SecretRules, Tier, builtin_rules
 
 ROUNDS_MAX = 8
-"""A redaction can reveal a new word next to it; hardly ever more than once."""
+"""A redaction can reveal another secret next to it, rarely more than once."""
 LABEL_HEX, FINGERPRINT_HEX = 6, 12
-"""Of the HMAC: enough to tell the secrets of one text apart, and those of one workspace."""
+"""The digits of the HMAC: enough to distinguish the secrets of one text, and those of one workspace."""
 LABEL_LIKE = re.compile(r"\[(?:masked [^\[\]\n]{1,60}|REDACTED(?::[^\[\]\n]{0,100})?)\]")
 INVENTED = re.compile(
     r"^\[REDACTED|\b(?:tokens?|keys?|passwords?|passphrase|secrets?|credentials?|cookie|login|webhook)\]$"
 )
-"""A label that no rule writes, but that a reader would take for one."""
+"""A label that no rule writes, but that looks like one to a reader."""
 Replacement = Literal["label", "hash", "fixed"]
 
 
 @dataclass(frozen=True, slots=True)
 class RedactedText:
-    """A text that may leave, and how many secrets it held."""
+    """A redacted text, and the number of its secrets."""
 
     text: str
     count: int
@@ -38,7 +35,7 @@ class RedactedText:
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """A secret that was taken out, where it stood in the text that was given, and what stands for it now."""
+    """A redacted secret with its original position and its replacement."""
 
     secret: DetectedSecret
     length: int
@@ -48,7 +45,7 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True)
 class KeyedRedaction:
-    """A text that may be kept or sent, and what was taken out of it. `skipped_rules` could not be read."""
+    """A redacted text and its redactions. `skipped_rules` are those that could not be read."""
 
     text: str
     redactions: tuple[Redaction, ...] = ()
@@ -56,13 +53,13 @@ class KeyedRedaction:
 
     @property
     def count(self) -> int:
-        """How many secrets it held."""
+        """The number of redacted secrets."""
         return len(self.redactions)
 
 
 @dataclass(frozen=True, slots=True)
 class RedactionOptions:
-    """How secrets are taken out. `show` are characters of each that stay, at its start and its end."""
+    """The options of a redaction. `show` are the numbers of characters that stay at the start and end of a secret."""
 
     mode: Tier = "broad"
     replacement: Replacement = "label"
@@ -72,10 +69,9 @@ class RedactionOptions:
 
 
 def redact(text: str, mode: Tier = "reply", *, path: str = "") -> RedactedText:
-    """The text with every secret replaced by what it was, `[masked github token]`, and every further copy of it.
+    """Return the text with every secret, and every copy of it, replaced by a label such as `[masked github token]`.
 
-    `path` says what kind of file the text is of. The same text is masked in the same way on every machine: no key goes
-    into it.
+    `path` determines the kind of file. The result depends on no key, so it is the same on every machine.
     """
     count = 0
     for _ in range(ROUNDS_MAX):
@@ -112,38 +108,34 @@ def redact_keyed(
     path: str = "",
     rules: SecretRules | None = None,
 ) -> KeyedRedaction:
-    """The text without its secrets; the same secret has the same label wherever the key is the same.
+    """Return the text without its secrets. The same secret has the same label wherever the key is the same.
 
     A second run changes nothing, and no line moves unless `keep_structure` is off.
     """
     rules = rules or builtin_rules()
     found: list[Redaction] = []
     for _ in range(ROUNDS_MAX):
-        secrets = [
-            each
-            for each in find_secrets(text, options.mode, path=path, rules=rules)
-            if _value(text, each) not in options.allowed
-        ]
+        candidates = find_secrets(text, options.mode, path=path, rules=rules)
+        secrets = [secret for secret in candidates if _value(text, secret) not in options.allowed]
         if not secrets:
             break
-        taken = [_create_redaction(text, secret, key, options) for secret in secrets]
-        text = replace_secrets(
-            text, [(each.secret, each.replacement) for each in taken], keep_lines=options.keep_structure
-        )
-        found += taken
-    return KeyedRedaction(
-        text, tuple(sorted(found, key=lambda each: (each.secret.line, each.secret.column))), rules.skipped
-    )
+        redactions = [_create_redaction(text, secret, key, options) for secret in secrets]
+        replacements = [(redaction.secret, redaction.replacement) for redaction in redactions]
+        text = replace_secrets(text, replacements, keep_lines=options.keep_structure)
+        found += redactions
+    found.sort(key=lambda redaction: (redaction.secret.line, redaction.secret.column))
+    return KeyedRedaction(text, tuple(found), rules.skipped)
 
 
 def replace_secrets(text: str, secrets: Sequence[tuple[DetectedSecret, str]], *, keep_lines: bool = True) -> str:
-    """The text with something else in the place of each secret. They come in order and do not overlap."""
-    pieces, at = [], 0
-    for secret, instead in secrets:
-        for number, (start, stop) in enumerate(secret.parts if keep_lines else ((secret.start, secret.stop),)):
-            pieces += [text[at:start], instead if not number else ""]
-            at = stop
-    return "".join([*pieces, text[at:]])
+    """Return the text with replacements of the secrets, which are in order and do not overlap."""
+    pieces, end = [], 0
+    for secret, replacement in secrets:
+        parts = secret.parts if keep_lines else ((secret.start, secret.stop),)
+        for number, (start, stop) in enumerate(parts):
+            pieces += [text[end:start], "" if number else replacement]
+            end = stop
+    return "".join([*pieces, text[end:]])
 
 
 def fingerprint(value: str, key: bytes) -> str:
@@ -151,17 +143,17 @@ def fingerprint(value: str, key: bytes) -> str:
     return hmac.new(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:FINGERPRINT_HEX]
 
 
-def _create_redaction(text: str, secret: DetectedSecret, key: bytes, how: RedactionOptions) -> Redaction:
+def _create_redaction(text: str, secret: DetectedSecret, key: bytes, options: RedactionOptions) -> Redaction:
     value = _value(text, secret)
-    told = fingerprint(value, key)
-    instead = {
-        "label": f"[REDACTED:{secret.rule}:{told[:LABEL_HEX]}]",
-        "hash": f"[REDACTED:{told}]",
+    digest = fingerprint(value, key)
+    label = {
+        "label": f"[REDACTED:{secret.rule}:{digest[:LABEL_HEX]}]",
+        "hash": f"[REDACTED:{digest}]",
         "fixed": "[REDACTED]",
-    }[how.replacement]
-    first, last = how.show
-    shown = value[:first], value[len(value) - last :] if last else ""
-    return Redaction(secret, len(value), told, f"{shown[0]}{instead}{shown[1]}" if any(shown) else instead)
+    }[options.replacement]
+    first, last = options.show
+    beginning, end = value[:first], value[len(value) - last :] if last else ""
+    return Redaction(secret, len(value), digest, f"{beginning}{label}{end}")
 
 
 def _value(text: str, secret: DetectedSecret) -> str:

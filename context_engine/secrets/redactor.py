@@ -1,33 +1,37 @@
-"""Taking the secrets out of texts for one workspace: with its key, and with the rules of its own `gitleaks.toml`.
+"""Redact secrets for one workspace: with its key, and with the rules of its own `gitleaks.toml`.
 
-result = redactor.redact('password = "..."')
-result.text, result.count
+    redactor.redact('password = "..."').text
+
+The labels of redacted secrets depend on a key: it is random, created once, and readable by its owner alone. So the same
+secret has the same label in every text of a workspace, and nobody without the key can try out passwords against labels.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from context_engine.errors import InvalidArgument
+from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.secrets.masked_text import replace_copies
 from context_engine.secrets.redaction import LABEL_HEX, KeyedRedaction, RedactionOptions, fingerprint, redact_keyed
-from context_engine.secrets.redaction_key import load_label_key
 from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
 from context_engine.secrets.secret_rules import SecretRules, builtin_rules, read_rules
+from context_engine.storage import StateFolder
 
 RULE_FILES = (".gitleaks.toml", "gitleaks.toml", ".context-engine/gitleaks.toml")
-"""Where a team keeps its own rules; the first that is there counts."""
+"""The files of a team's own rules; the first existing one counts."""
 
 KEPT_S = 1.0
-"""A plan or a review has thousands of texts; nobody edits the rules between two of them."""
+"""The rules are read again after this time: a plan or a review has thousands of texts."""
 
 
 class Redactor:
-    """Redacts secrets for one workspace. Thread-safe. `read` gives a file of the workspace, or None."""
+    """The redaction of secrets for one workspace. Thread-safe. `read` returns a file of the workspace, or None."""
 
     def __init__(
         self, folder: Path, read: Callable[[str], bytes | None], *, clock: Callable[[], float] = time.monotonic
@@ -42,13 +46,13 @@ class Redactor:
         self._looked_s = 0.0
 
     def redact(self, text: str, options: RedactionOptions = RedactionOptions(), *, path: str = "") -> KeyedRedaction:  # noqa: B008 - a value that cannot change
-        """The text without its secrets. It is stored nowhere."""
+        """Return the text without its secrets. The text is not stored."""
         return redact_keyed(text, self._key(), options, path=path, rules=self.rules())
 
     def redact_parts(self, wholes: Iterable[tuple[str, str]]) -> Callable[[str], str]:
-        """Return a function that redacts parts of texts, which are given with their paths: a line of a key needs its context.
+        """Return a function that redacts parts of texts: a line of a key is recognized only in its whole text.
 
-        The texts are searched when the first part comes.
+        `wholes` are the paths and texts, which are searched when the first part is redacted.
         """
 
         @cache
@@ -58,29 +62,30 @@ class Redactor:
         return lambda part: self.redact(replace_copies(part, values())).text if part else part
 
     def _labeled_values(self, text: str, path: str) -> Iterator[tuple[str, str]]:
-        """The secrets of a text, each with its label; of several lines each by itself."""
-        for each in find_secrets(text, path=path, rules=self.rules()):
-            value = "".join(text[start:stop] for start, stop in each.parts)
-            label = f"[REDACTED:{each.rule}:{self.fingerprint(value)[:LABEL_HEX]}]"
-            yield from ((text[start:stop], label) for start, stop in each.parts)
+        """Yield the secrets of a text with their labels, and each line of a secret of several lines."""
+        for secret in find_secrets(text, path=path, rules=self.rules()):
+            pieces = [text[start:stop] for start, stop in secret.parts]
+            label = f"[REDACTED:{secret.rule}:{self.fingerprint(''.join(pieces))[:LABEL_HEX]}]"
+            yield from ((piece, label) for piece in pieces)
 
     def find(self, text: str, path: str = "") -> tuple[DetectedSecret, ...]:
         """Return the secrets of a text, without those that are declared to be harmless."""
-        return tuple(each for each in find_secrets(text, path=path, rules=self.rules()) if not each.is_allowed)
+        found = find_secrets(text, path=path, rules=self.rules())
+        return tuple(secret for secret in found if not secret.is_allowed)
 
     def fingerprint(self, value: str) -> str:
         """Return a value that distinguishes secrets of this workspace without revealing them."""
         return fingerprint(value, self._key())
 
     def rules(self) -> SecretRules:
-        """Our rules, and those of the workspace as its file was a moment ago; what is wrong with it is named in `skipped`."""
+        """Return the builtin rules and those of the workspace, at most a second old; `skipped` has its problems."""
         with self._lock:
             if self._rules_kept is None or self._clock() - self._looked_s > KEPT_S:
                 self._rules_kept = self._load_rules()
             return self._rules_kept
 
     def reload_rules(self) -> None:
-        """Look at the workspace's file now."""
+        """Read the file of the workspace now."""
         with self._lock:
             self._rules_kept = self._load_rules()
 
@@ -107,8 +112,42 @@ class Redactor:
 
 
 def _read_or_skip(source: bytes, name: str) -> SecretRules:
-    """The rules of a file; one that is no TOML has none and is named, for ours still hold."""
+    """Return the rules of a file; one that is not TOML has none and is named, because the builtin rules still apply."""
     try:
         return read_rules(source.decode("utf-8", "replace"), name)
     except InvalidArgument as error:
         return SecretRules((), (error.message,))
+
+
+# -- the key of the labels --------------------------------------------------------------------------------------------
+
+NAME = "secrets.key"
+KEY_BYTES = 32
+"""As many as SHA-256 has."""
+
+
+def load_label_key(folder: Path) -> bytes:
+    """Return the key in the state folder of a workspace; create it if it is missing.
+
+    Where nothing can be written, the key lasts as long as the caller keeps it.
+    """
+    files = StateFolder(folder)
+    key = _read(files)
+    if key is None:
+        with suppress(ContextEngineError):
+            files.make()
+            files.update_git_ignore()
+            files.create(NAME, os.urandom(KEY_BYTES), flush=False, mode=0o600)  # another process may have been first
+        key = _read(files)
+    return key or os.urandom(KEY_BYTES)
+
+
+def _read(files: StateFolder) -> bytes | None:
+    """Return a whole key, or None. A damaged one is replaced: new labels do no harm."""
+    key = files.read(NAME, bytes_max=KEY_BYTES)
+    if isinstance(key, bytes) and len(key) == KEY_BYTES:
+        return key
+    if isinstance(key, bytes):
+        with suppress(ContextEngineError):
+            files.remove(NAME)
+    return None

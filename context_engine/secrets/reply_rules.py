@@ -1,10 +1,7 @@
-"""PURE.
+"""PURE. Findings that replies show, by the kind of file: examples in docs and tests, checksums in lock files.
 
-Findings that replies show all the same, by the kind of file: examples in docs and tests, checksums in lock files.
-
-Nothing that a provider's prefix gives away is shown, nor a private key, nor a value that looks drawn by chance.
-Measured by evals/secrets: without this, replies mask twice as often where there is nothing to hide, and hide no more of
-what there is.
+Keys with the prefix of a provider, private keys and random-looking values are never shown. Measured by evals/secrets:
+without this, replies have twice as many false redactions and not one more correct one.
 """
 
 from __future__ import annotations
@@ -25,14 +22,14 @@ WEAK = re.compile(
 )
 """Passwords that are a word, or a word and a number: `tiger`, `Secret123`."""
 SPEAKS_OF_ITSELF = re.compile(r"pass|secret|hunter|pa\$\$|pa33", re.IGNORECASE)
-"""Values that say what they stand for."""
+"""Values that name what they are."""
 CODE = frozenset(("code", "tests"))
 EXPRESSION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 EXPRESSION_DIGITS_MIN = 4
 HASH = re.compile(r"\$(?:apr1|[156y]|2[aby]|argon2\w{1,2})\$")
 ENCODED = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 NO_KEY_CHARS_MAX = 120
-"""A PEM block that is shorter once decoded has nothing between its first and its last line."""
+"""A decoded PEM block that is shorter has nothing between its first and its last line."""
 
 
 def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool:
@@ -67,7 +64,7 @@ def _is_expression(candidate: SecretCandidate) -> bool:
 
 
 def unwrapped_text(value: str) -> str:
-    """Return the text that a value is in base64, or nothing when it is none.
+    """Return the text that a value is in base64, or nothing if it is not base64 text.
 
     >>> unwrapped_text("c2VjdXJlLXBhc3N3b3Jk"), unwrapped_text("q8Zt2Lw0Xv5Rb7Nc")
     ('secure-password', '')

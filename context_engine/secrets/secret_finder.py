@@ -1,38 +1,45 @@
-"""PURE.
-
-Where the secrets of a text stand: words point to places, patterns and second looks decide, overlaps become one.
+"""PURE. Find the secrets of a text: by words, then patterns and verifiers; overlapping findings become one.
 
     find('key = "ghp_..."')   ->   (Secret(rule="github-token", start=7, stop=47, tier="strict", confidence=0.95, ...),)
 
-A text is searched once for all words. Only where one stands is a pattern tried, on a bounded number of characters, so
-the time grows with the text and with nothing else.
+A text is searched once for all words. Patterns are tried only at their places, on a bounded number of characters, so
+the time is linear in the length of the text.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import itemgetter
+from typing import NamedTuple
 
-from context_engine.secrets.assignments import NAME_CHARS, Assignment, find_assignment, find_nearby_value, is_escaping
-from context_engine.secrets.base64_text import BLOB, BLOB_BYTES_MAX, decode_blob, long_runs, whole_blob
-from context_engine.secrets.encoded_text import decode_parts, find_escapes
+from context_engine.secrets.assignments import NAME_CHARS, Assignment, find_assignment, find_nearby_value, skip_escape
+from context_engine.secrets.encoded_text import (
+    BLOB,
+    BLOB_BYTES_MAX,
+    decode_blob,
+    decode_parts,
+    find_escapes,
+    long_runs,
+    whole_blob,
+)
 from context_engine.secrets.file_kinds import Kind, kind_of
-from context_engine.secrets.heuristics import entropy, is_chosen, is_drawn, is_template
-from context_engine.secrets.high_entropy import is_random_alone
-from context_engine.secrets.overlaps import SecretSpan, merge_overlaps, parts_of, strength
+from context_engine.secrets.heuristics import LABEL, entropy, is_chosen, is_drawn, is_random_alone, is_template
 from context_engine.secrets.pem import Parts, body_lines, key_lines
-from context_engine.secrets.prefilter import WordIndex, create_finder
 from context_engine.secrets.reply_rules import is_redacted_in_replies
 from context_engine.secrets.secret_rules import (
     Allowance,
     SecretRule,
     SecretRules,
     Tier,
+    WordIndex,
     builtin_rules,
     compile_own,
     compile_pattern,
+    create_finder,
 )
 from context_engine.secrets.verifiers import (
     BARE_KEY_CHARS_MIN,
@@ -45,9 +52,9 @@ from context_engine.secrets.verifiers import (
 )
 
 REACH_BYTES = 8_192
-"""How far from its word a secret goes on: the longest known kinds, signed tokens, have 5,000."""
+"""The longest distance from a word to the end of its secret; the longest known kinds, signed tokens, have 5,000."""
 NEAR_BYTES = (100, 400)
-"""How far before and after its word a secret is looked for that has no beginning of its own."""
+"""The distance before and after a word in which a secret without a beginning of its own is searched."""
 WORD_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 WORD = frozenset(WORD_CHARS)
 _WORD_LETTERS = frozenset(bytes([letter]) for letter in WORD_CHARS)
@@ -55,22 +62,19 @@ JOINTS = frozenset(b"-_")
 BEFORE = re.compile(
     rb"""(?:\\[nrtbf"'/]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,8}m|(?<![A-Za-z0-9])0[xX]|(?<![^\n])[0-9]{0,7}-)\Z"""
 )
-"""Ends in a letter or joint and is no part of a word: an escape of a string, an address or a terminal; a number before
-a line."""
-ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbfv0])")
-"""An escape in a string of JSON or of a program."""
+"""Texts that end in a letter or joint and are not part of a word: escapes, and line numbers."""
 BEFORE_BYTES = 10
 LINE_BYTES = 1_000
-"""So far on both sides of a secret a comment is looked for that allows it: longer lines nobody writes by hand."""
+"""A comment that allows a secret is searched within this distance; lines written by hand are shorter."""
 ALLOWED = (b"gitleaks:allow", b"pragma: allowlist secret")
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedSecret:
-    """A secret and where it stands: characters of the text, half-open, and its line and column from 1.
+    """A secret and its position: characters of the text, half-open, and its line and column from 1.
 
-    `is_allowed` says that somebody declared it to be none: a finding is then dropped, while a redaction never asks.
-    `parts` are what has to go; more than one where lines between them stay.
+    `is_allowed`: a user declared it harmless; then it is not a finding, but it is redacted all the same. `parts` are
+    redacted; there are several where line ends between them stay.
     """
 
     rule: str
@@ -89,9 +93,9 @@ class DetectedSecret:
 def find_secrets(
     text: str, mode: Tier = "broad", *, path: str = "", rules: SecretRules | None = None
 ) -> tuple[DetectedSecret, ...]:
-    """Find the secrets of a text, in order, none over another, and every further copy of their values.
+    """Find the secrets of a text and all copies of their values, in order and without overlaps.
 
-    `path` says what kind of file the text is of.
+    `path` determines the kind of file.
     """
     data = text.encode("utf-8", "surrogatepass")
     rules = rules or builtin_rules()
@@ -105,7 +109,7 @@ def find_secrets(
 
 
 def find_spans(data: bytes, mode: Tier, rules: SecretRules, path: str = "") -> list[SecretSpan]:
-    """Everything that a rule takes for a secret, in no order, one over the other."""
+    """Return all findings of the rules, unordered and with overlaps."""
     search = SearchContext(mode, kind_of(path))
     found = _find_at_words(data, rules.words(mode), search)
     if rules.user_rules:
@@ -124,7 +128,7 @@ def find_spans(data: bytes, mode: Tier, rules: SecretRules, path: str = "") -> l
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """By which rules is searched, and in what kind of file."""
+    """The tier of a search, and the kind of the file."""
 
     mode: Tier
     kind: Kind
@@ -154,8 +158,7 @@ def _find_at_words(data: bytes, words: WordIndex[SecretRule], search: SearchCont
 
 
 JOINED_TRIES_MAX, BLOCK_BITS = 32, 12
-"""So often in 4 KB the beginning of a token is looked at behind `-` or `_`: a text made of nothing else has no token in
-it."""
+"""The beginning of a token after `-` or `_` is tried this often in 4 KB; a text of nothing else contains no token."""
 
 
 def _is_repeated(tries: dict[tuple[str, int], int], rule: SecretRule, start: int) -> bool:
@@ -169,14 +172,14 @@ def _find_given(
     data: bytes, rules: Sequence[SecretRule], start: int, stop: int, search: SearchContext
 ) -> Iterator[SecretSpan]:
     """Find secrets that are assigned to a name with a word of the rules."""
-    told, loose = (
-        find_assignment(data, start, stop),
-        find_nearby_value(data, start, stop) if search.mode != "strict" else None,
-    )
-    for rule in rules if told or loose else ():
-        spot = _match_name(data, rule, start, stop, told, search) if told else None
-        if spot is None and loose and rule.tier != "strict":
-            spot = _match_name(data, rule, start, stop, loose, search)
+    assigned = find_assignment(data, start, stop)
+    nearby = find_nearby_value(data, start, stop) if search.mode != "strict" else None
+    if not assigned and not nearby:
+        return
+    for rule in rules:
+        spot = _match_name(data, rule, start, stop, assigned, search) if assigned else None
+        if spot is None and nearby and rule.tier != "strict":
+            spot = _match_name(data, rule, start, stop, nearby, search)
         if spot is not None:
             yield spot
 
@@ -187,13 +190,13 @@ RANDOM_AHEAD = re.compile(
     % (BARE_KEY_CHARS_MIN - 1, BARE_KEY_CHARS_MIN)
 )
 AHEAD_BYTES, HEAD_BYTES = 90, 16
-"""How far a value is from its name, and how much of a name is looked at."""
+"""The distance of a value from its name, and the examined length of a name."""
 
 
 def may_be_assigned(data: bytes, start: int, stop: int, rules: Sequence[SecretRule], kind: Kind) -> bool:
-    """Return whether a word of a name may be followed by a secret: the cheap question before the dear ones, mostly answered no.
+    """Return whether a secret may follow a word of a name: a fast check before the slow ones, mostly False.
 
-    Most keys are those of a mapping, most tokens are `tokenize`, and most values have no quote, digit or sign in them.
+    Most keys are those of a mapping, most tokens are `tokenize`, and most values contain no quote, digit or sign.
     """
     is_ahead = kind == "settings" or VALUE_AHEAD.search(data, stop, stop + AHEAD_BYTES) is not None
     if not is_ahead or (stop - start == len(b"key") and data[start:stop].lower() == b"key"):
@@ -212,7 +215,7 @@ def may_be_assigned(data: bytes, start: int, stop: int, rules: Sequence[SecretRu
 def _match_start(
     data: bytes, rule: SecretRule, match: re.Match[bytes], stop: int, search: SearchContext
 ) -> SecretSpan | None:
-    """A secret that begins with the word."""
+    """Return a secret that begins with the word, or None."""
     start = match.start()
     edge = edge_before(data, start)
     if not edge or (edge is WordEdge.JOINED and not rule.joins):
@@ -220,25 +223,20 @@ def _match_start(
     if rule.verifier == "pem":
         parts = key_lines(data, match.end())
         return SecretSpan(parts[0][0], parts[-1][1], rule, parts) if parts else None
-    return _verify(
-        data, rule, SecretCandidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search
-    )
+    candidate = SecretCandidate(data, start, stop, *match.span(rule.group), match, kind=search.kind)
+    return _verify(data, rule, candidate, search)
 
 
 def _match_name(
-    data: bytes, rule: SecretRule, start: int, stop: int, told: Assignment, search: SearchContext
+    data: bytes, rule: SecretRule, start: int, stop: int, assignment: Assignment, search: SearchContext
 ) -> SecretSpan | None:
-    """A secret that is given to a name with the word in it."""
-    match = compile_own(rule.pattern).fullmatch(told.value)
+    """Return a secret that is assigned to a name with the word, or None."""
+    match = compile_own(rule.pattern).fullmatch(assignment.value)
     if match is None:
         return None
     first, last = match.span(rule.group)
-    return _verify(
-        data,
-        rule,
-        SecretCandidate(data, start, stop, told.start + first, told.start + last, match, told, search.kind),
-        search,
-    )
+    span = assignment.start + first, assignment.start + last
+    return _verify(data, rule, SecretCandidate(data, start, stop, *span, match, assignment, search.kind), search)
 
 
 def _match_near(data: bytes, rule: SecretRule, start: int, stop: int, search: SearchContext) -> SecretSpan | None:
@@ -247,21 +245,20 @@ def _match_near(data: bytes, rule: SecretRule, start: int, stop: int, search: Se
     pattern, end = compile_own(rule.pattern), min(len(data), stop + after)
     match = pattern.search(data, max(0, start - before), end)
     # The letter of an escape is not part of the secret if the rest is one; without it a text would not stay valid JSON.
-    if match and (escape := ESCAPE.match(data, max(0, match.start() - 1))) and is_escaping(data, escape.start()):
-        match = pattern.search(data, escape.end(), end) or match
+    if match and (first := skip_escape(data, match.start())) > match.start():
+        match = pattern.search(data, first, end) or match
     if match is None or not edge_before(data, match.start(rule.group)):
         return None
-    return _verify(
-        data, rule, SecretCandidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search
-    )
+    candidate = SecretCandidate(data, start, stop, *match.span(rule.group), match, kind=search.kind)
+    return _verify(data, rule, candidate, search)
 
 
 def _verify(data: bytes, rule: SecretRule, candidate: SecretCandidate, search: SearchContext) -> SecretSpan | None:
-    """The candidate, if it is a whole word and survives the second look."""
+    """Return the candidate if it is a whole word and its verifier confirms it, else None."""
     if candidate.assignment is None:
         candidate = _cut_at_joint(candidate, rule)
     start, stop = candidate.start, candidate.stop
-    if start == stop or (candidate.assignment is None and not _stands_apart(candidate, rule)):
+    if start == stop or (candidate.assignment is None and not _is_separate(candidate, rule)):
         return None
     if not VERIFIERS[rule.verifier](candidate) or is_template(candidate.value):
         return None
@@ -299,7 +296,7 @@ JOINTS_TRIED = 8
 
 
 def _cut_at_joint(candidate: SecretCandidate, rule: SecretRule) -> SecretCandidate:
-    """Return a token without the beginning of the word behind it: `figd_...-suffix`, of which its pattern may take a part."""
+    """Return a token without the word joined to it: of `figd_...-suffix` a pattern may match a part of the suffix."""
     if rule.group or not rule.joins or edge_after(candidate.data, candidate.stop) is not WordEdge.INSIDE:
         return candidate
     stop = candidate.stop
@@ -312,8 +309,8 @@ def _cut_at_joint(candidate: SecretCandidate, rule: SecretRule) -> SecretCandida
     return candidate
 
 
-def _stands_apart(candidate: SecretCandidate, rule: SecretRule) -> bool:
-    """Return whether a match is a word of its own, or is joined to others by `-` or `_` and yet is no word."""
+def _is_separate(candidate: SecretCandidate, rule: SecretRule) -> bool:
+    """Return whether a match is separate, or is joined to words by `-` or `_` and contains a digit."""
     begin = candidate.word_start if rule.place == "start" else candidate.start
     before, after = edge_before(candidate.data, begin), edge_after(candidate.data, candidate.stop)
     if before is WordEdge.FREE and after is WordEdge.FREE:
@@ -357,7 +354,7 @@ Place = tuple[int, int]
 def _find_in_runs(
     data: bytes, runs: Sequence[Place], rules: SecretRules, search: SearchContext
 ) -> Iterator[SecretSpan]:
-    """Lines of keys, and blobs that hold a secret, one level deep: what is wrapped twice is not looked into."""
+    """Find lines of keys, and base64 texts that contain a secret; text that is encoded twice is not searched."""
     for rule in rules.lines:
         for parts in body_lines(data, runs):
             yield SecretSpan(parts[0][0], parts[-1][1], rule, parts)
@@ -377,7 +374,7 @@ def _find_in_runs(
 def _find_escaped(
     data: bytes, escapes: Sequence[Place], rules: SecretRules, search: SearchContext
 ) -> Iterator[SecretSpan]:
-    """Secrets of the strict tier with escapes in them, where these stand in the text."""
+    """Find secrets of the strict tier that contain escapes."""
     for text in decode_parts(data, escapes):
         for spot in _find_at_words(text.text, rules.strict, search):
             for start, stop in parts_of(spot):
@@ -385,7 +382,7 @@ def _find_escaped(
 
 
 def _find_whole_file(data: bytes, rules: SecretRules, path: str) -> Iterator[SecretSpan]:
-    """The key that is all there is in a file whose name says so."""
+    """Find the key that is the whole content of a file with a certain name."""
     for rule in rules.files:
         match = compile_own(rule.pattern).fullmatch(data) if path.lower().endswith(rule.words) else None
         if match and is_drawn(match[rule.group].decode("ascii", "replace")):
@@ -393,12 +390,12 @@ def _find_whole_file(data: bytes, rules: SecretRules, path: str) -> Iterator[Sec
 
 
 COPY_CHARS_MIN, COPY_CHARS_FREE = 8, 16
-"""A shorter value may be a word of the text; from the second number on a copy may be part of a longer word."""
+"""Shorter values may be words of the text; from the second length on a copy may be part of a longer word."""
 COPIED_VALUES_MAX = 1_000
 
 
 def find_copies(data: bytes, values: Mapping[bytes, SecretRule]) -> Iterator[SecretSpan]:
-    """Every place of the values, which were found to be secrets; of short ones where they are words of their own."""
+    """Find all copies of secret values; short ones only as whole words."""
     sought = [value for value in values if len(value) >= COPY_CHARS_MIN and is_worth_copying(value)][:COPIED_VALUES_MAX]
     for number, start, stop in create_finder(sought)(data) if sought else ():
         if len(sought[number]) >= COPY_CHARS_FREE or (edge_before(data, start) and edge_after(data, stop)):
@@ -406,7 +403,7 @@ def find_copies(data: bytes, values: Mapping[bytes, SecretRule]) -> Iterator[Sec
 
 
 def is_worth_copying(value: bytes) -> bool:
-    """Return whether a value is so rare that each copy of it is the same secret: no word, no name, no number."""
+    """Return whether a value is so rare that a copy of it is the same secret: not a word, a name or a number."""
     text = value.decode("utf-8", "replace")
     has_both = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
     return is_drawn(text) or (has_both and is_chosen(text))
@@ -416,19 +413,18 @@ def is_worth_copying(value: bytes) -> bool:
 
 
 def _find_random_values(data: bytes, rule: SecretRule) -> Iterator[SecretSpan]:
-    """Values random beyond doubt that are given to a name which does not say that they are a checksum or an id."""
+    """Find values that are certainly random, under names that do not name a checksum or an id."""
     for match in compile_pattern(rule.pattern).finditer(data):
         start, stop = match.span(1)
         value = match[1]
-        if len(value.translate(None, _DIGITS)) <= len(value) - DIGITS_OF_VALUE_MIN and is_random_alone(
-            data, start, stop
-        ):
+        has_digits = len(value) - len(value.translate(None, _DIGITS)) >= DIGITS_OF_VALUE_MIN
+        if has_digits and is_random_alone(data, start, stop):
             yield SecretSpan(start, stop, rule)
 
 
 _DIGITS = b"0123456789"
 DIGITS_OF_VALUE_MIN = 2
-"""Random letters and digits at length 20 have two nine times of ten, at 32 nearly always."""
+"""Nine of ten random values of length 20 have two digits, and nearly all of length 32."""
 
 
 # -- from spots to secrets --------------------------------------------------------------------------------------------
@@ -437,21 +433,21 @@ DIGITS_OF_VALUE_MIN = 2
 def locate_spans(
     data: bytes, found: Sequence[SecretSpan], rules: SecretRules, path: str = ""
 ) -> tuple[DetectedSecret, ...]:
-    """The spots as secrets of the text: characters instead of bytes, lines and columns. Each byte is looked at once."""
-    told: list[DetectedSecret] = []
-    at, chars, line, line_chars = 0, 0, 1, 0
+    """Return the findings with characters instead of bytes, lines and columns. Each byte is counted once."""
+    secrets: list[DetectedSecret] = []
+    end, chars, line, line_chars = 0, 0, 1, 0
     for spot in found:
-        if lines := data.count(b"\n", at, spot.start):
+        if lines := data.count(b"\n", end, spot.start):
             line += lines
-            line_chars = chars + _length(data[at : data.rfind(b"\n", at, spot.start) + 1])
-        chars += _length(data[at : spot.start])
-        at = spot.start
+            line_chars = chars + _length(data[end : data.rfind(b"\n", end, spot.start) + 1])
+        chars += _length(data[end : spot.start])
+        end = spot.start
         parts = tuple(
-            (chars + _length(data[at:start]), chars + _length(data[at:stop])) for start, stop in parts_of(spot)
+            (chars + _length(data[end:start]), chars + _length(data[end:stop])) for start, stop in parts_of(spot)
         )
         is_allowed = _is_allowed(data, spot, rules, path)
-        told.append(_secret(spot.rule, parts, line, chars - line_chars + 1, is_allowed=is_allowed))
-    return tuple(told)
+        secrets.append(_secret(spot.rule, parts, line, chars - line_chars + 1, is_allowed=is_allowed))
+    return tuple(secrets)
 
 
 def _secret(rule: SecretRule, parts: Parts, line: int, column: int, *, is_allowed: bool) -> DetectedSecret:
@@ -474,18 +470,19 @@ def _length(data: bytes) -> int:
     return len(data) if data.isascii() else len(data.decode("utf-8", "surrogatepass"))
 
 
-# -- what somebody declared to be none --------------------------------------------------------------------------------
+# -- allowed findings -------------------------------------------------------------------------------------------------
 
 
 def _is_allowed(data: bytes, spot: SecretSpan, rules: SecretRules, path: str) -> bool:
-    """Whether a comment on its line, or an allowlist of the user, says that this is no secret."""
+    """Return whether a comment on its line, or an allowlist of the user, allows a finding."""
     before = data[max(0, spot.start - LINE_BYTES) : spot.start].rpartition(b"\n")[2]
     after = data[spot.stop : spot.stop + LINE_BYTES].partition(b"\n")[0]
     line = before + data[spot.start : spot.stop] + after
     if any(mark in line for mark in ALLOWED) or spot.rule.id in rules.off:
         return True
     value = data[spot.start : spot.stop]
-    return any(_covers(each, spot.rule, value, line, path) for each in (*spot.rule.allowances, *rules.allowances))
+    allowances = (*spot.rule.allowances, *rules.allowances)
+    return any(_covers(allowance, spot.rule, value, line, path) for allowance in allowances)
 
 
 def _covers(allowance: Allowance, rule: SecretRule, value: bytes, line: bytes, path: str) -> bool:
@@ -497,3 +494,96 @@ def _covers(allowance: Allowance, rule: SecretRule, value: bytes, line: bytes, p
         or any(word.encode() in value.lower() for word in allowance.stop_words)
         or bool(path and any(compile_pattern(pattern).search(path.encode()) for pattern in allowance.paths))
     )
+
+
+# -- overlapping findings ---------------------------------------------------------------------------------------------
+
+
+class SecretSpan(NamedTuple):
+    """A finding of a rule, in bytes. `parts` are redacted if they are not all of it."""
+
+    start: int
+    stop: int
+    rule: SecretRule
+    parts: Parts = ()
+
+
+def merge_overlaps(data: bytes, spans: Sequence[SecretSpan]) -> list[SecretSpan]:
+    """Merge overlapping findings under the rule of the strongest: strict first, then the longest.
+
+    A label of an earlier redaction is covered completely or not at all; a finding of only labels is dropped.
+    """
+    if not spans:
+        return []
+    labels = [match.span() for match in _LABEL.finditer(data)]
+    extended = [_extend_to_labels(data, span, labels) for span in spans]
+    merged: list[SecretSpan] = []
+    for spot in sorted(filter(None, extended), key=_order):
+        if merged and spot.start < merged[-1].stop:
+            merged[-1] = _union(merged[-1], spot)
+        else:
+            merged.append(spot)
+    return merged
+
+
+def _order(spot: SecretSpan) -> tuple[int, int, int]:
+    return spot.start, spot.stop, spot.rule.rank
+
+
+_LABEL = re.compile(LABEL.pattern.encode())
+
+
+def _extend_to_labels(data: bytes, spot: SecretSpan, labels: Sequence[tuple[int, int]]) -> SecretSpan | None:
+    """Return the finding with each part extended to whole labels; None if it contains nothing else."""
+    extended = [_extend_part(data, start, stop, labels) for start, stop in parts_of(spot)]
+    parts = _merge_parts(list(filter(None, extended)))
+    if not parts:
+        return None
+    return SecretSpan(parts[0][0], parts[-1][1], spot.rule, parts if spot.parts else ())
+
+
+def _extend_part(data: bytes, start: int, stop: int, labels: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    start, stop = _characters(data, start, stop)
+    first = bisect_right(labels, start, key=itemgetter(1))
+    last = bisect_left(labels, stop, key=itemgetter(0))
+    if first >= last:
+        return start, stop
+    start, stop = min(start, labels[first][0]), max(stop, labels[last - 1][1])
+    rest = _LABEL.sub(b"", data[start:stop])
+    return (start, stop) if rest.strip(b" \t\r\n") else None
+
+
+def _characters(data: bytes, start: int, stop: int) -> tuple[int, int]:
+    """Extend a span of bytes to whole characters."""
+    while start > 0 and data[start] & 0xC0 == 0x80:
+        start -= 1
+    while stop < len(data) and data[stop] & 0xC0 == 0x80:
+        stop += 1
+    return start, stop
+
+
+def _union(one: SecretSpan, other: SecretSpan) -> SecretSpan:
+    strongest = max(one, other, key=strength)
+    parts = _merge_parts(sorted([*parts_of(one), *parts_of(other)])) if one.parts or other.parts else ()
+    return SecretSpan(one.start, max(one.stop, other.stop), strongest.rule, parts)
+
+
+def strength(spot: SecretSpan) -> tuple[bool, int, int]:
+    """Return the key by which the rule of overlapping findings is chosen."""
+    return spot.rule.tier == "strict", spot.stop - spot.start, spot.rule.rank
+
+
+def parts_of(spot: SecretSpan) -> Parts:
+    """Return the parts to redact."""
+    return spot.parts or ((spot.start, spot.stop),)
+
+
+def _merge_parts(parts: Sequence[tuple[int, int]]) -> Parts:
+    """Merge overlapping parts."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in parts:
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    return tuple(joined)

@@ -1,32 +1,33 @@
-"""The rules for secrets, and their files: the builtin rules, and a user's `gitleaks.toml` with the same schema.
+"""The rules for secrets and their files: the builtin rules, and a user's `gitleaks.toml` with the same schema.
 
-A rule of ours also says where its words stand: at the `start` of the secret, in the `name` that it is given to, `near`
-it, or nowhere in particular (`anywhere`, as in gitleaks). Patterns are run by RE2, whose time grows with the text and
-with nothing else; where that is not installed, ours by `re` and a user's not at all. Patterns that cannot be read are
-skipped and named.
+A builtin rule also has the place of its words: at the `start` of the secret, in the `name` of its assignment, `near`
+it, or `anywhere`, as in gitleaks. Patterns are run by RE2 in linear time. Without RE2 the builtin patterns are run by
+`re` and those of a user not at all. Invalid patterns are skipped and named.
+
+All words are searched in one pass over a text, and only their places are examined further.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from context_engine.errors import InvalidArgument
-from context_engine.secrets.prefilter import WordIndex, aho_corasick
 from context_engine.text import ParseError, compile_linear, load_re2, read_toml
 
 Tier = Literal["strict", "reply", "broad"]
 Place = Literal["start", "name", "near", "line", "file", "any name", "anywhere"]
 
 CONFIDENCE: Mapping[Tier, float] = {"strict": 0.95, "reply": 0.75, "broad": 0.75}
-"""How often each tier is right: strict rules know the shape of a key, broad ones what stands around it."""
+"""The share of correct findings per tier: strict rules know the shape of a key, broad ones its surroundings."""
 PLACES: tuple[Place, ...] = ("start", "name", "near", "line", "file", "any name", "anywhere")
 THEIRS = 1_000_000
-"""The rank of a user's rules: above all of ours."""
+"""The rank of a user's rules, above all builtin ones."""
 USER_PATTERN_CHARS_MAX = 2_000
 """The longest pattern of a known rule file has 700."""
 
@@ -36,21 +37,21 @@ class CompiledPattern(Protocol):
 
     @property
     def groups(self) -> int:
-        """How many groups it has."""
+        """The number of its groups."""
         ...
 
     def finditer(self, text: bytes, /) -> Iterator[Any]:
-        """Every place where it matches, in order."""
+        """Yield all matches in order."""
         ...
 
     def search(self, text: bytes, /) -> Any:
-        """The first of them, or None."""
+        """Return the first match, or None."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """When a finding is none: its value, its line or its path is one of these."""
+    """The values, lines and paths of findings that are allowed."""
 
     patterns: tuple[str, ...] = ()
     stop_words: tuple[str, ...] = ()
@@ -61,10 +62,10 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """One kind of secret: words one of which must occur, a pattern, and a second look at what it found.
+    """One kind of secret: words of which one must occur, a pattern, and a verifier of its matches.
 
-    `rank` is its place in the file: what comes later knows more, and gives its name to what several rules find.
-    `joins` says that its beginning is no word of its own: it is found behind `-` and `_` too, as in `old-ghp_...`.
+    `rank` is its position in the file: a later rule is more specific, and names what several rules find. With `joins`
+    it is also found after `-` and `_`, as in `old-ghp_...`.
     """
 
     id: str
@@ -96,7 +97,7 @@ class SecretRules:
     off: frozenset[str] = field(default_factory=frozenset)
 
     def extend(self, more: SecretRules) -> SecretRules:
-        """These rules and those of a user. Nothing of ours is switched off where secrets are taken out."""
+        """Return these rules with those of a user. Redaction uses all builtin rules, whatever a user disables."""
         return SecretRules(
             (*self.rules, *more.rules),
             (*self.skipped, *more.skipped),
@@ -106,55 +107,57 @@ class SecretRules:
 
     @cached_property
     def by_id(self) -> Mapping[str, SecretRule]:
-        """Each rule by its id."""
+        """The rules by id."""
         return {rule.id: rule for rule in self.rules}
 
     @cached_property
     def values(self) -> tuple[SecretRule, ...]:
-        """Those that go by a value alone, whatever its name is."""
+        """The rules for values with any name."""
         return tuple(rule for rule in self.rules if rule.place == "any name")
 
     @cached_property
     def lines(self) -> tuple[SecretRule, ...]:
-        """Those that go by the shape of whole lines."""
+        """The rules for the shape of whole lines."""
         return tuple(rule for rule in self.rules if rule.place == "line")
 
     @cached_property
     def user_rules(self) -> tuple[SecretRule, ...]:
-        """Those of a user, which name no place."""
+        """The rules of a user, which have no place."""
         return tuple(rule for rule in self.rules if rule.place == "anywhere")
 
     @cached_property
     def files(self) -> tuple[SecretRule, ...]:
-        """Those that go by the name of a file."""
+        """The rules for files of certain names."""
         return tuple(rule for rule in self.rules if rule.place == "file")
 
     @cached_property
     def strict(self) -> WordIndex[SecretRule]:
-        """Where words of strict rules stand."""
+        """The index of the words of strict rules."""
         return _index_words(rule for rule in self.rules if rule.tier == "strict")
 
     @cached_property
     def reply(self) -> WordIndex[SecretRule]:
-        """Where words of the rules stand by which replies are masked."""
+        """The index of the words of strict and reply rules."""
         return _index_words(rule for rule in self.rules if rule.tier != "broad")
 
     @cached_property
     def broad(self) -> WordIndex[SecretRule]:
-        """Where words of any rule stand."""
+        """The index of the words of all rules."""
         return _index_words(self.rules)
 
     def words(self, mode: Tier) -> WordIndex[SecretRule]:
-        """Return where words of the rules of a tier, and of stricter ones, stand."""
-        return self.strict if mode == "strict" else self.reply if mode == "reply" else self.broad
+        """Return the index of the words of a tier and of stricter ones."""
+        if mode == "strict":
+            return self.strict
+        return self.reply if mode == "reply" else self.broad
 
     def words_in_base64(self, mode: Tier) -> WordIndex[SecretRule]:
-        """Return what is looked for in base64: in replies tokens alone, of which nothing else can be the text."""
+        """Return the index of the words that are searched in base64: in replies only those of strict rules."""
         return self.broad if mode == "broad" else self.strict
 
     @cached_property
     def kinds(self) -> frozenset[str]:
-        """The kinds that the labels of these rules name."""
+        """The kinds in the labels of these rules."""
         return frozenset(rule.kind for rule in self.rules)
 
 
@@ -167,7 +170,7 @@ def _index_words(rules: Iterable[SecretRule]) -> WordIndex[SecretRule]:
 
 @lru_cache(maxsize=1)
 def builtin_rules() -> SecretRules:
-    """The rules that this package brings along."""
+    """Return the builtin rules."""
     text = (resources.files("context_engine.secrets") / "rules" / "secrets.toml").read_text("utf-8")
     return SecretRules(
         tuple(_builtin_rule(row, rank) for rank, row in enumerate(read_toml(text, is_ours=True)["rules"]))
@@ -198,28 +201,25 @@ def _builtin_rule(row: Mapping[str, Any], rank: int) -> SecretRule:
 
 
 def read_rules(text: str, name: str) -> SecretRules:
-    """The rules of a `gitleaks.toml`.
-
-    Raises: InvalidArgument when it is no TOML; a rule that cannot be read is skipped.
-    """
+    """Return the rules of a `gitleaks.toml`; an invalid rule is skipped. Raises: InvalidArgument for invalid TOML."""
     try:
-        told = read_toml(text)
+        content = read_toml(text)
     except ParseError as error:
         raise InvalidArgument(f"{name} cannot be read: {error}", suggestion=f"Correct {name}, or delete it.") from None
     rules, skipped = [], []
-    for number, row in enumerate(_tables(told.get("rules")), 1):
+    for number, row in enumerate(_tables(content.get("rules")), 1):
         label = str(row.get("id") or f"rule {number}")
         try:
             rules.append(_user_rule(row, label))
         except (re.error, ValueError, TypeError) as error:
             skipped.append(f"{name}: {label}: {error}")
-    extend = told.get("extend")
+    extend = content.get("extend")
     off = extend.get("disabledRules", ()) if isinstance(extend, Mapping) else ()
-    return SecretRules(tuple(rules), tuple(skipped), _allowances(told), frozenset(map(str, off)))
+    return SecretRules(tuple(rules), tuple(skipped), _allowances(content), frozenset(map(str, off)))
 
 
 def _user_rule(row: Mapping[str, Any], label: str) -> SecretRule:
-    """One rule of a user. Raises: ValueError, TypeError or re.error for what cannot be run."""
+    """Return one rule of a user. Raises: ValueError, TypeError or re.error for an invalid one."""
     pattern = row.get("regex", "")
     if not isinstance(pattern, str) or not pattern:
         raise ValueError("it has no regex")
@@ -251,22 +251,22 @@ def _allowances(row: Mapping[str, Any]) -> tuple[Allowance, ...]:
     """Return the entries of `[allowlist]` or `[[allowlists]]`, without invalid ones."""
     return tuple(
         Allowance(
-            _runnable(each.get("regexes")),
-            tuple(word.lower() for word in _texts(each.get("stopwords"))),
-            _runnable(each.get("paths")),
-            str(each.get("regexTarget", "secret")),
-            frozenset(_texts(each.get("targetRules"))),
+            _runnable(table.get("regexes")),
+            tuple(map(str.lower, _texts(table.get("stopwords")))),
+            _runnable(table.get("paths")),
+            str(table.get("regexTarget", "secret")),
+            frozenset(_texts(table.get("targetRules"))),
         )
-        for each in (*_tables([row.get("allowlist")]), *_tables(row.get("allowlists")))
+        for table in (*_tables([row.get("allowlist")]), *_tables(row.get("allowlists")))
     )
 
 
 def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, Sequence) else []
+    return [table for table in value if isinstance(table, Mapping)] if isinstance(value, Sequence) else []
 
 
 def _texts(value: Any) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, Sequence) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, Sequence) else []
 
 
 def _runnable(value: Any) -> tuple[str, ...]:
@@ -286,24 +286,75 @@ def _compiles(pattern: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def compile_own(pattern: str) -> re.Pattern[bytes]:
-    """A pattern of ours.
+    """Compile a builtin pattern.
 
-    It is tried only at places where a word stands, and reads a bounded number of characters from there.
-
-    So `re` is as safe as RE2, and ten times as fast to compile and to call.
+    It is tried only at the places of words, and reads a bounded number of characters from there. So `re` is as safe as
+    RE2, and ten times as fast to compile and to call.
     """
     return re.compile(pattern.encode())
 
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> CompiledPattern:
-    """A pattern that runs over a whole text, by RE2; where that is missing, by `re`, which runs ours alone.
-
-    Raises: ValueError.
-    """
+    """Compile a pattern for a whole text, for RE2, or for `re` without RE2. Raises: ValueError."""
     return compile_linear(pattern.encode()) if load_re2() else re.compile(pattern.encode())
 
 
 def describe_engines() -> dict[str, str]:
     """Return the engines that search for patterns and for words on this machine."""
     return {"patterns": "re2" if load_re2() else "re", "words": "aho-corasick" if aho_corasick() else "one by one"}
+
+
+# -- the search for words ---------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+Find = Callable[[bytes], Iterable[tuple[int, int, int]]]
+"""Number of a word, where it starts, where it stops."""
+
+
+class WordIndex(Generic[T]):
+    """Words and their values; `exact` words match with their case, `loose` ones in any case."""
+
+    def __init__(self, exact: Iterable[tuple[str, T]], loose: Iterable[tuple[str, T]]) -> None:
+        by_folded: dict[bytes, dict[bytes, list[T]]] = defaultdict(lambda: defaultdict(list))
+        for word, value in exact:
+            by_folded[word.encode().lower()][word.encode()].append(value)
+        for word, value in loose:
+            by_folded[word.encode().lower()][b""].append(value)
+        self._values = [[(word, tuple(values)) for word, values in by_word.items()] for by_word in by_folded.values()]
+        self._find = create_finder(list(by_folded))
+
+    def find_places(self, data: bytes) -> Iterator[tuple[int, int, Sequence[T]]]:
+        """Yield the spans of words with their values, overlapping ones too."""
+        values_by_number = self._values
+        for number, start, stop in self._find(data.lower()):
+            for word, values in values_by_number[number]:
+                if not word or data.startswith(word, start):
+                    yield start, stop, values
+
+
+def create_finder(words: Sequence[bytes]) -> Find:
+    """Return a search for all of these words: Aho-Corasick, or one word after the other where that is not installed."""
+    engine = aho_corasick()
+    if engine is None or not words:
+        return lambda data: _one_by_one(words, data)
+    kind, fastest = engine.MatchKind.Standard, engine.Implementation.DFA
+    automaton = engine.BytesAhoCorasick(words, matchkind=kind, implementation=fastest)
+    return lambda data: automaton.find_matches_as_indexes(data, overlapping=True)
+
+
+def _one_by_one(words: Sequence[bytes], data: bytes) -> Iterator[tuple[int, int, int]]:
+    for number, word in enumerate(words):
+        start = data.find(word)
+        while start >= 0:
+            yield number, start, start + len(word)
+            start = data.find(word, start + 1)
+
+
+def aho_corasick() -> Any:
+    """Return the module, or None where it is not installed."""
+    try:
+        import ahocorasick_rs
+    except ImportError:
+        return None
+    return ahocorasick_rs

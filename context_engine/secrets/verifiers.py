@@ -1,7 +1,4 @@
-"""PURE.
-
-The second look of a rule: what it found stands where a secret stands, and is one as far as can be determined.
-"""
+"""PURE. Verify the findings of rules: their surroundings are those of a secret, and their values look like one."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ class SecretCandidate(NamedTuple):
 
     @property
     def value(self) -> str:
-        """The text that would go."""
+        """The text that would be redacted."""
         return self.data[self.start : self.stop].decode("utf-8", "replace")
 
 
@@ -49,28 +46,28 @@ class SecretCandidate(NamedTuple):
 
 
 def is_not_placeholder(candidate: SecretCandidate) -> bool:
-    """Anything but a placeholder."""
+    """Return whether the value is not a placeholder."""
     return not is_placeholder(candidate.value)
 
 
 def has_digit_and_letter(candidate: SecretCandidate) -> bool:
-    """As `shaped`, with at least one digit and one letter: a word has none."""
+    """Return whether the value has a digit and a letter, and is not a placeholder."""
     value = candidate.value
     return is_not_placeholder(candidate) and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
 def is_bearer_token(candidate: SecretCandidate) -> bool:
-    """A token after `Bearer`, if it is the value of an Authorization header and looks like no word."""
+    """Return whether the value is a token in an Authorization header, and not a word."""
     before = candidate.data[max(0, candidate.start - 40) : candidate.start].lower()
     return b"authorization" in before and has_digit_and_letter(candidate)
 
 
 NOWHERE = re.compile(rb"(?:[\w-]{1,63}\.){0,4}(?:example\.(?:com|org|net|edu)|[\w-]{1,63}\.(?:example|invalid))\b")
-"""Hosts that are kept for examples (RFC 2606)."""
+"""Hosts that are reserved for examples (RFC 2606)."""
 
 
 def is_address_password(candidate: SecretCandidate) -> bool:
-    """The password in `scheme://user:password@host`, unless it only shows where one goes, or the host does."""
+    """Return whether the value is a password in `scheme://user:password@host` that is not an example."""
     if NOWHERE.match(candidate.data, candidate.stop + 1):
         return False
     user, password = candidate.match[1].decode("utf-8", "replace"), candidate.value
@@ -79,7 +76,7 @@ def is_address_password(candidate: SecretCandidate) -> bool:
 
 
 def is_basic_login(candidate: SecretCandidate) -> bool:
-    """What `user:password` is written as in a header or a settings file of Docker and npm."""
+    """Return whether the value is `user:password` in base64, as in headers and in settings files of Docker and npm."""
     try:
         inner = base64.b64decode(candidate.value + "=" * (-len(candidate.value) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -102,7 +99,7 @@ STRICT_VALUE = re.compile(r"""[^\s"'`\\${}<>()\[\]]+""")
 
 
 def is_assigned_secret(candidate: SecretCandidate) -> bool:
-    """A random value in quotes, given to a name such as `password` or `api_key`: next to never wrong."""
+    """Return whether a random value in quotes is assigned to a name such as `password`; almost never wrong."""
     assignment, value = candidate.assignment, candidate.value
     if (
         assignment is None
@@ -124,7 +121,7 @@ def _is_secret_key(candidate: SecretCandidate, assignment: Assignment, keys: tup
 
 
 def is_key_of_secrets(head: bytes, keys: tuple[bytes, ...]) -> bool:
-    """Return whether what stands before `key` in a name says that the key is a secret: `api_key`, not `sort_key`."""
+    """Return whether the word before `key` in a name means a secret: `api_key`, not `sort_key`."""
     return bool(head) and head.lower().rstrip(b"_-. ").endswith(keys)
 
 
@@ -133,10 +130,10 @@ TAIL = re.compile(
     rb"|live|main|default|old|new|primary|secondary|master|root|admin|user|app|api|bot|plain|raw|hex|b64|base64|enc|encoded|v?\d{1,3}))*",
     re.IGNORECASE,
 )
-"""The words that may follow in a name that still names a secret: `password_prod`, not `password_url`."""
+"""Words that may follow in the name of a secret: `password_prod`, not `password_url`."""
 NAME_AFTER = re.compile(TAIL.pattern + rb"(?![a-z])", re.IGNORECASE)
 BY_NAME = frozenset(("assigned", "secret", "password", "drawn or wrapped"))
-"""Second looks that ask for a name of which every part is one of a secret."""
+"""Verifiers that require a name of which every part means a secret."""
 
 
 def names_more(data: bytes, stop: int) -> bool:
@@ -159,7 +156,7 @@ NO_SECRET = (
     b"pagination",
     b"websocket",
 )
-"""The words before it in the names of public values."""
+"""Words in the names of public values."""
 
 
 SECRET_KEYS = (
@@ -212,7 +209,7 @@ BARE_KEY_CHARS_MIN = 20
 
 
 def is_named_secret(candidate: SecretCandidate) -> bool:
-    """A value that looks drawn, given to a name that speaks of secrets; for a mere `key` it must be random beyond doubt."""
+    """Return whether a random-looking value is assigned to a name of a secret; for a mere `key` it must be certain."""
     assignment, value = candidate.assignment, candidate.value
     if (
         assignment is None
@@ -230,7 +227,7 @@ def is_named_secret(candidate: SecretCandidate) -> bool:
 
 COMPARED = (b"!=", b"!==", b"<", b"<=", b"+=")
 UNLIKELY = (*COMPARED, b",", b">", b"is", b"-", b"==", b"===", b"")
-"""Between the word password and its value: what stands there in code and in prose."""
+"""Operators between the word password and its value in code and in prose."""
 
 
 PARAMETERS = (b"?", b"&", b";")
@@ -240,7 +237,7 @@ ESCAPED = re.compile(r"""\\(["'\\/])""")
 
 
 def is_named_password(candidate: SecretCandidate) -> bool:
-    """A value that somebody may have chosen, given to a password: in quotes, or in a line that is a setting."""
+    """Return whether a possible password is assigned to a password, in quotes or in a setting."""
     assignment = candidate.assignment
     if assignment is None or assignment.is_loose or not names_a_secret(assignment):
         return False
@@ -257,7 +254,7 @@ def is_named_password(candidate: SecretCandidate) -> bool:
 
 
 def _is_setting(candidate: SecretCandidate, assignment: Assignment) -> bool:
-    """Return whether a value without quotes is a setting: on a line of its own, in an address, a command or an element."""
+    """Return whether an unquoted value is a setting: on a line of its own, in an address, command or element."""
     data, start = candidate.data, candidate.word_start - len(assignment.head)
     if is_setting(data, start) or data[start - 1 : start] in PARAMETERS or _is_element(candidate, assignment):
         return True
@@ -276,7 +273,7 @@ DEFINITION = re.compile(
 
 
 def _is_definition(candidate: SecretCandidate, assignment: Assignment) -> bool:
-    """Return whether a name and a value are the arguments of what defines a setting: `define('DB_PASSWORD', 'value')`."""
+    """Return whether name and value are the arguments of a definition: `define('DB_PASSWORD', 'value')`."""
     start = candidate.word_start - len(assignment.head)
     return (
         assignment.operator == b","
@@ -292,7 +289,7 @@ CONNECTION_CHARS = 200
 
 
 def is_connection_password(candidate: SecretCandidate) -> bool:
-    """The password of a connection string: `Server=db;User Id=app;Password=...`, `host=db user=app password=...`."""
+    """Return whether the value is the password of a connection string: `Server=db;User Id=app;Password=...`."""
     assignment, start = candidate.assignment, candidate.word_start
     if (
         assignment is None
@@ -306,11 +303,11 @@ def is_connection_password(candidate: SecretCandidate) -> bool:
 
 SECRET_WORD = re.compile(rb"key|token|secret|auth|api|pass|pwd|pat|cred|sid|client|license", re.IGNORECASE)
 HASH_CHARS = (40, 64)
-"""As long are the checksums that lock files give to the names of packages."""
+"""The lengths of the checksums of packages in lock files."""
 
 
 def is_provider_key(candidate: SecretCandidate) -> bool:
-    """A value of the shape that a provider gives its keys, given to a name with the provider in it."""
+    """Return whether a value with the shape of a provider's keys is assigned to a name with the provider."""
     assignment, value = candidate.assignment, candidate.value
     if assignment is None or is_placeholder(value) or not any(map(str.isdigit, value)) or not is_literal(assignment):
         return False
@@ -320,7 +317,7 @@ def is_provider_key(candidate: SecretCandidate) -> bool:
 
 
 def is_service_key(candidate: SecretCandidate) -> bool:
-    """The same where the provider has no shape of its own: the name must speak of a secret, the value must look drawn."""
+    """Return whether a random-looking value is assigned to a name with a provider and a word for a secret."""
     assignment = candidate.assignment
     if (
         assignment is None
@@ -333,7 +330,7 @@ def is_service_key(candidate: SecretCandidate) -> bool:
 
 
 def looks_drawn(candidate: SecretCandidate) -> bool:
-    """A value that looks drawn, where its surroundings have said enough."""
+    """Return whether the value looks random, where its surroundings are those of a secret."""
     return is_drawn_or_id(candidate.value)
 
 
@@ -346,12 +343,12 @@ def is_registry_login(candidate: SecretCandidate) -> bool:
 
 
 def is_chosen_password(candidate: SecretCandidate) -> bool:
-    """A password, where its surroundings have said enough."""
+    """Return whether the value may be a password, where its surroundings are those of one."""
     return is_chosen(candidate.value)
 
 
 def is_stated_password(candidate: SecretCandidate) -> bool:
-    """Any password but a placeholder, where its surroundings leave no doubt that it is one."""
+    """Return whether the value is not a placeholder, where its surroundings are certainly those of a password."""
     return is_chosen(candidate.value) or is_password_of_letters(candidate.value)
 
 
@@ -367,19 +364,18 @@ def is_nonempty(candidate: SecretCandidate) -> bool:
 
 
 def names_a_secret(assignment: Assignment) -> bool:
-    """Whether the whole name is still one of a secret: neither its place nor its size, and nothing that everybody may see."""
-    return TAIL.fullmatch(assignment.tail) is not None and not assignment.head.lower().rstrip(b"_-. ").endswith(
-        NO_SECRET
-    )
+    """Return whether the whole name means a secret: not its location or size, and not a public value."""
+    is_public = assignment.head.lower().rstrip(b"_-. ").endswith(NO_SECRET)
+    return TAIL.fullmatch(assignment.tail) is not None and not is_public
 
 
 LOOSE_CHARS_MIN = 16
 LOOSE_BITS_MIN = 3.2
-"""Sixteen random hex digits have so much nearly always, words hardly ever with so many digits among them."""
+"""Nearly all values of sixteen random hex digits have as much; words with as many digits hardly ever do."""
 
 
 def is_certain(assignment: Assignment, value: str) -> bool:
-    """Whether a value looks drawn enough for the way in which it belongs to its name."""
+    """Return whether a value looks random enough; a loose one must look more so."""
     if not assignment.is_loose:
         return is_drawn_or_id(value)
     if len(value) < LOOSE_CHARS_MIN or sum(map(str.isdigit, value)) < DIGITS_MIN:
@@ -388,7 +384,7 @@ def is_certain(assignment: Assignment, value: str) -> bool:
 
 
 def is_drawn_or_id(value: str) -> bool:
-    """Whether a value looks drawn, or is one of the ids that some providers give out as keys."""
+    """Return whether a value looks random, or is a UUID, which some providers use as keys."""
     return not LABEL.search(value) and (is_drawn(value) or bool(UUID.fullmatch(value) and not is_placeholder(value)))
 
 
@@ -399,7 +395,7 @@ PATH = re.compile(
 
 
 def is_literal(assignment: Assignment) -> bool:
-    """Whether the value is written down there: no path, and without quotes no expression."""
+    """Return whether the value is a literal: not a path, and without quotes not an expression."""
     if PATH.match(assignment.value):
         return False
     if assignment.is_quoted or not DOTTED.fullmatch(assignment.value):
@@ -426,4 +422,4 @@ VERIFIERS: Mapping[str, Callable[[SecretCandidate], bool]] = {
     "hashed": is_password_hash,
     "anything": is_nonempty,
 }
-"""By the names that rules call them."""
+"""The verifiers by their names in the rules."""

@@ -239,6 +239,24 @@ def test_json_stays_json_with_the_same_shape(text: str) -> None:
     assert (set(scrubbed), len(scrubbed["more"]), scrubbed["more"][1]) == (set(told), 2, 1)
 
 
+@pytest.mark.parametrize("before", ["\n", "\t", "é", "\x00", '"', "\\n"])
+def test_a_secret_after_an_escape_leaves_valid_json(before: str) -> None:
+    key = drawn("<w44>AzFu<w6>==", "near").text
+    scrubbed = redact_keyed(json.dumps({"content": before + key}), KEY).text
+    content = json.loads(scrubbed)["content"]
+    assert content.startswith(before if before != "\\n" else "\\")
+    assert LABEL.search(content)
+
+
+def test_a_label_between_two_lines_of_a_key_takes_nothing_with_it() -> None:
+    line = drawn("<b64>", "line").text
+    told = {"first": f"{line}\n", "between": "[REDACTED:x-y:012345]", "last": f"{line}\n"}
+    scrubbed = json.loads(redact_keyed(json.dumps(told), KEY).text)
+    assert scrubbed.keys() == told.keys()
+    assert scrubbed["between"] == told["between"]
+    assert line not in json.dumps(scrubbed)
+
+
 @given(st.lists(SECRETS.filter(lambda each: each.isprintable()), min_size=1, max_size=4))
 def test_settings_files_stay_what_they_are(secrets: list[str]) -> None:
     as_toml = "".join(f"key{number} = {json.dumps(each)}\n" for number, each in enumerate(secrets))

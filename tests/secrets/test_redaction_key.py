@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.secrets.redaction_key import KEY_BYTES, NAME, load_label_key
+from context_engine.secrets.redactor import KEY_BYTES, NAME, load_label_key
 from context_engine.storage.state_folder import is_state_path
 
 
