@@ -1,7 +1,7 @@
 """The external analyzers: what each of them is, its command line, and how its output becomes findings.
 
     runs no code of the project   ruff, typos: always run where they are installed
-    runs code of the project      eslint (its configuration), tsc, go vet, cargo (build scripts): only if the user allows it
+    runs code of the project      eslint (its configuration), tsc, go vet, cargo (build scripts): if the user allows it
 
 The compilers and eslint know more than any check of this package. None of them reaches another machine: what their
 caches lack is their error, and a line of the coverage.
@@ -99,7 +99,7 @@ RUFF_RULES = (
     "ASYNC210 ASYNC220 ASYNC221 ASYNC222 ASYNC251 "
     "PLW0129 PLW0133 PLW0177 PLW0211 PLW0245 PLW1501 PLW1507 PLW1509 PLR0124 T100"
 ).split()
-"""The rules that find mistakes, not style. F811, B026 and PLW0127 were wrong or worthless on real commits (evals/noise)."""
+"""The rules that find mistakes, not style. F811, B026 and PLW0127 were wrong or useless on commits (evals/noise)."""
 RUFF_IGNORED = ("F405", "F403", "F406", "F407")
 """Star imports: a style, and what follows from it."""
 RuffKind = tuple[int, "Category", float]

@@ -78,7 +78,8 @@ class ChangeSummary:
 def summarize_change(files: Sequence[FileStats], hot_paths: Iterable[str] = ()) -> ChangeSummary:
     """Return the summary of a change.
 
-    >>> summarize_change([FileStats("a.py", 3, 1, False, True), FileStats("test_a.py", 9, 0, True, True)]).classification
+    >>> code, test = FileStats("a.py", 3, 1, False, True), FileStats("test_a.py", 9, 0, True, True)
+    >>> summarize_change([code, test]).classification
     'code'
     """
     added, removed = sum(file.added for file in files), sum(file.removed for file in files)

@@ -110,7 +110,7 @@ def _find_grammar_errors(text: str, language: Language, parsers: Parsers) -> Syn
 
 
 def _find_wrapping(text: str, is_broken: bool) -> Iterator[Finding]:
-    """Report what wraps a generated answer: a Markdown fence and, where the code does not parse, a sentence before it."""
+    """Report the wrapping of a generated answer: a Markdown fence and, in broken code, a sentence before it."""
     lines = text.rstrip().split("\n")
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     for number in dict.fromkeys((first, len(lines) - 1)):
@@ -242,7 +242,7 @@ def find_yaml_errors(text: str) -> SyntaxErrors | str:
 
 
 def find_repeated_keys(text: str) -> list[str]:
-    """Return the keys that occur twice in one object of a sound JSON text: most readers silently keep the last value."""
+    """Return the keys that occur twice in one object of sound JSON: most readers silently keep the last value."""
     repeated: list[str] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

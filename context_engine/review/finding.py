@@ -1,8 +1,8 @@
 """PURE. The findings of a review: priorities, categories, stable ids, which of them are new, and their JSON.
 
 >>> from context_engine.text import LineSpan
->>> one = Finding("bare-except", "builtin", "Bare except", "It catches KeyboardInterrupt.", 2, "correctness", 0.8, "a.py",
-...     LineSpan(3, 3), "except:")
+>>> one = Finding("bare-except", "builtin", "Bare except", "It catches KeyboardInterrupt.", 2, "correctness", 0.8,
+...     "a.py", LineSpan(3, 3), "except:")
 >>> finding_to_json(one)["code_location"]
 {'file_path': 'a.py', 'line_range': {'start': 3, 'end': 3}}
 """

@@ -175,7 +175,7 @@ class ReviewJob:
     def conclude(
         self, bodies: Mapping[str, bytes], failed: Sequence[ReviewUnit], cancel: threading.Event
     ) -> SessionOutcome:
-        """Return the whole review, from the stored reviews of the files and the change as a whole. Raises: Cancelled."""
+        """Return the whole review, from the reviews of the files and the change as a whole. Raises: Cancelled."""
         options = self.request.options
         stages: Stages = {"diff": [self.diff_ms]}
         with _timed(stages, "blobs"):

@@ -76,10 +76,11 @@ def render_markdown(result: ReviewResult) -> str:
 
 
 def _render_finding(finding: Finding) -> str:
+    place = f"`{escape_line(finding.path)}:{finding.span}`"
     source = f"{finding.category} · {finding.source} `{finding.rule}`"
     lines = [
         f"## {PRIORITIES[finding.priority]} {_inline(finding.title)}",
-        f"`{escape_line(finding.path)}:{finding.span}` · {source} · confidence {finding.confidence:.2f} · `{finding.id}`",
+        f"{place} · {source} · confidence {finding.confidence:.2f} · `{finding.id}`",
         *_fence(finding.quote),
     ]
     if finding.body not in ("", finding.title):

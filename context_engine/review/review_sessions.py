@@ -1,8 +1,8 @@
 """Review sessions: started, watched, paused and resumed from any process; each of their units is reviewed once.
 
-A session is a row in the store, not a thread: the process that resumes it runs it. A liveness lock shows that a process
-lives, and the lease of a session ends when its process hangs; then its units are queued again. This module decides which
-process runs a session; `session_runner` runs it.
+A session is a row in the store, not a thread: the process that resumes it runs it. A liveness lock shows that a
+process lives, and the lease of a session ends when its process hangs; then its units are queued again. This module
+decides which process runs a session; `session_runner` runs it.
 """
 
 from __future__ import annotations

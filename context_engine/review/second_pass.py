@@ -49,9 +49,9 @@ FINDINGS_MAX = 12
 RULES_MAX = 12
 _TASK = (
     "Review this change as an experienced colleague would. Report only what is wrong in the new lines: logic errors,"
-    " broken callers, missed cases, races, leaks, security holes. Each finding names its file, its lines as numbered below"
-    " and quotes the line it is about, word for word. No praise, no style, nothing you are not sure of; an empty list is a"
-    " good answer."
+    " broken callers, missed cases, races, leaks, security holes. Each finding names its file, its lines as numbered"
+    " below and quotes the line it is about, word for word. No praise, no style, nothing you are not sure of; an empty"
+    " list is a good answer."
 )
 
 

@@ -1,1 +1,1 @@
-"""The checks: one function each, its examples beside it. `listed` has them all, in the order of their families."""
+"""The built-in checks, each with its examples; `check_registry` lists them all."""

@@ -1,6 +1,10 @@
-"""Every built-in check in its order: those of one version of a file, those that compare two, those of a whole change."""
+"""Every built-in check in the order of its module: a check that is defined there needs no other entry."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
 
 from context_engine.review.checks import (
     companion_checks,
@@ -15,14 +19,19 @@ from context_engine.review.checks import (
     symbol_checks,
     syntax_regressions,
 )
+from context_engine.review.checks.check import ChangeRun, CheckKind, FileRun, ReviewCheck, TextRun
 
-TEXT = (
-    *leftover_checks.ALL,
-    *python_checks.ALL,
-    *javascript_checks.ALL,
-    *go_checks.ALL,
-    *security_checks.ALL,
-    *deployment_checks.ALL,
+
+def _collect(kind: CheckKind, modules: Sequence[ModuleType]) -> tuple[ReviewCheck[Any], ...]:
+    """Return the checks of one kind that modules define, in their order."""
+    defined = [value for module in modules for value in vars(module).values()]
+    return tuple(value for value in defined if isinstance(value, ReviewCheck) and value.kind == kind)
+
+
+TEXT: tuple[ReviewCheck[TextRun], ...] = _collect(
+    "text", (leftover_checks, python_checks, javascript_checks, go_checks, security_checks, deployment_checks)
 )
-FILE = (*syntax_regressions.ALL, *file_metadata_checks.ALL, *symbol_checks.FILE, *complexity_checks.ALL)
-CHANGE = (*symbol_checks.CHANGE, *companion_checks.ALL)
+FILE: tuple[ReviewCheck[FileRun], ...] = _collect(
+    "file", (syntax_regressions, file_metadata_checks, symbol_checks, complexity_checks)
+)
+CHANGE: tuple[ReviewCheck[ChangeRun], ...] = _collect("change", (symbol_checks, companion_checks))

@@ -233,5 +233,3 @@ def _is_private(source: FileVersion, line: int) -> bool:
 _TEST_PATH = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)test_|[._-](?:test|spec)\.|_test(?:_\w{1,80})?\.|Tests?\.\w+$"
 )
-
-ALL = (lock_behind, usually_together, untested_function)

@@ -1,4 +1,4 @@
-"""Functions that grow: longer than a screen, with more ways through them than anybody tests; docs that fell behind."""
+"""Functions that grow too long or too complex, and docstrings that fall behind."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from context_engine.review.source_versions import ChangedFile, FileVersion
 
 LONG_LINES = 80
-"""More than a screen: one scrolls to see how it ends."""
+"""More than a screen: readers must scroll to see the end."""
 GREW_LINES = 5
-"""A line or two are no reason to take a function apart."""
-WAYS_MAX, WAYS_MORE = 15, 3
-"""McCabe's own limit is ten, most linters warn above ten to fifteen; three more ways are more than one condition."""
+"""A line or two are not a reason to split a function."""
+PATHS_MAX, PATHS_GROWTH = 15, 3
+"""McCabe's own limit is ten, most linters warn above ten to fifteen; three more paths are more than one condition."""
 
 
 @CheckRule(
@@ -38,23 +38,23 @@ WAYS_MAX, WAYS_MORE = 15, 3
     ),
 ).file
 def long_function(file: ChangedFile) -> Iterator[Finding]:
-    """A function above 80 lines that has more of them than before."""
-    before = {name: each.last - each.first + 1 for name, each in _functions(file.old).items()}
-    for name, each in _functions(file.new).items():
-        lines = each.last - each.first + 1
+    """Report a function above 80 lines that has more of them than before."""
+    before = {name: function.last - function.first + 1 for name, function in _functions(file.old).items()}
+    for name, function in _functions(file.new).items():
+        lines = function.last - function.first + 1
         if (
             lines > LONG_LINES
             and lines - before.get(name, 0) >= GREW_LINES
-            and file.touches(LineSpan(each.first, each.last))
+            and file.touches(LineSpan(function.first, function.last))
         ):
             was = f"had {before[name]} lines and " if name in before else ""
-            yield on_line(each.line, f"{each.name} {was}has {lines} lines now, more than a screen.")
+            yield on_line(function.line, f"{function.name} {was}has {lines} lines now, more than a screen.")
 
 
 @CheckRule(
     "complexity",
-    "Function with many ways through it",
-    "Each of them wants a test; a part of it may be a function of its own.",
+    "Function with many paths through it",
+    "Each path needs a test; a part of it may be a function of its own.",
     priority=2,
     confidence=0.65,
     category="maintainability",
@@ -67,20 +67,20 @@ def long_function(file: ChangedFile) -> Iterator[Finding]:
     ),
 ).file
 def complexity(file: ChangedFile) -> Iterator[Finding]:
-    """A function with a cyclomatic complexity above 15 that is 3 more than before."""
-    if file.new is None or not any(each.last - each.first > WAYS_MAX for each in _functions(file.new).values()):
+    """Report a function with a cyclomatic complexity above 15 that is 3 more than before."""
+    known = _functions(file.new)
+    if file.new is None or not any(function.last - function.first > PATHS_MAX for function in known.values()):
         return
     before = count_paths(file.old) if file.old is not None else {}
-    known = _functions(file.new)
     for name, count in count_paths(file.new).items():
-        each = known[name]
+        function = known[name]
         if (
-            count > WAYS_MAX
-            and count - before.get(name, 1) >= WAYS_MORE
-            and file.touches(LineSpan(each.first, each.last))
+            count > PATHS_MAX
+            and count - before.get(name, 1) >= PATHS_GROWTH
+            and file.touches(LineSpan(function.first, function.last))
         ):
-            was = f"had {before[name]} ways through it and " if name in before else ""
-            yield on_line(each.line, f"{each.name} {was}has {count} now; each of them wants a test.")
+            was = f"had {before[name]} paths through it and " if name in before else ""
+            yield on_line(function.line, f"{function.name} {was}has {count} now; each path needs a test.")
 
 
 def _functions(source: FileVersion | None) -> Mapping[str, Symbol]:
@@ -88,14 +88,16 @@ def _functions(source: FileVersion | None) -> Mapping[str, Symbol]:
 
 
 def count_paths(source: FileVersion) -> Mapping[str, int]:
-    """The cyclomatic complexity of each function: one, and one more for each place where its way forks."""
+    """Return the cyclomatic complexity of each function: one, and one more for each fork."""
     query = FORKS.get(source.language_name)
-    inside = source.functions
-    counts = dict.fromkeys(inside, 1)
+    functions = source.functions
+    counts = dict.fromkeys(functions, 1)
     for found in source.matches(query) if query else ():
         fork = found["fork"]
         around = [
-            (each.last - each.first, name) for name, each in inside.items() if each.start <= fork.start < each.stop
+            (function.last - function.first, name)
+            for name, function in functions.items()
+            if function.start <= fork.start < function.stop
         ]
         if around:
             counts[min(around)[1]] += 1
@@ -121,7 +123,8 @@ FORKS = {
     ' (catch_clause) (ternary_expression)] @fork (binary_expression operator: ["&&" "||"]) @fork',
     "rust": "[(if_expression) (for_expression) (while_expression) (match_arm)] @fork"
     ' (binary_expression operator: ["&&" "||"]) @fork',
-    "ruby": "[(if) (elsif) (unless) (while) (until) (for) (when) (rescue) (conditional) (if_modifier) (unless_modifier)] @fork",
+    "ruby": "[(if) (elsif) (unless) (while) (until) (for) (when) (rescue) (conditional) (if_modifier)"
+    " (unless_modifier)] @fork",
     "php": "[(if_statement) (else_if_clause) (for_statement) (foreach_statement) (while_statement) (case_statement)"
     " (catch_clause) (conditional_expression)] @fork",
     "c": _C_FORKS,
@@ -129,13 +132,13 @@ FORKS = {
     "csharp": "[(if_statement) (for_statement) (foreach_statement) (while_statement) (do_statement) (switch_section)"
     ' (catch_clause) (conditional_expression)] @fork (binary_expression operator: ["&&" "||"]) @fork',
 }
-"""Where the way through a function forks, by language."""
+"""Queries of the forks in a function, by language."""
 
 
 @CheckRule(
     "docs-behind",
     "Documentation names another parameter",
-    "Who reads it calls the function wrong.",
+    "Readers of it call the function wrongly.",
     priority=3,
     confidence=0.7,
     category="documentation",
@@ -161,26 +164,27 @@ FORKS = {
     ),
 ).file
 def docs_behind(file: ChangedFile) -> Iterator[Finding]:
-    """A parameter in a doc text that the signature had before and has no more."""
+    """Report a parameter in a docstring that the signature had before and no longer has."""
     if file.new is None or file.old is None:
         return
     before, now = _documented_functions(file.old), _documented_functions(file.new)
     names = Counter(found["name"].text for found in now)
     for found in now:
         name = found["name"].text
-        was = next((each for each in before if each["name"].text == name), None)
+        was = next((old for old in before if old["name"].text == name), None)
         if was is None or names[name] > 1 or "**" in found["parameters"].text:
             continue
         gone = _parameters(was["parameters"].text) - _parameters(found["parameters"].text)
         doc = found["doc"]
         for line in range(doc.first, doc.last + 1) if gone else ():
-            said = _PARAMETER.match(file.new.line(line))
-            if said and (said[1] or said[2]) in gone:
-                yield on_line(line, f"{said[1] or said[2]} is no parameter of {name} any more.")
+            match = _PARAMETER.match(file.new.line(line))
+            parameter = (match[1] or match[2]) if match else ""
+            if parameter in gone:
+                yield on_line(line, f"{parameter} is no longer a parameter of {name}.")
 
 
 def _documented_functions(source: FileVersion) -> list[CaptureMatch]:
-    """The functions that have a doc text."""
+    """Return the functions that have a docstring."""
     return source.matches(
         "(function_definition name: (identifier) @name parameters: (parameters) @parameters"
         " body: (block . (expression_statement . (string) @doc)))"
@@ -193,8 +197,5 @@ _PARAMETER = re.compile(
 
 
 def _parameters(given: str) -> set[str]:
-    """The names in a list of parameters, and those in its types: what is in neither list is gone."""
+    """Return the names in a list of parameters, and those in its types."""
     return set(re.findall(r"\w+", given))
-
-
-ALL = (long_function, complexity, docs_behind)

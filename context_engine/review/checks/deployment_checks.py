@@ -1,4 +1,4 @@
-"""What builds and ships: images without a version, workflows that run strangers' code, migrations without a way back."""
+"""Deployment: images without a version, workflows that run the code of strangers, irreversible migrations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @CheckRule(
     "image-unpinned",
     "Image without a version",
-    "What is built tomorrow may stand on another base than what was tested today; name a version or a digest.",
+    "Tomorrow's build may use another base image than today's tests; name a version or a digest.",
     priority=2,
     confidence=0.7,
     category="maintainability",
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ),
 ).text
 def image_unpinned(source: FileVersion) -> Iterator[Finding]:
-    """`FROM image` with no tag, or `latest`."""
+    """Report `FROM image` with no tag, or `latest`."""
     if not re.search(r"(?:^|/)(?:Docker|Container)file(?:[._-][\w.-]+)?$|\.Dockerfile$", source.path, re.IGNORECASE):
         return
     stages: set[str] = set()
@@ -49,7 +49,8 @@ def image_unpinned(source: FileVersion) -> Iterator[Finding]:
 @CheckRule(
     "workflow-target",
     "Workflow runs with secrets for strangers",
-    "pull_request_target has the repository's secrets while it looks at a stranger's change: it must not check that out and run it.",
+    "pull_request_target has the repository's secrets while it handles a stranger's change: it must not check that out"
+    " and run it.",
     priority=1,
     confidence=0.75,
     category="security",
@@ -69,7 +70,7 @@ def image_unpinned(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def workflow_target(source: FileVersion) -> Iterator[Finding]:
-    """`pull_request_target` together with a checkout of the pull request's own head."""
+    """Report `pull_request_target` together with a checkout of the pull request's own head."""
     if not source.path.startswith(".github/workflows/"):
         return
     if not re.search(r"github\.(?:event\.pull_request\.head|head_ref)", source.text):
@@ -95,7 +96,7 @@ def workflow_target(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def action_unpinned(source: FileVersion) -> Iterator[Finding]:
-    """`uses: owner/action@main`."""
+    """Report `uses: owner/action@main`."""
     if not re.match(r"\.github/(?:workflows|actions)/", source.path):
         return
     for number, line in enumerate(source.lines, 1):
@@ -108,7 +109,8 @@ def action_unpinned(source: FileVersion) -> Iterator[Finding]:
 @CheckRule(
     "workflow-injection",
     "A stranger's text in a shell",
-    "A title or branch name is put into the script before the shell reads it: it can hold commands. Hand it over in `env`.",
+    "A title or branch name becomes part of the script before the shell reads it, so it can contain commands. Pass it"
+    " in `env`.",
     priority=1,
     confidence=0.85,
     category="security",
@@ -123,7 +125,7 @@ def action_unpinned(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def workflow_injection(source: FileVersion) -> Iterator[Finding]:
-    """`run` with an expression that strangers write."""
+    """Report `run` with an expression that strangers write."""
     if not re.match(r"\.github/(?:workflows|actions)/", source.path):
         return
     script_indent = -1
@@ -138,14 +140,15 @@ def workflow_injection(source: FileVersion) -> Iterator[Finding]:
 
 
 _STRANGE = re.compile(
-    r"\$\{\{[^}]{0,300}?github\.(?:head_ref|event\.(?:issue|pull_request|comment|review|discussion)\.(?:title|body|head\.(?:ref|label)))"
+    r"\$\{\{[^}]{0,300}?github\.(?:head_ref|event\.(?:issue|pull_request|comment|review|discussion)"
+    r"\.(?:title|body|head\.(?:ref|label)))"
 )
 
 
 @CheckRule(
     "migration-one-way",
     "Migration without a way back",
-    "When this release has to be taken back, the database stays behind.",
+    "If this release is rolled back, the database is not.",
     priority=2,
     confidence=0.7,
     category="maintainability",
@@ -166,7 +169,7 @@ _STRANGE = re.compile(
     ),
 ).text
 def migration_one_way(source: FileVersion) -> Iterator[Finding]:
-    """Alembic's empty `downgrade`, Django's `RunPython` without a reverse."""
+    """Report Alembic's empty `downgrade`, Django's `RunPython` without a reverse."""
     if re.search(r"(?:^|/)versions/", source.path) and "def upgrade" in source.text:
         for found in source.matches(_DOWNGRADE):
             if not _does_something(found["body"].text) and _does_something(_body_of(source, "upgrade")):
@@ -188,9 +191,6 @@ def _body_of(source: FileVersion, name: str) -> str:
 
 
 def _does_something(body: str) -> bool:
-    """Whether a function has a statement other than `pass`, a doc text or a comment."""
+    """Whether a function has a statement other than `pass`, a docstring or a comment."""
     plain = re.sub(r'"""[\s\S]*?"""|#.*', "", body)
     return any(line.strip() not in ("", "pass", "...") for line in plain.split("\n"))
-
-
-ALL = (image_unpinned, workflow_target, action_unpinned, workflow_injection, migration_one_way)

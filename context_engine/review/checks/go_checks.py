@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import GO, CheckRule, at_capture, go, on_line
+from context_engine.review.checks.check import GO, CheckRule, at_capture, go
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
     from context_engine.review.source_versions import FileVersion
 
 
-@CheckRule(
+# `defer` directly in the body of a `for`.
+defer_in_loop = CheckRule(
     "defer-in-loop",
     "defer in a loop",
-    "It runs when the function ends, not at the end of the round: files and locks pile up.",
+    "It runs when the function ends, not at the end of the iteration: files and locks pile up.",
     priority=2,
     confidence=0.7,
     category="performance",
@@ -26,17 +27,16 @@ if TYPE_CHECKING:
         go("package a\nfunc f() {\n\tfor _, p := range ps {\n\t\tdefer p.Close() «\n\t}\n}"),
         go("package a\nfunc f() {\n\tfor _, p := range ps {\n\t\tfunc() {\n\t\t\tdefer p.Close()\n\t\t}()\n\t}\n}"),
     ),
-).text
-def defer_in_loop(source: FileVersion) -> Iterator[Finding]:
-    """`defer` directly in the body of a `for`."""
-    for found in source.matches("(for_statement body: (block (statement_list (defer_statement) @it)))"):
-        yield at_capture(found["it"])
+).query(
+    "(for_statement body: (block (statement_list (defer_statement) @it)))",
+)
 
 
-@CheckRule(
+# A statement right after `return`, `continue` or `break`.
+unreachable = CheckRule(
     "unreachable-go",
     "Never reached",
-    "What stands before it on this level always leaves.",
+    "The statement before it always leaves this block.",
     priority=2,
     confidence=0.85,
     category="correctness",
@@ -46,20 +46,19 @@ def defer_in_loop(source: FileVersion) -> Iterator[Finding]:
         go("package a\nfunc f() int {\n\tpanic(1)\n}"),
         go("package a\nfunc f() int {\n\treturn 1\n\t// done\n}"),
     ),
-).text
-def unreachable(source: FileVersion) -> Iterator[Finding]:
-    """A statement right after `return`, `continue` or `break`."""
-    for found in source.matches(
-        "(statement_list [(return_statement) (continue_statement) (break_statement)] . (_) @next)"
-    ):
-        if found["next"].kind not in ("comment", "labeled_statement"):
-            yield on_line(found["next"].first)
+).query(
+    "(statement_list [(return_statement) (continue_statement) (break_statement)] . (_) @next)",
+    lambda found: found["next"].kind not in ("comment", "labeled_statement"),
+    capture="next",
+    first_line=True,
+)
 
 
-@CheckRule(
+# `x == x`.
+self_comparison = CheckRule(
     "self-comparison-go",
     "Compared with itself",
-    "Both sides are the same, so the outcome is fixed.",
+    "Both sides are the same, so the result never changes.",
     priority=1,
     confidence=0.85,
     category="correctness",
@@ -69,15 +68,11 @@ def unreachable(source: FileVersion) -> Iterator[Finding]:
         go("package a\nfunc f() {\n\tif a.size == a.size { «\n\t}\n}"),
         go("package a\nfunc f() {\n\tif a.size == b.size {\n\t}\n\tif x != x {\n\t}\n}"),
     ),
-).text
-def self_comparison(source: FileVersion) -> Iterator[Finding]:
-    """`x == x`."""
-    for found in source.matches(
-        "(binary_expression left: [(identifier) (selector_expression)] @left"
-        ' operator: ["==" "<" ">" "<=" ">="] right: [(identifier) (selector_expression)] @right) @it'
-    ):
-        if found["left"].text == found["right"].text:
-            yield at_capture(found["it"])
+).query(
+    "(binary_expression left: [(identifier) (selector_expression)] @left"
+    ' operator: ["==" "<" ">" "<=" ">="] right: [(identifier) (selector_expression)] @right) @it',
+    lambda found: found["left"].text == found["right"].text,
+)
 
 
 @CheckRule(
@@ -97,7 +92,7 @@ def self_comparison(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def error_dropped(source: FileVersion) -> Iterator[Finding]:
-    """`if err != nil { return nil }` as all there is in the block, without a word of why."""
+    """Report `if err != nil { return nil }` as the whole block, without a comment."""
     for found in source.matches(_DROPPED):
         if "//" not in source.line(found["it"].first) and "//" not in found["block"].text:
             yield at_capture(found["it"])
@@ -109,5 +104,3 @@ _DROPPED = """
   consequence: (block (statement_list . (return_statement (expression_list . (nil) .)) @it .)) @block
   (#eq? @_name "err"))
 """
-
-ALL = (defer_in_loop, unreachable, self_comparison, error_dropped)

@@ -1,7 +1,4 @@
-"""PURE.
-
-Characters that hide in a text, and the marks of an unfinished merge: found for reviews and for validation alike.
-"""
+"""PURE. Find characters that hide in a text, and the marks of an unfinished merge, for reviews and for validation."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import NamedTuple
 
 BIDI_OPENERS = frozenset("\u202a\u202b\u202d\u202e\u2066\u2067\u2068")
 BIDI_CLOSERS = frozenset("\u202c\u2069")
-"""Embeddings and isolates, and what ends them: a line that leaves one open shows its end elsewhere (CVE-2021-42574)."""
+"""Embeddings and isolates, and their ends: a line that leaves one open is shown in another order (CVE-2021-42574)."""
 
 _HIDDEN = re.compile(
     "[\u202a-\u202e\u2066-\u2069\u200b\u2060\u2062-\u2064\u00ad\ufeff\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]"
@@ -21,7 +18,7 @@ _MARKER = re.compile(r"(?:<{7} \S|\|{7} |={7}\r?$|>{7} \S)")
 
 
 class HiddenCharacter(NamedTuple):
-    """A character that a reader does not see.
+    """A character that readers do not see.
 
     `is_bidi`: it turns the direction of text; `is_open`: nothing on its line ends it.
     """
@@ -34,7 +31,7 @@ class HiddenCharacter(NamedTuple):
 
     @property
     def is_opener(self) -> bool:
-        """Whether it begins to turn the direction of text."""
+        """Whether it begins to change the direction of text."""
         return self.character in BIDI_OPENERS
 
     @property

@@ -1,4 +1,4 @@
-"""Mistakes that JavaScript and TypeScript let pass: promises nobody waits for, errors that vanish, tests left switched off."""
+"""Mistakes that JavaScript and TypeScript accept: promises without await, lost errors, focused tests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from context_engine.review.source_versions import FileVersion
 
 
-@CheckRule(
+# `xs.forEach(async ...)`.
+async_foreach = CheckRule(
     "async-foreach",
     "Async callback in forEach",
-    "forEach does not wait: errors are lost and what follows runs first. Use for...of with await, or Promise.all over map.",
+    "forEach does not wait: errors are lost, and the code after it runs first. Use for...of with await, or Promise.all"
+    " over map.",
     priority=1,
     confidence=0.85,
     category="correctness",
@@ -28,25 +30,22 @@ if TYPE_CHECKING:
         js("await Promise.all(files.map(async (file) => save(file)));"),
         js("files.forEach((file) => save(file));"),
     ),
-).text
-def async_foreach(source: FileVersion) -> Iterator[Finding]:
-    """`xs.forEach(async ...)`."""
-    for found in source.matches(_FOREACH):
-        if found["it"].text.startswith("async"):
-            yield on_line(found["it"].first)
-
-
-_FOREACH = """
+).query(
+    """
 (call_expression
   function: (member_expression property: (property_identifier) @_name (#eq? @_name "forEach"))
   arguments: (arguments . [(arrow_function) (function_expression)] @it))
-"""
+""",
+    lambda found: found["it"].text.startswith("async"),
+    first_line=True,
+)
 
 
-@CheckRule(
+# `catch (e) {}` without even a comment.
+empty_catch = CheckRule(
     "empty-catch",
     "Empty catch",
-    "Whatever goes wrong here leaves no trace; handle it, or say in a comment why it may be ignored.",
+    "An error here leaves no trace; handle it, or say in a comment why it may be ignored.",
     priority=2,
     confidence=0.7,
     category="correctness",
@@ -58,15 +57,16 @@ _FOREACH = """
         js("try {\n  work();\n} catch {\n  // the file may be gone\n}"),
         js("try {\n  work();\n} catch (e) {\n  report(e);\n}"),
     ),
-).text
-def empty_catch(source: FileVersion) -> Iterator[Finding]:
-    """`catch (e) {}` without even a comment."""
-    for found in source.matches("(catch_clause body: (statement_block) @body) @clause"):
-        if not found["body"].text.strip("{} \t\n"):
-            yield on_line(found["clause"].first)
+).query(
+    "(catch_clause body: (statement_block) @body) @clause",
+    lambda found: not found["body"].text.strip("{} \t\n"),
+    capture="clause",
+    first_line=True,
+)
 
 
-@CheckRule(
+# `x === NaN`.
+nan_comparison = CheckRule(
     "nan-comparison-js",
     "Comparison with NaN",
     "NaN equals nothing, itself included: this is never true (or always). Use Number.isNaN.",
@@ -81,12 +81,10 @@ def empty_catch(source: FileVersion) -> Iterator[Finding]:
         js("if (Number.isNaN(x)) stop();"),
         js("if (name === 'NaN') stop();"),
     ),
-).text
-def nan_comparison(source: FileVersion) -> Iterator[Finding]:
-    """`x === NaN`."""
-    for found in source.matches('(binary_expression operator: ["==" "===" "!=" "!=="]) @it'):
-        if re.search(r"(?:[!=]=\s*|^)(?:Number\.)?NaN\s*(?:$|[!=]=)", found["it"].text):
-            yield at_capture(found["it"])
+).query(
+    '(binary_expression operator: ["==" "===" "!=" "!=="]) @it',
+    lambda found: re.search(r"(?:[!=]=\s*|^)(?:Number\.)?NaN\s*(?:$|[!=]=)", found["it"].text),
+)
 
 
 @CheckRule(
@@ -108,7 +106,7 @@ def nan_comparison(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def focused_test(source: FileVersion) -> Iterator[Finding]:
-    """`it.only`, `fit`, `fdescribe` in a test file."""
+    """Report `it.only`, `fit`, `fdescribe` in a test file."""
     if not re.search(r"(?:\.(?:test|spec|cy)\.|__tests__/|(?:^|/)tests?/)", source.path):
         return
     for found in source.matches("(program (expression_statement (call_expression function: (_) @name) @it))"):
@@ -122,7 +120,8 @@ def _report_focused(found: CaptureMatch) -> Iterator[Finding]:
         yield on_line(found["it"].first, f"`{found['name'].text}`: only this runs; all others are silently skipped.")
 
 
-@CheckRule(
+# `debugger;`.
+debugger = CheckRule(
     "debugger",
     "Debugger statement",
     "It stops the program wherever developer tools are open.",
@@ -136,14 +135,13 @@ def _report_focused(found: CaptureMatch) -> Iterator[Finding]:
         js("function f() {\n  debugger; «\n}"),
         js("const debugger_ = attach();"),
     ),
-).text
-def debugger(source: FileVersion) -> Iterator[Finding]:
-    """`debugger;`."""
-    for found in source.matches("(debugger_statement) @it"):
-        yield at_capture(found["it"])
+).query(
+    "(debugger_statement) @it",
+)
 
 
-@CheckRule(
+# `if (a = b)` where the right side is a plain value; loops assign on purpose.
+assignment_condition = CheckRule(
     "assignment-condition",
     "Assignment as condition",
     "One `=` assigns; if a comparison is meant write ===, else put it into a second pair of parentheses.",
@@ -158,17 +156,14 @@ def debugger(source: FileVersion) -> Iterator[Finding]:
         js("while (node = node.next) use(node);"),
         js("if (mode === 'fast') run();"),
     ),
-).text
-def assignment_condition(source: FileVersion) -> Iterator[Finding]:
-    """`if (a = b)` where the right side is a plain value; loops assign on purpose."""
-    for found in source.matches(
-        "(if_statement condition: (parenthesized_expression . (assignment_expression"
-        " right: [(string) (number) (true) (false) (null) (identifier) (undefined)]) @it .))"
-    ):
-        yield at_capture(found["it"])
+).query(
+    "(if_statement condition: (parenthesized_expression . (assignment_expression"
+    " right: [(string) (number) (true) (false) (null) (identifier) (undefined)]) @it .))",
+)
 
 
-@CheckRule(
+# `typeof x === "strng"`.
+typeof_literal = CheckRule(
     "typeof-literal",
     "typeof compared with an unknown type",
     "typeof never gives this text, so the comparison is never true.",
@@ -182,14 +177,11 @@ def assignment_condition(source: FileVersion) -> Iterator[Finding]:
         js("if (typeof x === 'array') use(x); «"),
         js("if (typeof x === 'string' || typeof y === \"bigint\") use(x);"),
     ),
-).text
-def typeof_literal(source: FileVersion) -> Iterator[Finding]:
-    """`typeof x === "strng"`."""
-    for found in source.matches(
-        '(binary_expression left: (unary_expression operator: "typeof") operator: ["==" "===" "!=" "!=="] right: (string) @type) @it'
-    ):
-        if found["type"].text.strip("'\"") not in _TYPES:
-            yield at_capture(found["it"])
+).query(
+    '(binary_expression left: (unary_expression operator: "typeof")'
+    ' operator: ["==" "===" "!=" "!=="] right: (string) @type) @it',
+    lambda found: found["type"].text.strip("'\"") not in _TYPES,
+)
 
 
 _TYPES = frozenset("undefined object boolean number bigint string symbol function".split())
@@ -210,7 +202,7 @@ _TYPES = frozenset("undefined object boolean number bigint string symbol functio
     ),
 ).text
 def duplicate_key(source: FileVersion) -> Iterator[Finding]:
-    """The same name twice among the keys of one object."""
+    """Report the same name twice among the keys of one object."""
     seen: set[tuple[int, str]] = set()
     for found in source.matches("(object (pair key: [(property_identifier) (string) (number)] @key)) @object"):
         key = (found["object"].start, found["key"].text.strip("'\""))
@@ -221,10 +213,11 @@ def duplicate_key(source: FileVersion) -> Iterator[Finding]:
         seen.add(key)
 
 
-@CheckRule(
+# `x === x`; `x !== x` is how NaN was found in old days.
+self_comparison = CheckRule(
     "self-comparison-js",
     "Compared with itself",
-    "Both sides are the same, so the outcome is fixed.",
+    "Both sides are the same, so the result never changes.",
     priority=1,
     confidence=0.85,
     category="correctness",
@@ -235,21 +228,18 @@ def duplicate_key(source: FileVersion) -> Iterator[Finding]:
         js("if (left === right) go();"),
         js("const isNaN = x !== x;"),
     ),
-).text
-def self_comparison(source: FileVersion) -> Iterator[Finding]:
-    """`x === x`; `x !== x` is how NaN was found in old days."""
-    for found in source.matches(
-        "(binary_expression left: [(identifier) (member_expression)] @left"
-        ' operator: ["==" "===" "<" ">" "<=" ">="] right: [(identifier) (member_expression)] @right) @it'
-    ):
-        if found["left"].text == found["right"].text:
-            yield at_capture(found["it"])
+).query(
+    "(binary_expression left: [(identifier) (member_expression)] @left"
+    ' operator: ["==" "===" "<" ">" "<=" ">="] right: [(identifier) (member_expression)] @right) @it',
+    lambda found: found["left"].text == found["right"].text,
+)
 
 
-@CheckRule(
+# A statement right after `return`, `throw`, `continue` or `break`; functions and `var` are hoisted.
+unreachable = CheckRule(
     "unreachable-js",
     "Never reached",
-    "What stands before it on this level always leaves.",
+    "The statement before it always leaves this block.",
     priority=2,
     confidence=0.85,
     category="correctness",
@@ -261,14 +251,12 @@ def self_comparison(source: FileVersion) -> Iterator[Finding]:
         js("function f() {\n  return 1; // one\n  // two\n}"),
         js("function f() {\n  return g();\n  var late;\n}"),
     ),
-).text
-def unreachable(source: FileVersion) -> Iterator[Finding]:
-    """A statement right after `return`, `throw`, `continue` or `break`; functions and `var` are hoisted."""
-    for found in source.matches(
-        "(statement_block [(return_statement) (throw_statement) (continue_statement) (break_statement)] . (_) @next)"
-    ):
-        if found["next"].kind not in _HOISTED:
-            yield on_line(found["next"].first)
+).query(
+    "(statement_block [(return_statement) (throw_statement) (continue_statement) (break_statement)] . (_) @next)",
+    lambda found: found["next"].kind not in _HOISTED,
+    capture="next",
+    first_line=True,
+)
 
 
 _HOISTED = frozenset({
@@ -280,7 +268,7 @@ _HOISTED = frozenset({
 @CheckRule(
     "console-log",
     "Debug output",
-    "It will be in everybody's console.",
+    "It appears in the console of every user.",
     priority=2,
     confidence=0.6,
     category="maintainability",
@@ -294,25 +282,11 @@ _HOISTED = frozenset({
     ),
 ).text
 def console_log(source: FileVersion) -> Iterator[Finding]:
-    """`console.log` outside of scripts and command lines."""
+    """Report `console.log` outside of scripts and command lines."""
     if re.search(r"(?:^|/)(?:scripts?|bin|cli|tools?|examples?|bench\w*|docs)/|\.config\.", source.path):
         return
     for found in source.matches(
-        '(expression_statement (call_expression function: (member_expression) @_name (#any-of? @_name "console.log" "console.debug")) @it)'
+        "(expression_statement (call_expression function: (member_expression) @_name"
+        ' (#any-of? @_name "console.log" "console.debug")) @it)'
     ):
         yield at_capture(found["it"])
-
-
-ALL = (
-    async_foreach,
-    empty_catch,
-    nan_comparison,
-    focused_test,
-    debugger,
-    assignment_condition,
-    typeof_literal,
-    duplicate_key,
-    self_comparison,
-    unreachable,
-    console_log,
-)

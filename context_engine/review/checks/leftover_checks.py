@@ -1,4 +1,4 @@
-"""What is left behind by hand: conflict markers, notes to oneself, stops of a debugger, characters that hide code, secrets."""
+"""Leftovers: conflict markers, hidden characters, secrets, breakpoints, debug output, TODO comments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @CheckRule(
     "conflict-marker",
     "Conflict marker",
-    "A merge was not finished: both sides stand in the file.",
+    "A merge was not finished: the file contains both sides.",
     priority=0,
     confidence=0.97,
     category="correctness",
@@ -38,7 +38,7 @@ def conflict_marker(source: FileVersion) -> Iterator[Finding]:
 @CheckRule(
     "hidden-character",
     "Character that hides code",
-    "What a person reads here is not what the machine runs (Trojan Source).",
+    "Readers see other code here than the machine runs (Trojan Source).",
     priority=0,
     confidence=0.95,
     category="security",
@@ -57,7 +57,7 @@ def hidden_character(source: FileVersion) -> Iterator[Finding]:
     for hidden in find_hidden_characters(source.lines):
         if hidden.is_bidi and hidden.line > reported:
             code = f"U+{ord(hidden.character):04X}"
-            yield on_line(hidden.line, f"{code} turns the direction of the text: it does not run as it reads.")
+            yield on_line(hidden.line, f"{code} changes the direction of the text: the code does not run as it reads.")
             reported = hidden.line
 
 
@@ -75,27 +75,28 @@ def hidden_character(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def secret(source: FileVersion) -> Iterator[Finding]:
-    """What the rules for secrets find; what only looks like one weighs less."""
+    """Report what the rules for secrets find; what only looks like a secret has less confidence."""
     is_sample = _is_sample(source.path)
-    for each in source.secrets:
-        strict = each.tier == "strict"
+    for detected in source.secrets:
+        is_strict = detected.tier == "strict"
+        is_unsure = is_sample and detected.rule in UNSIGNED
         yield on_line(
-            each.line,
-            f"{each.title}: once pushed it is known. Revoke it, and read it from the environment or a secret store.",
-            title=f"{each.title} in the file",
-            priority=0 if strict else 1,
-            confidence=SAMPLE_CONFIDENCE if is_sample and each.rule in UNSIGNED else each.confidence,
+            detected.line,
+            f"{detected.title}: once pushed it is known. Revoke it; read it from the environment or a secret store.",
+            title=f"{detected.title} in the file",
+            priority=0 if is_strict else 1,
+            confidence=SAMPLE_CONFIDENCE if is_unsure else detected.confidence,
         )
 
 
 SAMPLE_CONFIDENCE = 0.5
-"""In tests, docs and examples most of what looks like a password was made up."""
+"""In tests, docs and examples most apparent passwords are made up."""
 UNSIGNED = frozenset({
     *("assigned-secret", "password", "secret", "random-value", "token", "jwt", "encrypted-token", "session-cookie"),
     *("password-in-address", "secret-in-address", "basic-authorization", "token-authorization", "curl-password"),
     *("connection-password", "private-key", "putty-private-key"),
 })  # fmt: skip
-"""Kinds that no provider has signed with a beginning of its own: a made-up one looks the same."""
+"""Kinds without the prefix of a provider: a made-up one looks the same."""
 
 
 def _is_sample(path: str) -> bool:
@@ -104,10 +105,11 @@ def _is_sample(path: str) -> bool:
     )
 
 
-@CheckRule(
+# `breakpoint()` and `pdb.set_trace()`.
+left_breakpoint = CheckRule(
     "breakpoint",
     "Debugger left in",
-    "It stops the program and waits for somebody at its terminal.",
+    "It stops the program, which waits at its terminal.",
     priority=1,
     confidence=0.9,
     category="correctness",
@@ -119,18 +121,16 @@ def _is_sample(path: str) -> bool:
         py("def f():\n    import pdb; pdb.set_trace() «"),
         py("def f():\n    debugger.breakpoint(3)"),
     ),
-).text
-def left_breakpoint(source: FileVersion) -> Iterator[Finding]:
-    """`breakpoint()` and `pdb.set_trace()`."""
-    for found in source.matches("(expression_statement (call function: (_) @name) @it)"):
-        if found["name"].text in ("breakpoint", "pdb.set_trace", "ipdb.set_trace", "pudb.set_trace"):
-            yield at_capture(found["it"])
+).query(
+    "(expression_statement (call function: (_) @name) @it)",
+    lambda found: found["name"].text in ("breakpoint", "pdb.set_trace", "ipdb.set_trace", "pudb.set_trace"),
+)
 
 
 @CheckRule(
     "debug-print",
     "Debug output",
-    "A library that prints spoils the output of whoever uses it.",
+    "A library that prints spoils the output of its users.",
     priority=2,
     confidence=0.55,
     category="maintainability",
@@ -145,7 +145,7 @@ def left_breakpoint(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def debug_print(source: FileVersion) -> Iterator[Finding]:
-    """`print` in a module that is no program."""
+    """Report `print` in a module that is not a program."""
     if "__main__" in source.text or _TALKS.search(source.path):
         return
     for found in source.matches(
@@ -163,7 +163,7 @@ _TALKS = re.compile(
 @CheckRule(
     "todo",
     "Unfinished",
-    "A note to oneself becomes an issue, or it is forgotten.",
+    "A note in the code is forgotten; an issue is not.",
     priority=3,
     confidence=0.5,
     category="maintainability",
@@ -176,7 +176,7 @@ _TALKS = re.compile(
     ),
 ).text
 def todo(source: FileVersion) -> Iterator[Finding]:
-    """TODO, FIXME, XXX or HACK at the start of a comment."""
+    """Report TODO, FIXME, XXX or HACK at the start of a comment."""
     if source.language is None or source.language.content != "code":
         return
     for number, line in enumerate(source.lines, 1):
@@ -185,5 +185,3 @@ def todo(source: FileVersion) -> Iterator[Finding]:
 
 
 _TODO = re.compile(r"(?:^|\s)(?://|#|--|/?\*+)\s*(?:TODO|FIXME|XXX|HACK)\b")
-
-ALL = (conflict_marker, hidden_character, secret, left_breakpoint, debug_print, todo)

@@ -1,4 +1,4 @@
-"""Mistakes that Python lets pass: defaults that are shared, exceptions that vanish, comparisons that are never true."""
+"""Mistakes that Python accepts: shared defaults, lost exceptions, comparisons that are never true."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.review.checks.check import PYTHON, CheckRule, at_capture, on_line, py
+from context_engine.review.checks.check import PYTHON, CheckRule, at_capture, py
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @CheckRule(
     "mutable-default",
     "Mutable default argument",
-    "The default is made once and shared by all calls; take None and make it inside.",
+    "The default is created once and shared by all calls; use None and create it inside.",
     priority=1,
     confidence=0.85,
     category="correctness",
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     ),
 ).text
 def mutable_default(source: FileVersion) -> Iterator[Finding]:
-    """A list, dict or set as a default that the function changes or hands out; one that it only reads does no harm."""
+    """Report a list, dict or set as a default that the function changes or returns; one that is only read is fine."""
     for found in source.matches(_DEFAULTS):
         name, body = found["name"].text, found["body"].text
         if re.search(_CHANGES.format(name=re.escape(name)), body):
@@ -57,7 +57,8 @@ _CHANGES = (
 )
 
 
-@CheckRule(
+# `except:` whose body does not raise again.
+bare_except = CheckRule(
     "bare-except",
     "Bare except",
     "It also catches KeyboardInterrupt and SystemExit; name what may be raised, or `Exception`.",
@@ -72,18 +73,19 @@ _CHANGES = (
         py("try:\n    work()\nexcept ValueError:\n    pass"),
         py("try:\n    work()\nexcept:\n    undo()\n    raise"),
     ),
-).text
-def bare_except(source: FileVersion) -> Iterator[Finding]:
-    """`except:` whose body does not raise again."""
-    for found in source.matches("(except_clause . (block) @body) @clause"):
-        if not re.search(r"(?m)^\s*raise\b|[:;]\s*raise\b|^raise\b", found["body"].text):
-            yield on_line(found["clause"].first)
+).query(
+    "(except_clause . (block) @body) @clause",
+    lambda found: not re.search(r"(?m)^\s*raise\b|[:;]\s*raise\b|^raise\b", found["body"].text),
+    capture="clause",
+    first_line=True,
+)
 
 
-@CheckRule(
+# `except Exception: pass` without a word of why.
+swallowed_exception = CheckRule(
     "swallowed-exception",
     "Exception swallowed",
-    "Whatever goes wrong here, a bug in this code included, leaves no trace; name what is expected, or log it.",
+    "Any error here, bugs included, leaves no trace; name what is expected, or log it.",
     priority=2,
     confidence=0.7,
     category="correctness",
@@ -98,23 +100,21 @@ def bare_except(source: FileVersion) -> Iterator[Finding]:
         py("try:\n    work()\nexcept OSError:\n    pass"),
         py("try:\n    work()\nexcept Exception:\n    log.exception('no')"),
     ),
-).text
-def swallowed_exception(source: FileVersion) -> Iterator[Finding]:
-    """`except Exception: pass` without a word of why."""
-    for found in source.matches(_SWALLOWED):
-        if "#" not in found["clause"].text:
-            yield on_line(found["clause"].first)
-
-
-_SWALLOWED = """
+).query(
+    """
 (except_clause
   value: [(identifier) @_name (as_pattern (identifier) @_name)]
   (block . (pass_statement) .)
   (#any-of? @_name "Exception" "BaseException")) @clause
-"""
+""",
+    lambda found: "#" not in found["clause"].text,
+    capture="clause",
+    first_line=True,
+)
 
 
-@CheckRule(
+# `x is "text"`, `x is 3`.
+is_literal = CheckRule(
     "is-literal",
     "`is` with a literal",
     "`is` compares identity: whether two equal texts or numbers are one object is up to the interpreter. Use ==.",
@@ -128,18 +128,18 @@ _SWALLOWED = """
         py("if count is not 0: «\n    pass"),
         py("if kind is None or done is True:\n    pass"),
     ),
-).text
-def is_literal(source: FileVersion) -> Iterator[Finding]:
-    """`x is "text"`, `x is 3`."""
-    for found in source.matches("(comparison_operator [(string) (integer) (float) (tuple)] @literal) @all"):
-        if re.search(r"\bis\b", _without_strings(found["all"].text)):
-            yield at_capture(found["all"])
+).query(
+    "(comparison_operator [(string) (integer) (float) (tuple)] @literal) @all",
+    lambda found: re.search(r"\bis\b", _without_strings(found["all"].text)),
+    capture="all",
+)
 
 
-@CheckRule(
+# `x == None` in a condition; inside a call it may build a query (SQLAlchemy).
+equals_none = CheckRule(
     "equals-none",
     "`== None`",
-    "A class may define == for itself; `is None` always asks what is meant.",
+    "A class may define its own ==; `is None` always compares with None.",
     priority=3,
     confidence=0.75,
     category="style",
@@ -151,18 +151,15 @@ def is_literal(source: FileVersion) -> Iterator[Finding]:
         py("if found is None:\n    pass"),
         py("rows = query.filter(User.name == None)"),
     ),
-).text
-def equals_none(source: FileVersion) -> Iterator[Finding]:
-    """`x == None` in a condition; inside a call it may build a query (SQLAlchemy)."""
-    for found in source.matches(
-        '[(if_statement condition: (comparison_operator ["==" "!="] (none)) @it)'
-        ' (elif_clause condition: (comparison_operator ["==" "!="] (none)) @it)'
-        ' (while_statement condition: (comparison_operator ["==" "!="] (none)) @it)]'
-    ):
-        yield at_capture(found["it"])
+).query(
+    '[(if_statement condition: (comparison_operator ["==" "!="] (none)) @it)'
+    ' (elif_clause condition: (comparison_operator ["==" "!="] (none)) @it)'
+    ' (while_statement condition: (comparison_operator ["==" "!="] (none)) @it)]',
+)
 
 
-@CheckRule(
+# `x == nan`.
+nan_comparison = CheckRule(
     "nan-comparison",
     "Comparison with NaN",
     "NaN equals nothing, itself included: this is never true (or always). Use math.isnan.",
@@ -177,17 +174,16 @@ def equals_none(source: FileVersion) -> Iterator[Finding]:
         py("if math.isnan(x):\n    pass"),
         py("if name == 'nan':\n    pass"),
     ),
-).text
-def nan_comparison(source: FileVersion) -> Iterator[Finding]:
-    """`x == nan`."""
-    for found in source.matches('(comparison_operator ["==" "!="] ) @it'):
-        if re.search(
-            r"(?:[!=]=\s*|^)(?:float\(\s*['\"]nan['\"]\s*\)|(?:math|np|numpy)\.nan\b)", found["it"].text, re.IGNORECASE
-        ):
-            yield at_capture(found["it"])
+).query(
+    '(comparison_operator ["==" "!="] ) @it',
+    lambda found: re.search(
+        r"(?:[!=]=\s*|^)(?:float\(\s*['\"]nan['\"]\s*\)|(?:math|np|numpy)\.nan\b)", found["it"].text, re.IGNORECASE
+    ),
+)
 
 
-@CheckRule(
+# `assert (condition, message)`.
+assert_tuple = CheckRule(
     "assert-tuple",
     "Assertion on a tuple",
     "A tuple that is not empty is always true: this asserts nothing. Leave the parentheses out.",
@@ -201,17 +197,16 @@ def nan_comparison(source: FileVersion) -> Iterator[Finding]:
         py("assert (x == 1), 'wrong'"),
         py("assert (\n    x == 1\n)"),
     ),
-).text
-def assert_tuple(source: FileVersion) -> Iterator[Finding]:
-    """`assert (condition, message)`."""
-    for found in source.matches("(assert_statement . (tuple (_)) @it)"):
-        yield at_capture(found["it"])
+).query(
+    "(assert_statement . (tuple (_)) @it)",
+)
 
 
-@CheckRule(
+# `raise NotImplemented`.
+raise_notimplemented = CheckRule(
     "raise-notimplemented",
     "NotImplemented raised",
-    "NotImplemented is no exception: raising it is a TypeError. NotImplementedError is meant.",
+    "NotImplemented is not an exception: raising it is a TypeError. NotImplementedError is meant.",
     priority=1,
     confidence=0.95,
     category="correctness",
@@ -222,13 +217,9 @@ def assert_tuple(source: FileVersion) -> Iterator[Finding]:
         py("def area(self):\n    raise NotImplemented('later') «"),
         py("def __eq__(self, other):\n    return NotImplemented"),
     ),
-).text
-def raise_notimplemented(source: FileVersion) -> Iterator[Finding]:
-    """`raise NotImplemented`."""
-    for found in source.matches(
-        '(raise_statement [(identifier) @_name (call function: (identifier) @_name)] (#eq? @_name "NotImplemented")) @it'
-    ):
-        yield at_capture(found["it"])
+).query(
+    '(raise_statement [(identifier) @_name (call function: (identifier) @_name)] (#eq? @_name "NotImplemented")) @it',
+)
 
 
 @CheckRule(
@@ -246,7 +237,7 @@ def raise_notimplemented(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def duplicate_key(source: FileVersion) -> Iterator[Finding]:
-    """The same literal twice among the keys of one dict."""
+    """Report the same literal twice among the keys of one dict."""
     seen: set[tuple[int, str]] = set()
     for found in source.matches("(dictionary (pair key: [(string) (integer)] @key)) @dict"):
         key = (found["dict"].start, found["key"].text)
@@ -260,7 +251,7 @@ def duplicate_key(source: FileVersion) -> Iterator[Finding]:
 @CheckRule(
     "same-condition",
     "Same condition again",
-    "It was asked before in this chain, so this branch is never reached.",
+    "An earlier branch of this chain has it, so this one is never reached.",
     priority=1,
     confidence=0.9,
     category="correctness",
@@ -273,22 +264,23 @@ def duplicate_key(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def same_condition(source: FileVersion) -> Iterator[Finding]:
-    """`elif` with a condition that an earlier branch has; one that calls something may differ the second time."""
-    asked: dict[int, set[str]] = {}
+    """Report an `elif` with the condition of an earlier branch; a call may return something else the second time."""
+    conditions: dict[int, set[str]] = {}
     for found in source.matches(
         "(if_statement condition: (_) @first alternative: (elif_clause condition: (_) @next)) @if"
     ):
-        before = asked.setdefault(found["if"].start, {found["first"].text})
-        said = found["next"].text
-        if said in before and "(" not in said:
+        before = conditions.setdefault(found["if"].start, {found["first"].text})
+        condition = found["next"].text
+        if condition in before and "(" not in condition:
             yield at_capture(found["next"])
-        before.add(said)
+        before.add(condition)
 
 
-@CheckRule(
+# `x == x`; `x != x` is how NaN is found.
+self_comparison = CheckRule(
     "self-comparison",
     "Compared with itself",
-    "Both sides are the same, so the outcome is fixed.",
+    "Both sides are the same, so the result never changes.",
     priority=1,
     confidence=0.85,
     category="correctness",
@@ -301,17 +293,15 @@ def same_condition(source: FileVersion) -> Iterator[Finding]:
         py("if take() == take():\n    pass"),
         py("is_nan = x != x"),
     ),
-).text
-def self_comparison(source: FileVersion) -> Iterator[Finding]:
-    """`x == x`; `x != x` is how NaN is found."""
-    for found in source.matches(
-        '(comparison_operator . [(identifier) (attribute)] @left ["==" "<" ">" "<=" ">="] . [(identifier) (attribute)] @right .) @it'
-    ):
-        if found["left"].text == found["right"].text:
-            yield at_capture(found["it"])
+).query(
+    '(comparison_operator . [(identifier) (attribute)] @left ["==" "<" ">" "<=" ">="]'
+    " . [(identifier) (attribute)] @right .) @it",
+    lambda found: found["left"].text == found["right"].text,
+)
 
 
-@CheckRule(
+# A statement that is only `a == b`.
+comparison_unused = CheckRule(
     "comparison-unused",
     "Comparison without effect",
     "The result is thrown away; an assignment or an assertion was meant.",
@@ -325,17 +315,16 @@ def self_comparison(source: FileVersion) -> Iterator[Finding]:
         py("def reset(self):\n    self.count = 0"),
         py("graph.a >> graph.b\na in b"),
     ),
-).text
-def comparison_unused(source: FileVersion) -> Iterator[Finding]:
-    """A statement that is only `a == b`."""
-    for found in source.matches('(block (expression_statement . (comparison_operator ["==" "!="]) @it .))'):
-        yield at_capture(found["it"])
+).query(
+    '(block (expression_statement . (comparison_operator ["==" "!="]) @it .))',
+)
 
 
-@CheckRule(
+# A statement right after `return`, `raise`, `continue` or `break`; a `yield` there makes a generator.
+unreachable = CheckRule(
     "unreachable",
     "Never reached",
-    "What stands before it on this level always leaves.",
+    "The statement before it always leaves this block.",
     priority=2,
     confidence=0.85,
     category="correctness",
@@ -346,20 +335,19 @@ def comparison_unused(source: FileVersion) -> Iterator[Finding]:
         py("def f():\n    if a:\n        return 1\n    clean()"),
         py("def f():\n    raise NotImplementedError\n    yield"),
     ),
-).text
-def unreachable(source: FileVersion) -> Iterator[Finding]:
-    """A statement right after `return`, `raise`, `continue` or `break`; a `yield` there makes a generator."""
-    for found in source.matches(
-        "(block [(return_statement) (raise_statement) (continue_statement) (break_statement)] . (_) @next)"
-    ):
-        if found["next"].kind != "comment" and not re.match(r"(?:return\s+)?\(?yield\b", found["next"].text):
-            yield on_line(found["next"].first)
+).query(
+    "(block [(return_statement) (raise_statement) (continue_statement) (break_statement)] . (_) @next)",
+    lambda found: found["next"].kind != "comment" and not re.match(r"(?:return\s+)?\(?yield\b", found["next"].text),
+    capture="next",
+    first_line=True,
+)
 
 
-@CheckRule(
+# `return` directly in a `finally` block.
+return_in_finally = CheckRule(
     "return-in-finally",
     "Return in finally",
-    "It swallows every exception on its way, also those that nobody thought of.",
+    "It swallows every exception, unexpected ones too.",
     priority=1,
     confidence=0.85,
     category="correctness",
@@ -369,11 +357,9 @@ def unreachable(source: FileVersion) -> Iterator[Finding]:
         py("def f():\n    try:\n        work()\n    finally:\n        return 1 «"),
         py("def f():\n    try:\n        work()\n    finally:\n        done()\n    return 1"),
     ),
-).text
-def return_in_finally(source: FileVersion) -> Iterator[Finding]:
-    """`return` directly in a `finally` block."""
-    for found in source.matches("(finally_clause (block (return_statement) @it))"):
-        yield at_capture(found["it"])
+).query(
+    "(finally_clause (block (return_statement) @it))",
+)
 
 
 @CheckRule(
@@ -393,35 +379,16 @@ def return_in_finally(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def unawaited_sleep(source: FileVersion) -> Iterator[Finding]:
-    """`time.sleep` whose nearest function is async."""
+    """Report `time.sleep` whose nearest function is async."""
     if "async def" not in source.text:
         return
     functions = [found["it"] for found in source.matches("[(function_definition) (lambda)] @it")]
     for found in source.matches('(call function: (attribute) @_name (#eq? @_name "time.sleep")) @it'):
         call = found["it"]
-        around = [each for each in functions if each.start <= call.start and call.stop <= each.stop]
-        if around and max(around, key=lambda each: each.start).text.startswith("async"):
+        around = [code for code in functions if code.start <= call.start and call.stop <= code.stop]
+        if around and max(around, key=lambda code: code.start).text.startswith("async"):
             yield at_capture(call)
 
 
 def _without_strings(text: str) -> str:
     return re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "''", text)
-
-
-ALL = (
-    mutable_default,
-    bare_except,
-    swallowed_exception,
-    is_literal,
-    equals_none,
-    nan_comparison,
-    assert_tuple,
-    raise_notimplemented,
-    duplicate_key,
-    same_condition,
-    self_comparison,
-    comparison_unused,
-    unreachable,
-    return_in_finally,
-    unawaited_sleep,
-)

@@ -1,4 +1,4 @@
-"""Calls that let strangers in: code built from text, shells, certificates nobody looks at, data that runs when it is read."""
+"""Security: text run as code, shells, unverified certificates, unsafe formats, SQL built from text, plain HTTP."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from context_engine.review.source_versions import FileVersion
 
 
-@CheckRule(
+# `eval` and `exec` of something that is not a literal.
+eval_python = CheckRule(
     "eval",
     "Text run as code",
-    "Whoever can put something into that text runs code here. ast.literal_eval, json.loads or a table of functions will do.",
+    "Attackers who control a part of the text run code here. Use ast.literal_eval, json.loads or a table of functions.",
     priority=1,
     confidence=0.75,
     category="security",
@@ -29,20 +30,17 @@ if TYPE_CHECKING:
         py("value = eval('1 + 1')"),
         py("model.eval()\ncursor.exec(query)"),
     ),
-).text
-def eval_python(source: FileVersion) -> Iterator[Finding]:
-    """`eval` and `exec` of something that is no literal."""
-    for found in source.matches(
-        '(call function: (identifier) @_name arguments: (argument_list . (_) @text) (#any-of? @_name "eval" "exec")) @it'
-    ):
-        if found["text"].kind != "string" or "{" in found["text"].text:
-            yield at_capture(found["it"])
+).query(
+    '(call function: (identifier) @_name arguments: (argument_list . (_) @text) (#any-of? @_name "eval" "exec")) @it',
+    lambda found: found["text"].kind != "string" or "{" in found["text"].text,
+)
 
 
-@CheckRule(
+# `eval(x)` and `new Function(..., x)`.
+eval_script = CheckRule(
     "eval-js",
     "Text run as code",
-    "Whoever can put something into that text runs code here. JSON.parse or a table of functions will do.",
+    "Attackers who control a part of the text run code here. Use JSON.parse or a table of functions.",
     priority=1,
     confidence=0.75,
     category="security",
@@ -55,16 +53,13 @@ def eval_python(source: FileVersion) -> Iterator[Finding]:
         js("const value = JSON.parse(text);"),
         js("page.eval(text);"),
     ),
-).text
-def eval_script(source: FileVersion) -> Iterator[Finding]:
-    """`eval(x)` and `new Function(..., x)`."""
-    for query in (
-        '(call_expression function: (identifier) @_name arguments: (arguments . (_) @text) (#eq? @_name "eval")) @it',
-        '(new_expression constructor: (identifier) @_name arguments: (arguments (_) @text .) (#eq? @_name "Function")) @it',
-    ):
-        for found in source.matches(query):
-            if found["text"].kind != "string":
-                yield at_capture(found["it"])
+).query(
+    """
+    (call_expression function: (identifier) @_name arguments: (arguments . (_) @text) (#eq? @_name "eval")) @it
+    (new_expression constructor: (identifier) @_name arguments: (arguments (_) @text .) (#eq? @_name "Function")) @it
+    """,
+    lambda found: found["text"].kind != "string",
+)
 
 
 @CheckRule(
@@ -86,7 +81,7 @@ def eval_script(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def shell_true(source: FileVersion) -> Iterator[Finding]:
-    """`shell=True` and `os.system` with a command that is put together."""
+    """Report `shell=True` and `os.system` with a command that is built from parts."""
     for found in source.matches(_SHELL):
         if not _is_plain(found["command"].kind, found["command"].text):
             yield at_capture(found["it"])
@@ -106,14 +101,15 @@ _SHELL = """
 
 
 def _is_plain(kind: str, text: str) -> bool:
-    """Whether a text is written out, with nothing put into it."""
+    """Whether a text is a literal without placeholders."""
     return kind in ("string", "concatenated_string") and not re.match(r"[rRbB]*[fF]", text)
 
 
-@CheckRule(
+# `exec` of child_process with a command that is put together.
+shell_script = CheckRule(
     "shell-js",
     "Command read by a shell",
-    "A name with a blank, a quote or `;` in it becomes another command. execFile or spawn take the arguments as a list.",
+    "A name with a blank, a quote or `;` in it becomes another command. execFile and spawn take a list of arguments.",
     priority=1,
     confidence=0.75,
     category="security",
@@ -126,15 +122,11 @@ def _is_plain(kind: str, text: str) -> bool:
         js("execSync('make all');"),
         js("pattern.exec(`a${b}`);"),
     ),
-).text
-def shell_script(source: FileVersion) -> Iterator[Finding]:
-    """`exec` of child_process with a command that is put together."""
-    for found in source.matches(
-        "(call_expression function: [(identifier) (member_expression)] @name"
-        " arguments: (arguments . [(template_string (template_substitution)) (binary_expression)])) @it"
-    ):
-        if re.fullmatch(r"(?:(?:child_process|cp|childProcess)\.)?exec(?:Sync)?", found["name"].text):
-            yield at_capture(found["it"])
+).query(
+    "(call_expression function: [(identifier) (member_expression)] @name"
+    " arguments: (arguments . [(template_string (template_substitution)) (binary_expression)])) @it",
+    lambda found: re.fullmatch(r"(?:(?:child_process|cp|childProcess)\.)?exec(?:Sync)?", found["name"].text),
+)
 
 
 @CheckRule(
@@ -156,7 +148,7 @@ def shell_script(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def unsafe_yaml(source: FileVersion) -> Iterator[Finding]:
-    """`yaml.load` without a loader, or with one that builds objects."""
+    """Report `yaml.load` without a loader, or with one that builds objects."""
     for found in source.matches(
         '(call function: (attribute) @_name arguments: (argument_list) @given (#eq? @_name "yaml.load")) @it'
     ):
@@ -165,10 +157,11 @@ def unsafe_yaml(source: FileVersion) -> Iterator[Finding]:
             yield at_capture(found["it"])
 
 
-@CheckRule(
+# `pickle.load(s)` and its relatives.
+unsafe_pickle = CheckRule(
     "unsafe-pickle",
     "Unpickling",
-    "Reading a pickle runs what its writer wanted. Only data that this program wrote itself may be read so.",
+    "To read a pickle is to run code of its writer. Read only pickles that this program wrote itself.",
     priority=2,
     confidence=0.6,
     category="security",
@@ -179,20 +172,16 @@ def unsafe_yaml(source: FileVersion) -> Iterator[Finding]:
         py("state = pickle.loads(data) «"),
         py("state = json.loads(data)\npickle.dumps(state)"),
     ),
-).text
-def unsafe_pickle(source: FileVersion) -> Iterator[Finding]:
-    """`pickle.load(s)` and its relatives."""
-    for found in source.matches(
-        "(call function: (attribute) @_name"
-        ' (#any-of? @_name "pickle.load" "pickle.loads" "cPickle.loads" "dill.loads" "marshal.loads")) @it'
-    ):
-        yield at_capture(found["it"])
+).query(
+    "(call function: (attribute) @_name"
+    ' (#any-of? @_name "pickle.load" "pickle.loads" "cPickle.loads" "dill.loads" "marshal.loads")) @it',
+)
 
 
 @CheckRule(
     "unverified-tls",
     "Certificate not verified",
-    "Anybody between the two ends can read and change what is said.",
+    "Attackers on the network can read and change the traffic.",
     priority=1,
     confidence=0.8,
     category="security",
@@ -210,7 +199,7 @@ def unsafe_pickle(source: FileVersion) -> Iterator[Finding]:
     ),
 ).text
 def unverified_tls(source: FileVersion) -> Iterator[Finding]:
-    """`verify=False`, `rejectUnauthorized: false`, `InsecureSkipVerify: true`."""
+    """Report `verify=False`, `rejectUnauthorized: false`, `InsecureSkipVerify: true`."""
     for found in source.matches(_UNVERIFIED[source.language_name]):
         yield at_capture(found["it"])
 
@@ -230,10 +219,11 @@ _UNVERIFIED_GO = """
 _UNVERIFIED = {"python": _UNVERIFIED_PYTHON, "go": _UNVERIFIED_GO, **dict.fromkeys(SCRIPT, _UNVERIFIED_SCRIPT)}
 
 
-@CheckRule(
+# `execute` of a statement that contains a value where a parameter could be.
+sql_built = CheckRule(
     "sql-built",
-    "SQL put together from text",
-    "A quote in a value becomes SQL. Give the values as parameters of the query.",
+    "SQL built from text",
+    "A quote in a value becomes SQL. Pass values as parameters of the query.",
     priority=1,
     confidence=0.75,
     category="security",
@@ -248,19 +238,15 @@ _UNVERIFIED = {"python": _UNVERIFIED_PYTHON, "go": _UNVERIFIED_GO, **dict.fromke
         py("db.execute(f'SELECT {COLUMNS} FROM users')"),
         py("runner.execute(f'select {card}')"),
     ),
-).text
-def sql_built(source: FileVersion) -> Iterator[Finding]:
-    """`execute` of a statement with a value written into it where a parameter may stand."""
-    for found in source.matches(
-        "(call function: (attribute attribute: (identifier) @_name) arguments: (argument_list . (_) @text)"
-        ' (#any-of? @_name "execute" "executemany" "executescript")) @it'
-    ):
-        if _is_built_sql(found["text"].text):
-            yield at_capture(found["it"])
+).query(
+    "(call function: (attribute attribute: (identifier) @_name) arguments: (argument_list . (_) @text)"
+    ' (#any-of? @_name "execute" "executemany" "executescript")) @it',
+    lambda found: _is_built_sql(found["text"].text),
+)
 
 
 def _is_built_sql(text: str) -> bool:
-    """Whether a statement's text has a value put in behind a comparison, or is added to.
+    """Whether a statement has a placeholder after a comparison, or is joined from parts.
 
     >>> _is_built_sql('f"SELECT a FROM b WHERE c = {d}"'), _is_built_sql('f"SELECT a FROM {table}"')
     (True, False)
@@ -277,7 +263,7 @@ def _is_built_sql(text: str) -> bool:
 @CheckRule(
     "plain-http",
     "Address without encryption",
-    "What goes over http:// can be read and changed on its way.",
+    "Attackers on the network can read and change what goes over http://.",
     priority=2,
     confidence=0.6,
     category="security",
@@ -292,7 +278,7 @@ def _is_built_sql(text: str) -> bool:
     ),
 ).text
 def plain_http(source: FileVersion) -> Iterator[Finding]:
-    """A text that is an http:// address of another machine; names of XML spaces are none."""
+    """Report an http:// address of another machine; names of XML namespaces are not addresses."""
     query = "(string) @it" if source.language_name != "go" else "(interpreted_string_literal) @it"
     for found in source.matches(query):
         address = re.match(r"[a-zA-Z]*['\"`]{1,3}http://([\w.-]+)", found["it"].text)
@@ -301,7 +287,8 @@ def plain_http(source: FileVersion) -> Iterator[Finding]:
 
 
 _LOCAL = re.compile(
-    r"^(?:localhost|127\.|0\.0\.0\.0|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)|\.(?:local|test|internal|invalid|example)$"
+    r"^(?:localhost|127\.|0\.0\.0\.0|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)"
+    r"|\.(?:local|test|internal|invalid|example)$"
     r"|(?:^|\.)(?:example\.(?:com|org|net)|w3\.org|schemas?\.[\w.]+|xmlsoap\.org|purl\.org|json-schema\.org)$|^[\w-]+$"
 )
 
@@ -309,7 +296,7 @@ _LOCAL = re.compile(
 @CheckRule(
     "flask-debug",
     "Debugger for everybody",
-    "With debug=True whoever sees an error page can run code on this machine.",
+    "With debug=True every visitor of an error page can run code on this machine.",
     priority=1,
     confidence=0.75,
     category="security",
@@ -323,7 +310,7 @@ _LOCAL = re.compile(
     ),
 ).text
 def flask_debug(source: FileVersion) -> Iterator[Finding]:
-    """`app.run(debug=True)` outside of examples and docs."""
+    """Report `app.run(debug=True)` outside of examples and docs."""
     if re.search(r"(?:^|/)(?:examples?|docs?(?:_src)?|tutorials?|samples?)/", source.path):
         return
     for found in source.matches(
@@ -332,17 +319,3 @@ def flask_debug(source: FileVersion) -> Iterator[Finding]:
         ' (#match? @_call "(^|[.])(app|application|server)[.]run$")) @it'
     ):
         yield at_capture(found["it"])
-
-
-ALL = (
-    eval_python,
-    eval_script,
-    shell_true,
-    shell_script,
-    unsafe_yaml,
-    unsafe_pickle,
-    unverified_tls,
-    sql_built,
-    plain_http,
-    flask_debug,
-)

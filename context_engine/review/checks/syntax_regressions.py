@@ -1,4 +1,4 @@
-"""Files that parsed before and do not any more."""
+"""Files that could be parsed before the change and cannot any more."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ),
 ).file
 def syntax_error(file: ChangedFile) -> Iterator[Finding]:
-    """The first error of a file that had none; a file that had some is in a dialect our parser does not know."""
+    """Report the first error of a file that had none; one that had some is in a dialect unknown to the parser."""
     new, old = file.new, file.old
     if new is None or new.language is None or new.language.content != "code" or new.language_name in _PREPROCESSED:
         return
@@ -66,16 +66,16 @@ _PREPROCESSED = frozenset(
         "scss",
     }
 )
-"""Macros, dialects and half of a grammar: their parsers see errors in healthy files."""
+"""With macros, dialects and incomplete grammars, parsers report errors in healthy files."""
 _TRUSTED = frozenset({"python", "typescript", "go", "java"})
-"""Parsers that find no error in the healthy files of large projects, so a new file may be judged as well. JavaScript
+"""Parsers without an error in the healthy files of large projects, so new files are checked as well. JavaScript
 has too many dialects for that: Flow, and languages of test frameworks."""
 
 
 @CheckRule(
     "invalid-data",
     "File cannot be read",
-    "Whoever reads this file gets an error.",
+    "Programs that read this file fail.",
     priority=0,
     confidence=0.97,
     category="correctness",
@@ -90,19 +90,19 @@ has too many dialects for that: Flow, and languages of test frameworks."""
     ),
 ).file
 def invalid_data(file: ChangedFile) -> Iterator[Finding]:
-    """JSON, TOML or YAML that its own parser refuses, and did not before."""
+    """Report JSON, TOML or YAML that its parser refuses and accepted before."""
     if file.new is None or not file.new.text.strip():
         return
     now = find_data_error(file.new)
     if now is None or (file.old is not None and file.old.text.strip() and find_data_error(file.old) is not None):
         return
     line, why = now
-    near = min(file.added, key=lambda each: abs(each - line), default=line)
+    near = min(file.added, key=lambda added: abs(added - line), default=line)
     yield on_line(near, f"It cannot be read any more: line {line}: {why}.")
 
 
 def find_data_error(source: FileVersion) -> tuple[int, str] | None:
-    """Return where a data file stops making sense, and why; None when it is sound, or not a file that we read."""
+    """Return line and message of the first error of a data file; None for a sound one, and for other files."""
     suffix = source.path.rpartition(".")[2].lower()
     if suffix not in ("json", "toml", "yml", "yaml") or _is_lenient(source):
         return None
@@ -133,6 +133,4 @@ def _find_json_error(text: str) -> tuple[int, str] | None:
 
 
 COMMENTED = ("tsconfig", "jsconfig", ".eslintrc", "devcontainer", ".babelrc", "launch.", "settings.")
-"""How the names of JSON files begin whose readers accept comments."""
-
-ALL = (syntax_error, invalid_data)
+"""Prefixes of the names of JSON files whose readers accept comments."""

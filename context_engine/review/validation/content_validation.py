@@ -1,4 +1,4 @@
-"""Validate content of any kind in tiers: secrets, what a real parser is sure of, then style and what the content claims.
+"""Validate content of any kind in tiers: secrets, errors of a real parser, then style and the claims of the content.
 
     engine.validation.validate('x = "("', ValidationRequest(path="a.py")).has_passed   ->   True
 
@@ -287,7 +287,7 @@ class _ContentCheck:
         return findings + self._check_claims(language)
 
     def _line_length(self, language: str) -> int:
-        """The longest line that is usual; 0 for prose and data, which have any."""
+        """Return the longest usual line; 0 for prose and data, where any length is fine."""
         if not language or language in PROSE or language in DATA:
             return 0
         if self.service.workspace is None or not self.request.path:
@@ -295,7 +295,7 @@ class _ContentCheck:
         return line_length(self.request.path, self.service.read)
 
     def _code_lines(self) -> list[str] | None:
-        """The lines without strings and comments; None where the language is not known well enough."""
+        """Return the lines without strings and comments; None where the language is not known well enough."""
         from context_engine.languages import blank_comments_and_strings
 
         language = self.language

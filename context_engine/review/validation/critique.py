@@ -63,7 +63,8 @@ SCHEMA: Mapping[str, Any] = {
 
 _TASK = (
     "Read the content below and say what is wrong with it that no parser sees: what it claims and does not do,"
-    " what it leaves out, what breaks at the edges. Each finding names one line and quotes it. An empty list is a good answer."
+    " what it leaves out, what breaks at the edges. Each finding names one line and quotes it. An empty list is a good"
+    " answer."
 )
 _HERE = "content"
 

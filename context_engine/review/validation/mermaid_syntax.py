@@ -24,8 +24,8 @@ BRACED = frozenset(
     {"classDiagram", "classDiagram-v2", "stateDiagram", "stateDiagram-v2", "erDiagram", "requirementDiagram"}
 )
 OTHERS = frozenset(
-    "journey gantt pie quadrantChart gitGraph mindmap timeline zenuml sankey xychart block packet kanban architecture radar treemap "
-    "info C4Context C4Container C4Component C4Dynamic C4Deployment".split()
+    "journey gantt pie quadrantChart gitGraph mindmap timeline zenuml sankey xychart block packet kanban architecture "
+    "radar treemap info C4Context C4Container C4Component C4Dynamic C4Deployment".split()
 )
 KINDS = FLOWS | BRACED | OTHERS | {"sequenceDiagram"}
 """The words that a diagram may begin with; `-beta` or a version may follow."""

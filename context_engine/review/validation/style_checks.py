@@ -34,7 +34,8 @@ SHOWN_MAX = 20
 
 _TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 _TO_BE_WRITTEN = re.compile(
-    r"(?:#|//|/\*|--|<!--|;|\"\"\")\s*(?:(?:TODO:?\s*)?(?:implement(?:ation)?(?: goes)? (?:this|me|here|the rest)|your code (?:goes )?here"
+    r"(?:#|//|/\*|--|<!--|;|\"\"\")\s*(?:(?:TODO:?\s*)?(?:implement(?:ation)?(?: goes)? (?:this|me|here|the rest)"
+    r"|your code (?:goes )?here"
     r"|add (?:your )?(?:code|logic|implementation) here|fill (?:this )?in|code goes here))\b",
     re.IGNORECASE,
 )

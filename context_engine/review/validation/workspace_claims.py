@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from context_engine.text import DiffHunk, UnifiedDiff
 
 NEAR_LINES = 200
-"""A hunk that fits within this distance belongs to a file that has changed since; programs that apply it search as far."""
+"""A hunk that fits within this distance belongs to a file that has changed since; patch programs search as far."""
 DOTTED_LANGUAGES = frozenset({"python"})
 """Languages in which an import that begins with a folder of the workspace means a file of it."""
 
