@@ -1,7 +1,7 @@
-r"""Whether the brackets and quotes of a text close: evidence that does not depend on a parser knowing every construct.
+r"""Check whether the brackets and quotes of a text close, which does not depend on a parser that knows every construct.
 
-A grammar lags behind its language, and macros belong to no grammar, so a parser finds errors in healthy files. A
-bracket that nothing closes is an error in every language. Those in strings and comments are none.
+A grammar is older than its language, and no grammar has macros, so a parser finds errors in healthy files. A bracket
+that nothing closes is an error in every language, except in strings and comments.
 
 >>> check_c_brackets('if (x) { puts("}"); /* ) */').title
 "'{' is never closed"
@@ -23,7 +23,7 @@ from context_engine.languages.syntax_trees import node_position, read_tree
 from context_engine.model import Finding, syntax_finding
 
 PREPROCESSED = frozenset({"c", "cpp", "objc"})
-"""Their parser sees macros it does not know; the brackets of one branch of each `#if` must close all the same."""
+"""Their parsers see macros that they do not know; the brackets of one branch of each `#if` must still close."""
 
 TOKEN_CHARS_MAX = 3
 """`${`, `#[`, `{{`, `]]`: a longer token is a word."""
@@ -43,12 +43,12 @@ _C_TOKEN = re.compile(
 )
 
 Bracket = tuple[str, int, int]
-"""The character, its line and its column. A quote is one only when nothing ends its string."""
+"""The character, its line and its column. A quote is included only if nothing ends its string."""
 Branch = Literal["now", "later", "done"]
 
 
 def find_bracket_problem(language: Language, data: bytes, grammars: Grammars) -> Finding | None:
-    """The first bracket that does not close, or closes what is not open; None as well when the file cannot be parsed."""
+    """Return the first bracket that is not closed, or closes nothing; None also if the file cannot be parsed."""
     if language.name in PREPROCESSED:
         return check_c_brackets(data.decode("utf-8", "replace"))
     data, tree = read_tree(language, data, grammars)
@@ -58,12 +58,12 @@ def find_bracket_problem(language: Language, data: bytes, grammars: Grammars) ->
 
 
 def check_c_brackets(text: str) -> Finding | None:
-    """The same for C and its kin, without a parser: of each `#if` the first branch counts, unless it is `#if 0`."""
+    """Check C and its relatives without a parser: the first branch of each `#if` counts, unless it is `#if 0`."""
     return check_brackets(_of_c(text))
 
 
 def check_brackets(brackets: Iterable[Bracket]) -> Finding | None:
-    """What is wrong with brackets in their order.
+    """Return the first problem of brackets in file order.
 
     >>> check_brackets([("(", 1, 5), ("]", 2, 1)]).title
     "']' closes the '(' of line 1"
@@ -82,7 +82,7 @@ def check_brackets(brackets: Iterable[Bracket]) -> Finding | None:
 
 
 def _of_tree(data: bytes, root: Node) -> Iterator[Bracket]:
-    """The brackets among the tokens of a tree, in their order."""
+    """Yield the brackets among the tokens of a tree, in file order."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -103,22 +103,22 @@ def _of_c(text: str) -> Iterator[Bracket]:
     for token in _C_TOKEN.finditer(text):
         line += text.count("\n", done, token.start())
         done = token.start()
-        said = token.group()
+        text_of_token = token.group()
         if token[2] is not None:
-            _follow(branches, token[2], said)
-        elif (said in _BRACKETS or _is_open(said)) and all(branch == "now" for branch in branches):
-            yield said[0], line + 1, done - text.rfind("\n", 0, done)
+            _follow(branches, token[2], text_of_token)
+        elif (text_of_token in _BRACKETS or _is_open(text_of_token)) and all(branch == "now" for branch in branches):
+            yield text_of_token[0], line + 1, done - text.rfind("\n", 0, done)
 
 
-def _is_open(said: str) -> bool:
-    """Whether a string does not end on its line."""
-    return said.startswith('"') and (len(said) == 1 or not said.endswith('"'))
+def _is_open(token: str) -> bool:
+    """Whether the token is a string that does not end on its line."""
+    return token.startswith('"') and (len(token) == 1 or not token.endswith('"'))
 
 
-def _follow(branches: list[Branch], directive: str, said: str) -> None:
-    """One line of the preprocessor: of each `#if` that is open, whether its lines count now, later, or not any more."""
+def _follow(branches: list[Branch], directive: str, line: str) -> None:
+    """Follow a preprocessor line: update for each open `#if` whether its lines count now, later or not any more."""
     if directive in ("if", "ifdef", "ifndef"):
-        branches.append("later" if _NEVER.match(said) else "now")
+        branches.append("later" if _NEVER.match(line) else "now")
     elif directive in ("else", "elif", "elifdef", "elifndef") and branches:
         branches[-1] = "now" if branches[-1] == "later" else "done"
     elif directive == "endif" and branches:

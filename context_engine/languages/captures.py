@@ -1,10 +1,11 @@
-r"""A file's bytes and a tree-sitter query -> what its captures hold, as plain tuples. Never raises: what cannot be parsed has none.
+r"""Run tree-sitter queries on a file and return the captures as plain tuples. Never raises: a broken file has none.
 
-So that whoever asks for a shape in the code ("a call of `eval`", "a default that is a list") need not know the parser.
+Callers that look for a pattern in code ("a call of `eval`", "a default that is a list") need not know the parser.
 
 >>> from context_engine.languages import Languages
 >>> python = Languages.builtin()["python"]
->>> calls = Captures(python, b"one()\ntwo()\n", Grammars(getfixture("tmp_path"))).find("(call function: (identifier) @name)")
+>>> file = Captures(python, b"one()\ntwo()\n", Grammars(getfixture("tmp_path")))
+>>> calls = file.find("(call function: (identifier) @name)")
 >>> [(found["name"].text, found["name"].first) for found in calls]
 [('one', 1), ('two', 2)]
 """
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 
 
 MATCHES_MAX = 20_000
-"""A file with more of anything was written by a program."""
+"""A file with more matches was generated."""
 
 
 class Capture(NamedTuple):
-    """One captured node: its lines (1-based, both included), the column it starts in, its bytes' offsets and its text."""
+    """A captured node: its lines (1-based, both included), the column of its start, its byte offsets and its text."""
 
     first: int
     last: int
@@ -40,11 +41,11 @@ class Capture(NamedTuple):
 
 
 CaptureMatch = Mapping[str, Capture]
-"""The captures of one match by name, without the `@`; of a repeated capture the first."""
+"""The captures of one match by name, without the `@`; the first of a repeated capture."""
 
 
 class Captures:
-    """One parsed file, asked by queries. Parsed when first asked."""
+    """A file that answers queries; it is parsed at the first one."""
 
     def __init__(self, language: Language, data: bytes, grammars: Grammars) -> None:
         self._language = language
@@ -57,7 +58,7 @@ class Captures:
 
     @property
     def problem(self) -> str:
-        """Why there is no tree; empty when there is one."""
+        """The reason why there is no tree; empty if there is one."""
         tree = self._parse_result[1]
         return tree if isinstance(tree, str) else ""
 
@@ -68,21 +69,21 @@ class Captures:
         return not isinstance(tree, str) and tree.root_node.has_error
 
     def find(self, query: str) -> list[CaptureMatch]:
-        """The matches of a query in the order of the file; none when the query does not fit the grammar."""
+        """Return the matches of a query in file order; none if the query does not fit the grammar."""
         data, tree = self._parse_result
         cursor = self._grammars.cursor(self._language.grammar or "", query)
         if cursor is None or isinstance(tree, str):
             return []
         found = []
         for _, nodes in cursor.matches(tree.root_node):
-            found.append({name: read_capture(data, each[0]) for name, each in nodes.items() if each})
+            found.append({name: read_capture(data, captured[0]) for name, captured in nodes.items() if captured})
             if len(found) >= MATCHES_MAX:
                 break
-        return sorted(found, key=lambda match: min((each.start, each.stop) for each in match.values()))
+        return sorted(found, key=lambda match: min((capture.start, capture.stop) for capture in match.values()))
 
 
 def read_capture(data: bytes, node: Node) -> Capture:
-    """What a node holds."""
+    """Return a node as a plain tuple."""
     line, column = node_position(data, node)
     text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
     return Capture(line, node.end_point[0] + 1, column, node.start_byte, node.end_byte, node.type, text)

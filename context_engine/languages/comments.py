@@ -1,6 +1,7 @@
-"""PURE. What stands right above a definition and belongs to it: comments and attributes, no blank line between.
+"""Read comments: those right above a definition, the one that introduces a file, and none at all.
 
-The parser puts them inside some definitions and leaves them outside of others; lines say it for all languages.
+The lines above a definition that belong to it are comments and attributes without a blank line between. A parser puts
+them inside some definitions and leaves them outside others; reading lines works for all languages.
 
 >>> find_lines_above(Comments(line=("//",)), ["x", "// Adds.", "#[inline]", "fn add()"], 4)
 LeadingLines(first=2, comments=True, attributes=True)
@@ -21,13 +22,13 @@ from context_engine.languages.language import Comments, Language, compile_patter
 from context_engine.languages.syntax_trees import read_tree
 
 LINES_MAX = 200
-"""A longer comment is no longer about one definition."""
+"""A longer comment is not about one definition."""
 ENDINGS = (")", "]", ")]", "})", "})]")
-"""How the last line of an attribute looks that goes over several."""
+"""The last line of an attribute that takes several lines."""
 
 
 class LeadingLines(NamedTuple):
-    """The first line of what belongs to a definition, which may be its own first line, and what there is above it."""
+    """The first line that belongs to a definition, possibly its own first line, and what is above it."""
 
     first: int
     comments: bool = False
@@ -35,7 +36,7 @@ class LeadingLines(NamedTuple):
 
 
 def find_lines_above(comments: Comments, lines: Sequence[str], first: int) -> LeadingLines:
-    """What stands above line `first`, counted from 1, as deeply indented as it."""
+    """Find the lines above line `first`, counted from 1, that belong to it; they have the same indentation."""
     found = LeadingLines(first)
     indent = _indent(lines[first - 1])
     while first - found.first < LINES_MAX:
@@ -54,7 +55,7 @@ def find_lines_above(comments: Comments, lines: Sequence[str], first: int) -> Le
 
 
 def find_leading_lines(comments: Comments, lines: Sequence[str]) -> LeadingLines:
-    """What a text of its own begins with; `first` is the line of the definition itself.
+    """Find the comments and attributes at the start of a text; `first` is the line of the definition itself.
 
     >>> find_leading_lines(Comments(line=("#",)), ["# Adds.", "@cached", "def add():"])
     LeadingLines(first=3, comments=True, attributes=True)
@@ -74,14 +75,14 @@ def find_leading_lines(comments: Comments, lines: Sequence[str]) -> LeadingLines
 
 
 def _indent(line: str) -> str:
-    """The indentation of a line; a line in a block comment stands a blank deeper than its mark."""
+    """Return the indentation of a line; a line in a block comment is one blank deeper than its mark."""
     stripped = line.lstrip(" \t")
     indent = line[: len(line) - len(stripped)]
     return indent.removesuffix(" ") if stripped.startswith("*") else indent
 
 
 def _comment_start(comments: Comments, lines: Sequence[str], row: int) -> int | None:
-    """The first line of the comment that this line is, or ends; None when it is none."""
+    """Return the first line of the comment that this line is, or ends; None if it is not a comment."""
     line = lines[row].strip()
     if comments.line and line.startswith(comments.line) and not line.startswith("#!") and not ATTRIBUTE.match(line):
         return row
@@ -93,7 +94,7 @@ def _comment_start(comments: Comments, lines: Sequence[str], row: int) -> int | 
 
 
 def _comment_stop(comments: Comments, lines: Sequence[str], row: int) -> int | None:
-    """The last line of the comment that this line is, or begins; None when it is none."""
+    """Return the last line of the comment that this line is, or begins; None if it is not a comment."""
     line = lines[row].strip()
     if comments.line and line.startswith(comments.line) and not ATTRIBUTE.match(line):
         return row
@@ -104,7 +105,7 @@ def _comment_stop(comments: Comments, lines: Sequence[str], row: int) -> int | N
 
 
 def _attribute_start(lines: Sequence[str], row: int, indent: str) -> int | None:
-    """The first line of the attribute that this line is, or ends; None when it is none."""
+    """Return the first line of the attribute that this line is, or ends; None if it is not an attribute."""
     if ATTRIBUTE.match(lines[row]):
         return row
     if lines[row].strip() not in ENDINGS:
@@ -115,7 +116,7 @@ def _attribute_start(lines: Sequence[str], row: int, indent: str) -> int | None:
 
 
 def _attribute_stop(lines: Sequence[str], row: int) -> int:
-    """The last line of the attribute that begins here: where its brackets are closed."""
+    """Return the last line of the attribute that begins here: where its brackets are closed."""
     depth = 0
     for stop in range(row, len(lines)):
         depth += sum(lines[stop].count(mark) for mark in "([{") - sum(lines[stop].count(mark) for mark in ")]}")
@@ -128,13 +129,13 @@ HEAD_LINES = 60
 HEAD_BYTES = 6_000  # sixty lines of a hundred characters
 HEAD_CHARS_MAX = 600
 COMMENT_CHARS_MAX = 1_000  # marks and indentation included, so that 600 are left
-# What may stand before the comment that introduces a file, in any of our languages.
+# What may come before the comment that introduces a file, in any of our languages.
 PASSED = (
     r"(?:package|import|from|use|using|namespace|module|require|include|extern|mod|open|export \*|pub use|pub mod|"
     r"library|part|alias|'use strict'|\"use strict\"|<\?php|<\?xml|<!doctype|declare|#include|#pragma|#ifndef|#define|"
     r"#!|@file:|@import|@charset|---)"
 )
-# Looked for with `in`, on lower-cased text: a case-blind regular expression is a hundred times slower here.
+# Searched with `in`, in lower-case text: a case-insensitive regular expression is a hundred times slower here.
 LICENCE_TEXTS = (
     "licensed under", "permission is hereby", "redistribution and use", "general public licen", "apache license",
     "spdx-license", "governed by a", "without warrant", "source code form is subject", "licensed to the",
@@ -147,10 +148,11 @@ LICENCE_LINES = (
 
 
 def read_file_header(language: Language, data: bytes) -> str:
-    r"""The text that introduces a file, at most 600 characters; empty when there is none.
+    r"""Return the comment that introduces a file without license text, at most 600 characters; empty if there is none.
 
     >>> from context_engine.languages import Languages
-    >>> read_file_header(Languages.builtin()["go"], b"// Copyright 2020\n\n// Package web routes requests.\npackage web\n")
+    >>> go = Languages.builtin()["go"]
+    >>> read_file_header(go, b"// Copyright 2020\n\n// Package web routes requests.\npackage web\n")
     'Package web routes requests.'
     """
     head = data[:HEAD_BYTES].decode("utf-8", "replace")
@@ -182,7 +184,7 @@ def read_file_header(language: Language, data: bytes) -> str:
 
 @lru_cache(maxsize=256)
 def _leading(comments: Comments) -> re.Pattern[str] | None:
-    """What may come next at the head of a file, besides a docstring: blank lines, a comment, or a line to pass over."""
+    """Match what may come next in a file header, apart from a docstring: blank lines, a comment, a line to skip."""
     marks = []
     if comments.line:
         line = "|".join(map(re.escape, comments.line))
@@ -207,20 +209,21 @@ def _without_licence(comments: Comments, text: str) -> str:
 
 
 PROSE_MARK = re.compile(
-    r"\A---\n.*?\n---\n|<!--.*?(?:-->|\Z)|!?\[!\[[^\[\]\n]*\]\((?:[^\n]*\))?|^\s*(?:[=~*^-]{3,}|\.\. [^\n]*|<[^>\n]*>)\s*$",
+    r"\A---\n.*?\n---\n|<!--.*?(?:-->|\Z)|!?\[!\[[^\[\]\n]*\]\((?:[^\n]*\))?"
+    r"|^\s*(?:[=~*^-]{3,}|\.\. [^\n]*|<[^>\n]*>)\s*$",
     re.DOTALL | re.MULTILINE,
 )
 
 
 def _document_words(head: str) -> str:
-    """The first words of a document, front matter, badges and rules left out."""
+    """Return the first words of a document without front matter, badges and rules."""
     text = PROSE_MARK.sub("", "\n".join(head.split("\n")[:HEAD_LINES]))
     lines = (line.strip() for line in text.split("\n"))
     return "\n".join(line for line in lines if line)[:HEAD_CHARS_MAX].rstrip()
 
 
 _PROSE = ("comment", "string", "char_literal", "character_literal", "heredoc", "regex", "rune_literal", "text_block")
-"""What the names of nodes hold that are no code, in any grammar."""
+"""Parts of the names of nodes that are not code, in any grammar."""
 _CODE_INSIDE = ("interpolation", "substitution", "expansion")
 _BLANKS = bytes(byte if byte in b"\n\r" else 32 for byte in range(256))
 
@@ -233,7 +236,11 @@ _PYTHON_WORDS = re.compile(
 
 
 def blank_comments_and_strings(language: Language, data: bytes, grammars: Grammars) -> bytes | None:
-    """The bytes without what is said in words; None when the file cannot be parsed."""
+    """Return the bytes with comments and strings blank, at the same offsets; None if the file cannot be parsed.
+
+    Code that is interpolated into a string stays, except in Python. Python is read by its tokens alone: its grammar
+    needs time quadratic in a run of comments, five seconds for 5,000 lines of them.
+    """
     if language.name == "python":
         return _PYTHON_WORDS.sub(lambda found: found.group().translate(_BLANKS), data)
     data, tree = read_tree(language, data, grammars)
@@ -247,14 +254,12 @@ def blank_comments_and_strings(language: Language, data: bytes, grammars: Gramma
 
 
 def _word_spans(root: Node) -> Iterator[tuple[int, int]]:
-    """Where comments and strings stand, in order and apart from each other."""
+    """Yield the spans of comments and strings in file order, without overlaps."""
     waiting = [(root, False)]
     while waiting:
         node, is_inside = waiting.pop()
-        said = node.type
-        is_inside = any(word in said for word in _PROSE) or (
-            is_inside and not any(word in said for word in _CODE_INSIDE)
-        )
+        begins_words = any(word in node.type for word in _PROSE)
+        is_inside = begins_words or (is_inside and not any(word in node.type for word in _CODE_INSIDE))
         if is_inside and not _contains_code(node):
             yield node.start_byte, node.end_byte
         else:
@@ -276,7 +281,7 @@ ATTRIBUTE = re.compile(r"\s*(?:@[\w.]+|#!?\[|\[\w|template\s*<)")
 
 
 def docstring_text(comments: Comments, text: str) -> str:
-    """The doc text that `text` begins with, without its quotes and indentation; empty when there is none."""
+    """Return the docstring at the start of a text, without quotes and indentation; empty if there is none."""
     match = compile_pattern(comments.docstring, "s").match(text)
     if match is None:
         return ""
@@ -285,7 +290,7 @@ def docstring_text(comments: Comments, text: str) -> str:
 
 
 def strip_marks(comments: Comments, lines: list[str]) -> str:
-    r"""The text of comment lines without their marks.
+    r"""Return the text of comment lines without their marks.
 
     >>> strip_marks(Comments(line=("//",), block=(("/*", "*/"),)), ["/** Adds two", " * numbers. */"])
     'Adds two\nnumbers.'

@@ -1,7 +1,7 @@
 """The compiled parsers: unpacked from an installed wheel into a folder of ours, loaded once, one parser a thread.
 
-Nothing is ever downloaded. The wheel (`semble-grammars`) holds one archive a platform, and every look into it reads
-it from its start, so `prepare` unpacks all that are wanted in a single pass.
+Nothing is downloaded. The wheel (`semble-grammars`) has one archive for each platform. Every access reads the archive
+from its start, so `prepare` unpacks all the parsers that are needed in one pass.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from tree_sitter import Parser, Query, QueryCursor, Tree
 SYSTEMS = {"darwin": "macos", "linux": "linux", "windows": "windows"}
 MACHINES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
 WATCHED_BYTES = 20_000
-DEPTH_MAX = 5_000  # brackets open at once; people stay below 50, generated tables below 500
+DEPTH_MAX = 5_000  # brackets open at once; written code stays below 50, generated tables below 500
 UNTIMED_BYTES = 400
-"""No file so small keeps a grammar busy for longer than the timer allows."""
+"""A smaller file never takes a grammar longer than the timer allows."""
 PARSE_S, PARSE_S_PER_BYTE = 0.25, 5e-6
-"""Processor time of one parse: thirty times what a sound file takes on two slow cores, of 0.2 microseconds a byte."""
+"""Processor time of one parse: thirty times that of a sound file on two slow cores, 0.2 microseconds a byte."""
 READ_BYTES = 65_536
 UNPACKING_FAILS = (OSError, EOFError, KeyError, ValueError, tarfile.TarError)
 
 
 class Grammars:
-    """Parsers and queries by grammar name. Safe to share between threads; a grammar that cannot load stays unloaded.
+    """Parsers and queries by grammar name. Thread-safe; a grammar that cannot load stays unloaded.
 
-    `cache_dir` is where the shared libraries are kept: a few MB a language, derived, deletable while nobody runs.
+    `cache_dir` contains the shared libraries, a few MB a language. They can be deleted while no process runs.
     """
 
     def __init__(self, cache_dir: str | Path) -> None:
@@ -51,12 +51,12 @@ class Grammars:
         self._threads = threading.local()
 
     def prepare(self, names: Iterable[str]) -> None:
-        """Unpack these grammars in one pass. Failing is no error here: `problem` says it of each grammar."""
+        """Unpack these grammars in one pass. A failure is not an error here: `problem` reports it for each grammar."""
         with self._lock, suppress(*UNPACKING_FAILS):
             self._unpack(set(names))
 
     def problem(self, name: str, query: str = "") -> str:
-        """Why this grammar (and query) cannot be used; empty when it can."""
+        """Return why this grammar (and query) cannot be used; empty if it can."""
         language = self._language(name)
         if isinstance(language, str):
             return language
@@ -64,7 +64,7 @@ class Grammars:
         return compiled if isinstance(compiled, str) else ""
 
     def parser(self, name: str) -> Parser | None:
-        """This thread's parser for a grammar; None when the grammar cannot be loaded (see `problem`)."""
+        """Return this thread's parser for a grammar; None if the grammar cannot be loaded (see `problem`)."""
         parsers: dict[str, Parser] | None = getattr(self._threads, "parsers", None)
         if parsers is None:
             parsers = self._threads.parsers = {}
@@ -77,9 +77,9 @@ class Grammars:
         return parser
 
     def parse(self, name: str, data: bytes) -> Tree | None:
-        """The tree of a file; None when the grammar cannot be loaded, or the file takes it longer than any sound file does.
+        """Parse a file; None if the grammar cannot be loaded, or needs longer than for any sound file.
 
-        Grammars need quadratic time to recover from some errors: 100 kB of `-->` keep Python's busy for ten minutes.
+        Grammars need quadratic time to recover from some errors: 100 kB of `-->` take Python's ten minutes.
         """
         parser = self.parser(name)
         if parser is None or (len(data) > WATCHED_BYTES and _depth(data) > DEPTH_MAX):
@@ -87,7 +87,7 @@ class Grammars:
         return parser.parse(data) if len(data) <= UNTIMED_BYTES else _parsed_in_time(parser, data)
 
     def cursor(self, name: str, query: str) -> QueryCursor | None:
-        """A fresh cursor for a query; None when the query does not fit the grammar (see `problem`)."""
+        """Return a new cursor for a query; None if the query does not fit the grammar (see `problem`)."""
         compiled = self._queries.get((name, query)) or self._query(name, query)
         return None if isinstance(compiled, str) else QueryCursor(compiled)
 
@@ -122,7 +122,7 @@ class Grammars:
             self._unpack({name})
             path = self._path(bundle, entry)
             if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
-                path.unlink()  # damaged where it lies, or not ours: never run it
+                path.unlink()  # damaged or not ours: never run it
                 self._unpack({name})
             return _shared_library(path, entry["symbol"])
         except (*UNPACKING_FAILS, AttributeError) as error:
@@ -150,10 +150,10 @@ class Grammars:
 
 
 def _parsed_in_time(parser: Parser, data: bytes) -> Tree | None:
-    """Parse a file, or give up after the processor time that its size allows; None then.
+    """Parse a file; None after the processor time that its size allows.
 
     Only a parse that reads through a callback can be stopped, and the predicates of queries need a tree made of bytes
-    (tree-sitter 0.26). So it is parsed twice; the second parse takes over what the first one found sound.
+    (tree-sitter 0.26). So the file is parsed twice; the second parse reuses the tree of the first.
     """
     until = thread_time() + PARSE_S + PARSE_S_PER_BYTE * len(data)
     try:
@@ -172,13 +172,13 @@ _BRACKETS[list(b")]}")] = -1
 
 
 def _depth(data: bytes) -> int:
-    """How many brackets stand open at once, at most; those in strings count as well."""
+    """Return the greatest number of brackets that are open at once, also in strings."""
     return int(np.cumsum(_BRACKETS[np.frombuffer(data, np.uint8)], dtype=np.int32).max(initial=0))
 
 
 @lru_cache(maxsize=1)
 def _bundle() -> dict[str, Any]:
-    """The installed wheel's manifest for this platform with the archive's `path`; empty when there is none."""
+    """Return the installed wheel's manifest for this platform with the archive's `path`; empty if there is none."""
     spec = find_spec("semble_grammars")
     system, machine = SYSTEMS.get(platform.system().lower()), MACHINES.get(platform.machine().lower())
     if spec is None or not spec.submodule_search_locations:
@@ -192,7 +192,7 @@ def _bundle() -> dict[str, Any]:
 
 
 def _write_checked(path: Path, content: bytes, sha256: str) -> None:
-    """Put a library where others may be loading it: complete under its name, or not there."""
+    """Write a library that other processes may be loading: complete under its name, or not at all."""
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ValueError(f"{path.name} does not have the checksum of its manifest")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,19 +208,19 @@ def _write_checked(path: Path, content: bytes, sha256: str) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_query(language: TreeSitterLanguage, query: str) -> Query:
-    """A query made ready; it costs 5 to 120 ms, never changes, and serves every Engine of the process."""
+    """Compile a query; this takes 5 to 120 ms, and all Engines of the process share the result."""
     return Query(language, query)
 
 
 @lru_cache(maxsize=256)
 def _shared_library(path: Path, symbol: str) -> TreeSitterLanguage:
-    """The language of a compiled grammar. The library stays loaded as long as the process runs."""
+    """Load a compiled grammar. The library stays loaded until the process ends."""
     library = ctypes.CDLL(str(path))
     entry_point = getattr(library, symbol)
     entry_point.restype = ctypes.c_void_p
     pointer = entry_point()
     if not pointer:
-        raise ValueError(f"{path.name} holds no language")
+        raise ValueError(f"{path.name} contains no language")
     new_capsule = ctypes.pythonapi.PyCapsule_New
     new_capsule.restype = ctypes.py_object
     new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)

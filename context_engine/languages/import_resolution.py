@@ -1,7 +1,7 @@
-"""An import as written -> the workspace files it may mean. Pure: it sees paths only, never a file.
+"""Resolve an import as written to the workspace files that it may mean. Pure: it sees paths only, never a file.
 
-Best effort by design: without a build we cannot know search paths, so a target is matched by the longest path
-suffix, nearest to the importer first. No answer is better than ten wrong ones: more than five candidates are none.
+Best effort by design: search paths are unknown without a build. So a target is matched by the longest path suffix,
+nearest to the importer first. More than five candidates count as none, since ten wrong answers are worse.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from posixpath import dirname, normpath
 
 from context_engine.languages.language import Imports, Language
 
-CANDIDATES_MAX = 5  # more files than this behind one suffix means the suffix says nothing
+CANDIDATES_MAX = 5  # a suffix that more files have does not identify one
 FOLDER_FILES_MAX = 200
 
 
 class PathIndex:
-    """The paths of a workspace, for look-ups by exact path, by path suffix and by folder. Built once, then read.
+    """The paths of a workspace, for look-ups by exact path, path suffix and folder. Built once, then read.
 
     >>> paths = PathIndex(["src/zoo/cat.py", "docs/cat.md"])
     >>> paths.by_suffix("zoo/cat.py"), "docs/cat.md" in paths
@@ -47,24 +47,24 @@ class PathIndex:
         return len(self._paths)
 
     def by_suffix(self, suffix: str, *, near: str = "") -> list[str]:
-        """The paths that end with these whole components, those sharing most folders with `near` first."""
+        """Return the paths that end with these whole components, those that share most folders with `near` first."""
         name = suffix.rpartition("/")[2].lower()
         end = "/" + suffix
         found = [path for path in self._by_name.get(name, ()) if path == suffix or path.endswith(end)]
         return _nearest(found, near)
 
     def in_folder(self, folder: str) -> list[str]:
-        """The files directly in a folder."""
+        """Return the files directly in a folder."""
         return self._folders.get(folder, [])
 
     def folders_by_suffix(self, suffix: str) -> list[str]:
-        """The folders that hold files and whose path ends with these components."""
+        """Return the folders that contain files and whose path ends with these components."""
         end = "/" + suffix
         named = self._folders_by_name.get(suffix.rpartition("/")[2], ())
         return [folder for folder in named if folder == suffix or folder.endswith(end)]
 
     def folders_by_dotted(self, dotted: str) -> list[str]:
-        """The folders whose path, slashes read as dots, ends with this."""
+        """Return the folders whose path, with dots for slashes, ends with this."""
         end = "." + dotted
         named = self._folders_by_word.get(dotted.rpartition(".")[2], ())
         return [folder for folder in named if ("." + folder.replace("/", ".")).endswith(end)]
@@ -94,7 +94,7 @@ def _nearest(found: list[str], near: str) -> list[str]:
 def resolve_import(
     language: Language, importer_path: str, target: str, paths: PathIndex, names: Sequence[str] = ()
 ) -> list[str]:
-    """The files that an import may mean, best first; empty when it leads out of the workspace.
+    """Return the files that an import may mean, best first; none if it leads out of the workspace.
 
     `names` are those of `Import.names`: `from package import module` may mean the module's own file.
     """
@@ -113,7 +113,7 @@ def resolve_import(
 
 
 def _few(found: list[str]) -> list[str]:
-    """What a suffix found, unless it found so much that it says nothing."""
+    """Return what a suffix found, or nothing if it found too much."""
     return found if len(found) <= CANDIDATES_MAX else []
 
 
@@ -123,7 +123,7 @@ def _join(folder: str, target: str) -> str:
 
 
 def _exact(imports: Imports, base: str, paths: PathIndex) -> list[str]:
-    """A path as written, with one of the suffixes, or as a folder with an index file."""
+    """Return the path as written, with one of the suffixes, or as a folder with an index file."""
     if base in paths:
         return [base]
     for suffix in imports.suffixes:
@@ -161,7 +161,7 @@ def _python(imports: Imports, importer: str, target: str, paths: PathIndex, name
     else:
         bases = [module, *(f"{root}/{module}" for root in imports.roots)]
         if "/" not in module and module not in STDLIB and _join(dirname(importer), "__init__.py") not in paths:
-            bases.append(_join(dirname(importer), module))  # a script's neighbour; inside a package it takes a dot
+            bases.append(_join(dirname(importer), module))  # a file next to a script; inside a package it takes a dot
     for base in bases:
         found = [path for name in names for path in _exact(imports, f"{base}/{name}" if base else name, paths)]
         own = _exact(imports, base, paths)
@@ -252,7 +252,7 @@ def _resolve_dotted(imports: Imports, importer: str, target: str, paths: PathInd
     parts = [part for part in target.strip(imports.separator).split(imports.separator) if part]
     if parts and parts[-1] in ("*", "_"):
         return _package(imports, parts[:-1], importer, paths)
-    if len(parts) == 1:  # one component says too little for a search: only where sources begin, or beside us
+    if len(parts) == 1:  # one component is too short for a search: only in source folders, or next to the importer
         folders = ("", *imports.roots, dirname(importer))
         return next(filter(None, (_exact(imports, _join(folder, parts[0]), paths) for folder in folders)), [])
     for stop in (len(parts), len(parts) - 1, len(parts) - 2):
@@ -265,7 +265,7 @@ def _resolve_dotted(imports: Imports, importer: str, target: str, paths: PathInd
 
 
 def _shorter(imports: Imports, parts: list[str], importer: str, paths: PathIndex) -> list[str]:
-    """The path by suffix; then without its first components, as PSR-4 and Go-like prefixes are not folders."""
+    """Find the path by suffix; then without its first components, as PSR-4 and Go-like prefixes are not folders."""
     for first in range(max(1, len(parts) - 1)):
         found = _by_suffix(imports, "/".join(parts[first:]), importer, paths)
         if found:
@@ -281,7 +281,7 @@ def _package(imports: Imports, parts: list[str], importer: str, paths: PathIndex
 
 
 def _include(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
-    """C, Protobuf, shell ...: beside the importer, else by suffix."""
+    """C, Protobuf, shell ...: next to the importer, else by suffix."""
     here = _join(dirname(importer), target)
     found = _exact(imports, here, paths)
     if found:
@@ -327,7 +327,7 @@ def _crate_root(importer: str, paths: PathIndex) -> str:
 
 
 def _rust_path(root: str, parts: list[str], paths: PathIndex) -> list[str]:
-    """The module file of the longest part of a path: its end may be an item inside the module."""
+    """Return the module file of the longest part of a path: its end may be an item inside the module."""
     for stop in range(len(parts), 0, -1):
         base = _join(root, "/".join(parts[:stop]))
         for path in (f"{base}.rs", f"{base}/mod.rs", f"{base}/lib.rs"):

@@ -1,6 +1,6 @@
-"""What one language is - its files, grammar, comment marks and queries - and the ordered list of all we know.
+"""Define a language (its files, grammar, comment marks and queries) and the ordered list of all known languages.
 
-Each language is one TOML file beside this module; a user may drop the same kind of file into a folder of theirs.
+Each language is one TOML file next to this module; users can add such files to a folder of their own.
 
 >>> languages = Languages.builtin()
 >>> languages.detect("src/app.py").name, languages.detect("run", b"#!/usr/bin/env python3").name
@@ -27,17 +27,17 @@ from context_engine.text import ParseError, compile_linear, read_toml
 Content = Literal["code", "documentation", "data"]
 
 OWN_FOLDER = ".context-engine/languages"
-"""Where a workspace has language files of its own."""
+"""The folder of a workspace for its own language files."""
 OWN_FILES_MAX = 200
 OWN_BYTES_MAX = 200_000
-"""Ours are fewer and shorter than a quarter of that."""
+"""The built-in ones are fewer, and shorter than a quarter of that."""
 
 ORDER = (
-    "python javascript typescript tsx go rust java c cpp csharp ruby php kotlin swift scala elixir haskell lua bash zig "
-    "markdown rst json yaml toml sql html css scss dockerfile makefile vue svelte dart "
+    "python javascript typescript tsx go rust java c cpp csharp ruby php kotlin swift scala elixir haskell lua bash "
+    "zig markdown rst json yaml toml sql html css scss dockerfile makefile vue svelte dart "
     "r julia perl ocaml protobuf graphql hcl cmake powershell objc erlang clojure nix asciidoc text xml ini"
 ).split()
-"""The languages we ship, in order: where two claim the same suffix, the first has it."""
+"""The built-in languages in order: where two claim the same suffix, the first has it."""
 
 SHEBANG = re.compile(rb"#!\s*(?:\S*/)?([\w.+-]+)(?:[ \t]+(?:-\S+[ \t]+)*([\w.+-]+))?")
 EXAMPLES = re.compile(r"^\[\[examples\]\]", re.MULTILINE)
@@ -54,9 +54,9 @@ class Comments:
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """How an import becomes a file: `style` names a resolver of `resolve.py`, the rest is what it needs to know.
+    """How an import becomes a file: `style` names a resolver of `import_resolution.py`, which uses the other fields.
 
-    `index` files stand for their folder; `roots` are source folders; `shortens`: folders need not mirror the first
+    `index` files represent their folder; `roots` are source folders; `shortens`: folders need not mirror the first
     components of a path (PSR-4, Kotlin's common package).
     """
 
@@ -70,14 +70,14 @@ class Imports:
 
 @dataclass(frozen=True, slots=True)
 class NameRules:
-    """Where an identifier stands in a tree, as `parent.field` (or `parent` alone), and what it is there; see `names.py`.
+    """The role of an identifier by its place in a tree, as `parent.field` or `parent`; see `name_occurrences.py`.
 
-    `reads` use what the name means, `binds` give it a meaning that holds for the whole scope, `members` are looked up
-    in some other thing (`?field`: only where the parent has it), `labels` name a part of something, `imports` take the
-    name from another file. Nodes of `through` stand for what they stand in; what is handed to `macros` are expressions.
+    `reads` use the meaning of the name, `binds` define it for the whole scope, `members` are looked up in another
+    object (`?field`: only if the parent has that field), `labels` name a part of something, `imports` take the name
+    from another file. Nodes of `through` have the role of their parent. Arguments of `macros` are expressions.
 
-    A meaning holds in one of `scopes`. The heads of `headed` ones see what is outside; what is bound in `types` is seen
-    directly inside only; functions and the like directly inside `holders` are members.
+    A definition applies in one of `scopes`. The heads of `headed` scopes see the names outside. Names bound in `types`
+    are visible directly inside only. Functions directly inside `holders` are members.
     """
 
     reads: tuple[str, ...] = ()
@@ -95,13 +95,13 @@ class NameRules:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language. `grammar` is None where we have no parser; `scanner` names a line scanner that replaces it.
+    """One language. `grammar` is None without a parser; `scanner` names a line scanner that replaces it.
 
     `definitions` and `references` are tree-sitter queries; `depth_max` is how deep below the root they may start;
-    `upper_is_constant` makes UPPER_CASE variables and fields constants; `joins_clauses` makes neighbours of one name
+    `upper_is_constant` makes UPPER_CASE variables and fields constants; `joins_clauses` makes neighbors of one name
     one definition; `declarator` reads name and owner out of a whole declarator, as C writes them; `keywords` give the
-    kind of a definition that only its keyword tells; `blanks` are patterns whose first group is taken for blank (macros
-    a parser stumbles over); `only_inside` are [open, close] patterns of what is read at all (a `<script>` in HTML).
+    kind of a definition that only its keyword gives; `blanks` are patterns whose first group is read as blank (macros
+    that a parser cannot read); `only_inside` are [open, close] patterns of the parts to read (a `<script>` in HTML).
     See docs/guides/adding-a-language.md.
     """
 
@@ -153,7 +153,7 @@ class Languages:
 
     @classmethod
     def builtin(cls) -> Languages:
-        """The languages we ship."""
+        """Return the built-in languages."""
         return _builtin()
 
     def with_folder(self, folder: ConfinedFolder, *, is_users: bool = False) -> Languages:
@@ -177,11 +177,11 @@ class Languages:
         return Languages(own + tuple(language for language in self.listed if language.name not in names))
 
     def get(self, name: str) -> Language | None:
-        """The language of that name."""
+        """Return the language of that name, if it is known."""
         return self._names.get(name)
 
     def __getitem__(self, name: str) -> Language:
-        """The language of that name. Raises: InvalidArgument when there is none."""
+        """Return the language of that name. Raises: InvalidArgument if it is unknown."""
         language = self._names.get(name)
         if language is None:
             known = ", ".join(sorted(self._names))
@@ -189,7 +189,7 @@ class Languages:
         return language
 
     def detect(self, path: str, first_bytes: bytes = b"") -> Language | None:
-        """The language of a file, by its name, its suffix, then its first line; None when we know none."""
+        """Return the language of a file by its name, its suffix, then its first line; None if it is unknown."""
         name = path.rpartition("/")[2].lower()
         language = self._filenames.get(name)
         if language is not None:
@@ -230,15 +230,15 @@ def _check_queries(language: Language, file: str) -> None:
         if query and query not in _our_queries():
             raise InvalidArgument(
                 f"{file}: {label} is a query of a repository, and those are not run",
-                suggestion="Take the query from a language of ours (based_on), or move the file to the folder `languages` "
-                "of your own settings (docs/guides/adding-a-language.md).",
+                suggestion="Take the query from a built-in language (based_on), or move the file to the folder "
+                "`languages` of your own settings (docs/guides/adding-a-language.md).",
                 details={"file": file, "field": label},
             )
 
 
 @lru_cache(maxsize=1)
 def _our_queries() -> frozenset[str]:
-    return frozenset(query for each in _builtin().listed for query in (each.definitions, each.references))
+    return frozenset(query for language in _builtin().listed for query in (language.definitions, language.references))
 
 
 def _first_wins(pairs: Iterable[tuple[str, Language]]) -> dict[str, Language]:
@@ -263,7 +263,7 @@ def _builtin() -> Languages:
 
 @lru_cache(maxsize=1)
 def _our_languages() -> tuple[Language, ...]:
-    """Every language file of this package, in the order in which they are asked."""
+    """Return every language of this package, in the order of detection."""
     folder = resources.files("context_engine.languages")
     known: dict[str, Language] = {}
     for name in ORDER:
@@ -273,7 +273,7 @@ def _our_languages() -> tuple[Language, ...]:
 
 
 def _texts(folder: ConfinedFolder) -> Iterator[tuple[str, str]]:
-    """The language files of a folder by name. Raises: OSError, UnicodeDecodeError."""
+    """Yield the language files of a folder by name. Raises: OSError, UnicodeDecodeError."""
     try:
         with folder.scan() as found:
             names = sorted(entry.name for entry in found if entry.name.endswith(".toml"))
@@ -318,7 +318,7 @@ def _our_patterns() -> frozenset[str]:
 
 # -- from TOML ----------------------------------------------------------------------------------------------------
 
-NAME_PLACES = tuple(each.name for each in fields(NameRules))
+NAME_PLACES = tuple(place.name for place in fields(NameRules))
 
 SECTIONS: dict[str, dict[str, str]] = {
     "": {
@@ -361,9 +361,9 @@ to a kind."""
 def read_language(
     text: str, file: str, known: Mapping[str, Language] | None = None, *, is_ours: bool = False
 ) -> Language:
-    """The language that one TOML file describes; its examples are for the tests and are not read here.
+    """Read a language from a TOML file; the examples in it are for the tests and are not read here.
 
-    `known` are the languages that it may be `based_on`: what it does not say itself is taken from there. `is_ours`: the
+    `known` are the languages that it may be `based_on`, from which missing fields are taken. `is_ours` means that the
     file is one of this package, whose patterns `re` may run.
 
     Raises: InvalidArgument naming file and field.
@@ -383,7 +383,7 @@ def read_language(
 
 
 def _raw(text: str, *, is_ours: bool) -> dict[str, Any]:
-    """A language file without its examples. Raises: ParseError."""
+    """Parse a language file without its examples. Raises: ParseError."""
     start = EXAMPLES.search(text)
     return read_toml(text[: start.start()] if start else text, is_ours=is_ours)
 
@@ -410,7 +410,7 @@ def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[
 
 @dataclass(frozen=True, slots=True)
 class _Checker:
-    """Holds the fields of one file against what they may be. Raises: InvalidArgument, naming file and field."""
+    """Checks the fields of one file. Raises: InvalidArgument, naming file and field."""
 
     file: str
     is_ours: bool

@@ -1,6 +1,6 @@
-"""Line scanners, for the formats where reading lines is as exact as a grammar and several times faster.
+"""Line scanners for the formats where reading lines is as exact as a grammar and several times faster.
 
-Each takes a file's bytes and returns what it found, in any order; none raises, whatever the bytes.
+A scanner takes the bytes of a file and returns what it found, in any order. It never raises, whatever the bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LINE_BYTES_MAX = 2_000  # no heading or key is longer, and the patterns need tim
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(number from 1, start offset, the line without its newline, cut at LINE_BYTES_MAX) of each line."""
+    """Yield (number from 1, start offset, the line without its newline, cut at LINE_BYTES_MAX) for each line."""
     start = 0
     for number, line in enumerate(data.split(b"\n"), 1):
         yield number, start, line[:LINE_BYTES_MAX]
@@ -24,7 +24,7 @@ def _lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 class Heading:
-    """A heading on its way to becoming a section: where it begins, how deep it is, what it is called."""
+    """A heading that will become a section: its start, its level and its name."""
 
     __slots__ = ("level", "line", "name", "number", "start")
 
@@ -35,7 +35,7 @@ class Heading:
 
 
 def _sections(headings: list[Heading], data: bytes, kind: str = "section") -> list[FoundSymbol]:
-    """Each heading's section goes on to the next heading of its level or a higher one."""
+    """Return a section for each heading, up to the next heading of its level or a higher one."""
     found: list[FoundSymbol] = []
     end_line = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
     open_: list[Heading] = []
@@ -66,7 +66,7 @@ LINK = re.compile(rb"\[[^\[\]\n]*\]\(<?([^)\s>#:]{1,1000}+)[^)\n]{0,500}+\)")
 
 
 def scan_markdown(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
-    """Sections by heading (ATX and setext), front matter and fences respected; links to files as imports."""
+    """Find sections by heading (ATX and setext), outside front matter and fences, and links to files as imports."""
     front = FRONT_MATTER.match(data)
     skip = front.end() if front else 0
     headings: list[Heading] = []
@@ -94,7 +94,7 @@ def scan_markdown(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
 def _markdown_line(
     headings: list[Heading], paragraph: Heading | None, number: int, start: int, line: bytes
 ) -> Heading | None:
-    """Take one line outside fences; the paragraph that is open after it, as the heading it may yet become."""
+    """Read one line outside fences; return the paragraph that is open after it, as the heading that it may become."""
     if b"#" in line[:4]:
         heading = ATX.match(line)
         if heading:
@@ -118,7 +118,7 @@ RST_LINK = re.compile(rb"^\.\. (?:include|literalinclude|automodule|toctree)::[ 
 
 
 def scan_rst(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
-    """Sections by adorned title; a style's level is the order in which the styles first appear."""
+    """Find sections by adorned title; the level of a style is the order in which styles first appear."""
     lines = list(_lines(data))
     styles: list[bytes] = []
     headings: list[Heading] = []
@@ -153,7 +153,7 @@ ADOC_FENCE = re.compile(rb"(-{4,}|={4,}|\.{4,}|\+{4,}|/{4,}|`{3})[^\n]*$")
 
 
 def scan_asciidoc(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
-    """Sections by `==` titles, delimited blocks respected; includes as imports."""
+    """Find sections by `==` titles outside delimited blocks, and includes as imports."""
     headings: list[Heading] = []
     imports: list[Import] = []
     fence = b""
@@ -178,7 +178,7 @@ NO_SECOND_LEVEL = -1
 
 
 def scan_yaml(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
-    """The mapping keys of the first two levels; block scalars and lists are passed over."""
+    """Find the mapping keys of the first two levels, outside block scalars and lists."""
     headings: list[Heading] = []
     text_indent, second = -1, 0
     for number, start, line in _lines(data):
@@ -206,7 +206,7 @@ FROM = re.compile(rb"\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNOREC
 
 
 def scan_dockerfile(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
-    """Build stages, each up to the next FROM, named by AS or by their image; the images as imports."""
+    """Find build stages up to the next FROM, named by AS or by their image, and the images as imports."""
     headings: list[Heading] = []
     imports: list[Import] = []
     for number, start, line in _lines(data):

@@ -1,8 +1,8 @@
-"""Every place where a file has a name as a whole word, and what it is there. Never raises.
+"""Find every place where a file has a name as a whole word, and its role there. Never raises.
 
-The tree says whether a place is an identifier at all, or stands in a string or a comment; the language's `[names]` say
-what an identifier is where it stands. Where they do not say, it may be given a new meaning (`unknown`), so that whoever
-relies on the answer relies on nothing that nobody thought of.
+The tree shows whether a place is an identifier, or part of a string or a comment. The `[names]` of the language give
+the role of an identifier. Without an entry the role is `unknown`: the place may give the name a new meaning, so that
+callers never rely on a case that the language file does not cover.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Role = Literal[
 `{ name: name }`."""
 
 ITSELF = frozenset({"self", "this", "cls"})
-"""What a method calls the thing it belongs to, where the language or its custom says so."""
+"""The name of the object that a method belongs to, by the rules or the conventions of a language."""
 OBJECTS = ("object", "operand", "value", "path", "package", "module", "scope")
-"""The fields that hold what a member is looked up in."""
+"""The fields with the object in which a member is looked up."""
 _WORD = re.compile(r"[^\W\d][\w$]*")
 
 
 class NameScope(NamedTuple):
-    """A part of a file in which a name may have a meaning of its own, in bytes."""
+    """A part of a file, in bytes, in which a name may have its own meaning."""
 
     start: int
     stop: int
@@ -42,9 +42,9 @@ class NameScope(NamedTuple):
 class Occurrence(NamedTuple):
     """A name at `start` to `stop` in bytes; line and column count from 1, columns in characters.
 
-    `scopes` stand around it, the innermost first. Of a member `owner` is the name it is looked up in, if that is a
-    single one, and `of_itself` whether that is the thing that the method around it belongs to. Of an import `lines` are
-    those of its statement, and `is_renamed` says that another name is given there.
+    `scopes` are those around it, the innermost first. For a member, `owner` is the single name in which it is looked
+    up, and `of_itself` whether that is the object of the method around it. For an import, `lines` are those of its
+    statement, and `is_renamed` means that the statement gives it another name.
     """
 
     start: int
@@ -61,7 +61,7 @@ class Occurrence(NamedTuple):
 
 
 def find_occurrences(language: Language, data: bytes, name: str, grammars: Grammars) -> tuple[Occurrence, ...] | str:
-    """The places of a name in a file, in their order; a sentence when the file cannot be parsed."""
+    """Return the places of a name in file order; a sentence if the file cannot be parsed."""
     seen, tree = read_tree(language, data, grammars)
     if isinstance(tree, str):
         return tree
@@ -71,7 +71,7 @@ def find_occurrences(language: Language, data: bytes, name: str, grammars: Gramm
 
 
 def find_whole_words(data: bytes, name: str) -> Iterator[tuple[int, int]]:
-    """Where a name stands as a whole word, in bytes.
+    """Yield the places of a name as a whole word, in bytes.
 
     >>> list(find_whole_words("cat concat cat's käse_cat".encode(), "cat"))
     [(0, 3), (11, 14)]
@@ -85,10 +85,10 @@ def find_whole_words(data: bytes, name: str) -> Iterator[tuple[int, int]]:
             yield found.span()
 
 
-def _goes_on(beside: bytes, at: int) -> bool:
-    """Whether the character right beside a word would make it a longer one."""
-    text = beside.decode("utf-8", "ignore")
-    return bool(text) and (text[at] in "_$" or text[at].isalnum())
+def _goes_on(neighbors: bytes, index: int) -> bool:
+    """Whether the character next to a word makes it a longer one."""
+    text = neighbors.decode("utf-8", "ignore")
+    return bool(text) and (text[index] in "_$" or text[index].isalnum())
 
 
 def _occurrence(names: NameRules, data: bytes, root: Node, start: int, stop: int) -> Occurrence:
@@ -101,7 +101,7 @@ def _occurrence(names: NameRules, data: bytes, root: Node, start: int, stop: int
     line, column = node_position(data, node)
     role, at = _role(names, node)
     if role == "unknown" and node.parent is not None and node.parent.type.startswith("type_parameter"):
-        at = root if names.types else at  # it is seen in the head and in the body of what it belongs to
+        at = root if names.types else at  # it is visible in the head and in the body of its definition
     found = Occurrence(start, stop, line, column, role, node.type, tuple(_scopes(names, at, role)))
     if role == "member":
         owner = _looked_up_in(node)
@@ -118,7 +118,7 @@ def _is_identifier(node: Node) -> bool:
 
 
 def _prose(node: Node | None) -> Role:
-    """What a word is that is no identifier: part of a string, of a comment, or of something else."""
+    """Return the role of a word that is not an identifier: part of a string, of a comment, or of something else."""
     while node is not None:
         if "comment" in node.type:
             return "comment"
@@ -128,11 +128,11 @@ def _prose(node: Node | None) -> Role:
     return "text"
 
 
-# -- what an identifier is where it stands ---------------------------------------------------------------------------
+# -- the role of an identifier ----------------------------------------------------------------------------------------
 
 
 def _role(names: NameRules, node: Node) -> tuple[Role, Node]:
-    """The role of an identifier, and the node that stands for it in its scope."""
+    """Return the role of an identifier, and the node that represents it in its scope."""
     parent, at = node.parent, node
     while parent is not None and parent.type in _set(names.through):
         parent, at = parent.parent, parent
@@ -165,12 +165,12 @@ ROLES: tuple[tuple[Role, Callable[[NameRules], tuple[str, ...]]], ...] = (
 
 
 def _names_scope(names: NameRules, parent: Node, field: str) -> bool:
-    """Whether a name is that of a scope, and so bound around it."""
+    """Whether a name is that of a scope, and is therefore bound around it."""
     return field == f"{parent.type}.name" and parent.type in _set(names.scopes)
 
 
 def _around(names: NameRules, node: Node) -> str:
-    """What the innermost scope around a node is."""
+    """Return the type of the innermost scope around a node."""
     outer = node.parent
     while outer is not None and outer.type not in _set(names.scopes):
         outer = outer.parent
@@ -178,7 +178,7 @@ def _around(names: NameRules, node: Node) -> str:
 
 
 def _is_taken(names: NameRules, node: Node, parent: Node, field: str) -> bool:
-    """Whether an import takes this name: of a path `a.b.c` it takes the last one."""
+    """Whether an import takes this name: it takes the last one of a path `a.b.c`."""
     path = parent
     while path.parent is not None and path.parent.type.startswith("scoped_"):
         path = path.parent
@@ -194,7 +194,7 @@ def _fits(parent: Node, field: str, place: str) -> bool:
 
 
 def _field(parent: Node, node: Node) -> str:
-    """Where a node stands in its parent: `parent.field`, or `parent` alone where the grammar gives no field."""
+    """Return the place of a node in its parent: `parent.field`, or `parent` alone where the grammar has no field."""
     for index, child in enumerate(parent.children):
         if child.start_byte == node.start_byte and child.end_byte == node.end_byte:
             field = parent.field_name_for_child(index)
@@ -203,7 +203,7 @@ def _field(parent: Node, node: Node) -> str:
 
 
 def _in_macro(names: NameRules, node: Node) -> Role:
-    """What a name is that is handed to a macro: an expression, if it is known that the macro takes one."""
+    """Return the role of a name that is passed to a macro: a read if the macro is known to take expressions."""
     before, after, outer = node.prev_sibling, node.next_sibling, node.parent
     if (before is not None and before.type in (".", "::")) or (
         after is not None and after.type in ("::", ":", "=>", "=")
@@ -217,7 +217,7 @@ def _in_macro(names: NameRules, node: Node) -> Role:
 
 
 def _scopes(names: NameRules, node: Node, role: Role) -> Iterator[NameScope]:
-    """The scopes whose meaning of a name holds where it stands, the innermost first."""
+    """Yield the scopes whose meaning of a name applies at a node, the innermost first."""
     outer, inner, left_body = node.parent, node, False
     while outer is not None:
         if outer.type in _set(names.scopes):
@@ -239,7 +239,7 @@ def _set(listed: tuple[str, ...]) -> frozenset[str]:
 
 
 def _looked_up_in(node: Node) -> str:
-    """The single name that a member is looked up in, or the last one of a path; empty when it is something else."""
+    """Return the single name in which a member is looked up, or the last one of a path; empty for anything else."""
     parent = node.parent
     holder = next(filter(None, map(parent.child_by_field_name, OBJECTS)), None) if parent is not None else None
     if holder is None or holder.start_byte == node.start_byte:
@@ -249,7 +249,7 @@ def _looked_up_in(node: Node) -> str:
 
 
 def _receiver(node: Node) -> str:
-    """What the Go method around a node calls the thing it belongs to."""
+    """Return the name of the receiver of the Go method around a node."""
     outer = node.parent
     while outer is not None and outer.type != "method_declaration":
         outer = outer.parent
@@ -260,7 +260,7 @@ def _receiver(node: Node) -> str:
 
 
 def _import(node: Node) -> Node | None:
-    """The statement around a node that takes names from another file, or passes them on."""
+    """Return the statement around a node that imports names from another file or exports them again."""
     outer = node.parent
     while outer is not None:
         if outer.type.startswith(("import_", "use_declaration", "future_import")) and outer.type not in INSIDE_IMPORTS:

@@ -1,11 +1,12 @@
-r"""A file's bytes -> its outline: what it defines and imports. Never raises: a broken file is a file with problems.
+r"""Outline a file: what it defines and imports. Never raises: a broken file is a file with problems.
 
-One parse and one query, with no walk over nodes in Python: this runs on every file of a work tree.
-`details` adds what only an answer needs (signatures, doc comments, references, syntax errors); see `details.py`.
+One parse and one query without a walk over nodes in Python, since this runs on every file of a work tree. `details`
+adds signatures, doc comments, references and syntax errors, which only answers need; see `signatures.py`.
 
 >>> from context_engine.languages import Grammars, Languages
 >>> python = Languages.builtin()["python"]
->>> found = outline_file(python, b"import os\n\nclass Cat:\n    def purr(self): ...\n", Grammars(getfixture("tmp_path")))
+>>> source = b"import os\n\nclass Cat:\n    def purr(self): ...\n"
+>>> found = outline_file(python, source, Grammars(getfixture("tmp_path")))
 >>> [(symbol.kind, symbol.name, symbol.first, symbol.last) for symbol in found.symbols]
 [('class', 'Cat', 3, 4), ('method', 'purr', 4, 4)]
 >>> found.imports
@@ -32,13 +33,16 @@ from context_engine.languages.outline_types import (
     nest_symbols,
 )
 from context_engine.languages.query_matches import read_matches
-from context_engine.languages.syntax_trees import read_tree
+from context_engine.languages.syntax_trees import read_tree, tree_errors
 from context_engine.model import Finding, syntax_finding
+
+PROBLEMS_MAX = 20
+"""Errors in a detailed outline: enough to see that imports or symbols may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a file holds. `references` are there in detailed outlines only; `problems` say what could not be read."""
+    """What a file contains. Only detailed outlines have `references`; `problems` report what could not be read."""
 
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[Import, ...] = ()
@@ -47,7 +51,7 @@ class Outline:
 
 
 def outline_file(language: Language, data: bytes, grammars: Grammars, *, details: bool = False) -> Outline:
-    """The outline of one file. `data` may be anything: not UTF-8, cut in half, nested a hundred thousand deep."""
+    """Outline one file. `data` may be anything: not UTF-8, cut in half, nested a hundred thousand deep."""
     if language.scanner is not None:
         return _scan(language, data, grammars, details)
     if language.grammar is None:
@@ -67,7 +71,7 @@ def outline_file(language: Language, data: bytes, grammars: Grammars, *, details
     return _with_details(language, data, grammars, tree, symbols, imports, nodes)
 
 
-# -- the two ways that are not one query --------------------------------------------------------------------------
+# -- scanned and detailed outlines ------------------------------------------------------------------------------------
 
 
 def _scan(language: Language, data: bytes, grammars: Grammars, details: bool) -> Outline:
@@ -90,7 +94,7 @@ def _with_details(
     imports: list[Import],
     nodes: dict[tuple[int, int], Node],
 ) -> Outline:
-    plain = Outline(tuple(symbols), tuple(imports), problems=detailed.problems(data, grammars, language, tree))
+    plain = Outline(tuple(symbols), tuple(imports), problems=tree_errors(data, tree, PROBLEMS_MAX))
     cursor = grammars.cursor(language.grammar or "", language.references) if language.references else None
     references = detailed.find_references(data, symbols, cursor.matches(tree.root_node)) if cursor else ()
     return replace(plain, symbols=tuple(detailed.add_details(language, data, symbols, nodes)), references=references)

@@ -20,13 +20,14 @@ CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait"})
 
 
 EXTENDS = "extends"
-"""A block that adds to a type defined elsewhere (`impl`, `extension`): no symbol, but the owner of what it holds."""
+"""A block that adds to a type defined elsewhere (`impl`, `extension`): not a symbol,
+but the owner of what it contains."""
 
 
 class Symbol(NamedTuple):
-    """One definition. `parent` indexes the outline's symbols (-1: top of the file); `line` is where the name stands.
+    """One definition. `parent` indexes the outline's symbols (-1: top of the file); `line` is that of the name.
 
-    `owner` names the type it belongs to when that type is not its parent: a Go receiver, a Rust `impl`, a C++
+    `owner` names the type it belongs to if that type is not its parent: a Go receiver, a Rust `impl`, a C++
     `Widget::draw`, a Swift extension. `signature` and `doc` are filled in detailed outlines only.
     """
 
@@ -64,7 +65,7 @@ class SymbolReference(NamedTuple):
 class FoundSymbol(NamedTuple):
     """A definition before nesting. Sorting these puts every parent in front of its children.
 
-    `at` is where the name stands: it orders several names of one declaration (`const a, b = 1, 2`).
+    `at` is the offset of the name: it orders several names of one declaration (`const a, b = 1, 2`).
     """
 
     start: int
@@ -79,7 +80,7 @@ class FoundSymbol(NamedTuple):
 
 
 def nest_symbols(found: list[FoundSymbol]) -> list[Symbol]:
-    """The symbols in file order, each with its parent.
+    """Return the symbols in file order, each with its parent.
 
     >>> found = [FoundSymbol(9, -20, 13, "run", "function", 2, 3, 2), FoundSymbol(0, -30, 6, "Task", "class", 1, 4, 1)]
     >>> [(symbol.name, symbol.kind, symbol.parent) for symbol in nest_symbols(found)]
@@ -106,17 +107,18 @@ def nest_symbols(found: list[FoundSymbol]) -> list[Symbol]:
 
 
 def join_clauses(found: list[FoundSymbol]) -> list[FoundSymbol]:
-    """Clauses that follow each other as one definition: a Haskell signature and its equations, Elixir's `def`s.
+    """Join clauses that follow each other into one definition: a Haskell signature and its equations, Elixir's `def`s.
 
     >>> one = FoundSymbol(0, -9, 0, "add", "function", 1, 1, 1)
-    >>> [(each.first, each.last) for each in join_clauses([one, FoundSymbol(10, -19, 10, "add", "function", 2, 2, 2)])]
+    >>> two = FoundSymbol(10, -19, 10, "add", "function", 2, 2, 2)
+    >>> [(symbol.first, symbol.last) for symbol in join_clauses([one, two])]
     [(1, 2)]
     """
-    kept: list[FoundSymbol] = []
-    for each in sorted(found):
-        before = kept[-1] if kept else None
-        if before and (before.name, before.kind) == (each.name, each.kind) and each.start >= -before.minus_stop:
-            kept[-1] = before._replace(minus_stop=each.minus_stop, last=each.last)
+    joined: list[FoundSymbol] = []
+    for symbol in sorted(found):
+        before = joined[-1] if joined else None
+        if before and (before.name, before.kind) == (symbol.name, symbol.kind) and symbol.start >= -before.minus_stop:
+            joined[-1] = before._replace(minus_stop=symbol.minus_stop, last=symbol.last)
         else:
-            kept.append(each)
-    return kept
+            joined.append(symbol)
+    return joined

@@ -1,9 +1,9 @@
-"""The matches of a language's query -> its definitions and imports. The hot path: no walks, no second look.
+"""Turn the matches of a query into definitions and imports. The hot path: one pass, without a walk over nodes.
 
 A pattern captures `@name` and the whole definition under the name of its kind (`@class`); `@owner` may add the type
 it belongs to. `@import` is an import's target, `@from` the statement around it. `@definition` with `@keyword` leaves
-the kind to the language's `keywords`. `@extends` is a block that adds to the type it names, and no symbol itself.
-`@skip` keeps later patterns off a name; captures that start with `_` serve the pattern's own predicates.
+the kind to the `keywords` of the language. `@extends` is a block that adds to the type it names, and is not a symbol.
+`@skip` keeps later patterns off a name; captures that start with `_` are for the predicates of the pattern.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DefinitionMatch(NamedTuple):
 def read_matches(
     language: Language, data: bytes, matches: list[tuple[int, Captured]]
 ) -> tuple[list[FoundSymbol], list[Import], Nodes]:
-    """The definitions, the imports, and the definitions' nodes by (start, stop)."""
+    """Return the definitions, the imports, and the nodes of the definitions by (start, stop)."""
     best: dict[int, DefinitionMatch] = {}
     imports: list[Import] = []
     make = tuple.__new__
@@ -74,7 +74,7 @@ def read_matches(
 
 
 def _with_extras(language: Language, data: bytes, pattern: int, captured: Captured, name: Node) -> DefinitionMatch:
-    """A match that has an owner, a keyword that says its kind, or captures for its own predicates."""
+    """Read a match with an owner, a keyword that gives its kind, or captures for its own predicates."""
     owners, keywords = captured.pop("owner", None), captured.pop("keyword", None)
     owner = bare_type_name(_name(data, owners[0])) if owners else ""
     if keywords:
@@ -88,7 +88,7 @@ def _with_extras(language: Language, data: bytes, pattern: int, captured: Captur
 
 @lru_cache(maxsize=256)
 def keyword_kinds(language: Language) -> dict[str, str]:
-    """The kind that each keyword of a language introduces."""
+    """Return the kind that each keyword of a language introduces."""
     return dict(language.keywords)
 
 
@@ -135,7 +135,7 @@ def _declarator(language: Language) -> re.Pattern[str] | None:
 
 
 def _read_declarator(declarator: re.Pattern[str], text: str, kind: str, owner: str) -> tuple[str, str, str]:
-    """Name, kind and owner out of a whole declarator, as C writes them: `*zoo::Cat::purr(int)`."""
+    """Read name, kind and owner out of a whole declarator, as C writes them: `*zoo::Cat::purr(int)`."""
     match = declarator.match(text)
     if match is None:
         return text, kind, owner
@@ -146,7 +146,7 @@ def _read_declarator(declarator: re.Pattern[str], text: str, kind: str, owner: s
 
 
 def bare_type_name(text: str) -> str:
-    """The name of a type without its path, its parameters and its marks.
+    """Return the name of a type without its path, its parameters and its marks.
 
     >>> [bare_type_name(text) for text in ("zoo::Cat<T>", "&'a mut Cat", "a.b.Cat")]
     ['Cat', 'Cat', 'Cat']
@@ -170,13 +170,13 @@ def _add_imports(imports: list[Import], data: bytes, captured: Captured) -> None
             names = tuple(name for name in WORDS.findall(tail) if name != "import")
             imports.append(Import(target, line, names))
         elif "{" in target:
-            imports.extend(Import(each, line) for each in expand_braces(target))
+            imports.extend(Import(path, line) for path in expand_braces(target))
         else:
             imports.append(Import(target.partition(" as ")[0], line))
 
 
 def expand_braces(target: str) -> list[str]:
-    """The single paths of an import that lists several in braces.
+    """Return the single paths of an import that lists several in braces.
 
     >>> expand_braces("std::{fs, io::{self, Read as R}}")
     ['std::fs', 'std::io', 'std::io::Read']

@@ -1,6 +1,6 @@
-"""What only an answer needs of a file: signatures, doc comments, references and syntax errors.
+"""Add the details that only answers need to an outline: signatures, doc comments and references.
 
-Runs on single files at answer time, so it may walk where the outline may not. Never raises.
+This runs on single files when a call asks for them, so it may walk over nodes. Never raises.
 """
 
 from __future__ import annotations
@@ -9,19 +9,16 @@ import re
 from bisect import bisect_right
 from functools import lru_cache
 
-from tree_sitter import Node, Tree
+from tree_sitter import Node
 
 from context_engine.languages.comments import ATTRIBUTE, docstring_text, strip_marks
-from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Comments, Language
 from context_engine.languages.outline_types import Symbol, SymbolReference
 from context_engine.languages.syntax_trees import node_position
-from context_engine.model import Finding, syntax_finding
 
 SIGNATURE_CHARS_MAX = 300
 SIGNATURE_BYTES_MAX = 4_000  # read so much to find these: attributes, comments and indentation fall away
 DOC_CHARS_MAX = 1_000
-PROBLEMS_MAX = 20
 REFERENCES_MAX = 20_000  # more than any file a person wrote; a generated one must not fill the memory
 INNER_FIELDS = ("value", "definition", "declaration", "declarator", "right")
 BEFORE = re.compile(r"[^;{}()=,]*(?:(?<=\s)|(?<!.))")
@@ -31,7 +28,7 @@ BODY_MARK = re.compile(r" ?(?:=>|->|[{:=,]|\bdo|\bwhere|\bis|\bbegin)$")
 def add_details(
     language: Language, data: bytes, symbols: list[Symbol], nodes: dict[tuple[int, int], Node]
 ) -> list[Symbol]:
-    """The same symbols with signature and doc. `nodes` are theirs by (start, stop); scanned files have none."""
+    """Return the symbols with signature and doc. `nodes` are theirs by (start, stop); scanned files have none."""
     lines = data.decode("utf-8", "replace").split("\n")
     trailing = _trailing_comment(language.comments)
     result = []
@@ -40,7 +37,7 @@ def add_details(
         body = _body_start(node) if node is not None else None
         signature = _signature(data, symbol, body, trailing) if node else lines[symbol.line - 1].strip()
         doc = _docstring(language.comments, data, symbol, body)
-        # What stands above a line belongs to the first thing on it, not to what is inside.
+        # A comment above a line belongs to the first definition on it, not to one inside.
         if not doc and (symbol.parent < 0 or symbols[symbol.parent].first < symbol.first):
             doc = _doc_above(language.comments, lines, symbol)
         result.append(symbol._replace(signature=signature[:SIGNATURE_CHARS_MAX], doc=doc[:DOC_CHARS_MAX]))
@@ -51,7 +48,7 @@ def add_details(
 
 
 def _body_start(node: Node) -> int | None:
-    """Where the body begins: the `body` field of the definition, or of what it wraps (an assigned function)."""
+    """Return the start of the body: the `body` field of the definition, or of what it wraps (an assigned function)."""
     for _ in range(4):
         body = node.child_by_field_name("body")
         if body is not None:
@@ -70,7 +67,7 @@ BODY_TYPES = ("_body", "block", "declaration_list", "compound_statement", "enum_
 
 
 def _signature(data: bytes, symbol: Symbol, body: int | None, trailing: re.Pattern[str]) -> str:
-    """The definition on one line, without attributes above it and without its body."""
+    """Return the definition on one line, without attributes above it and without its body."""
     start, end = symbol.start, symbol.stop if body is None else body
     above = symbol.line - symbol.first
     attributed = above and ATTRIBUTE.match(data[start : start + SIGNATURE_BYTES_MAX].decode("utf-8", "replace"))
@@ -81,10 +78,10 @@ def _signature(data: bytes, symbol: Symbol, body: int | None, trailing: re.Patte
         kept = kept[:1]
     begin = data.rfind(b"\n", 0, symbol.start) + 1
     before = data[begin : symbol.start].decode("utf-8", "replace")
-    # `export`, `pub static` or a type may stand before the node on its line.
+    # `export`, `pub static` or a type may come before the node on its line.
     if BEFORE.fullmatch(before):
         kept[0] = before + kept[0]
-    line = " ".join(" ".join(trailing.sub("", each) for each in kept).split())
+    line = " ".join(" ".join(trailing.sub("", line) for line in kept).split())
     return BODY_MARK.sub("", line)
 
 
@@ -105,7 +102,7 @@ def _docstring(comments: Comments, data: bytes, symbol: Symbol, body: int | None
 
 
 def _doc_above(comments: Comments, lines: list[str], symbol: Symbol) -> str:
-    """The comment that ends right above the definition, attributes between them skipped."""
+    """Return the comment that ends right above the definition; attributes between them are skipped."""
     row = min(symbol.first, len(lines)) - 2
     while row >= 0 and ATTRIBUTE.match(lines[row]):
         row -= 1
@@ -128,20 +125,20 @@ def _doc_above(comments: Comments, lines: list[str], symbol: Symbol) -> str:
 
 
 def _block_opening(comments: Comments, line: str) -> str | None:
-    """The mark that opened a block comment that this line closes."""
+    """Return the mark that opened the block comment that this line closes."""
     for opening, closing in comments.block:
         if line.endswith(closing):
             return opening
     return None
 
 
-# -- references and problems --------------------------------------------------------------------------------------
+# -- references -------------------------------------------------------------------------------------------------------
 
 
 def find_references(
     data: bytes, symbols: list[Symbol], matches: list[tuple[int, dict[str, list[Node]]]]
 ) -> tuple[SymbolReference, ...]:
-    """Every use the query found, in file order, with the innermost symbol around it."""
+    """Return every use that the query found, in file order, with the innermost symbol around it."""
     uses: dict[int, tuple[str, Node]] = {}
     for _, captured in matches:
         for kind, nodes in captured.items():
@@ -164,21 +161,3 @@ def _enclosing(symbols: list[Symbol], starts: list[int], offset: int) -> int:
     while index >= 0 and symbols[index].stop <= offset:
         index = symbols[index].parent
     return index
-
-
-def problems(data: bytes, grammars: Grammars, language: Language, tree: Tree) -> tuple[Finding, ...]:
-    """The syntax errors, at most 20."""
-    if not tree.root_node.has_error:
-        return ()
-    cursor = grammars.cursor(language.grammar or "", "(ERROR) @error (MISSING) @missing")
-    nodes = cursor.captures(tree.root_node) if cursor else {}
-    broken = sorted((node for found in nodes.values() for node in found), key=lambda node: node.start_byte)
-    return tuple(_problem(data, node) for node in broken[:PROBLEMS_MAX]) or (syntax_finding(1, 1, "syntax error"),)
-
-
-def _problem(data: bytes, node: Node) -> Finding:
-    line, column = node_position(data, node)
-    if node.is_missing:
-        return syntax_finding(line, column, f"missing {node.type}")
-    text = " ".join(data[node.start_byte : node.start_byte + 40].decode("utf-8", "replace").split())
-    return syntax_finding(line, column, f"unexpected {text!r}" if text else "syntax error")

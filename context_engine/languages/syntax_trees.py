@@ -1,6 +1,6 @@
-"""A file's bytes -> the bytes its parser sees and their tree, or why there is none. Never raises.
+"""Parse a file: its tree, or why there is none, and its syntax errors. Never raises.
 
-What a parser cannot read is made blank for it, byte for byte, so that lines and offsets stay those of the file.
+What a parser cannot read is replaced by blanks, byte for byte, so that lines and offsets stay those of the file.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from context_engine.languages.language import Language, compile_pattern
 from context_engine.model import Finding, syntax_finding
 
 LINE_BYTES_MAX = 20_000
-"""Longer lines of code are minified or generated: their symbols say little, and several grammars need time quadratic
-in such a line (20 KB of backticks keep Scala's busy for four seconds)."""
+"""Longer lines of code are minified or generated: their symbols are of little use, and several grammars need time
+quadratic in such a line (20 kB of backticks take Scala's four seconds)."""
 TOO_BROKEN = 4_000
-"""Unread tokens side by side in one error. A query looks at all of them for each of them: 40,000 take 1.3 s."""
+"""Unread tokens next to each other in one error. A query visits all of them for each of them: 40,000 take 1.3 s."""
 
 _BLANKS = bytes(byte if byte in b"\n\r" else 32 for byte in range(256))
 
 
 def read_tree(language: Language, data: bytes, grammars: Grammars) -> tuple[bytes, Tree | str]:
-    """What the parser of a language sees of a file, and the tree; instead of the tree a sentence when there is none."""
+    """Return the bytes that the parser sees, and the tree; instead of the tree a sentence if there is none."""
     if language.grammar is None:
         return data, f"there is no parser for {language.name}"
     if language.only_inside:
@@ -43,7 +43,7 @@ def _longest_line(data: bytes) -> int:
 
 
 def _too_broken(tree: Tree) -> bool:
-    """Whether an error is so wide that a query over it would take forever; looks only where errors are."""
+    """Whether an error is so wide that a query over it would never end; only erroneous nodes are visited."""
     waiting = [tree.root_node] if tree.root_node.has_error else []
     while waiting:
         node = waiting.pop()
@@ -54,14 +54,14 @@ def _too_broken(tree: Tree) -> bool:
 
 
 def _blank(match: re.Match[bytes]) -> bytes:
-    """What a pattern found, with its first group blank."""
+    """Return the text of a match with its first group blank."""
     found, (start, stop) = match[0], match.span(1)
     start, stop = start - match.start(), stop - match.start()
     return found[:start] + found[start:stop].translate(_BLANKS) + found[stop:]
 
 
 def _only_inside(pairs: tuple[tuple[str, str], ...], data: bytes) -> bytes:
-    """The same bytes with everything outside the pairs blank.
+    """Return the bytes with everything outside the pairs blank.
 
     >>> _only_inside((("<a>", "</a>"),), b"no<a>yes</a>no")
     b'     yes      '
@@ -80,18 +80,25 @@ def _only_inside(pairs: tuple[tuple[str, str], ...], data: bytes) -> bytes:
 
 
 ERRORS_MAX = 500
-"""A file with more is no text in its language."""
+"""A file with more is not a text in its language."""
 SHOWN_BYTES = 40
 
 
 def read_syntax_errors(language: Language, data: bytes, grammars: Grammars) -> tuple[Finding, ...] | str:
-    """The syntax errors of a file in their order; a sentence when it cannot be parsed."""
+    """Return the syntax errors of a file in order; a sentence if it cannot be parsed.
+
+    A parser that recovers from errors finds some in healthy files as well (a macro, a dialect). So a single count means
+    little; compare the errors of two versions of a file.
+    """
     data, tree = read_tree(language, data, grammars)
-    if isinstance(tree, str):
-        return tree
+    return tree if isinstance(tree, str) else tree_errors(data, tree, ERRORS_MAX)
+
+
+def tree_errors(data: bytes, tree: Tree, errors_max: int) -> tuple[Finding, ...]:
+    """Return the first errors of a tree in file order."""
     found: list[Finding] = []
     waiting = [tree.root_node] if tree.root_node.has_error else []
-    while waiting and len(found) < ERRORS_MAX:
+    while waiting and len(found) < errors_max:
         node = waiting.pop()
         if node.is_missing:
             found.append(syntax_finding(*node_position(data, node), f"missing {node.type}"))
@@ -104,7 +111,7 @@ def read_syntax_errors(language: Language, data: bytes, grammars: Grammars) -> t
 
 
 def node_position(data: bytes, node: Node) -> tuple[int, int]:
-    """Line and column of a node, both from 1; columns count characters, not bytes."""
+    """Return the line and column of a node, both from 1; columns count characters, not bytes."""
     row, column = node.start_point
     start = node.start_byte
     return row + 1, len(data[start - column : start].decode("utf-8", "replace")) + 1

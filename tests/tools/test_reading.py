@@ -353,7 +353,7 @@ def test_imports_are_parsed_once_until_the_file_is_edited(tmp_path: Path, monkey
         parsed.append(data)
         return real(language, data, *rest, **more)
 
-    monkeypatch.setattr(symbol_graph, "outline", counted)
+    monkeypatch.setattr(symbol_graph, "outline_file", counted)
     root = tree(tmp_path / "w", FILES)
     with open_engine(root) as engine:
         for _ in range(3):
