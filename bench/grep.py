@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ms, table
-from context_engine.repo.ripgrep import found_rg
+from context_engine.repo import find_ripgrep
 from tests.e2e.wire import Wire
 
 PATTERNS = ("retry", r"def \w+\(", "TODO|FIXME", "import", "nonexistent_word")
@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("repositories", nargs="+", type=Path)
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
-    command = found_rg(os.environ.get("PATH", ""))
+    command = find_ripgrep(os.environ.get("PATH", ""))
     if command is None:
         raise SystemExit("no ripgrep to compare with: pip install ripgrep")
     env = {"CTX_RATE_BURST_MINUTES": "0", "CTX_LOG_LEVEL": "off"}

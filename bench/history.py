@@ -21,7 +21,7 @@ from bench.measure import ms, p50_p95, table
 from context_engine.history import FileHistory, HistoryFile, HistoryMiner
 from context_engine.history.change_prediction import combine_signals
 from context_engine.history.mining import MinedHistory
-from context_engine.repo.git import Git
+from context_engine.repo import Git
 from context_engine.search import FileUsage
 
 ROUNDS = 5

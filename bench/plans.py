@@ -20,8 +20,7 @@ from typing import Any
 import msgspec
 
 from context_engine.plans import Plan, PlanDependencies, PlanQuery, PlanService, PlanStep
-from context_engine.repo.git import Git
-from context_engine.repo.paths import Root
+from context_engine.repo import Git, Root
 
 SEED = 1
 MOVES_MAX = 9

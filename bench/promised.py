@@ -27,9 +27,9 @@ from context_engine import tools
 from context_engine.context import widen_to_symbol
 from context_engine.embedding import normalize_rows, quantize
 from context_engine.model import Definition, Filter, Query, RelPath
+from context_engine.repo import walk
 from context_engine.repo.ripgrep import PythonGrep
-from context_engine.repo.staleness_scan import scan
-from context_engine.repo.walk import walk
+from context_engine.repo.walker import scan
 from context_engine.search import compute_cosines
 from context_engine.search.chunk_files import ChunkRow, format_chunk_file
 from context_engine.search.chunk_folder import ChunkFolder, write_folder

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from context_engine.context import SecondPassRunner, Workspace, open_runner
-from context_engine.edit.edit_service import EditService
+from context_engine.edit import EditService
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
 from context_engine.engine_status import read_status
 from context_engine.index import (
@@ -30,15 +30,16 @@ from context_engine.index import (
 from context_engine.languages import Grammars
 from context_engine.memory import KnowledgeDependencies, KnowledgeService
 from context_engine.model import Filter, Hit, Progress, Query, Status
-from context_engine.repo import workspace_roots
-from context_engine.repo.clone_folders import is_clone
-from context_engine.repo.git import Git
-from context_engine.repo.paths import Root
-from context_engine.repo.repository_id import shared_name
-from context_engine.repo.ripgrep import text_engine
-from context_engine.repo.searchable_files import Lister
-from context_engine.repo.watch import Watcher
-from context_engine.repo.workspace_files import WorkspaceFiles
+from context_engine.repo import (
+    FileLister,
+    Git,
+    Root,
+    Watcher,
+    WorkspaceFiles,
+    check_workspace_root,
+    find_text_engine,
+    is_clone,
+)
 from context_engine.search import FileUsage, TextScanner
 from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.semantic import EmbedderSettings, EmbeddingDependencies, EmbeddingService
@@ -94,8 +95,8 @@ class Engine(Workspace, DeprecatedMethods):
         self.search = CallableSearchService(
             self.index, self.files, self.usage, encoder, self.embeddings, models_folder=self._cache / "models"
         )
-        self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
-        self.text_search = TextScanner(self._root, self._lister, lambda: text_engine(root), texts)
+        self._lister = FileLister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
+        self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts)
         self.edits = self._create_edits()
         self._shared_records = self._open_shared_records()
         self.memory = self._create_memory(encoder)
@@ -113,7 +114,7 @@ class Engine(Workspace, DeprecatedMethods):
 
         Raises: UnsuitableRoot, FileNotFound, InvalidPath, InvalidArgument (settings).
         """
-        chosen = workspace_roots.choose(root)
+        chosen = check_workspace_root(root)
         settings = settings or Settings.load(chosen)
         settings.check_folders(chosen)
         engine = cls(chosen, settings)
@@ -325,7 +326,7 @@ class Engine(Workspace, DeprecatedMethods):
 def _team_store(root: Path, settings: Settings) -> TeamStore:
     name = settings.store_repository
     if not name and settings.store_url:
-        name = shared_name(str(root))
+        name = Git(root).shared_name()
     return TeamStore(settings.store_url, name, settings.store_shares)
 
 

@@ -10,10 +10,7 @@ from context_engine.index import IndexService
 from context_engine.search import SearchService
 
 if TYPE_CHECKING:
-    from context_engine.edit.apply import EditResult
-    from context_engine.edit.edit_request import Want
-    from context_engine.edit.edit_service import EditService
-    from context_engine.edit.file_edit import FileEdit
+    from context_engine.edit import EditResult, EditService, FileEdit, Want
     from context_engine.index import SymbolService
     from context_engine.model import Answer, Found, IndexReport, Query
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from context_engine.index import IndexService
-    from context_engine.repo.git import Git
+    from context_engine.repo import Git
     from context_engine.search import SearchService
     from context_engine.semantic import EmbeddingService
 

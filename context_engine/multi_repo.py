@@ -34,8 +34,7 @@ from context_engine.model import (
     TextQuery,
     TreeEntry,
 )
-from context_engine.repo.paths import path_of_listing
-from context_engine.repo.workspace_files import LoadedFile, WorkspaceFiles
+from context_engine.repo import WorkspaceFile, WorkspaceFiles, path_of_listing
 from context_engine.search import Searcher, SearchService, SearchState, TextScanner, answer_query
 from context_engine.settings import Settings
 
@@ -384,8 +383,8 @@ def format_freshness(freshness: Mapping[str, str]) -> str:
     return "; ".join(stale) or "fresh"
 
 
-def _load_from(present: Mapping[str, SearchState]) -> Callable[[str], LoadedFile | None]:
-    def load(path: str) -> LoadedFile | None:
+def _load_from(present: Mapping[str, SearchState]) -> Callable[[str], WorkspaceFile | None]:
+    def load(path: str) -> WorkspaceFile | None:
         name, rest = _split(path)
         return present[name].read(rest)
 

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from context_engine.errors import InvalidArgument
-from context_engine.repo.workspace_roots import real
+from context_engine.repo import resolve_path
 from context_engine.storage import (
     ConfinedFolder,
     UnsafePathError,
@@ -213,7 +213,7 @@ class Settings:
             "data_folder": self.data_folder or user_data_folder(),
         }
         for name, folder in folders.items():
-            if Path(real(folder)).is_relative_to(root):
+            if Path(resolve_path(folder)).is_relative_to(root):
                 raise InvalidArgument(
                     f"{name} is {folder}, inside the workspace:"
                     " a repository could bring an index or memories of its own along",

@@ -44,13 +44,13 @@ PROGRAMS = (
         "files named one by one, no settings file, no shell, ended after its time",
     ),
     Reach(
-        "review/analyzers/analyzer_runner.py:AnalyzerRunner._ran",
+        "review/analyzers/analyzer_runner.py:_Analysis._run_program",
         "`ruff`, `typos`; `eslint`, `go`, `tsc`, `cargo` only where the user's CTX_REVIEW_PROGRAMS names them",
         "a review with analyzers",
         "over copies in a folder of their own, few variables, no tokens, no network asked for, ended after its time",
     ),
     Reach(
-        "review/analyzers/code_shapes.py:find_shape",
+        "review/invariants.py:find_shape",
         "`ast-grep`",
         "a review rule with a pattern",
         "reads a text from us in an empty folder",
@@ -68,7 +68,7 @@ PROGRAMS = (
         "run the code of the project, which is what the user allowed; no variables that are named like secrets",
     ),
     Reach(
-        "repo/subprocess_runner.py:run",
+        "repo/subprocess_runner.py:run_program",
         "the four above",
         "see there",
         "the one function that starts them: no shell, a PATH without relative folders, all that they start ends with them",
@@ -171,7 +171,8 @@ STARTERS = frozenset(
         *(f"subprocess.{name}" for name in ("run", "Popen", "call", "check_call", "check_output", "getoutput")),
         *("subprocess.getstatusoutput", "os.system", "os.popen", "os.startfile", "os.fork", "os.forkpty"),
         *("pty.spawn", "pty.fork", "webbrowser.open", "asyncio.create_subprocess_exec"),
-        "context_engine.repo.subprocess_runner.run",
+        "context_engine.repo.run_program",
+        "context_engine.repo.subprocess_runner.run_program",
         *("asyncio.create_subprocess_shell", "anyio.run_process", "anyio.open_process"),
     }
 )

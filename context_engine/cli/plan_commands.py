@@ -177,7 +177,7 @@ def plan_show(
     _print_warnings((*loaded.warnings, *drift.warnings))
     if html:
         from context_engine.plans import render_html
-        from context_engine.repo.file_writer import write_atomic
+        from context_engine.repo import write_atomic
 
         data = render_html(loaded.plan, loaded.execution, loaded.approvals, versions).encode()
         write_atomic(html.expanduser().absolute(), data)

@@ -16,8 +16,7 @@ from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 from context_engine.model import Finding
-from context_engine.repo.file_writer import write_atomic
-from context_engine.repo.git_diffs import DiffRequest
+from context_engine.repo import DiffRequest, write_atomic
 from context_engine.review import PRIORITIES, ReviewOptions, render_review
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from context_engine.cli.clients.launch_command import LaunchCommand, find_own_la
 from context_engine.cli.console import out, print_error, print_note, print_rows
 from context_engine.cli.workspace_root import find_project
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.repo import workspace_roots
+from context_engine.repo import check_workspace_root, nearest_project
 from context_engine.server import ToolSelection
 
 
@@ -100,7 +100,7 @@ def _check_profile(wanted: SetupOptions) -> None:
 
 def _launch(client: Client, wanted: SetupOptions, project: Path | None) -> LaunchCommand:
     """Return the command line of the entry."""
-    named = list(dict.fromkeys(str(workspace_roots.choose(root)) for root in wanted.roots))
+    named = list(dict.fromkeys(str(check_workspace_root(root)) for root in wanted.roots))
     if not named and project and client.workspace:
         named = [client.workspace]
     if not named and client.needs_root and not wanted.remove:
@@ -114,7 +114,7 @@ def _launch(client: Client, wanted: SetupOptions, project: Path | None) -> Launc
 
 def _root_for(client: Client) -> Path:
     """Return the project around the current folder, for a client without an open folder. Raises: InvalidArgument."""
-    found = workspace_roots.nearest_project(Path.cwd())
+    found = nearest_project(Path.cwd())
     if found is None:
         raise InvalidArgument(
             f"{client.title} has no open folder, and the current folder is not in a project",
@@ -187,7 +187,7 @@ def _make(change: ConfigChange, wanted: SetupOptions) -> None:
 
 def _show_all(machine: Machine) -> None:
     """Print for each client whether it is installed and set up."""
-    project = workspace_roots.nearest_project(Path.cwd())
+    project = nearest_project(Path.cwd())
     known = list(client_config.list_config_states(machine, project))
     print_rows((client.name, _state(client, machine, known)) for client in client_table.ALL)
     print_note(

@@ -133,9 +133,9 @@ def _open_tokens(file: Path | None) -> TokenFile:
 
 def _resolve_project(project: str) -> str:
     """Return a project as the file stores it: a name unchanged, a path as the server will see it."""
-    from context_engine.repo import workspace_roots
+    from context_engine.repo import resolve_path
 
-    return workspace_roots.real(project) if project.startswith(("/", "~", ".")) else project
+    return resolve_path(project) if project.startswith(("/", "~", ".")) else project
 
 
 def _format_projects(projects: Sequence[str]) -> str:

@@ -13,8 +13,7 @@ from context_engine.cli.common_options import AsJson, command_group
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.repo.repositories import Repositories
-    from context_engine.repo.repository_registry import WorkspaceMember
+    from context_engine.repo import RepositoryRegistry, WorkspaceMember
     from context_engine.server import ToolDispatcher
 
 COMMIT_CHARS = 10
@@ -124,20 +123,16 @@ def workspace_update(
     - `ctx workspace update api lib --workspace team`
     """
     from context_engine.cli.console import print_note
-    from context_engine.repo.repository_registry import remove_member
 
     repositories = load_repositories()
-    members = repositories.members(workspace)
-    for name in names or ():
-        remove_member(members, name)  # refuses a name that the workspace does not have
-    chosen = [member for member in members if not names or member.name in names or member.root in names]
+    chosen = repositories.members(workspace, names=names or ())
     failed = [member for member in chosen if not _update_member(repositories, member)]
     if not chosen:
         print_note(f"workspace {workspace} is empty: ctx workspace add PATH --workspace {workspace}")
     raise typer.Exit(1 if failed else 0)
 
 
-def _update_member(repositories: Repositories, member: WorkspaceMember) -> bool:
+def _update_member(repositories: RepositoryRegistry, member: WorkspaceMember) -> bool:
     """Fetch and index one repository and print a line about it; return whether that worked."""
     from context_engine.cli.console import print_rows, run_index, run_with_progress
     from context_engine.engine import Engine
@@ -210,18 +205,18 @@ def index_missing(engines: Mapping[str, Engine]) -> None:
             run_index(engine)
 
 
-def load_repositories() -> Repositories:
+def load_repositories() -> RepositoryRegistry:
     """Load the user's workspaces; their clones are in the cache folder that the settings name."""
     from context_engine.cli.workspace_root import find_project
-    from context_engine.repo.repositories import Repositories
+    from context_engine.repo import RepositoryRegistry
     from context_engine.settings import Settings
     from context_engine.storage import user_cache_folder, user_config_folder
 
     cache = Settings.load(find_project(Path.cwd())).cache_folder or user_cache_folder()
-    return Repositories(user_config_folder(), cache)
+    return RepositoryRegistry(user_config_folder(), cache)
 
 
-def _json_row(repositories: Repositories, member: WorkspaceMember) -> dict[str, object]:
+def _json_row(repositories: RepositoryRegistry, member: WorkspaceMember) -> dict[str, object]:
     """Return one repository as a program reads it."""
     row = {
         "name": member.name,
@@ -233,7 +228,7 @@ def _json_row(repositories: Repositories, member: WorkspaceMember) -> dict[str, 
     return {key: value for key, value in row.items() if value} | {"index": _describe_index(repositories, member)}
 
 
-def _describe_index(repositories: Repositories, member: WorkspaceMember) -> str:
+def _describe_index(repositories: RepositoryRegistry, member: WorkspaceMember) -> str:
     """Describe in a few words how fresh the index of a repository is."""
     from context_engine.engine import Engine
     from context_engine.text import format_count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from context_engine.repo import workspace_roots
+from context_engine.repo import nearest_project
 
 ROOT_VARIABLE = "CTX_ROOT"
 
@@ -18,4 +18,4 @@ def resolve_root(root: Path | None) -> Path:
 
 def find_project(start: Path) -> Path:
     """Return the nearest project at or above `start`, or `start` itself if there is none."""
-    return workspace_roots.nearest_project(start) or start
+    return nearest_project(start) or start

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from context_engine.index import SymbolService
-    from context_engine.repo.workspace_files import WorkspaceFiles
+    from context_engine.repo import WorkspaceFiles
     from context_engine.search import SearchService, TextScanner
 
 

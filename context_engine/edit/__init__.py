@@ -1,1 +1,68 @@
-"""Changes files without surprise: where an edit lands, what it becomes, and how it is written, undone and done again."""
+"""Edit files of a workspace: find the place, plan the change, write all or none, undo it."""
+
+from __future__ import annotations
+
+from context_engine.lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from context_engine.edit.align import by_lines
+    from context_engine.edit.apply import EditedFile, EditResult, PastEdit
+    from context_engine.edit.edit_request import Want
+    from context_engine.edit.edit_service import EditService
+    from context_engine.edit.file_content import BYTES_MAX, content_of
+    from context_engine.edit.file_edit import FileEdit
+    from context_engine.edit.model import Edit, Fuzzy, Patch, Placement
+    from context_engine.edit.patch import EditPlan
+    from context_engine.edit.placeholder import placeholders
+    from context_engine.edit.rename import NameOccurrence, Renaming
+    from context_engine.edit.symbol_edits import Place, SymbolEdit
+    from context_engine.edit.unified_diff import format_diff
+
+__all__ = [
+    "BYTES_MAX",
+    "Edit",
+    "EditPlan",
+    "EditResult",
+    "EditService",
+    "EditedFile",
+    "FileEdit",
+    "Fuzzy",
+    "NameOccurrence",
+    "PastEdit",
+    "Patch",
+    "Place",
+    "Placement",
+    "Renaming",
+    "SymbolEdit",
+    "Want",
+    "by_lines",
+    "content_of",
+    "format_diff",
+    "placeholders",
+]
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "BYTES_MAX": "file_content",
+        "Edit": "model",
+        "EditPlan": "patch",
+        "EditResult": "apply",
+        "EditService": "edit_service",
+        "EditedFile": "apply",
+        "FileEdit": "file_edit",
+        "Fuzzy": "model",
+        "NameOccurrence": "rename",
+        "PastEdit": "apply",
+        "Patch": "model",
+        "Place": "symbol_edits",
+        "Placement": "model",
+        "Renaming": "rename",
+        "SymbolEdit": "symbol_edits",
+        "Want": "edit_request",
+        "by_lines": "align",
+        "content_of": "file_content",
+        "format_diff": "unified_diff",
+        "placeholders": "placeholder",
+    },
+)

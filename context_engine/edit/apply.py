@@ -1,15 +1,15 @@
-"""From what is wanted to files on the disk: lock, read, plan, write, tell.
+"""Apply planned changes to files: lock, read, plan, write, report. All files of a call are changed, or none.
 
-All files of a call, or none; and back again.
-
-Between reading and writing nobody else of ours may write (`store.locks`), and whoever else did is noticed before it is
-too late. What was written is in the journal, so that it can be undone and done again.
+Between reading and writing no other process of this package may write (`storage.locks`), and a change by any other
+program is noticed before it is overwritten. The journal records what was written, so that it can be undone and redone.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,18 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from context_engine.edit.file_content import BYTES_MAX
-from context_engine.edit.file_edit import (
-    FileEdit,
-    Plan,
-    PlannedFile,
-    delta_of,
-    hash_of,
-    rename_file,
-    replaces,
-    revert_op,
-)
+from context_engine.edit.file_edit import FileEdit, PlannedFile, delta_of, hash_of, rename_file, replaces, revert_op
 from context_engine.edit.journal import Journal, JournalEntry, Op, State
-from context_engine.edit.read_tracker import ReadTracker
 from context_engine.edit.transaction import FileStep, Transactions
 from context_engine.errors import (
     AccessDenied,
@@ -41,10 +31,13 @@ from context_engine.errors import (
     StorageBusy,
 )
 from context_engine.model import RelPath
-from context_engine.repo import file_writer
-from context_engine.repo.file_writer import FileStamp
-from context_engine.repo.paths import Root
+from context_engine.repo import FolderWriter, Root, TargetFile
 from context_engine.storage import PathLocks, is_state_path
+
+SESSIONS_MAX = 100
+"""The reads of the oldest session are forgotten beyond these; its edits only lose a warning."""
+READ_PATHS_MAX = 10_000
+"""A session that reads more files has forgotten the first of them too."""
 
 _IS_HASH = re.compile(r"[0-9a-f]{12,64}").fullmatch
 """The read tools show 12 digits or more."""
@@ -54,10 +47,10 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedFile:
-    """One file: its SHA-256 in hex before and after, empty for no file; `plan` is what its plan gave.
+class EditedFile:
+    """A file of a call: its SHA-256 in hex before and after, empty where there is no file, and its plan.
 
-    `old_data` are its bytes before, None for no file; `syntax` says whether it still parses, where that was asked for.
+    `old_data` are its bytes before, None for no file. `syntax` says whether it still parses, where that was asked for.
     """
 
     path: str
@@ -75,16 +68,16 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class EditResult:
-    """What came of a call. `undo_id` is empty when nothing was written: a dry run, or files that are so already."""
+    """The outcome of a call. `undo_id` is empty when nothing was written: in a dry run, or without a difference."""
 
     undo_id: str
-    files: tuple[ChangedFile, ...]
+    files: tuple[EditedFile, ...]
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PastEdit:
-    """A call of the past that can be undone, or done again. `files`: each path, and created, edited or deleted."""
+    """A past call that can be undone or redone. `files`: each path, and "created", "edited" or "deleted"."""
 
     undo_id: str
     at: float
@@ -93,13 +86,41 @@ class PastEdit:
     files: tuple[tuple[str, str], ...]
 
 
+class ReadTracker:
+    """The files that a session has read, with the hash of what it saw last. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._hashes: OrderedDict[str, str] = OrderedDict()
+
+    def note_read(self, path: str, sha256: str) -> None:
+        """Remember that the session was shown a file with this hash (hex)."""
+        with self._lock:
+            self._hashes[path] = sha256
+            self._hashes.move_to_end(path)
+            if len(self._hashes) > READ_PATHS_MAX:
+                self._hashes.popitem(last=False)
+
+    def hash_of(self, path: str) -> str:
+        """Return the hash of the file as the session saw it last; empty when it never did."""
+        with self._lock:
+            return self._hashes.get(path, "")
+
+    def is_outdated(self, path: str, sha256: str) -> bool:
+        """Return whether the session saw the file, but not as it is now."""
+        return self.hash_of(path) not in {"", sha256}
+
+    def note_write(self, path: str, before: str, after: str) -> None:
+        """Remember that the session changed a file itself, unless it had seen another version before."""
+        if not self.is_outdated(path, before):
+            self.note_read(path, after)
+
+
 class Editor:
-    """The files of one workspace, as they are changed.
+    """Changes files of one workspace. Thread-safe; any number of processes may edit the same workspace.
 
-    Thread-safe; any number of processes may edit the same workspace.
-
-    `folder` is where locks and journal lie; nothing is made there before the first edit. `on_write` hears which files
-    changed, once they have. `flush=False` leaves it to the system when content reaches the disk.
+    `folder` contains locks and journal; nothing is made there before the first edit. `on_write` is called with the paths
+    of changed files. `flush=False` leaves it to the system when content reaches the disk.
     """
 
     def __init__(
@@ -112,84 +133,94 @@ class Editor:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._root = root
+        self._folders = FolderWriter(root)
         self._journal = Journal(folder, flush=flush)
         self._locks = PathLocks(folder / "locks")
         self._transactions = Transactions(root, self._journal, flush=flush)
         self._on_write = on_write
         self._now = now
+        self._trackers_lock = threading.Lock()
+        self._trackers: OrderedDict[str, ReadTracker] = OrderedDict()
 
-    # -- the doors --
+    # -- the interface --
 
-    def apply(
-        self,
-        changes: Sequence[FileEdit],
-        *,
-        dry_run: bool = False,
-        session: str = "",
-        ledger: ReadTracker | None = None,
-    ) -> EditResult:
-        """Change files, all or none. A dry run goes through everything but the writing.
+    def apply(self, changes: Sequence[FileEdit], *, dry_run: bool = False, session: str = "") -> EditResult:
+        """Change files, all or none. A dry run does everything but the writing.
+
+        `session` names the editor: what it has read (`read_tracker`) and was changed since must match exactly.
 
         Raises: what the plans raise; FileNotFound, InvalidPath, AccessDenied, TooLarge; StaleFile; WriteFailed,
-        DiskFull and StorageBusy when the machine is in the way; InvalidArgument. Nothing was written then.
+        DiskFull and StorageBusy when the machine prevents it; InvalidArgument. Nothing was written then.
         """
         paths = self._check_paths(changes)
+        tracker = self.read_tracker(session)
         if dry_run:
-            return _receipt(0, self._steps(paths, changes, ledger), ledger)
+            return _build_result(0, self._steps(paths, changes, tracker), tracker)
         with self._lock_files(paths):
-            steps = self._steps(paths, changes, ledger)
+            steps = self._steps(paths, changes, tracker)
             differing = [step for step in steps if step.op.before != step.op.after]
             number = self._transactions.write(differing, at=self._now(), session=session) if differing else 0
-        return self._notify(_receipt(number, steps, ledger), ledger)
+        return self._report_written(_build_result(number, steps, tracker), tracker)
 
-    def renaming(self, path: str, new_path: str, plan: Plan | None = None) -> tuple[FileEdit, FileEdit]:
-        """What gives a file another name for `apply`, its content changed as `plan` says; its permissions stay.
+    def move_file(self, path: str, new_path: str, change: FileEdit | None = None) -> tuple[FileEdit, FileEdit]:
+        """Prepare another name for a file, its content changed as `change` says; its permissions stay.
 
-        Raises: what the plan raises; FileNotFound, InvalidPath, AccessDenied, TooLarge.
+        Raises: what the change raises; FileNotFound, InvalidPath, AccessDenied, TooLarge.
         """
-        seen = file_writer.look(self._root, self._path(path, must_exist=True), bytes_max=BYTES_MAX)
-        new = plan(seen.data).data if plan else None
-        return rename_file(path, new_path, seen.data, new=new, mode=seen.mode)
+        file = TargetFile.read(self._root, self._check_path(path, must_exist=True), bytes_max=BYTES_MAX)
+        new = change.plan(file.data).data if change else None
+        return rename_file(path, new_path, file.data, new=new, mode=file.mode)
 
-    def undo(self, undo_id: str = "", *, session: str = "", ledger: ReadTracker | None = None) -> EditResult:
-        """Take back this call, else the newest one that still stands: of this session, if it made any.
+    def undo(self, undo_id: str = "", *, session: str = "") -> EditResult:
+        """Undo this call, otherwise the newest one that is not undone: of this session, if it made any.
 
-        Raises: as `apply`; InvalidArgument when there is none, StaleFile when what it changed was changed again since.
+        Raises: as `apply`; InvalidArgument when there is none, StaleFile when its changes were changed again since.
         """
-        return self._turn(undo_id, "done", session, ledger)
+        return self._turn(undo_id, "done", session)
 
-    def redo(self, undo_id: str = "", *, session: str = "", ledger: ReadTracker | None = None) -> EditResult:
-        """Do this call again, else what was undone last. Raises: as `undo`."""
-        return self._turn(undo_id, "undone", session, ledger)
+    def redo(self, undo_id: str = "", *, session: str = "") -> EditResult:
+        """Redo this call, otherwise what was undone last. Raises: as `undo`."""
+        return self._turn(undo_id, "undone", session)
 
     def history(self, limit: int = 20) -> tuple[PastEdit, ...]:
-        """What can be undone or done again, newest first."""
+        """List what can be undone or redone, newest first."""
         return tuple(
-            PastEdit(str(each.id), each.at, each.session, each.state == "undone", tuple(_describe_ops(each)))
-            for each in self._journal.entries(limit)
+            PastEdit(str(entry.id), entry.at, entry.session, entry.state == "undone", tuple(_describe_ops(entry)))
+            for entry in self._journal.entries(limit)
         )
 
     def recover(self) -> tuple[str, ...]:
-        """Mend what killed processes have left half written; a sentence for each. For the start: it never fails."""
-        told: list[str] = []
+        """Finish or take back what killed processes left half written; return a sentence for each. It never fails."""
+        messages: list[str] = []
         try:
             for entry in self._journal.find_unfinished():
                 with suppress(StorageBusy), self._locks.hold((op.path for op in entry.ops), wait_s=0):
-                    told += self._finish_entry(entry)  # nobody holds its files, so its writer is dead
+                    messages += self._finish_entry(entry)  # its files are not locked, so its writer is dead
         except ContextEngineError as error:
-            told.append(f"edits may be half written, and cannot be mended now: {error.message}")
-        return tuple(told)
+            messages.append(f"edits may be half written, and cannot be repaired now: {error.message}")
+        return tuple(messages)
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         self._journal.close()
+
+    def read_tracker(self, session: str) -> ReadTracker | None:
+        """Return what a session has read; None for callers without a session."""
+        if not session:
+            return None
+        with self._trackers_lock:
+            tracker = self._trackers.setdefault(session, ReadTracker())
+            self._trackers.move_to_end(session)
+            if len(self._trackers) > SESSIONS_MAX:
+                self._trackers.popitem(last=False)
+        return tracker
 
     # -- planning --
 
     def _check_paths(self, changes: Sequence[FileEdit]) -> list[RelPath]:
-        """The paths of these changes."""
+        """Return the paths of these changes, each once. Raises: InvalidArgument."""
         typed = [change.path for change in changes]
-        paths = _each(typed, changes, lambda change: self._path(change.path, must_exist=not change.creates))
+        paths = _for_each(typed, changes, lambda change: self._check_path(change.path, must_exist=not change.creates))
         twice = sorted({path for path in paths if paths.count(path) > 1})
         if twice or not paths:
             raise InvalidArgument(
@@ -199,7 +230,7 @@ class Editor:
             )
         return paths
 
-    def _path(self, text: str, *, must_exist: bool) -> RelPath:
+    def _check_path(self, text: str, *, must_exist: bool) -> RelPath:
         path = self._root.rel(text, must_exist=must_exist)
         if is_state_path(path):
             raise AccessDenied(
@@ -210,25 +241,26 @@ class Editor:
         return path
 
     def _steps(
-        self, paths: Sequence[RelPath], changes: Sequence[FileEdit], ledger: ReadTracker | None
+        self, paths: Sequence[RelPath], changes: Sequence[FileEdit], tracker: ReadTracker | None
     ) -> list[FileStep]:
-        return _each(paths, list(zip(paths, changes, strict=True)), lambda pair: self._step(*pair, ledger))
+        pairs = list(zip(paths, changes, strict=True))
+        return _for_each(paths, pairs, lambda pair: self._step(*pair, tracker))
 
-    def _step(self, path: RelPath, change: FileEdit, ledger: ReadTracker | None) -> FileStep:
-        seen = file_writer.look(self._root, path, bytes_max=BYTES_MAX)
+    def _step(self, path: RelPath, change: FileEdit, tracker: ReadTracker | None) -> FileStep:
+        seen = TargetFile.read(self._root, path, bytes_max=BYTES_MAX)
         if not (seen.exists or change.creates):
             raise FileNotFound(f"{path} is gone", suggestion="It was just deleted.", details={"path": path})
         old = seen.data if seen.exists else None
         before = hash_of(old)
-        _check_expected(path, change, old, before)
-        file_writer.check_may_write(seen)
+        _check_expected_hash(path, change, old, before)
+        seen.check_may_write()
         planned = change.plan(old)
-        if ledger is not None and ledger.is_outdated(path, before):
-            _check_knows(path, change, planned, before, ledger.hash_of(path))
+        if tracker is not None and tracker.is_outdated(path, before):
+            _check_outdated_edit(path, change, planned, before, tracker.hash_of(path))
         return FileStep(seen, planned, self._op(seen, change, planned, before), change.leaves)
 
-    def _op(self, seen: FileStamp, change: FileEdit, planned: PlannedFile, before: str) -> Op:
-        in_place = planned.data is not None and file_writer.is_written_over(seen)
+    def _op(self, seen: TargetFile, change: FileEdit, planned: PlannedFile, before: str) -> Op:
+        in_place = planned.data is not None and seen.is_overwritten_in_place
         return Op(
             path=seen.path,
             before=before,
@@ -236,25 +268,26 @@ class Editor:
             delta=delta_of(seen.data, planned),
             mode=seen.mode if seen.exists else change.mode,
             image=seen.data if in_place else None,
-            temp="" if in_place or planned.data is None else file_writer.temporary(),
-            folders=() if seen.exists else file_writer.missing_folders(self._root, seen.path),
+            temp="" if in_place or planned.data is None else TargetFile.temporary_name(),
+            folders=() if seen.exists else self._folders.missing(seen.path),
         )
 
-    # -- turning back --
+    # -- undo and redo --
 
-    def _turn(self, undo_id: str, wanted: State, session: str, ledger: ReadTracker | None) -> EditResult:
+    def _turn(self, undo_id: str, wanted: State, session: str) -> EditResult:
         entry = self._choose_entry(undo_id, wanted, session)
         changes = [revert_op(op) for op in entry.ops]
         paths = self._check_paths(changes)
         with self._lock_files(paths):
             if self._journal.entry(entry.id) != entry:
                 raise StaleFile(
-                    f"somebody else has just turned back or repeated edit {entry.id}",
+                    f"another session has just undone or redone edit {entry.id}",
                     next_steps=NextStep("undo_edit", "to see what can be undone", {"list": True}),
                 )
             steps = self._steps(paths, changes, None)
             self._transactions.write(steps, at=self._now(), session=session, turns=entry.id)
-        return self._notify(_receipt(entry.id, steps, ledger), ledger)
+        tracker = self.read_tracker(session)
+        return self._report_written(_build_result(entry.id, steps, tracker), tracker)
 
     def _choose_entry(self, undo_id: str, wanted: State, session: str) -> JournalEntry:
         if not undo_id:
@@ -274,101 +307,96 @@ class Editor:
 
     @contextmanager
     def _lock_files(self, paths: Sequence[str]) -> Generator[None]:
-        """Hold these files, none of them half written by somebody who was killed."""
+        """Lock these files; finish first what a killed process left half written in them."""
         while True:
             with self._locks.hold(paths):
-                left = self._journal.find_unfinished(paths)
-                if not left:
+                unfinished = self._journal.find_unfinished(paths)
+                if not unfinished:
                     yield
                     return
-            for entry in left:  # we held its files, so its writer is dead
+            for entry in unfinished:  # its files were locked here, so its writer is dead
                 with self._locks.hold(op.path for op in entry.ops):
                     self._finish_entry(entry)
 
     def _finish_entry(self, entry: JournalEntry) -> list[str]:
-        """Bring an unfinished entry to an end; a sentence about it."""
-        outcome = self._transactions.mend(entry.id)
+        """Bring an unfinished entry to an end; return a sentence about it."""
+        outcome = self._transactions.repair(entry.id)
         if outcome and self._on_write is not None:
             self._on_write(frozenset(op.path for op in entry.ops))
         names = ", ".join(op.path for op in entry.ops)
-        return [f"an edit of {names} was broken off; {outcome}"] if outcome else []
+        return [f"an edit of {names} was interrupted; {outcome}"] if outcome else []
 
-    def _notify(self, receipt: EditResult, ledger: ReadTracker | None) -> EditResult:
-        """Let everybody know who should."""
-        changed = [each for each in receipt.files if each.before != each.after]
-        if ledger is not None:
-            for each in changed:
-                if replaces(each.planned):
-                    ledger.saw(each.path, each.after)
+    def _report_written(self, result: EditResult, tracker: ReadTracker | None) -> EditResult:
+        """Report the changed files to the tracker of the session and to `on_write`; return the result."""
+        changed = [file for file in result.files if file.before != file.after]
+        if tracker is not None:
+            for file in changed:
+                if replaces(file.planned):
+                    tracker.note_read(file.path, file.after)
                 else:
-                    ledger.wrote(each.path, each.before, each.after)
+                    tracker.note_write(file.path, file.before, file.after)
         if changed and self._on_write is not None:
-            self._on_write(frozenset(each.path for each in changed))
-        return receipt
+            self._on_write(frozenset(file.path for file in changed))
+        return result
 
 
-def _receipt(number: int, steps: Sequence[FileStep], ledger: ReadTracker | None) -> EditResult:
-    files = tuple(_changed(step) for step in steps)
-    outdated = [each for each in files if ledger is not None and ledger.is_outdated(each.path, each.before)]
-    warnings = tuple(
-        f"{each.path} was changed by somebody else after you read it; {_beside(each)}" for each in outdated
-    )
-    return EditResult(str(number) if number else "", files, warnings)
-
-
-def _changed(step: FileStep) -> ChangedFile:
-    old_data = step.seen.data if step.seen.exists else None
-    return ChangedFile(step.op.path, step.op.before, step.op.after, step.planned, old_data)
-
-
-def _beside(file: ChangedFile) -> str:
-    """What became of somebody else's change."""
-    return "its content was replaced as a whole" if replaces(file.planned) else "the edit still fitted"
+def _build_result(number: int, steps: Sequence[FileStep], tracker: ReadTracker | None) -> EditResult:
+    files: list[EditedFile] = []
+    warnings: list[str] = []
+    for step in steps:
+        old_data = step.seen.data if step.seen.exists else None
+        files.append(EditedFile(step.op.path, step.op.before, step.op.after, step.planned, old_data))
+        if tracker is not None and tracker.is_outdated(step.op.path, step.op.before):
+            fate = "its content was replaced as a whole" if replaces(step.planned) else "the edit still fitted"
+            warnings.append(f"{step.op.path} was changed by another session or program after you read it; {fate}")
+    return EditResult(str(number) if number else "", tuple(files), tuple(warnings))
 
 
 def _describe_ops(entry: JournalEntry) -> Generator[tuple[str, str]]:
-    """What became of each file when the call was made."""
+    """Yield each path with what happened to the file when the call was made."""
     for op in entry.ops:
         before, after = (op.after, op.before) if entry.state == "undone" else (op.before, op.after)
-        yield op.path, "created" if not before else "edited" if after else "deleted"
+        if not before:
+            yield op.path, "created"
+        else:
+            yield op.path, "edited" if after else "deleted"
 
 
-def _check_expected(path: str, change: FileEdit, old: bytes | None, before: str) -> None:
-    """Refuse a file that is not the one the caller has in mind. Raises: StaleFile, InvalidArgument."""
+def _check_expected_hash(path: str, change: FileEdit, old: bytes | None, before: str) -> None:
+    """Refuse a file that is not the one the caller expects. Raises: StaleFile, InvalidArgument."""
     expected = change.expected_hash.strip().lower()
     if expected and not _IS_HASH(expected):
         raise InvalidArgument(
-            f"{change.expected_hash[:80]!r} is no hash of a file",
+            f"{change.expected_hash[:80]!r} is not the hash of a file",
             suggestion="Pass the hash that the read tools show, or leave it out.",
             details={"path": path},
         )
     if before.startswith(expected):
         return
     fits = old is not None and not change.creates and still_fits(change, old)
+    suggestion = "Read it again, then repeat the call with its present content."
+    if fits:
+        suggestion = "Its target is still there once: repeat the call without the hash, or read the file first."
     raise StaleFile(
         f"{path} is not the file that was expected: it {'was changed' if old is not None else 'is not there'}",
-        suggestion="What is to be replaced still stands there once: repeat the call without the hash, or read the file first."
-        if fits
-        else "Read it again, then repeat the call with what stands there now.",
+        suggestion=suggestion,
         details={"path": path, "expected": expected[:16], "actual": before[:16], "still_fits": fits},
     )
 
 
-def _check_knows(path: str, change: FileEdit, planned: PlannedFile, before: str, seen: str) -> None:
-    """Refuse to change what somebody else changed since the caller read the file, unless it is certain.
-
-    Raises: StaleFile.
-    """
+def _check_outdated_edit(path: str, change: FileEdit, planned: PlannedFile, before: str, seen: str) -> None:
+    """Refuse to change a file that changed since the caller read it, unless the edit is certain. Raises: StaleFile."""
     details = {"path": path, "seen": seen[:16], "actual": before[:16]}
+    changed = f"{path} was changed by another session or program after you read it"
     if not planned.is_exact:
         raise StaleFile(
-            f"{path} was changed by somebody else after you read it, and not all of the target stands there exactly",
-            suggestion="Read it again, then quote what stands there now.",
+            f"{changed}, and not all of the target is there exactly",
+            suggestion="Read it again, then quote what is there now.",
             details=details,
         )
     if replaces(planned) and not change.expected_hash and hash_of(planned.data) != before:
         raise StaleFile(
-            f"{path} was changed by somebody else after you read it, and would lose that change; nothing was written",
+            f"{changed}, and would lose that change; nothing was written",
             suggestion="Read it again and keep what changed, or change parts of it with edit_file."
             f" To replace all of it, repeat the call with expected_hash {before[:12]}.",
             details=details,
@@ -384,8 +412,8 @@ def still_fits(change: FileEdit, data: bytes) -> bool:
     return planned.is_exact and not replaces(planned)
 
 
-def _each(names: Sequence[str], items: Sequence[_Item], do: Callable[[_Item], _Result]) -> list[_Result]:
-    """Do it for each, and tell all failures at once. Raises: the first one, with the others in its details."""
+def _for_each(names: Sequence[str], items: Sequence[_Item], do: Callable[[_Item], _Result]) -> list[_Result]:
+    """Do something for each item, and report all failures at once: the first one, with the others in its details."""
     done: list[_Result] = []
     failed: list[tuple[str, ContextEngineError]] = []
     for name, item in zip(names, items, strict=True):

@@ -5,12 +5,17 @@ Why an edit is refused, said so that the next call can be right: what was found,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-from context_engine.edit.closest_match import hints, nearest
-from context_engine.edit.file_content import FileContent
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
+
+from context_engine.edit.file_content import FileContent, keys_of
 from context_engine.edit.model import Edit, TextMatch
+from context_engine.edit.placeholder import has_placeholder
 from context_engine.errors import (
     AnchorFailed,
     CallError,
@@ -24,6 +29,9 @@ from context_engine.errors import (
 )
 from context_engine.text import shorten_line
 
+_Edit = TypeVar("_Edit")
+_Result = TypeVar("_Result")
+
 SHOWN_MAX = 10
 """More places than these cost more to read than a longer target costs to write."""
 PREVIEW_CHARS = 120
@@ -32,7 +40,9 @@ TEXT_CHARS_MAX = 4_000
 SENT_AGAIN = "Copy the target from details.fileText and write the replacement with the file's own indentation."
 
 
-def nothing(content: FileContent, edit: Edit, why: str = "the target is not in the file") -> NoMatch | FuzzyUnsafe:
+def no_match_error(
+    content: FileContent, edit: Edit, why: str = "the target is not in the file"
+) -> NoMatch | FuzzyUnsafe:
     """No place fits the target; one may come near."""
     place = nearest(content, edit.target)
     said = list(hints(content, edit.target, edit.replacement))
@@ -50,7 +60,7 @@ def nothing(content: FileContent, edit: Edit, why: str = "the target is not in t
     return FuzzyUnsafe(f"{why}; {where}{first}", suggestion=said[0] if said else SENT_AGAIN, details=details)
 
 
-def several(
+def multiple_matches_error(
     content: FileContent, spots: Sequence[TextMatch], *, is_all: bool = True, asked: int = 1
 ) -> MultipleMatches:
     """More places than asked for, and nothing that says which."""
@@ -63,7 +73,7 @@ def several(
     )
 
 
-def fewer(content: FileContent, spots: Sequence[TextMatch], asked: int) -> NoMatch:
+def fewer_matches_error(content: FileContent, spots: Sequence[TextMatch], asked: int) -> NoMatch:
     """Fewer places than the caller expects."""
     return NoMatch(
         f"found {len(spots)} occurrence{'s' * (len(spots) > 1)}, not {asked}",
@@ -72,7 +82,7 @@ def fewer(content: FileContent, spots: Sequence[TextMatch], asked: int) -> NoMat
     )
 
 
-def anchor_failed(content: FileContent, spots: Sequence[TextMatch], why: str) -> AnchorFailed:
+def anchor_error(content: FileContent, spots: Sequence[TextMatch], why: str) -> AnchorFailed:
     """The target is there, and not where the anchor says."""
     first = content.line_of(spots[0].start) + 1
     where = f"line {first}" if len(spots) == 1 else f"{len(spots)} places, the first at line {first}"
@@ -83,7 +93,7 @@ def anchor_failed(content: FileContent, spots: Sequence[TextMatch], why: str) ->
     )
 
 
-def unsafe(content: FileContent, first: int, last: int, why: str, *, suggestion: str = SENT_AGAIN) -> FuzzyUnsafe:
+def unsafe_error(content: FileContent, first: int, last: int, why: str, *, suggestion: str = SENT_AGAIN) -> FuzzyUnsafe:
     """A place was found, lines `first` to `last` from 0, and what to write there is not certain."""
     return FuzzyUnsafe(
         f"{why} (lines {first + 1}-{last + 1})",
@@ -92,17 +102,17 @@ def unsafe(content: FileContent, first: int, last: int, why: str, *, suggestion:
     )
 
 
-def invalid(why: str, suggestion: str) -> InvalidEdit:
+def invalid_edit_error(why: str, suggestion: str) -> InvalidEdit:
     """The edit cannot be meant as it is."""
     return InvalidEdit(why, suggestion=suggestion)
 
 
-def no_change(why: str) -> NoChange:
+def no_change_error(why: str) -> NoChange:
     """Nothing would change."""
     return NoChange(why, suggestion="Leave this edit out, or say what should be different.")
 
 
-def past_the_end(content: FileContent, edit: Edit) -> InvalidLineRange:
+def line_range_error(content: FileContent, edit: Edit) -> InvalidLineRange:
     """The anchor's range of lines is none of this file."""
     asked = f"{edit.line_range.first}-{edit.line_range.last}" if edit.line_range else "none"
     return InvalidLineRange(
@@ -112,24 +122,33 @@ def past_the_end(content: FileContent, edit: Edit) -> InvalidLineRange:
     )
 
 
-def unwritable(why: str) -> WrongEncoding:
+def encoding_error(why: str) -> WrongEncoding:
     """The replacement holds what the file's encoding cannot."""
     return WrongEncoding(why, suggestion="Write the replacement in ASCII, or convert the file to UTF-8 first.")
 
 
-def together(failed: Sequence[tuple[int, CallError]], count: int) -> CallError:
-    """Several edits of one call, some of them refused: nothing is written, and each says why."""
+def for_each_edit(edits: Sequence[_Edit], do: Callable[[int, _Edit], _Result]) -> list[_Result]:
+    """Return what `do` makes of the number and the value of each edit of a call; report all failures at once."""
+    done: list[_Result] = []
+    failed: list[tuple[int, CallError]] = []
+    for number, edit in enumerate(edits):
+        try:
+            done.append(do(number, edit))
+        except CallError as error:
+            failed.append((number, error))
+    if not failed:
+        return done
     number, first = failed[0]
-    rows = [{"edit": number + 1, **_error_fields(error)} for number, error in failed]
-    return type(first)(
-        f"edit {number + 1} of {count}: {first.message}; nothing was written",
+    if len(edits) == 1:
+        raise first
+    rows: list[dict[str, Any]] = [{"edit": number + 1, **error.as_dict()} for number, error in failed]
+    for row in rows:
+        row.pop("retryable", None)
+    raise type(first)(
+        f"edit {number + 1} of {len(edits)}: {first.message}; nothing was written",
         suggestion=first.suggestion,
         details={"failed": rows},
     )
-
-
-def _error_fields(error: CallError) -> dict[str, Any]:
-    return {name: value for name, value in error.as_dict().items() if name != "retryable"}
 
 
 def _matches(content: FileContent, spots: Sequence[TextMatch]) -> dict[str, Any]:
@@ -147,3 +166,134 @@ def _match(content: FileContent, spot: TextMatch) -> dict[str, Any]:
 def _lines(content: FileContent, first: int, last: int) -> str:
     text = "\n".join(content.shown_lines[first : last + 1])
     return text if len(text) <= TEXT_CHARS_MAX else text[:TEXT_CHARS_MAX] + "…"
+
+
+# -- the nearest place -------------------------------------------------------------------------------------------------
+
+# The nearest place is found by votes: each line of the target that the file contains votes for where the target begins.
+
+
+OFTEN = 40
+"""A line that stands in a file more often says nothing about where the target is."""
+LINES_MAX = 200
+"""The first lines of a long target are enough to find it by."""
+SHOWN_CHARS = 200
+SIMILAR = 0.34
+"""A line of which two thirds are the same is worth showing; less looks like chance."""
+SIMILAR_LINES_MAX = 120_000
+"""Comparing one line with so many takes a tenth of a second."""
+APPLIED_CHARS_MIN = 8
+"""Shorter replacements stand in a file by chance."""
+
+
+class ClosestMatch(NamedTuple):
+    """The place that comes nearest: its lines, counted from 1, and the first that differs."""
+
+    line: int
+    end_line: int
+    lines_equal: int
+    lines_old: int
+    old_line: int = 0
+    file_line: int = 0
+    old: str = ""
+    file: str = ""
+
+    @property
+    def is_near_miss(self) -> bool:
+        """Whether at least half of the target is there."""
+        return 2 * self.lines_equal >= self.lines_old
+
+    def as_details(self) -> dict[str, Any]:
+        """As it stands in the details of an error."""
+        difference = {"oldLine": self.old_line, "fileLine": self.file_line, "old": self.old, "file": self.file}
+        found = {"line": self.line, "endLine": self.end_line}
+        found |= {"linesEqual": self.lines_equal, "linesOld": self.lines_old}
+        return found | ({"firstDifference": difference} if self.old_line else {})
+
+
+def nearest(content: FileContent, target: str) -> ClosestMatch | None:
+    """The place of a file that comes nearest to a target; None when no line of it is there, or like one that is."""
+    lines = target.split("\n")
+    wanted = [(number, key) for number, key in enumerate(keys_of(target)) if key][:LINES_MAX]
+    votes = Counter(place - at for at, (_, key) in enumerate(wanted) for place in _places(content, key))
+    if not votes:
+        return _similar(content, lines, wanted)
+    best = votes.most_common(1)[0][0]  # of equally many votes those of the target's first lines
+    return _compare_at(content, lines, wanted, best)
+
+
+def _places(content: FileContent, key: str) -> list[int]:
+    """The places of a key among the solid lines; none when there are too many to tell anything."""
+    code = content.codes.get(key)
+    if code is None or content.line_codes.count(code) > OFTEN:
+        return []
+    return list(content.runs([key]))
+
+
+def _compare_at(content: FileContent, lines: list[str], wanted: list[tuple[int, str]], start: int) -> ClosestMatch:
+    """The target laid over the solid lines from one on."""
+    solid = content.solid
+    inside = [
+        (number, key, solid[start + at]) for at, (number, key) in enumerate(wanted) if 0 <= start + at < len(solid)
+    ]
+    differing = [(number, line) for number, key, line in inside if content.keys[line] != key]
+    found = ClosestMatch(inside[0][2] + 1, inside[-1][2] + 1, len(inside) - len(differing), len(wanted))
+    if not differing:
+        return found
+    number, line = differing[0]
+    old, file = (shorten_line(text, 0, SHOWN_CHARS) for text in (lines[number], content.shown_lines[line]))
+    return found._replace(old_line=number + 1, file_line=line + 1, old=old, file=file)
+
+
+def _similar(content: FileContent, lines: list[str], wanted: list[tuple[int, str]]) -> ClosestMatch | None:
+    """The place where the longest line of the target has one that is much like it."""
+    at = max(range(len(wanted)), key=lambda at: len(wanted[at][1]))
+    key = wanted[at][1]
+    candidates = list(content.codes)
+    if len(candidates) > SIMILAR_LINES_MAX or len(key) > SHOWN_CHARS:
+        return None
+    cutoff = int(SIMILAR * len(key))
+    best = process.extractOne(key, candidates, scorer=Levenshtein.distance, score_cutoff=cutoff, processor=None)
+    if best is None:
+        return None
+    place = next(content.runs([best[0]]))
+    return _compare_at(content, lines, wanted, place - at)
+
+
+# -- what else may have gone wrong -------------------------------------------------------------------------------
+
+_NUMBERED = re.compile(r"\A[ \t]*+\d++(?:\t|[ ]*+[|:│→][ \t]?)")
+_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\'": "'", "\\\\": "\\", "\\/": "/"}
+_ESCAPE = re.compile("|".join(map(re.escape, _ESCAPES)))
+_QUOTES = {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "′": "'", "″": '"'}
+
+
+def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
+    """Sentences about what seems to be wrong with a target that is not in the file."""
+    applied = _line_of(content, replacement) if len(replacement.strip()) >= APPLIED_CHARS_MIN else 0
+    if applied:
+        yield f"The replacement already stands at line {applied}: the edit seems to have been applied."
+    bare = "\n".join(_NUMBERED.sub("", line, count=1) for line in target.split("\n"))
+    if bare != target and _line_of(content, bare):
+        yield "Leave out the line numbers: they are not part of the file."
+    plain = _ESCAPE.sub(lambda found: _ESCAPES[found[0]], target)
+    if plain != target and (plain in content.norm or _line_of(content, plain)):
+        yield "The target is escaped twice: write line breaks, tabs and quotes as they are."
+    if has_placeholder(target):
+        yield "Quote every line: a placeholder for omitted code matches nothing."
+    if (straight := _straight(target)) and _straight(content.norm).find(straight) >= 0:
+        yield "Only the quotation marks differ: copy them from the file, typographic or straight."
+    if not content.is_clean and not target.isascii():
+        yield "The file is not UTF-8: only its ASCII characters can be matched."
+
+
+def _line_of(content: FileContent, text: str) -> int:
+    """The first line where a text stands, whatever the whitespace; 0 when it does not."""
+    place = next(content.runs([key for key in keys_of(text) if key]), None)
+    return content.solid[place] + 1 if place is not None else 0
+
+
+def _straight(text: str) -> str:
+    for typographic, straight in _QUOTES.items():
+        text = text.replace(typographic, straight)
+    return text

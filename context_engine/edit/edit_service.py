@@ -1,46 +1,41 @@
-"""The edits of one workspace: they are prepared from what callers want, applied all or none, and taken back.
+"""Edit files of one workspace: prepare changes, apply all or none of them, and undo them.
 
     change = edits.change_parts("src/pool.py", [Want(Edit("max(0,", "max(1,"))])
     result = edits.apply([change], session="agent")
     edits.undo(result.undo_id)
 
-What is written is reported to the index and to the text search at once. The result has the bytes of each file before
-and after, and on request whether it still parses, so that no caller needs a second look.
+Written files are reported to the index and to the text search at once. The result has the bytes of each file before and
+after, and on request whether it still parses, so that no caller needs to read it again.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from context_engine.edit import diff_hunks
-from context_engine.edit.apply import Editor, EditResult, PastEdit
-from context_engine.edit.edit_request import Want, plan_file, whole
+from context_engine.edit.apply import Editor, EditResult
+from context_engine.edit.edit_request import Want, change_whole_file, plan_file
 from context_engine.edit.file_edit import FileEdit, delete_file, edit_file, write_file
-from context_engine.edit.read_tracker import ReadTracker
 from context_engine.edit.rename import Renamer, Renaming, bare_name
 from context_engine.edit.syntax_check import find_new_errors
+from context_engine.edit.unified_diff import edits_of_diff
 from context_engine.errors import AccessDenied, TooLarge
 from context_engine.index import LiveIndex, SymbolService
 from context_engine.languages import Grammars, Languages
 from context_engine.model import TextQuery
-from context_engine.repo.paths import Root
-from context_engine.repo.searchable_files import Lister
-from context_engine.repo.workspace_files import WorkspaceFiles
-from context_engine.search import AccessKind, FileUsage, TextScanner
+from context_engine.repo import FileLister, WorkspaceFiles
+from context_engine.search.file_usage import Kind
+from context_engine.search.text_scanner import Scanner
 from context_engine.storage import STATE_FOLDER
 
 RENAMED_FILES_MAX = 2_000
 """Parsing so many takes some ten seconds, and no caller looks through so many uncertain places."""
-SESSIONS_MAX = 100
-"""The reads of the oldest session are forgotten beyond these; its edits only lose a warning."""
 
 
-class EditService:
-    """Changes files of one workspace. Thread-safe; any number of processes may edit the same workspace."""
+class EditService(Editor):
+    """The edits of one workspace. Thread-safe; any number of processes may edit the same workspace."""
 
     def __init__(
         self,
@@ -49,15 +44,15 @@ class EditService:
         grammars: Grammars,
         *,
         live: LiveIndex,
-        lister: Lister,
-        scanner: TextScanner,
+        lister: FileLister,
+        scanner: Scanner,
         symbols: SymbolService,
         access: FileUsage,
         flush: bool = True,
     ) -> None:
         """`flush=False` leaves it to the system when content reaches the disk; `access` counts which files are edited."""
+        super().__init__(files.root, files.root.path / STATE_FOLDER, on_write=self._note_written, flush=flush)
         self._files = files
-        self._root: Root = files.root
         self._languages = languages
         self._grammars = grammars
         self._live = live
@@ -65,9 +60,6 @@ class EditService:
         self._scanner = scanner
         self._symbols = symbols
         self._access = access
-        self._editor = Editor(self._root, self._root.path / STATE_FOLDER, on_write=self._note_written, flush=flush)
-        self._lock = threading.Lock()
-        self._ledgers: OrderedDict[str, ReadTracker] = OrderedDict()
 
     # -- preparing a change: nothing is read or written yet --
 
@@ -90,13 +82,13 @@ class EditService:
     ) -> FileEdit:
         """Prepare the whole text of a new or existing file; an existing one keeps its encoding and line ends."""
         change = write_file(path, text, overwrite=overwrite, expected_hash=expected_hash)
-        return whole(change, text, labels_are_text=labels_are_text)
+        return change_whole_file(change, text, labels_are_text=labels_are_text)
 
     def change_by_diff(self, path: str, diff: str, *, expected_hash: str = "") -> FileEdit:
         """Prepare the change of a file that a unified diff describes."""
 
         def plan(data: bytes):
-            wants = [Want(edit) for edit in diff_hunks.edits(data, diff)]
+            wants = [Want(edit) for edit in edits_of_diff(data, diff)]
             return plan_file(data, path, wants, self._languages, self._grammars)
 
         return edit_file(path, plan, expected_hash=expected_hash)
@@ -105,28 +97,25 @@ class EditService:
         """Prepare the deletion of a file."""
         return delete_file(path, expected_hash=expected_hash)
 
-    def move_file(self, path: str, new_path: str, change: FileEdit | None = None) -> tuple[FileEdit, FileEdit]:
-        """Prepare another name for a file, its content changed as `change` says. Raises: as `Editor.renaming`."""
-        return self._editor.renaming(path, new_path, change.plan if change else None)
-
     def rename_symbol(
         self, name: str, new_name: str, *, path: str = "", cancel: threading.Event | None = None
     ) -> Renaming:
         """Prepare another name for a definition and its uses, as the files are now; `apply` writes its `changes`.
 
         `path` is the file or folder of the definition. Raises: SymbolNotFound, MultipleMatches (with the places),
-        InvalidArgument (the new name cannot be), TooLarge, InvalidPath, FileNotFound, Cancelled.
+        InvalidArgument (the new name is not possible), TooLarge, InvalidPath, FileNotFound, Cancelled.
         """
         under = "" if path in ("", ".") else str(self._root.rel(path))
-        query = TextQuery((bare_name(name),), case_sensitive=True)
+        bare = bare_name(name)
+        query = TextQuery((bare,), case_sensitive=True)
         candidates = [file.path for file in self._scanner.scan(query, cancel=cancel).files]
         if len(candidates) > RENAMED_FILES_MAX:
             raise TooLarge(
-                f"{len(candidates):,} files hold {bare_name(name)!r}, over the {RENAMED_FILES_MAX:,} that are looked through",
+                f"{len(candidates):,} files contain {bare!r}, over the limit of {RENAMED_FILES_MAX:,} for a rename",
                 suggestion="A name so common is renamed by hand: search_files finds its places.",
             )
         renamer = Renamer(self._languages, self._grammars, self._symbols.paths(), self._files.read_raw)
-        return renamer.renaming(name, new_name, candidates, under=under)
+        return renamer.plan_renaming(name, new_name, candidates, under=under)
 
     # -- writing --
 
@@ -140,44 +129,20 @@ class EditService:
         """
         for change in changes:
             self._check_not_ours(change.path)
-        result = self._editor.apply(changes, dry_run=dry_run, session=session, ledger=self._ledger(session))
+        result = super().apply(changes, dry_run=dry_run, session=session)
         if not dry_run:
             for change in changes:
                 self._access.note(str(self._root.rel(change.path, must_exist=False)), "edit")
         return self._with_syntax(result) if check_syntax else result
 
-    def undo(self, undo_id: str = "", *, session: str = "") -> EditResult:
-        """Undo this edit, else the newest of the session that is not undone yet. Raises: as `Editor.undo`."""
-        return self._editor.undo(undo_id, session=session, ledger=self._ledger(session))
-
-    def redo(self, undo_id: str = "", *, session: str = "") -> EditResult:
-        """Repeat this edit, else what was undone last. Raises: as `Editor.redo`."""
-        return self._editor.redo(undo_id, session=session, ledger=self._ledger(session))
-
-    def history(self, limit: int = 20) -> tuple[PastEdit, ...]:
-        """List what can be undone or repeated, newest first."""
-        return self._editor.history(limit)
-
-    def note_read(self, path: str, sha256: str, *, session: str, kind: AccessKind = "read") -> None:
+    def note_read(self, path: str, sha256: str, *, session: str, kind: Kind = "read") -> None:
         """Remember that a session was shown a file, or a fragment of it, with this hash (hex)."""
         self._access.note(path, kind)
-        if ledger := self._ledger(session):
-            ledger.saw(path, sha256)
-
-    # -- opening and closing --
-
-    def recover(self) -> tuple[str, ...]:
-        """Finish or take back what killed processes left half written; a sentence for each. It never fails."""
-        return self._editor.recover()
-
-    def close(self) -> None:
-        """Close the journal."""
-        self._editor.close()
-
-    # -- parts --
+        if tracker := self.read_tracker(session):
+            tracker.note_read(path, sha256)
 
     def _with_syntax(self, result: EditResult) -> EditResult:
-        """Return the result with a syntax report for each file that is still there."""
+        """Return the result with a syntax report for each file that still exists."""
         files = []
         for file in result.files:
             if file.new_data is not None:
@@ -185,17 +150,6 @@ class EditService:
                 file = replace(file, syntax=report.summary)
             files.append(file)
         return replace(result, files=tuple(files))
-
-    def _ledger(self, session: str) -> ReadTracker | None:
-        """Return what a session has read; None for callers without a session."""
-        if not session:
-            return None
-        with self._lock:
-            ledger = self._ledgers.setdefault(session, ReadTracker())
-            self._ledgers.move_to_end(session)
-            if len(self._ledgers) > SESSIONS_MAX:
-                self._ledgers.popitem(last=False)
-        return ledger
 
     def _check_not_ours(self, path: str) -> None:
         """Refuse files of Context Engine itself: an agent could lift its own limits there. Raises: AccessDenied."""
@@ -208,7 +162,7 @@ class EditService:
             )
 
     def _note_written(self, paths: frozenset[str]) -> None:
-        """Have the text search and, where there is one, the index take in what was written."""
+        """Report written files to the text search and, if there is one, to the index."""
         self._lister.note(paths)
         if self._live.is_building or self._live.snapshot() is not None:
             self._live.mark_stale(paths)

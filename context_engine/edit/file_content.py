@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, repeat
 
-from context_engine.edit.normalized_lines import key_of
 from context_engine.errors import BinaryFile, NextStep, TooLarge, WrongEncoding
 from context_engine.secrets import redact_file
 from context_engine.text import split_lines
@@ -211,7 +210,7 @@ def too_large(size: int) -> TooLarge:
 
 
 def _binary() -> BinaryFile:
-    return BinaryFile("it holds NUL bytes", suggestion="Only text can be edited; write the whole file anew instead.")
+    return BinaryFile("it contains NUL bytes", suggestion="Only text can be edited; write the whole file anew instead.")
 
 
 def _unreadable(name: str) -> WrongEncoding:
@@ -221,3 +220,39 @@ def _unreadable(name: str) -> WrongEncoding:
         next_steps=NextStep("write_file", "to replace it"),
         details={"encoding": name},
     )
+
+
+# -- lines by what is on them ------------------------------------------------------------------------------------------
+
+
+BLANKS = " \t"
+
+_RUN = re.compile(r"[ \t]+")
+
+
+def key_of(line: str) -> str:
+    r"""Return the key of a line: without blanks and tabs at its ends, each run of them inside made one blank.
+
+    >>> key_of("\tif  (a)\t{ ")
+    'if (a) {'
+    """
+    key = line.strip(BLANKS)
+    return _RUN.sub(" ", key) if "  " in key or "\t" in key else key
+
+
+def keys_of(text: str) -> list[str]:
+    r"""Return the key of each line of a text.
+
+    >>> keys_of("a\n  \n b  c")
+    ['a', '', 'b c']
+    """
+    return [key_of(line) for line in text.split("\n")]
+
+
+def indent_of(line: str) -> str:
+    r"""The blanks and tabs that a line begins with.
+
+    >>> indent_of("\t  x"), indent_of("x ")
+    ('\t  ', '')
+    """
+    return line[: len(line) - len(line.lstrip(BLANKS))]

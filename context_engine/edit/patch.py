@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
+from itertools import chain, pairwise
 from typing import NamedTuple
 
-from context_engine.edit import diff_preview, edit_errors
+from context_engine.edit import edit_errors
 from context_engine.edit.align import by_lines, common
-from context_engine.edit.anchors import is_blank
-from context_engine.edit.file_content import BYTES_MAX, FileContent, content_of, too_large
-from context_engine.edit.locate import locate
+from context_engine.edit.file_content import BLANKS, BYTES_MAX, FileContent, content_of, too_large
+from context_engine.edit.locate import is_blank, locate
 from context_engine.edit.model import EXACT, Edit, Inverse, Patch, Placement, TextMatch
-from context_engine.edit.normalized_lines import BLANKS
 from context_engine.edit.placeholder import placeholders
 from context_engine.edit.splice import splice, verbatim
-from context_engine.errors import CallError, Conflict
+from context_engine.edit.unified_diff import format_diff
+from context_engine.errors import Conflict
 from context_engine.text import LineSpan
 
 PREVIEW_LINES_MAX = 200
@@ -46,7 +46,7 @@ class EditPlan:
 
     def preview(self, path: str, lines_max: int = PREVIEW_LINES_MAX) -> str:
         """The difference as a unified diff, cut to some lines; what was cut is counted."""
-        return diff_preview.format_diff(path, self.content, self.patches, lines_max)
+        return format_diff(path, self.content, self.patches, lines_max)
 
 
 def plan(data: bytes, edits: Sequence[Edit]) -> EditPlan:
@@ -57,9 +57,9 @@ def plan(data: bytes, edits: Sequence[Edit]) -> EditPlan:
     """
     content = content_of(data)
     if not edits:
-        raise edit_errors.invalid("there are no edits", "Say what to replace, and with what.")
-    drafts = _drafts(content, edits)
-    return _assemble(content, _in_order(drafts, len(edits)))
+        raise edit_errors.invalid_edit_error("there are no edits", "Say what to replace, and with what.")
+    drafts = edit_errors.for_each_edit(edits, partial(_draft_patches, content))
+    return _assemble(content, _in_order(list(chain.from_iterable(drafts)), len(edits)))
 
 
 def revert(data: bytes, inverse: Iterable[Inverse]) -> bytes:
@@ -84,21 +84,9 @@ class DraftPatch(NamedTuple):
     spot: TextMatch
 
 
-def _drafts(content: FileContent, edits: Sequence[Edit]) -> list[DraftPatch]:
+def _draft_patches(content: FileContent, number: int, edit: Edit) -> list[DraftPatch]:
+    """Return the changes of one edit, its text in line feeds only until it is written."""
     drafts: list[DraftPatch] = []
-    failed: list[tuple[int, CallError]] = []
-    for number, edit in enumerate(edits):
-        try:
-            drafts += _draft_patches(content, number, edit)
-        except CallError as error:
-            failed.append((number, error))
-    if failed:
-        raise failed[0][1] if len(edits) == 1 else edit_errors.together(failed, len(edits))
-    return drafts
-
-
-def _draft_patches(content: FileContent, number: int, edit: Edit) -> Iterator[DraftPatch]:
-    """The changes of one edit; in line feeds only, until they are written."""
     folded = replace(edit, target=edit.target.replace("\r\n", "\n"), replacement=edit.replacement.replace("\r\n", "\n"))
     _check(content, folded)
     spots = locate(content, folded)
@@ -106,29 +94,34 @@ def _draft_patches(content: FileContent, number: int, edit: Edit) -> Iterator[Dr
         become = verbatim if spot.rung == EXACT else splice
         patch = become(content, spot, folded.target, folded.replacement)
         if content.text[patch.start : patch.stop] == patch.text:
-            raise edit_errors.no_change("the file already is as the edit would make it")
-        yield DraftPatch(_reduce(content, patch), patch.start, patch.stop, number, spot)
+            raise edit_errors.no_change_error("the file already is as the edit would make it")
+        drafts.append(DraftPatch(_reduce(content, patch), patch.start, patch.stop, number, spot))
+    return drafts
 
 
 def _check(content: FileContent, edit: Edit) -> None:
     """Whether an edit can be meant as it is, wherever it lands."""
     if not edit.target.strip(f"{BLANKS}\r\n"):
-        raise edit_errors.invalid(
+        raise edit_errors.invalid_edit_error(
             "the target is empty or blank", "Quote the lines to replace, or one to insert beside."
         )
     if edit.target == edit.replacement:
-        raise edit_errors.no_change("target and replacement are the same")
+        raise edit_errors.no_change_error("target and replacement are the same")
     if is_blank(edit.before) or is_blank(edit.after):
-        raise edit_errors.invalid("the anchor's text is blank", "Quote a line with something on it, or leave it out.")
+        raise edit_errors.invalid_edit_error(
+            "the anchor's text is blank", "Quote a line with something on it, or leave it out."
+        )
     if edit.expected_matches < 1:
-        raise edit_errors.invalid("no matches are expected", "Expect one, or as many as there are.")
+        raise edit_errors.invalid_edit_error("no matches are expected", "Expect one, or as many as there are.")
     if "\0" in edit.replacement or any("\ud800" <= char <= "\udfff" for char in _wide(edit.target + edit.replacement)):
-        raise edit_errors.invalid("the edit holds NUL or half a character", "Send it in whole Unicode characters.")
+        raise edit_errors.invalid_edit_error(
+            "the edit holds NUL or half a character", "Send it in whole Unicode characters."
+        )
     if not content.is_clean and not edit.replacement.isascii():
-        raise edit_errors.unwritable("the file is not UTF-8, and the replacement is not ASCII")
+        raise edit_errors.encoding_error("the file is not UTF-8, and the replacement is not ASCII")
     invented = [line for line in placeholders(edit.replacement) if line not in edit.target and line not in content.norm]
     if invented:
-        raise edit_errors.invalid(
+        raise edit_errors.invalid_edit_error(
             f"{invented[0]!r} stands for code that would be lost",
             "Write the replacement out in full, or edit only the lines that change.",
         )

@@ -174,7 +174,7 @@ class Renamer:
         self._read = read
         self._places: dict[tuple[str, str], tuple[Occurrence, ...]] = {}
 
-    def renaming(self, name: str, new_name: str, holding: Iterable[str], *, under: str = "") -> Renaming:
+    def plan_renaming(self, name: str, new_name: str, holding: Iterable[str], *, under: str = "") -> Renaming:
         """What a new name for the definition `name`, perhaps `Class.method`, changes in the files `holding` it.
 
         `under` is the file or folder of the definition. Raises: SymbolNotFound, MultipleMatches, InvalidArgument.

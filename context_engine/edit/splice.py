@@ -14,13 +14,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from context_engine.edit import indent_check
 from context_engine.edit.align import align_lines, pairings
-from context_engine.edit.edit_errors import unsafe
-from context_engine.edit.file_content import FileContent
-from context_engine.edit.indent import map_indents, unit_of
+from context_engine.edit.edit_errors import unsafe_error
+from context_engine.edit.file_content import BLANKS, FileContent, indent_of, key_of
+from context_engine.edit.indent import doubt, is_partial, map_indents, unit_of
 from context_engine.edit.model import Patch, TextMatch
-from context_engine.edit.normalized_lines import BLANKS, indent_of, key_of
 
 WHOLE_INDENTATION = "Quote the target with its full indentation, and write that of every new line."
 SAME_ENDING = "End target and replacement alike: both with a line break, or neither."
@@ -36,11 +34,11 @@ def verbatim(content: FileContent, spot: TextMatch, old: str, new: str) -> Patch
     Raises: FuzzyUnsafe where a single line is quoted without the indentation that its new lines would need.
     """
     before = content.norm[spot.start - content.column(spot.start) + 1 : spot.start]
-    if "\n" in new and indent_check.is_partial(old, before):
-        why = indent_check.doubt(before + indent_of(old), new, unit=unit_of(content.nearby(spot.start)))
+    if "\n" in new and is_partial(old, before):
+        why = doubt(before + indent_of(old), new, unit=unit_of(content.nearby(spot.start)))
         if why:
             line = content.line_of(spot.start)
-            raise unsafe(
+            raise unsafe_error(
                 content, line, line, f"the target lacks its indentation, and {why}", suggestion=WHOLE_INDENTATION
             )
     start, stop = content.offset(spot.start), content.offset(spot.stop)
@@ -92,7 +90,7 @@ def _trim_edges(content: FileContent, spot: TextMatch, old: str, new: str) -> _S
     tail = max(0, below - _blank_beside(content, spot.twins[-1], 1))
     if news and ((head and _leading(news) != above) or (tail and _leading(news[::-1]) != below)):
         why = "blank lines around the target differ from the file's"
-        raise unsafe(content, spot.twins[0], spot.twins[-1], why, suggestion=WHOLE_TARGET)
+        raise unsafe_error(content, spot.twins[0], spot.twins[-1], why, suggestion=WHOLE_TARGET)
     return _Splice(
         content,
         spot,
@@ -110,7 +108,7 @@ def _cut(content: FileContent, spot: TextMatch, old: str, new: str) -> tuple[lis
         return old.split("\n"), new.split("\n")
     if new and not new.endswith("\n"):
         why = "the target ends with a line break and the replacement does not"
-        raise unsafe(content, spot.twins[0], spot.twins[-1], why, suggestion=SAME_ENDING)
+        raise unsafe_error(content, spot.twins[0], spot.twins[-1], why, suggestion=SAME_ENDING)
     return old[:-1].split("\n"), new[:-1].split("\n") if new else []
 
 
@@ -172,7 +170,7 @@ class _Splice:
         return rows
 
     def _refusal(self, why: str) -> Exception:
-        return unsafe(self.content, self.first, self.last, why)
+        return unsafe_error(self.content, self.first, self.last, why)
 
     def _check_differences(self, places: dict[int, int]) -> None:
         """A line that says something else in the file may stay, but not be replaced."""

@@ -1,7 +1,7 @@
-"""Writes all of the planned files or none, and mends what a dead process has left between both.
+"""Write all of the planned files or none, and repair what a dead process has left in between.
 
-The order is what makes it safe: record what is meant, write everything beside its place, look once more whether the
-files are as they were read, rename, say in the journal that it is done. Whoever calls holds the locks of the files.
+The order makes it safe: record what is meant, stage every file next to its place, check once more that the files are as
+they were read, rename, and record that it is done. The caller holds the locks of the files.
 """
 
 from __future__ import annotations
@@ -16,20 +16,17 @@ from context_engine.edit.file_content import BYTES_MAX
 from context_engine.edit.file_edit import PlannedFile, hash_of
 from context_engine.edit.journal import Journal, Op
 from context_engine.errors import AccessDenied, ContextEngineError, InvalidPath, StaleFile, TooLarge, WriteFailed
-from context_engine.repo import file_writer
-from context_engine.repo.file_writer import FileStamp
-from context_engine.repo.paths import Root
+from context_engine.repo import FolderWriter, OpenFolders, Root, TargetFile
 
-Standing = Literal["before", "after", "torn", "foreign"]
-"""A file of a transaction that was broken off: untouched, written, half written over, or changed by somebody else
-since."""
+FileState = Literal["before", "after", "torn", "foreign"]
+"""A file of an interrupted transaction: untouched, written, partly overwritten, or changed by another program since."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStep:
-    """One file on its way. `leaves`: the folders that go with it when it is deleted, should nothing else be in them."""
+    """One file of a transaction. `leaves`: the folders to remove with it when it is deleted, if they are empty then."""
 
-    seen: FileStamp
+    seen: TargetFile
     planned: PlannedFile
     op: Op
     leaves: tuple[str, ...] = ()
@@ -40,68 +37,66 @@ class Transactions:
 
     def __init__(self, root: Root, journal: Journal, *, flush: bool) -> None:
         self._root = root
+        self._folders = FolderWriter(root)
         self._journal = journal
         self._flush = flush
 
     # -- writing --
 
     def write(self, steps: Sequence[FileStep], *, at: float, session: str, turns: int = 0) -> int:
-        """Write these files, all or none; the number of the entry in the journal.
+        """Write these files, all or none; return the number of the journal entry.
 
-        Raises: StaleFile when somebody else was quicker, WriteFailed, InvalidPath, DiskFull, StorageBusy,
+        Raises: StaleFile when another program was quicker, WriteFailed, InvalidPath, DiskFull, StorageBusy,
         StorageCorrupt.
         """
         ops = [step.op for step in steps]
-        is_divisible = len(ops) > 1 or any(op.image is not None for op in ops)  # a power cut could leave it half done
-        number = self._journal.begin(ops, at=at, session=session, turns=turns, flush=is_divisible)
+        # a power cut could leave several files, or one that is overwritten in place, half done
+        needs_flush = len(ops) > 1 or any(op.image is not None for op in ops)
+        number = self._journal.begin(ops, at=at, session=session, turns=turns, flush=needs_flush)
         touched: set[str] = set()
-        with file_writer.Holding() as holding:
+        with OpenFolders() as open_folders:
             try:
                 for step in steps:
-                    self._prepare(step, holding)
+                    self._prepare(step, open_folders)
                 for step in steps:
-                    file_writer.check_unchanged(step.seen)
+                    step.seen.check_unchanged()
                 for step in steps:
                     touched.add(step.op.path)
                     self._put(step)
-                self._flush_folders(steps)
+                if self._flush:
+                    self._folders.flush([step.seen for step in steps], [path for op in ops for path in op.folders])
                 self._journal.finish(number)
             except BaseException as error:
                 self._take_back(number, steps, touched, error)
                 raise
         for step in steps:
-            file_writer.remove_folders(self._root, step.leaves)
+            self._folders.remove(step.leaves)
         return number
 
-    def _prepare(self, step: FileStep, holding: file_writer.Holding) -> None:
-        """Everything that may fail, as far as it can be done without touching the file."""
-        file_writer.make_folders(self._root, step.op.folders)
-        holding.add(step.seen)
+    def _prepare(self, step: FileStep, open_folders: OpenFolders) -> None:
+        """Do everything that may fail, as far as it is possible without touching the file."""
+        self._folders.make(step.op.folders)
+        open_folders.add(step.seen)
         if step.op.temp:
-            file_writer.stage(step.seen, step.planned.data or b"", step.op.temp, flush=self._flush)
+            step.seen.stage(step.planned.data or b"", step.op.temp, flush=self._flush)
 
     def _put(self, step: FileStep) -> None:
         if step.planned.data is None:
-            file_writer.remove(step.seen)
+            step.seen.remove()
         elif step.op.temp:
-            file_writer.put(step.seen, step.op.temp, mode=None if step.seen.exists else step.op.mode)
+            step.seen.put(step.op.temp, mode=None if step.seen.exists else step.op.mode)
         else:
-            file_writer.write_over(step.seen, step.planned.data, flush=self._flush)
-
-    def _flush_folders(self, steps: Iterable[FileStep]) -> None:
-        if self._flush:
-            made = file_writer.folders_above(self._root, [folder for step in steps for folder in step.op.folders])
-            file_writer.flush_folders([step.seen for step in steps], made)
+            step.seen.write_over(step.planned.data, flush=self._flush)
 
     def _take_back(
         self, number: int, steps: Sequence[FileStep], touched: Collection[str], error: BaseException
     ) -> None:
-        """Take back what we touched; what somebody else wrote stays, even if it is what we wanted to write."""
+        """Take back what was written. What another program wrote stays, even if its content is the same."""
         try:
             entry = self._journal.entry(number)
             if entry is not None and entry.state == "open":
-                found = [self._standing(op, step.seen) for op, step in zip(entry.ops, steps, strict=True)]
-                ours = [(seen, standing if seen.path in touched else "foreign") for seen, standing in found]
+                found = [self._state_of(op, step.seen) for op, step in zip(entry.ops, steps, strict=True)]
+                ours = [(seen, state if seen.path in touched else "foreign") for seen, state in found]
                 self._restore(entry.ops, ours)
         except ContextEngineError as second:
             raise WriteFailed(
@@ -109,70 +104,71 @@ class Transactions:
                 suggestion=f"{second.suggestion} The next edit or start then takes it back.",
                 details=second.details,
             ) from error
-        with suppress(ContextEngineError):  # else the next start finds all of it taken back, and forgets it
+        with suppress(ContextEngineError):  # otherwise the next start finds that all of it was taken back
             self._journal.abort(number)
 
-    # -- mending --
+    # -- repairing --
 
-    def mend(self, number: int) -> str:
-        """Bring an unfinished entry to an end: it counts if all of it was written, else all of it is taken back.
+    def repair(self, number: int) -> str:
+        """End an unfinished entry: it counts if all of it was written, otherwise all of it is taken back.
 
-        What was done, in words; empty when nothing was left to do.
+        Return what was done, in words; empty when nothing was left to do.
         """
         entry = self._journal.entry(number)
         if entry is None or entry.state != "open":  # another process was quicker
             return ""
-        found = [self._standing(op) for op in entry.ops]
-        if all(standing == "after" for _, standing in found):
+        found = [self._state_of(op) for op in entry.ops]
+        if all(state == "after" for _, state in found):
             self._journal.finish(number)
             return "all of it had been written"
         self._restore(entry.ops, found)
         self._journal.abort(number)
-        foreign = [seen.path for seen, standing in found if standing == "foreign"]
+        foreign = [seen.path for seen, state in found if state == "foreign"]
         return f"it was taken back, but for {', '.join(foreign)}, changed since" if foreign else "it was taken back"
 
-    def _restore(self, ops: Iterable[Op], found: Iterable[tuple[FileStamp, Standing]]) -> None:
-        """Give every file that is not as it was the content it had, and remove what was made for them."""
-        for op, (seen, standing) in zip(ops, found, strict=True):
+    def _restore(self, ops: Iterable[Op], found: Iterable[tuple[TargetFile, FileState]]) -> None:
+        """Give every changed file its old content back, and remove the folders that were made for them."""
+        for op, (seen, state) in zip(ops, found, strict=True):
             if op.temp:
-                file_writer.discard(seen, op.temp)
-            if standing in {"after", "torn"}:
-                self._put_back(op, seen, standing)
-            file_writer.remove_folders(self._root, op.folders)
+                seen.discard(op.temp)
+            if state in {"after", "torn"}:
+                self._put_back(op, seen, state)
+            self._folders.remove(op.folders)
 
-    def _standing(self, op: Op, seen: FileStamp | None = None) -> tuple[FileStamp, Standing]:
-        """What has become of a file: of the one that was `seen`, wherever its folder is by now, else of what is there."""
+    def _state_of(self, op: Op, seen: TargetFile | None = None) -> tuple[TargetFile, FileState]:
+        """Return the state of a file: of the one that was `seen`, wherever its folder is now, or of what has its path."""
         try:
             if seen is None:
-                seen = file_writer.unseen(self._root, self._root.rel(op.path, must_exist=False))
-            seen = file_writer.look_again(seen, bytes_max=BYTES_MAX)
-        except (InvalidPath, AccessDenied, TooLarge, StaleFile):  # something that we would never have written
-            return seen or file_writer.unseen(self._root, op.path), "foreign"
+                seen = TargetFile.unread(self._root, self._root.rel(op.path, must_exist=False))
+            seen = seen.read_again(bytes_max=BYTES_MAX)
+        except (InvalidPath, AccessDenied, TooLarge, StaleFile):  # an edit would never have written such a file
+            return seen or TargetFile.unread(self._root, op.path), "foreign"
         now = hash_of(seen.data if seen.exists else None)
         if now == op.before:
             return seen, "before"
-        if now == op.after and not file_writer.lies_beside(seen, op.temp):
+        if now == op.after and not seen.is_staged(op.temp):
             return seen, "after"
-        is_torn = op.image is not None and file_writer.is_torn(seen.data, op.image, apply_delta(op.delta, op.image))
-        return seen, "torn" if is_torn else "foreign"
+        if op.image is not None and seen.is_torn(op.image, apply_delta(op.delta, op.image)):
+            return seen, "torn"
+        return seen, "foreign"
 
-    def _put_back(self, op: Op, seen: FileStamp, standing: Standing) -> None:
-        """Give a file the content it had."""
+    def _put_back(self, op: Op, seen: TargetFile, state: FileState) -> None:
+        """Give a file the content that it had."""
         if not op.before:
-            file_writer.remove(seen)
+            seen.remove()
             return
-        old = (
-            op.image if standing == "torn" and op.image is not None else apply_delta(reverse_delta(op.delta), seen.data)
-        )
-        if file_writer.is_written_over(seen):
-            file_writer.write_over(seen, old, flush=self._flush)
+        if state == "torn" and op.image is not None:
+            old = op.image
+        else:
+            old = apply_delta(reverse_delta(op.delta), seen.data)
+        if seen.is_overwritten_in_place:
+            seen.write_over(old, flush=self._flush)
             return
-        temp = file_writer.temporary()
+        temporary = TargetFile.temporary_name()
         try:
-            file_writer.make_folders(
-                self._root, () if seen.exists else file_writer.missing_folders(self._root, seen.path)
-            )
-            file_writer.stage(seen, old, temp, flush=self._flush)
-            file_writer.put(seen, temp, mode=None if seen.exists else op.mode)
+            if not seen.exists:
+                self._folders.make(self._folders.missing(seen.path))
+            seen.stage(old, temporary, flush=self._flush)
+            seen.put(temporary, mode=None if seen.exists else op.mode)
         finally:
-            file_writer.discard(seen, temp)
+            seen.discard(temporary)

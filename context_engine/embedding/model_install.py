@@ -46,7 +46,7 @@ from context_engine.errors import (
     StorageCorrupt,
     UnsupportedHost,
 )
-from context_engine.repo.executables import find_program
+from context_engine.repo import find_program
 
 MANIFEST = "manifest.json"
 ROOM_BYTES = 220_000_000

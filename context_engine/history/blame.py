@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from context_engine.errors import AccessFailed, TooLarge, UnsupportedHost
-from context_engine.repo.git import Git
+from context_engine.repo import Git
 
 TIMEOUT_S = 10.0
 """Time limit of one file; a large one with a long history takes a second."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from context_engine.errors import AccessFailed, Cancelled, TooLarge, UnsupportedHost
 from context_engine.model import Commit, CommitFileChange
-from context_engine.repo.git import Git
+from context_engine.repo import Git
 
 COMMITS_MAX = 20_000
 """More than ten years of most projects; `git log` reads as many in about three seconds."""
@@ -66,7 +66,7 @@ def list_commits(git: Git, *, most: int = COMMITS_MAX) -> CommitListing:
     except (AccessFailed, UnsupportedHost) as error:
         return CommitListing(head.commit, reason=error.message)
     hashes = said.decode("ascii").split()
-    cut = git.cut()
+    cut = git.shallow_commits()
     whole = tuple(each for each in hashes[:most] if each not in cut)
     reason = "" if whole else "the clone is shallow and holds no whole commit" if cut else "there are only merges"
     return CommitListing(head.commit, whole, len(hashes) > most, bool(cut), reason)

@@ -15,7 +15,7 @@ from context_engine.errors import AccessFailed, DiskFull
 from context_engine.history.commit_facts import CommitTable, HeadCommits, HistoryFile
 from context_engine.history.git_log import COMMITS_MAX, READ_S, CommitListing, list_commits, read_commits
 from context_engine.model import Commit
-from context_engine.repo.git import Git
+from context_engine.repo import Git
 from context_engine.secrets import redact_file
 
 

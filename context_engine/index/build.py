@@ -25,8 +25,7 @@ from context_engine.index.store_factory import AnyStore, AnyWriter
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
-from context_engine.repo.git import Git
-from context_engine.repo.walk import Walk, look, walk
+from context_engine.repo import Git, Walk, walk, walk_paths
 
 ROUND_BYTES = 16_000_000
 """Text of one round: some seconds of work, and about 300 MB of memory at its end."""
@@ -133,7 +132,7 @@ class IndexBuilder:
         """
         with self._store.writer(wait_s=2.0) as writer:
             seen = _sizes_and_times(
-                look(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._excludes_path())
+                walk_paths(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._excludes_path())
             )
             changes = compare_files(writer.states(paths), seen, writer.skipped_states(paths))
             if changes.is_empty:

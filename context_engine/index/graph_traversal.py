@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from context_engine.index.symbol_graph import SymbolDefinition, SymbolGraph, SymbolUse
 from context_engine.model import Edge
-from context_engine.repo.paths import path_of_listing
+from context_engine.repo import path_of_listing
 
 EVIDENCE_CHARS_MAX = 160
 DEFINITIONS_FOLLOWED_MAX = 5

@@ -12,7 +12,7 @@ from context_engine.index.encoder import StaticEncoder
 from context_engine.index.postings import SegmentBuilder
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Skipped
-from context_engine.repo.file_reader import LoadedFile, load_for_index
+from context_engine.repo import LoadedFile, load_for_index
 from context_engine.storage import ConfinedFolder
 
 

@@ -26,9 +26,7 @@ from context_engine.index.store_factory import AnyStore
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import OWN_FOLDER, Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
-from context_engine.repo.git import Git
-from context_engine.repo.paths import Root
-from context_engine.repo.worktrees import siblings
+from context_engine.repo import Git, Root
 from context_engine.sharing import TeamStore
 from context_engine.storage import workspace_id
 from context_engine.timestamps import Now, format_utc
@@ -222,7 +220,7 @@ class IndexService:
     def _copy_sibling(self, identity: str) -> None:
         """Begin the index with that of another work tree of this repository, where there is a similar one."""
         if isinstance(self.store, EmbeddedStore):
-            trees = siblings(str(self._root.path), unless=OWN_FOLDER)
+            trees = Git(self._root.path).other_work_trees(unless=OWN_FOLDER)
             indexes = [self._cache_folder.parent / workspace_id(Path(tree)) for tree in trees]
             seed(self.store, [index for index in indexes if index != self._cache_folder], identity)
 

@@ -19,8 +19,7 @@ from context_engine.index.changed_files import is_under
 from context_engine.index.index_store import IndexStore
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import IndexReport, Progress
-from context_engine.repo.ignore_rules import IGNORE_FILES
-from context_engine.repo.watch import HEAD
+from context_engine.repo import changes_rules
 
 WAIT_S = 0.15
 """How long an answer waits for edited files to be indexed: a handful takes some 10 ms each."""
@@ -233,9 +232,8 @@ class LiveIndex:
         with self._lock:
             self._stale |= paths
             count = len(self._stale)
-        names = {path.rpartition("/")[2] for path in paths}
-        all_anew = count > FULL_RUN_FILES or HEAD in paths or not names.isdisjoint(IGNORE_FILES)
-        self._request("run" if all_anew else "paths")
+        is_full_run = count > FULL_RUN_FILES or changes_rules(paths)
+        self._request("run" if is_full_run else "paths")
 
     def _request(self, what: str) -> None:
         rank = ("", "paths", "run", "rebuild")

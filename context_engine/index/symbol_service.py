@@ -12,12 +12,11 @@ from context_engine.index.snapshot import Snapshot
 from context_engine.index.symbol_graph import ParsedFileCache, SymbolDefinition, SymbolGraph
 from context_engine.languages import PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
-from context_engine.repo import file_reader
-from context_engine.repo.paths import Root, is_sensitive
-from context_engine.repo.walk import look
-from context_engine.repo.workspace_files import LANGUAGE_CHARS, RANGE_BYTES_MAX
+from context_engine.repo import Root, is_sensitive, read_file, walk_paths
 from context_engine.text import LineSpan, count_lines
 
+HEAD_CHARS = 200
+"""The first line of a script names its interpreter."""
 SHIFTED_LINES_MAX = 50
 """A definition found within so many lines of its indexed place is taken for the same one."""
 
@@ -46,8 +45,8 @@ class SymbolService:
     def outline(self, path: str) -> FileOutline:
         """Outline one file as it is now. Raises: InvalidPath, FileNotFound, BinaryFile, TooLarge, AccessDenied."""
         rel = self._root.rel(path)
-        source = file_reader.read(self._root, rel, bytes_max=RANGE_BYTES_MAX)
-        language = self._parses.languages.detect(rel, source.text[:LANGUAGE_CHARS].encode())
+        source = read_file(self._root, rel)
+        language = self._parses.languages.detect(rel, source.text[:HEAD_CHARS].encode())
         parsed = self._parses.parse(rel)
         lines = count_lines(source.text)
         if parsed is None or language is None:
@@ -109,7 +108,7 @@ class SymbolService:
     def paths(self) -> PathIndex:
         """Return the files of the index, or those that a walk finds while there is no complete index."""
         if self._live.snapshot() is None or self._live.is_building:
-            return PathIndex(entry.path for entry in look(self._root.path, [""]).entries)
+            return PathIndex(entry.path for entry in walk_paths(self._root.path, [""]).entries)
         return self._fresh_graph().paths
 
     def forget(self) -> None:

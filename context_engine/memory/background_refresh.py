@@ -17,7 +17,7 @@ from context_engine.history import Blame, FileHistory, HistoryFile, HistoryMiner
 from context_engine.memory import importers
 from context_engine.memory.discovery import Discovery
 from context_engine.memory.knowledge import Knowledge
-from context_engine.repo.git import Git
+from context_engine.repo import Git
 from context_engine.search import FileUsage
 from context_engine.semantic import lower_thread_priority
 from context_engine.storage import workspace_id

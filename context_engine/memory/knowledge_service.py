@@ -22,9 +22,7 @@ from context_engine.memory.memory_folder import MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex
 from context_engine.memory.memory_similarity import TextEmbedder
 from context_engine.model import Query
-from context_engine.repo.git import Git
-from context_engine.repo.paths import Root
-from context_engine.repo.workspace_files import WorkspaceFiles
+from context_engine.repo import Git, Root, WorkspaceFiles
 from context_engine.search import FileUsage, SearchService
 from context_engine.secrets import Redactor
 from context_engine.sharing import RecordFolder

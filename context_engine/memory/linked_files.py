@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from context_engine.errors import ContextEngineError
 from context_engine.memory.memory_file import LinkedFile
 from context_engine.model import RelPath
-from context_engine.repo import file_reader
-from context_engine.repo.paths import Root
+from context_engine.repo import Root, read_file
 
 WhyStale = Callable[[Sequence[LinkedFile]], str]
 BYTES_MAX = 4_000_000
@@ -79,7 +78,7 @@ class LinkedFiles:
 
     def _hash_content(self, path: RelPath) -> str:
         try:
-            return git_blob_hash(file_reader.read(self._root, path, bytes_max=BYTES_MAX).data)
+            return git_blob_hash(read_file(self._root, path, bytes_max=BYTES_MAX).data)
         except ContextEngineError:
             return ""
 

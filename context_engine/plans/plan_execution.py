@@ -22,24 +22,16 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from context_engine.edit.align import by_lines
-from context_engine.edit.apply import EditResult
-from context_engine.edit.diff_preview import format_diff
-from context_engine.edit.edit_service import EditService
-from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import FileEdit
-from context_engine.edit.model import Patch
+from context_engine.edit import EditResult, EditService, FileEdit, Patch, by_lines, content_of, format_diff
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import Execution
 from context_engine.plans.step_tracking import CompletionReport, StepCaller, StepTracker
-from context_engine.repo import ruff_program
-from context_engine.repo.executables import find_program
-from context_engine.repo.subprocess_runner import bare, run, tail, without_secrets
+from context_engine.repo import Ruff, find_program, last_lines, minimal_environment, run_program, without_secrets
 from context_engine.secrets import RedactedDocument, redact_file
 
 if TYPE_CHECKING:
-    from context_engine.edit.edit_request import Want
+    from context_engine.edit import Want
 
 
 Level = Literal["none", "syntax", "lint", "tests"]
@@ -120,10 +112,10 @@ class ChangeVerifier:
 
     def _lint(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
         """Run ruff on Python files and report new findings, with the settings of this workspace."""
-        python = [file for file in files if file.path.endswith(ruff_program.SUFFIXES) and file.after is not None]
-        program = find_program(ruff_program.NAME, outside=self._root)
+        python = [file for file in files if file.path.endswith(Ruff.SUFFIXES) and file.after is not None]
+        program = find_program(Ruff.NAME, outside=self._root)
         if not program or not python:
-            return [VerificationCheck("lint", ruff_program.NAME, None, "ruff is not installed")] if python else []
+            return [VerificationCheck("lint", Ruff.NAME, None, "ruff is not installed")] if python else []
         return [self._lint_file(program, item) for item in python]
 
     def _lint_file(self, program: str, file: VerifiedFile) -> VerificationCheck:
@@ -139,11 +131,11 @@ class ChangeVerifier:
         """Return (rule, message) of each finding; positions do not count, because lines move. Raises: ValueError."""
         if data is None:
             return []
-        words, environment = ruff_program.of_text(program, path), bare(os.environ)
-        ran = run(words, self._root, limit_s=LINT_S, environment=environment, given=data)
-        if ran.exit not in ruff_program.EXITS:
+        words, environment = Ruff.check_text(program, path), minimal_environment(os.environ)
+        ran = run_program(words, self._root, limit_s=LINT_S, environment=environment, given=data)
+        if ran.exit not in Ruff.EXITS:
             raise ValueError(ran.problem or ran.err.strip()[-200:] or f"it ended with {ran.exit}")
-        return [(row.rule, row.message) for row in ruff_program.rows(ran.out)]
+        return [(row.rule, row.message) for row in Ruff.parse_findings(ran.out)]
 
     def _review_changes(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
         """Run a review and report its urgent findings: a secret, a removed name that is still used, and so on."""
@@ -162,9 +154,9 @@ class ChangeVerifier:
         except ValueError as error:
             return VerificationCheck("tests", command, None, f"it cannot be read: {error}")
         environment = without_secrets(os.environ)
-        ran = run(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
+        ran = run_program(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
         ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
-        output = tail(RedactedDocument.of(ran.out).text, TAIL_CHARS_MAX).strip()
+        output = last_lines(RedactedDocument.of(ran.out).text, TAIL_CHARS_MAX).strip()
         return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{output}".strip())
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.context import Workspace
-from context_engine.edit.edit_service import EditService
+from context_engine.edit import EditService
 from context_engine.errors import ContextEngineError, FileNotFound
 from context_engine.memory import KnowledgeService
 from context_engine.plans.approval_service import ApprovalService
@@ -28,8 +28,7 @@ from context_engine.plans.plan_repository import PlanRepository
 from context_engine.plans.plan_storage import PlanIndex, PlanStorage
 from context_engine.plans.plan_validation import WorkspacePaths
 from context_engine.plans.step_tracking import PlanWorkTree, StepTracker
-from context_engine.repo.git import Git
-from context_engine.repo.paths import Root
+from context_engine.repo import Git, Root
 from context_engine.secrets import redact
 from context_engine.sharing import VersionedRecords
 from context_engine.storage import STATE_FOLDER

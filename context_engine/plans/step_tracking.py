@@ -44,9 +44,7 @@ from context_engine.plans.plan_events import (
 )
 from context_engine.plans.plan_json import hash_step
 from context_engine.plans.plan_storage import PlanState, PlanStorage, check_seq
-from context_engine.repo import file_reader
-from context_engine.repo.git import Git
-from context_engine.repo.paths import Root
+from context_engine.repo import Git, Root, size_and_mtime
 from context_engine.storage import STATE_FOLDER
 
 DIRTY_BYTES_MAX = 40_000
@@ -155,7 +153,7 @@ class PlanWorkTree:
 
     def _stamp(self, path: str) -> str:
         """Return the size and time of a file; empty when it is gone."""
-        stamp = file_reader.stamp(str(self._root.path / path))
+        stamp = size_and_mtime(str(self._root.path / path))
         return "-".join(map(str, stamp)) if stamp else ""
 
 

@@ -1,55 +1,68 @@
-"""Repositories of other machines: an address checked, cloned, brought up to date, by a `git` that asks nobody and runs nothing.
+"""Clones of remote repositories: fetched by a `git` that asks no questions and starts no programs, kept in the cache.
 
-Only https, ssh and file addresses. No hooks, no templates, no submodules, no filters of large files; a server that
-wants a password that no helper of the user's knows is a failure, never a question. Where the clone lies is the caller's
-affair.
+Only https, ssh and file addresses are fetched. There are no hooks, templates, submodules or filters of large files. A
+server that wants a password which no credential helper knows is an error, never a question.
+
+Each clone has its own folder in the user's cache. It is made next to that folder and renamed onto it, so that a process
+that dies leaves nothing that looks like a clone. Deleting it only costs the time to fetch it again. Nothing is edited
+there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shutil
+import stat
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from context_engine.errors import AccessFailed, Cancelled, InvalidArgument
+from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, StorageBusy
 from context_engine.model import Progress
 from context_engine.repo.git import Git
+from context_engine.repo.workspace_roots import CLONES_FOLDER
 
 SCHEMES = ("https", "ssh", "file")
 QUIET_S_MAX = 120.0
-"""A server that says nothing for so long is not coming back."""
+"""A server that sends nothing for so long is not coming back."""
 COMPLAINT_LINES = 20
 DEPTH_MAX = 1_000_000
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _OF_SSH = re.compile(r"[\w.-]+@[\w.-]+:(?!/?/)[^\s:].*")
 _BRANCH = re.compile(r"(?!-)[^\s~^:?*\[\\\x00-\x1f]{1,255}")
-_SHARE = re.compile(r"([A-Z][\w ]{1,60}):\s{1,20}\d+% \((\d+)/(\d+)\)")
+_PROGRESS = re.compile(r"([A-Z][\w ]{1,60}):\s{1,20}\d+% \((\d+)/(\d+)\)")
 
-UNTOUCHED = (
+OPTIONS = (
     *("-c", "core.askPass="),
     *("-c", "credential.interactive=false"),
     *("-c", "protocol.ext.allow=never"),
     *("-c", "core.protectNTFS=true"),
     *("-c", "core.protectHFS=true"),
 )
-"""Added to the options of every git command: nothing that asks, nothing that fetches more than the repository."""
-REACHING = {
+"""Added to the options of every git command: git asks nothing and fetches nothing but the repository."""
+NETWORK_ENVIRONMENT = {
     "GIT_ASKPASS": "",
     "SSH_ASKPASS": "",
     "SSH_ASKPASS_REQUIRE": "never",
     "GIT_ALLOW_PROTOCOL": ":".join(SCHEMES),
     "GIT_LFS_SKIP_SMUDGE": "1",
 }
-"""In place of the environment's own: which ways to other machines are open, and that nobody is asked."""
+"""Replaces the environment's own variables: the protocols that may be used, and no questions."""
+
+ReportProgress = Callable[[Progress], None]
+
+
+# -- addresses ----------------------------------------------------------------------------------------------------------
 
 
 def is_address(text: str) -> bool:
-    """Whether somebody means a repository elsewhere rather than a folder here.
+    """Return whether a text names a remote repository rather than a local folder.
 
     >>> is_address("git@example.org:team/web.git"), is_address("https://x.org/a"), is_address("ext::sh"), is_address("C:/x")
     (True, True, True, False)
@@ -58,22 +71,35 @@ def is_address(text: str) -> bool:
 
 
 def check_address(address: str) -> str:
-    """An address that may be fetched from. Raises: InvalidArgument for another scheme, or a password in it."""
+    """Return an address that may be fetched. Raises: InvalidArgument for another scheme, or a password in it."""
     parts = urlsplit(address) if _SCHEME.match(address) else None
     if address.startswith("-") or any(ord(char) < 32 or char == " " for char in address):
-        raise _refusal(address, "it is no address")
+        raise _refused_address(address, "it is not an address")
     if parts is None and not _OF_SSH.fullmatch(address):
-        raise _refusal(address, "it is no address")
+        raise _refused_address(address, "it is not an address")
     if parts and parts.scheme.lower() not in SCHEMES:
-        raise _refusal(address, f"{parts.scheme} is not one of {', '.join(SCHEMES)}")
+        raise _refused_address(address, f"{parts.scheme} is not one of {', '.join(SCHEMES)}")
     if parts and (parts.password or (parts.username and parts.scheme.lower() == "https")):
         raise InvalidArgument(
-            "the address holds a name or password, which would be written down",
+            "the address contains a name or password, which would be written down",
             suggestion="leave it out and let git's own credential helper know it, or use ssh",
         )
     if parts and (parts.hostname or "").startswith("-"):
-        raise _refusal(address, "its host begins with a dash")
+        raise _refused_address(address, "its host begins with a dash")
     return address
+
+
+def repository_name(folder_or_address: str) -> str:
+    """Return the default name of a repository: the last part of its path, in the letters that a name may have.
+
+    >>> repository_name("https://example.org/team/Web Shop.git"), repository_name("/src/--odd--"), repository_name("/")
+    ('Web-Shop', 'odd', 'repository')
+    """
+    last = folder_or_address.rstrip("/\\").replace("\\", "/").replace(":", "/").rpartition("/")[2].removesuffix(".git")
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", last).strip("-.")[:64] or "repository"
+
+
+# -- git commands -------------------------------------------------------------------------------------------------------
 
 
 def clone(
@@ -82,17 +108,17 @@ def clone(
     *,
     branch: str = "",
     depth: int = 0,
-    tell: Callable[[Progress], None] = lambda _: None,
+    tell: ReportProgress = lambda _: None,
     cancel: threading.Event | None = None,
 ) -> None:
-    """Clone one branch (empty: the remote's own) into a folder that does not exist, beside others; `depth` 0: all commits.
+    """Clone one branch (empty: the remote's own) into a folder that does not exist; `depth` 0 means all commits.
 
-    Raises: InvalidArgument (address, branch), AccessFailed (what git said), UnsupportedHost (no git), Cancelled.
+    Raises: InvalidArgument (address, branch), AccessFailed (git's complaint), UnsupportedHost (no git), Cancelled.
     """
-    wanted = ["--branch", _branch(branch)] if branch else []
-    kept = ["--depth", str(_depth(depth))] if depth else []
+    chosen = ["--branch", _check_branch(branch)] if branch else []
     fixed = ("--progress", "--single-branch", "--no-tags", "--no-recurse-submodules", "--template=")
-    _run(["clone", *fixed, *wanted, *kept, "--", check_address(address), str(target)], target.parent, tell, cancel)
+    args = ["clone", *fixed, *chosen, *_depth_option(depth), "--", check_address(address), str(target)]
+    _run_git(args, target.parent, tell, cancel)
 
 
 def update(
@@ -101,128 +127,188 @@ def update(
     *,
     branch: str = "",
     depth: int = 0,
-    tell: Callable[[Progress], None] = lambda _: None,
+    tell: ReportProgress = lambda _: None,
     cancel: threading.Event | None = None,
 ) -> tuple[str, str]:
-    """Make a clone what its remote is now, whatever lay there; the commits before and after. Raises: as `clone`."""
+    """Make a clone equal to its remote, whatever it contained; return the commits before and after. Raises: as `clone`."""
     before = commit_of(folder)
-    kept = ["--depth", str(_depth(depth))] if depth else []
     fixed = ("--progress", "--force", "--no-tags", "--no-recurse-submodules")
-    wanted = f"refs/heads/{_branch(branch)}" if branch else "HEAD"
-    _run(["fetch", *fixed, *kept, "--", check_address(address), wanted], folder, tell, cancel)
-    _run(["reset", "--hard", "--quiet", "FETCH_HEAD"], folder, tell, cancel)
+    ref = f"refs/heads/{_check_branch(branch)}" if branch else "HEAD"
+    _run_git(["fetch", *fixed, *_depth_option(depth), "--", check_address(address), ref], folder, tell, cancel)
+    _run_git(["reset", "--hard", "--quiet", "FETCH_HEAD"], folder, tell, cancel)
     return before, commit_of(folder)
 
 
 def commit_of(folder: Path) -> str:
-    """The commit that a clone holds; empty when there is none."""
+    """Return the commit that a clone has checked out; empty when there is none."""
     head = Git(folder).head()
     return (head.commit if head else "") or ""
 
 
-def _run(args: Sequence[str], folder: Path, tell: Callable[[Progress], None], cancel: threading.Event | None) -> None:
-    """One git command that may reach another machine; what it says of its progress is told."""
-    process = _start(args, folder)
-    heard = _GitOutput(process, tell, cancel or threading.Event())
-    listening = threading.Thread(target=heard.listen, name="git-progress", daemon=True)
-    listening.start()
-    try:
-        heard.wait()
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        listening.join()
-    heard.check(args[0])
-
-
-def _start(args: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+def _run_git(args: Sequence[str], folder: Path, tell: ReportProgress, cancel: threading.Event | None) -> None:
+    """Run a git command that may reach another machine and report its progress."""
     git = Git(folder)
-    where = git.apart(args) if args[0] == "clone" else git.here(args)
-    return git.start(
+    environment = git.environment_outside(args) if args[0] == "clone" else git.environment_inside(args)
+    process = git.start(
         args,
-        where | REACHING,
-        options=UNTOUCHED,
+        environment | NETWORK_ENVIRONMENT,
+        options=OPTIONS,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
+    output = _GitOutput(process, tell, cancel or threading.Event())
+    reader = threading.Thread(target=output.read, name="git-progress", daemon=True)
+    reader.start()
+    try:
+        output.wait()
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        reader.join()
+    output.check(args[0])
 
 
 class _GitOutput:
-    """What a git command says while it runs: how far it is, and at its end what went wrong."""
+    """What a running git command prints: its progress, and what went wrong."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], tell: Callable[[Progress], None], cancel: threading.Event
-    ) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], tell: ReportProgress, cancel: threading.Event) -> None:
         self._process = process
         self._tell = tell
         self._cancel = cancel
         self._lines: list[str] = []
-        self._heard = threading.Event()
+        self._has_news = threading.Event()
         self._is_late = False
 
-    def listen(self) -> None:
-        """Read until git closes its mouth; lines of progress end with a carriage return."""
+    def read(self) -> None:
+        """Read until git closes its output; lines of progress end with a carriage return."""
         assert self._process.stderr  # it was opened as a pipe
         with self._process.stderr as pipe:
             rest = b""
-            while said := os.read(pipe.fileno(), 65_536):
-                *lines, rest = re.split(rb"[\r\n]", rest + said)
+            while block := os.read(pipe.fileno(), 65_536):
+                *lines, rest = re.split(rb"[\r\n]", rest + block)
                 for line in lines:
-                    self._take(line.decode("utf-8", "replace").strip())
-                self._heard.set()
+                    self._add(line.decode("utf-8", "replace").strip())
+                self._has_news.set()
 
-    def _take(self, line: str) -> None:
-        if shares := _SHARE.search(line):
-            self._tell(Progress(shares[1].lower().strip(), int(shares[2]), int(shares[3])))
+    def _add(self, line: str) -> None:
+        if progress := _PROGRESS.search(line):
+            self._tell(Progress(progress[1].lower().strip(), int(progress[2]), int(progress[3])))
         elif line:
             self._lines = [*self._lines, line][-COMPLAINT_LINES:]
 
     def wait(self) -> None:
-        """Until it ends, is cancelled, or has said nothing for too long."""
+        """Wait until git ends, is cancelled, or has printed nothing for too long."""
         quiet_s = 0.0
         while self._process.poll() is None and not self._cancel.is_set() and not self._is_late:
-            quiet_s = 0.0 if self._heard.is_set() else quiet_s + 0.1
-            self._heard.clear()
+            quiet_s = 0.0 if self._has_news.is_set() else quiet_s + 0.1
+            self._has_news.clear()
             self._is_late = quiet_s > QUIET_S_MAX
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.1)
-            except subprocess.TimeoutExpired:
-                continue
 
     def check(self, command: str) -> None:
-        """Raises: Cancelled, AccessFailed."""
+        """Raise the error of a command that did not succeed. Raises: Cancelled, AccessFailed."""
         if self._cancel.is_set():
             raise Cancelled(f"git {command} was cancelled", suggestion="nothing of it was kept; call it again")
         if self._is_late:
-            raise AccessFailed(f"git {command} heard nothing for {QUIET_S_MAX:g} s", suggestion="try again later")
+            raise AccessFailed(f"git {command} got no answer for {QUIET_S_MAX:g} s", suggestion="try again later")
         if self._process.returncode:
-            told = next((line for line in self._lines if line.startswith(("fatal:", "error:"))), "")
+            complaint = next((line for line in self._lines if line.startswith(("fatal:", "error:"))), "")
+            last = self._lines[-1] if self._lines else "it printed nothing"
             raise AccessFailed(
-                f"git {command} failed: {told or (self._lines[-1] if self._lines else 'it said nothing')}",
+                f"git {command} failed: {complaint or last}",
                 suggestion="check the address and the branch; a private repository needs ssh keys or a credential helper",
                 details={"exit": self._process.returncode, "stderr": "\n".join(self._lines)},
             )
 
 
-def _branch(branch: str) -> str:
+def _check_branch(branch: str) -> str:
     if not _BRANCH.fullmatch(branch) or ".." in branch or branch.endswith(("/", ".lock")):
         raise InvalidArgument(f"{branch[:100]!r} cannot name a branch", suggestion="give the name of a branch")
     return branch
 
 
-def _depth(depth: int) -> int:
+def _depth_option(depth: int) -> list[str]:
+    if not depth:
+        return []
     if not 0 < depth <= DEPTH_MAX:
         raise InvalidArgument(
             f"depth {depth} is not from 1 to {DEPTH_MAX:,}", suggestion="leave it out for all commits"
         )
-    return depth
+    return ["--depth", str(depth)]
 
 
-def _refusal(address: str, why: str) -> InvalidArgument:
+def _refused_address(address: str, why: str) -> InvalidArgument:
     return InvalidArgument(
         f"{address[:200]!r} cannot be fetched: {why}",
         suggestion="give https://..., ssh://..., user@host:path or file:///path",
         details={"argument": "address"},
     )
+
+
+# -- the folder of clones -----------------------------------------------------------------------------------------------
+
+
+class Clones:
+    """The clones in one cache."""
+
+    def __init__(self, cache: Path) -> None:
+        """Nothing is made until it is needed."""
+        self.folder = cache / CLONES_FOLDER
+
+    def place(self, address: str, branch: str = "") -> Path:
+        """Return the folder for the clone of an address; each branch has its own."""
+        digest = hashlib.blake2b(f"{address}\0{branch}".encode(), digest_size=6).hexdigest()
+        return self.folder / f"{repository_name(address)}-{digest}"
+
+    def make(self, place: Path, fill: Callable[[Path], None]) -> None:
+        """Let `fill` make a clone in a temporary folder, then move it to its place.
+
+        Raises: StorageBusy while another process works on it, and whatever `fill` raises; nothing is left then.
+        """
+        with self.lock(place):
+            part = place.with_name(f"{place.name}.part")
+            _delete(part)  # a process may have died here
+            try:
+                fill(part)
+                os.replace(part, place)
+            finally:
+                _delete(part)
+
+    @contextmanager
+    def lock(self, place: Path) -> Generator[None]:
+        """Keep other processes from working on a clone. Raises: StorageBusy."""
+        from filelock import FileLock, Timeout
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(f"{place}.lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise StorageBusy(
+                f"another process is fetching {place.name}", suggestion="wait until it is done, then call again"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def drop(self, place: Path) -> None:
+        """Delete a clone; a folder elsewhere is never touched. Raises: StorageBusy."""
+        if place.parent == self.folder:
+            with self.lock(place):
+                _delete(place)
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder. Git makes its objects read-only, which on Windows protects them from deletion."""
+
+    def make_writable(remove: Callable[[str], object], path: str, _: object) -> None:
+        with suppress(OSError):
+            os.chmod(path, stat.S_IWRITE)
+            remove(path)
+
+    if folder.exists():
+        shutil.rmtree(folder, onerror=make_writable)

@@ -1,7 +1,7 @@
-"""Where programs are: each by its absolute path, never from the current folder and never from the workspace.
+"""Find programs by absolute path, never in the current folder or in the workspace; end one with all that it started.
 
-A PATH may contain `.`, an empty part (which means the current folder) or a folder of the workspace; Windows looks into
-the current folder first, whatever PATH says. In all of these a repository could place a `git` of its own.
+A PATH may contain `.`, an empty part (which means the current folder) or a folder of the workspace. Windows searches
+the current folder first, whatever PATH contains. In all of these a repository could place its own `git`.
 
 >>> find_program("sh", path="/bin") if os.name == "posix" else "/bin/sh"
 '/bin/sh'
@@ -12,11 +12,19 @@ the current folder first, whatever PATH says. In all of these a repository could
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 SUFFIXES = (".exe", ".com") if os.name == "nt" else ()
-"""Of a program. A batch file is none: a shell would read its arguments, among which are names of a repository's files."""
+"""Endings of programs. Batch files are left out: a shell would read their arguments, which contain names of files."""
+GRACE_S = 2.0
+"""The time between SIGTERM and SIGKILL, in which a test run removes what it has set up."""
 
 
 def find_program(
@@ -24,9 +32,9 @@ def find_program(
 ) -> str:
     """Return the absolute path of a program; empty when there is none.
 
-    The folders `beside` come first, because the caller trusts them; then those of `path` (the PATH of this process by
-    default) that are absolute. What is in the folder `outside`, or leads there, does not count; except beside the
-    Python that runs us, from which all of this comes anyway.
+    The folders `beside` are searched first, because the caller trusts them; then the absolute folders of `path` (the
+    PATH of this process by default). A program in the folder `outside`, or behind a link into it, does not count. The
+    exception is the folder of the Python that runs this package, which is trusted anyway.
     """
     return next(find_programs(name, beside=beside, path=path, outside=outside), "")
 
@@ -34,14 +42,14 @@ def find_program(
 def find_programs(
     name: str, *, beside: Sequence[str] = (), path: str | None = None, outside: str | os.PathLike[str] = ""
 ) -> Iterator[str]:
-    """Yield each program of that name, in the order in which they are looked for."""
+    """Yield each program of that name, in the order of the search."""
     if os.path.isabs(name):
         yield from _programs("", name)
     elif os.path.basename(name) == name:
         for folder in filter(os.path.isabs, beside):
             yield from _programs(folder, name)
         for folder in _folders(os.environ.get("PATH", os.defpath) if path is None else path, outside):
-            yield from (place for place in _programs(folder, name) if _is_ours(folder) or not is_within(place, outside))
+            yield from (place for place in _programs(folder, name) if _is_own(folder) or not is_within(place, outside))
 
 
 def safe_path(path: str, *, outside: str | os.PathLike[str] = "") -> str:
@@ -54,20 +62,21 @@ def safe_path(path: str, *, outside: str | os.PathLike[str] = "") -> str:
 
 
 def is_within(path: str, folder: str | os.PathLike[str]) -> bool:
-    """Whether a path leads into a folder; never into the empty name."""
+    """Return whether a path leads into a folder; no path leads into the empty name."""
     if not os.fspath(folder):
         return False
-    real, top = (os.path.normcase(os.path.realpath(each)) for each in (path, folder))
+    real, top = (os.path.normcase(os.path.realpath(place)) for place in (path, folder))
     return real == top or real.startswith(os.path.join(top, ""))
 
 
 def _folders(path: str, outside: str | os.PathLike[str]) -> Iterator[str]:
     for folder in path.split(os.pathsep):
-        if os.path.isabs(folder) and (_is_ours(folder) or not is_within(folder, outside)):
+        if os.path.isabs(folder) and (_is_own(folder) or not is_within(folder, outside)):
             yield folder
 
 
-def _is_ours(folder: str) -> bool:
+def _is_own(folder: str) -> bool:
+    """Return whether a folder is that of the Python that runs this package."""
     return os.path.normpath(folder) == os.path.dirname(sys.executable)
 
 
@@ -77,3 +86,38 @@ def _programs(folder: str, name: str) -> Iterator[str]:
         place = os.path.join(folder, name + suffix)
         if os.path.isfile(place) and os.access(place, os.X_OK):
             yield place
+
+
+# -- how a program ends that was started in a session of its own ------------------------------------------------------
+
+
+def kill_process(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program and everything that it started, unless it has been waited for. Its end must still be awaited."""
+    if process.returncode is None:  # otherwise another process may have its number by now
+        _signal_group(process, "SIGKILL")
+
+
+def end_process(process: subprocess.Popen[bytes], ended: threading.Event) -> None:
+    """Ask a program and everything that it started to end; kill what is left after the time of grace.
+
+    The thread that waits for the program sets `ended` as soon as it has ended.
+    """
+    _signal_group(process, "SIGTERM")
+    ended.wait(GRACE_S)
+    _signal_group(process, "SIGKILL")
+
+
+def kill_children(process: subprocess.Popen[bytes]) -> None:
+    """Kill what an ended program has left running. As long as one of these lives, no other process gets its number."""
+    _signal_group(process, "SIGKILL")
+
+
+def _signal_group(process: subprocess.Popen[bytes], name: str) -> None:
+    """Send a signal to a program and everything that it started; on Windows only kill the program itself."""
+    try:
+        if os.name == "posix":
+            os.killpg(process.pid, getattr(signal, name))
+        else:
+            process.kill()
+    except (ProcessLookupError, PermissionError):  # it has just ended; macOS reports that as a missing permission
+        return

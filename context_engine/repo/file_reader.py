@@ -1,7 +1,7 @@
-r"""Reads one file, once: its bytes, its text and what can be said of both. Writing is next door, in `writing`.
+r"""Read one file: its bytes, its text and facts about both. Writing is in `file_writer`.
 
-Nothing here waits (a pipe is opened without blocking and refused), follows a link in the last part of a path, or takes
-more into memory than it was allowed to. How text is decoded is in `decode`; it never fails.
+Nothing here waits (a pipe is opened without blocking and refused), follows a link in the last part of a path, or reads
+more bytes than it was allowed to. `decode` never fails.
 
 >>> decode(b"caf\xc3\xa9").encoding, decode(b"caf\xe9").encoding, decode("né".encode("utf-16")).encoding
 ('utf-8', 'latin-1', 'utf-16-le')
@@ -23,17 +23,19 @@ from context_engine.model import RelPath, Skipped
 from context_engine.repo.paths import Root
 from context_engine.storage import ConfinedFolder, OpenFolder
 
+SOURCE_BYTES_MAX = 50_000_000
+"""A line range may be read out of files up to this size."""
 SNIFF_BYTES = 8_192
-"""Git, too, looks for a NUL in the first 8,000 bytes to tell binary from text."""
+"""Git also searches the first 8,000 bytes for a NUL to recognize binary files."""
 
 MINIFIED_BYTES_MIN = 10_000
 MINIFIED_LINE_BYTES = 400
-"""Hand-written files hardly average over 60 bytes a line; bundlers and dumps of figures exceed 400."""
+"""Hand-written files rarely average over 60 bytes a line; bundles and dumps of numbers exceed 400."""
 PROSE_SPACES_SHARE = 0.10
 """Long paragraphs on one line make long lines too, but a seventh of prose is spaces; of minified code about 1 in 30."""
 
 CONTROL_SHARE_MAX = 0.05
-"""Text in an old 8-bit encoding holds hardly any control characters; of random bytes one in ten is one."""
+"""Text in an old 8-bit encoding has hardly any control characters; of random bytes one in ten is one."""
 DAMAGED_SHARE = 4
 """Invalid UTF-8 with this many good sequences to each bad one is damaged UTF-8, not another encoding."""
 
@@ -41,7 +43,7 @@ _MAGIC = (
     *(b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"BZh91AY", b"\xfd7zXZ", b"(\xb5/\xfd", b"7z\xbc\xaf", b"Rar!\x1a"),
     *(b"\x89PNG", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"\x7fELF", b"\xca\xfe\xba\xbe", b"!<arch>\n", b"OggS", b"wOF"),
 )  # fmt: skip
-"""How files begin that may hold no NUL in their first bytes and still are no text."""
+"""The first bytes of binary formats that may have no NUL near the beginning."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -63,7 +65,7 @@ _FLAGS = (
 
 
 class DecodedText(NamedTuple):
-    """Text, and how it was read. `lossy`: the text does not give the bytes back; they must not be rewritten from it."""
+    """Text and its encoding. `lossy`: the text does not give the bytes back, so they must not be rewritten from it."""
 
     text: str
     encoding: str
@@ -75,7 +77,7 @@ class DecodedText(NamedTuple):
 class LoadedFile:
     """A file for the index.
 
-    `data` is `text` in UTF-8 without a mark, as parsers want it; `sha256` is of the raw bytes.
+    `data` is `text` in UTF-8 without a byte order mark, as parsers need it; `sha256` is of the raw bytes.
     """
 
     data: bytes
@@ -89,7 +91,7 @@ class LoadedFile:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file read out. `data` are its bytes as they lie on the disk; the rest is worked out when asked for."""
+    """A file that a caller reads. `data` are its bytes on the disk; everything else is computed on first use."""
 
     path: RelPath
     data: bytes
@@ -97,52 +99,33 @@ class SourceFile:
     mtime_ns: int
 
     @cached_property
-    def decoded(self) -> DecodedText:
-        """The text and how it was read."""
+    def content(self) -> DecodedText:
+        """The text and its encoding."""
         return decode(self.data)
 
     @property
     def text(self) -> str:
-        """The whole text, line ends as they are, without a byte order mark."""
-        return self.decoded.text
+        """The whole text with its line ends, without a byte order mark."""
+        return self.content.text
 
     @property
     def encoding(self) -> str:
-        """Python's name of the encoding; `has_bom` says whether a mark stands before the text."""
-        return self.decoded.encoding
-
-    @property
-    def has_bom(self) -> bool:
-        """Whether a byte order mark stands at the beginning."""
-        return bool(self.decoded.bom)
-
-    @property
-    def lossy(self) -> bool:
-        """Whether some bytes could not be read and are shown as U+FFFD."""
-        return self.decoded.lossy
-
-    @cached_property
-    def newline(self) -> str:
-        """How lines end: see `newline_of`."""
-        return newline_of(self.text)
+        """Python's name of the encoding."""
+        return self.content.encoding
 
     @cached_property
     def sha256(self) -> bytes:
-        """Of the bytes on the disk."""
+        """The hash of the bytes on the disk."""
         return hashlib.sha256(self.data).digest()
 
-    def encode(self, text: str) -> bytes:
-        """Another text as this file would hold it: same encoding, same mark. Raises: UnicodeEncodeError."""
-        return self.decoded.bom + text.encode(self.encoding)
 
-
-# -- for the index: trouble is data ---------------------------------------------------------------------------------
+# -- for the index: failures are values -----------------------------------------------------------------------------
 
 
 def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> LoadedFile | Skipped:
-    """Read a file that the walk has found beneath the root, in one go.
+    """Read a file that the walk has found beneath the root.
 
-    Trouble is data: `vanished`, `unreadable`, `special`, `too_large`, `binary` or `minified`.
+    A failure is a value: `vanished`, `unreadable`, `special`, `too_large`, `binary` or `minified`.
     """
     try:
         with root.open_folder() as top:
@@ -155,23 +138,23 @@ def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded
             return Skipped(path, "special", "a folder, pipe, socket or device")
         if status.st_size > bytes_max:
             return Skipped(path, "too_large", f"{status.st_size:,} bytes; the limit is {bytes_max:,}")
-        raw = _whole(descriptor, status.st_size, bytes_max)
+        raw = _read_whole(descriptor, status.st_size, bytes_max)
     except OSError as error:
         return Skipped(path, "unreadable", error.strerror or str(error))
     finally:
         os.close(descriptor)
     if len(raw) > bytes_max:
         return Skipped(path, "too_large", f"it grows; the limit is {bytes_max:,}")
-    return _load(path, raw, status)
+    return _decode_for_index(path, raw, status)
 
 
-def _load(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | Skipped:
-    if why := binary(raw):
+def _decode_for_index(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | Skipped:
+    if why := why_binary(raw):
         return Skipped(path, "binary", why)
     text, encoding, bom, lossy = decode(raw)
     if encoding == "utf-8" and not lossy:
         data = raw[len(bom) :] if bom else raw
-    elif why := _no_text(text, encoding):
+    elif why := _why_decoded_binary(text, encoding):
         return Skipped(path, "binary", why)
     else:
         data = text.encode("utf-8", "replace")
@@ -181,7 +164,7 @@ def _load(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | Skipped
 
 
 def _explain_failure(error: OSError) -> tuple[str, str]:
-    """What it means for the index that a file cannot be opened."""
+    """Return what it means for the index that a file cannot be opened: (reason, detail)."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return "vanished", ""
     if error.errno in {errno.ELOOP, errno.EMLINK}:  # O_NOFOLLOW; some systems say EMLINK
@@ -191,8 +174,8 @@ def _explain_failure(error: OSError) -> tuple[str, str]:
     return "unreadable", error.strerror or str(error)
 
 
-def _whole(descriptor: int, size: int, bytes_max: int) -> bytes:
-    """The bytes of an open file; it may have grown or shrunk since it was measured. Over `bytes_max` it stops."""
+def _read_whole(descriptor: int, size: int, bytes_max: int) -> bytes:
+    """Return the bytes of an open file, which may have grown or shrunk since it was measured; stop over `bytes_max`."""
     raw = os.read(descriptor, size + 1)
     if len(raw) == size:
         return raw
@@ -205,15 +188,15 @@ def _whole(descriptor: int, size: int, bytes_max: int) -> bytes:
 
 
 def open_root(root: ConfinedFolder) -> OpenFolder:
-    """The root, open, for many files. Raises: FileNotFound, AccessFailed."""
+    """Open the root for many files. Raises: FileNotFound, AccessFailed."""
     try:
         return root.open_folder()
     except OSError as error:
-        raise _unreadable(os.fspath(root.path), error) from error
+        raise _not_readable(os.fspath(root.path), error) from error
 
 
-def no_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
-    """Why a search passes over a file that the walk has found, as its first bytes tell: (reason, detail); None for text."""
+def why_not_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
+    """Return why a search passes over a file, judged by its first bytes: (reason, detail); None for text."""
     try:
         descriptor = open_plain_file(top, path)
     except OSError as error:
@@ -224,15 +207,12 @@ def no_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
         return "unreadable", error.strerror or str(error)
     finally:
         os.close(descriptor)
-    why = "it is UTF-32" if head.startswith(_UTF32_BOMS) else binary(head)
+    why = "it is UTF-32" if head.startswith(_UTF32_BOMS) else why_binary(head)
     return ("binary", why) if why else None
 
 
 def open_plain_file(top: OpenFolder, path: str) -> int:
-    """A descriptor of a plain file, to read parts of it.
-
-    Raises: OSError; for a link, pipe, socket, device or folder, too.
-    """
+    """Return a descriptor of a plain file, to read parts of it. Raises: OSError, also for anything else than a file."""
     descriptor = top.open(path, _FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -240,8 +220,8 @@ def open_plain_file(top: OpenFolder, path: str) -> int:
     return descriptor
 
 
-def stamp(path: str) -> tuple[int, int] | None:
-    """Size and mtime_ns of a file; None when it is not there, or closed: reading it says which."""
+def size_and_mtime(path: str) -> tuple[int, int] | None:
+    """Return size and mtime_ns of a file; None when it does not exist or is closed, which reading it distinguishes."""
     try:
         status = os.stat(path)
     except OSError:
@@ -249,39 +229,39 @@ def stamp(path: str) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-# -- for a caller: trouble is an error ------------------------------------------------------------------------------
+# -- for a caller: failures are errors ------------------------------------------------------------------------------
 
 
-def read(root: Root, path: RelPath, *, bytes_max: int) -> SourceFile:
-    """Read a file out for a caller.
+def read_file(root: Root, path: RelPath, *, bytes_max: int = SOURCE_BYTES_MAX) -> SourceFile:
+    """Read a text file for a caller.
 
     Raises: FileNotFound, AccessFailed, BinaryFile, TooLarge (`details` has `size` and `limit`), InvalidPath.
     """
-    raw, status = contents(root, path, bytes_max=bytes_max)
+    raw, status = read_bytes(root, path, bytes_max=bytes_max)
     source = SourceFile(path, raw, status.st_size, status.st_mtime_ns)
-    if why := binary(raw) or _no_text(source.text, source.encoding):
-        raise BinaryFile(f"{path} holds no text: {why}", suggestion="Only text can be read.", details={"path": path})
+    if why := why_binary(raw) or _why_decoded_binary(source.text, source.encoding):
+        raise BinaryFile(f"{path} is not text: {why}", suggestion="Only text can be read.", details={"path": path})
     return source
 
 
-def contents(root: Root, path: RelPath, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
-    """The bytes of a file, whatever they are, and what the system said of it just before. Raises: as `read`."""
+def read_bytes(root: Root, path: RelPath, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
+    """Return the bytes of any file, and its status from just before. Raises: as `read_file`."""
     with open_root(root.confined) as top:
         return contents_in(top, path, path, bytes_max=bytes_max)
 
 
-def contents_in(folder: OpenFolder, way: str, path: str, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
-    """`contents` of what is `way` beneath a folder, and `path` to the caller. Raises: as `read`."""
+def contents_in(folder: OpenFolder, name: str, path: str, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
+    """Return what `read_bytes` does, for a name beneath an open folder; errors call it `path`. Raises: as `read_file`."""
     try:
-        descriptor = folder.open(way, _FLAGS)
+        descriptor = folder.open(name, _FLAGS)
         try:
             status = os.fstat(descriptor)
             _check_readable(path, status, bytes_max)
-            raw = _whole(descriptor, status.st_size, bytes_max)
+            raw = _read_whole(descriptor, status.st_size, bytes_max)
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _not_readable(path, error) from error
     if len(raw) > bytes_max:
         raise _too_large(path, len(raw), bytes_max)
     return raw, status
@@ -306,48 +286,46 @@ def _too_large(path: str, size: int, bytes_max: int) -> TooLarge:
     )
 
 
-def _unreadable(path: str, error: OSError) -> FileNotFound | InvalidPath | AccessFailed:
+def _not_readable(path: str, error: OSError) -> FileNotFound | InvalidPath | AccessFailed:
     reason, detail = _explain_failure(error)
+    details = {"path": path}
     if reason == "vanished":
-        return FileNotFound(f"there is no {path}", suggestion="It may just have been deleted.", details={"path": path})
+        return FileNotFound(f"there is no {path}", suggestion="It may just have been deleted.", details=details)
     if reason == "special":
-        return InvalidPath(f"{path} is {detail}, no file", suggestion="Name a file.", details={"path": path})
-    return AccessFailed(
-        f"{path} cannot be read: {detail}",
-        suggestion="Give this user permission to read it.",
-        details={"path": path},
-    )
+        return InvalidPath(f"{path} is {detail}, not a file", suggestion="Name a file.", details=details)
+    suggestion = "Give this user permission to read it."
+    return AccessFailed(f"{path} cannot be read: {detail}", suggestion=suggestion, details=details)
 
 
 # -- what bytes are -------------------------------------------------------------------------------------------------
 
 
-def binary(raw: bytes) -> str | None:
-    r"""Why the bytes are no text: a NUL near the beginning that no wide encoding explains, or a known signature.
+def why_binary(raw: bytes) -> str | None:
+    r"""Return why bytes are not text: a NUL near the beginning that no wide encoding explains, or a known signature.
 
-    >>> binary(b"a\0b"), binary(b"plain"), binary("wide".encode("utf-16"))
-    ('it holds NUL bytes', None, None)
+    >>> why_binary(b"a\0b"), why_binary(b"plain"), why_binary("wide".encode("utf-16"))
+    ('it contains NUL bytes', None, None)
     """
     if raw.startswith(_MAGIC):
         return "it begins like a known binary format"
     if raw.find(b"\0", 0, SNIFF_BYTES) >= 0 and not raw.startswith(_WIDE_BOMS):
-        return "it holds NUL bytes"
+        return "it contains NUL bytes"
     return None
 
 
-def _no_text(text: str, encoding: str) -> str | None:
-    """The same for what has been decoded as something else than clean UTF-8: bytes that only looked like text."""
+def _why_decoded_binary(text: str, encoding: str) -> str | None:
+    """Return why a text that was not decoded as clean UTF-8 is binary after all."""
     if encoding == "utf-8":
         return None
     if "\0" in text:
-        return "it holds NUL characters"
+        return "it contains NUL characters"
     head = text[:SNIFF_BYTES].encode("latin-1", "replace")
     controls = len(head) - len(head.translate(None, _CONTROLS))
     return "it is full of control characters" if controls > CONTROL_SHARE_MAX * len(head) else None
 
 
 def why_minified(data: bytes) -> str | None:
-    r"""Why nobody wrote this by hand: lines too long, and no prose either.
+    r"""Return why a text was not written by hand: its lines are too long, and it is not prose.
 
     >>> why_minified(b"a=b(1,c)" * 2_000), why_minified(b"x = 1\n" * 4_000), why_minified(b"a paragraph of words " * 1_000)
     ('16,000 bytes on 1 line', None, None)
@@ -361,7 +339,7 @@ def why_minified(data: bytes) -> str | None:
 
 
 def decode(raw: bytes) -> DecodedText:
-    r"""The text of any bytes: by their byte order mark, else UTF-8, else Windows-1252 or Latin-1. Never fails.
+    r"""Decode any bytes: by their byte order mark, otherwise as UTF-8, otherwise as Windows-1252 or Latin-1.
 
     >>> decode(b"\x93quoted\x94"), decode("ünïcödé".encode() + b"\xff").lossy
     (DecodedText(text='“quoted”', encoding='cp1252', bom=b'', lossy=False), True)
@@ -372,7 +350,7 @@ def decode(raw: bytes) -> DecodedText:
     try:
         return DecodedText(raw.decode("utf-8"), "utf-8")
     except UnicodeDecodeError:
-        return _not_utf8(raw)
+        return _decode_other(raw)
 
 
 def _decode_marked(raw: bytes, mark: bytes, encoding: str) -> DecodedText:
@@ -382,8 +360,8 @@ def _decode_marked(raw: bytes, mark: bytes, encoding: str) -> DecodedText:
         return DecodedText(raw[len(mark) :].decode(encoding, "replace"), encoding, mark, lossy=True)
 
 
-def _not_utf8(raw: bytes) -> DecodedText:
-    """UTF-8 with some damage stays UTF-8, so that the rest reads right; anything else is an 8-bit encoding."""
+def _decode_other(raw: bytes) -> DecodedText:
+    """Decode bytes that are not UTF-8: as UTF-8 if few of them are damaged, so that the rest reads right."""
     text = raw.decode("utf-8", "replace")
     bad = text.count("\ufffd")
     good = len(text) - bad - len(text.encode("ascii", "ignore"))
@@ -392,9 +370,8 @@ def _not_utf8(raw: bytes) -> DecodedText:
     if raw.translate(None, _CONTROLS_8BIT) == raw:
         return DecodedText(raw.decode("latin-1"), "latin-1")
     try:
-        return DecodedText(
-            raw.decode("cp1252"), "cp1252"
-        )  # where Latin-1 has control characters, it has quotes and dashes
+        # where Latin-1 has control characters, Windows-1252 has quotes and dashes
+        return DecodedText(raw.decode("cp1252"), "cp1252")
     except UnicodeDecodeError:
         return DecodedText(raw.decode("latin-1"), "latin-1")
 
@@ -403,7 +380,7 @@ _CONTROLS_8BIT = bytes(range(0x80, 0xA0))
 
 
 def newline_of(text: str) -> str:
-    r"""How the lines of a text end: `\n`, `\r\n`, `\r`, "mixed", or "" when there is one line only.
+    r"""Return how the lines of a text end: `\n`, `\r\n`, `\r`, "mixed", or "" when there is one line only.
 
     >>> newline_of("a\r\nb\r\n"), newline_of("a\r\nb\n"), newline_of("a")
     ('\r\n', 'mixed', '')

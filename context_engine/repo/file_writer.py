@@ -1,12 +1,12 @@
-"""The only place that writes the user's files: whole or not at all. Everybody sees the old content or the new one.
+"""Write files of the user, whole or not at all: every reader gets the old content or the new one.
 
-A file is written next to its target, made to look like it (owner, mode, extended attributes), flushed, and renamed onto
-it. Where that would cost a hard link or the owner, or the folder is closed, it is written over in place: what a crash
-leaves then is for the journal to repair. Who may write when, and what is written, is decided elsewhere (`edit.apply`).
+A file is written next to its target, gets the target's owner, mode and extended attributes, is flushed, and is renamed
+onto it. Where that would break a hard link or change the owner, or where the folder is closed, the file is overwritten
+in place; the journal repairs what a crash leaves then. Whether and what to write is decided elsewhere (`edit.apply`).
 
-Every name is used relative to its folder, which is opened beneath the root through no link and must be the folder that
-was looked at. A transaction keeps the folders open (`Holding`), so that it finds its temporary files again when a
-folder is renamed meanwhile (decision 0049).
+Every name is used relative to its folder. The folder is opened beneath the root through no link, and must be the one
+that was looked at. A transaction keeps its folders open (`OpenFolders`), so that it finds its temporary files even when
+a folder is renamed meanwhile (decision 0049).
 """
 
 from __future__ import annotations
@@ -19,61 +19,60 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
-from context_engine.errors import AccessFailed, InvalidPath, StaleFile, TooLarge, WriteFailed
-from context_engine.model import RelPath
+from context_engine.errors import AccessFailed, BinaryFile, InvalidPath, StaleFile, TooLarge, WriteFailed, WrongEncoding
 from context_engine.repo import file_reader
 from context_engine.repo.executables import is_within
 from context_engine.repo.paths import Root
 from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError
 
 TEMPORARY_PREFIX = ".ctx-"
-"""How the files begin that are written beside their targets; the walk passes over what a crash leaves of them."""
+"""Names of temporary files begin with it; the walk ignores what a crash leaves of them."""
 
-FOLDERS_HELD_MAX = 64
-"""Open at once for one transaction: a quarter of what a process may have open on macOS."""
+FOLDERS_OPEN_MAX = 64
+"""Folders that one transaction keeps open: a quarter of the files that a process may open on macOS."""
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NO_SUCH_THING = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""What file systems answer that know no hard links, extended attributes or flushing of folders."""
+_NOT_SUPPORTED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""The answers of file systems without hard links, extended attributes or flushing of folders."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-class TargetFolder:
-    """The folder of a file.
+class ParentFolder:
+    """The folder of a file, opened for each use or kept open by `OpenFolders`.
 
-    Opened for each use, or kept open by `Holding`; `identity` is None while it does not exist.
+    `identity` is its device and inode; None while it does not exist.
     """
 
-    __slots__ = ("_root", "held", "identity", "way")
+    __slots__ = ("_root", "identity", "opened", "path")
 
-    def __init__(self, root: ConfinedFolder, way: str, identity: tuple[int, int] | None = None) -> None:
+    def __init__(self, root: ConfinedFolder, path: str, identity: tuple[int, int] | None = None) -> None:
         self._root = root
-        self.way = way
+        self.path = path
         self.identity = identity
-        self.held: OpenFolder | None = None
+        self.opened: OpenFolder | None = None
 
     @contextmanager
     def open(self) -> Generator[OpenFolder]:
-        """The folder, open. Raises: OSError; StaleFile when another folder has its name by now."""
-        if self.held is not None:
-            yield self.held
+        """Open the folder. Raises: OSError; StaleFile when another folder has its name by now."""
+        if self.opened is not None:
+            yield self.opened
             return
         with self.enter() as folder:
             yield folder
 
     def enter(self) -> OpenFolder:
         """Open the folder that has the name now, if it is the one that was looked at. Raises: as `open`."""
-        folder = self._root.open_folder(self.way)
+        folder = self._root.open_folder(self.path)
         try:
             if self.identity is None:
                 self.identity = folder.identity()
             elif folder.identity() != self.identity:
                 raise StaleFile(
-                    f"another folder is called {self.way} by now; nothing was written",
+                    f"another folder is called {self.path} by now; nothing was written",
                     suggestion="Read the file again, then repeat the call.",
-                    details={"path": self.way},
+                    details={"path": self.path},
                 )
         except BaseException:
             folder.close()
@@ -82,19 +81,65 @@ class TargetFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class FileStamp:
-    """A file as it was when it was read. `status` is None, and `data` empty, where there is none yet.
+class TargetFile:
+    """A file as it was when it was read, and the steps that replace it. Without a file `status` is None, `data` empty.
 
-    `may_write`: it is not protected. `may_replace`: names in its folder may be exchanged.
+    `may_write`: it is not write-protected. `may_replace`: names in its folder may be exchanged.
     """
 
     path: str
     target: str  # absolute, no link in it
-    place: TargetFolder
+    folder: ParentFolder
     data: bytes = b""
     status: os.stat_result | None = None
     may_write: bool = True
     may_replace: bool = True
+
+    @classmethod
+    def unread(cls, root: Root, path: str) -> Self:
+        """Return a file that has not been looked at yet."""
+        return cls(path, os.fspath(root.absolute(path)), ParentFolder(root.confined, path.rpartition("/")[0]))
+
+    @classmethod
+    def read(cls, root: Root, path: str, *, bytes_max: int) -> Self:
+        """Read a file that is to be written; it need not exist. Raises: InvalidPath, AccessFailed, TooLarge."""
+        return cls.unread(root, path).read_again(bytes_max=bytes_max)
+
+    def read_again(self, *, bytes_max: int) -> Self:
+        """Read the file once more, in the folder where it was. Raises: as `read`."""
+        try:
+            with self.folder.open() as folder:
+                try:
+                    folder.stat(self.name)
+                except FileNotFoundError:
+                    return replace(self, data=b"", status=None)
+                data, status = file_reader.contents_in(folder, self.name, self.path, bytes_max=bytes_max)
+                return replace(
+                    self,
+                    data=data,
+                    status=status,
+                    may_write=bool(status.st_mode & 0o222) and _is_allowed(folder, self.name, os.W_OK),
+                    may_replace=_is_allowed(folder, os.curdir, os.W_OK | os.X_OK),
+                )
+        except TooLarge as error:
+            raise TooLarge(
+                error.message, suggestion="Change it with a program made for files of that size.", details=error.details
+            ) from None
+        except (FileNotFoundError, NotADirectoryError):  # no folder yet
+            return replace(self, data=b"", status=None)
+        except UnsafePathError as error:
+            raise _behind_link(self.path) from error
+        except OSError as error:
+            raise AccessFailed(
+                f"the folder of {self.path} cannot be opened: {error.strerror}",
+                suggestion="Give this user permission to enter it.",
+                details={"path": self.path},
+            ) from error
+
+    @staticmethod
+    def temporary_name() -> str:
+        """Return an unused name for what is written next to a file until it is renamed onto it."""
+        return f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}.tmp"
 
     @property
     def exists(self) -> bool:
@@ -108,269 +153,145 @@ class FileStamp:
 
     @property
     def name(self) -> str:
-        """What it is called in its folder."""
+        """The last part of its path."""
         return self.path.rpartition("/")[2]
 
+    @property
+    def is_overwritten_in_place(self) -> bool:
+        """Whether the file keeps its place on the disk: for its other names, its owner, or because its folder is closed."""
+        if self.status is None:
+            return False
+        if self.status.st_nlink > 1 or not self.may_replace:
+            return True
+        return hasattr(os, "geteuid") and os.geteuid() not in {0, self.status.st_uid}
 
-class Holding:
-    """The folders of one transaction, each opened once and kept open until its end. Of very many the first ones."""
-
-    def __init__(self) -> None:
-        self._folders: dict[str, OpenFolder] = {}
-        self._places: list[TargetFolder] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for place in self._places:
-            place.held = None
-        for folder in self._folders.values():
-            folder.close()
-
-    def add(self, seen: FileStamp) -> None:
-        """Keep the folder of a file open. Raises: WriteFailed, StaleFile, InvalidPath."""
-        place = seen.place
-        if place.held is not None or len(self._folders) >= FOLDERS_HELD_MAX:
+    def check_may_write(self) -> None:
+        """Refuse a write-protected file: replacing it would bypass the protection. Raises: WriteFailed."""
+        if self.status is None or self.may_write:
             return
-        with _translate_errors(seen.path):
-            if place.way not in self._folders:
-                self._folders[place.way] = place.enter()
-        place.held = self._folders[place.way]
-        self._places.append(place)
-
-
-# -- looking -----------------------------------------------------------------------------------------------------------
-
-
-def look(root: Root, path: RelPath, *, bytes_max: int) -> FileStamp:
-    """Read a file that is to be written; one that does not exist is no error.
-
-    Raises: InvalidPath, AccessFailed, TooLarge.
-    """
-    return look_again(unseen(root, path), bytes_max=bytes_max)
-
-
-def unseen(root: Root, path: str) -> FileStamp:
-    """A file that was not looked at yet."""
-    return FileStamp(path, os.fspath(root.absolute(path)), TargetFolder(root.confined, path.rpartition("/")[0]))
-
-
-def look_again(seen: FileStamp, *, bytes_max: int) -> FileStamp:
-    """Read a file once more, in the folder where it was. Raises: as `look`."""
-    path, place = seen.path, seen.place
-    try:
-        with place.open() as folder:
-            try:
-                folder.stat(seen.name)
-            except FileNotFoundError:
-                return replace(seen, data=b"", status=None)
-            data, status = file_reader.contents_in(folder, seen.name, path, bytes_max=bytes_max)
-            return replace(
-                seen,
-                data=data,
-                status=status,
-                may_write=bool(status.st_mode & 0o222) and _may(folder, seen.name, os.W_OK),
-                may_replace=_may(folder, os.curdir, os.W_OK | os.X_OK),
-            )
-    except TooLarge as error:
-        raise TooLarge(
-            error.message, suggestion="Change it with a program made for files of that size.", details=error.details
-        ) from None
-    except (FileNotFoundError, NotADirectoryError):  # no folder yet
-        return replace(seen, data=b"", status=None)
-    except UnsafePathError as error:
-        raise _led_out(path) from error
-    except OSError as error:
-        raise AccessFailed(
-            f"the folder of {path} cannot be opened: {error.strerror}",
-            suggestion="Give this user permission to enter it.",
-            details={"path": path},
-        ) from error
-
-
-def check_may_write(seen: FileStamp) -> None:
-    """Refuse a file that is write-protected: replacing it would bypass that. Raises: WriteFailed."""
-    if seen.status is None or seen.may_write:
-        return
-    raise WriteFailed(
-        f"{seen.path} is write-protected; nothing was written",
-        suggestion="Ask the user whether it may be changed; they can make it writable.",
-        details={"path": seen.path},
-    )
-
-
-def check_unchanged(seen: FileStamp) -> None:
-    """Refuse a file that is no longer the one that was read, or no longer where it was.
-
-    Raises: StaleFile, InvalidPath.
-    """
-    with _translate_errors(seen.path):
-        try:
-            with seen.place.enter() as folder:
-                status = folder.stat(seen.name)
-        except (FileNotFoundError, NotADirectoryError):
-            status = None
-    if _mark(status) != _mark(seen.status):
-        raise StaleFile(
-            f"{seen.path} was changed by somebody else in this moment; nothing was written",
-            suggestion="Read it again, then repeat the call.",
-            details={"path": seen.path},
+        raise WriteFailed(
+            f"{self.path} is write-protected; nothing was written",
+            suggestion="Ask the user whether it may be changed; they can make it writable.",
+            details={"path": self.path},
         )
 
+    def check_unchanged(self) -> None:
+        """Refuse a file that is no longer the one that was read, or no longer in its place.
 
-def _mark(status: os.stat_result | None) -> tuple[int, int, int] | None:
-    return None if status is None else (status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def is_written_over(seen: FileStamp) -> bool:
-    """Whether a file keeps its place on the disk: for its other names, for its owner, or because its folder is closed."""
-    if seen.status is None:
-        return False
-    if seen.status.st_nlink > 1 or not seen.may_replace:
-        return True
-    return hasattr(os, "geteuid") and os.geteuid() not in {0, seen.status.st_uid}
-
-
-# -- writing -----------------------------------------------------------------------------------------------------------
-
-
-def temporary() -> str:
-    """A name nobody has, for what lies beside a file until it is renamed onto it."""
-    return f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}.tmp"
-
-
-def missing_folders(root: Root, path: str) -> tuple[str, ...]:
-    """The folders a new file needs that are not there yet: relative to the root, outermost first."""
-    parts = path.split("/")[:-1]
-    needed = ("/".join(parts[: count + 1]) for count in range(len(parts)))
-    return tuple(folder for folder in needed if not _is_folder(root, folder))
-
-
-def _is_folder(root: Root, way: str) -> bool:
-    try:
-        root.confined.open_folder(way).close()
-    except OSError:
-        return False
-    return True
-
-
-def make_folders(root: Root, folders: Iterable[str]) -> None:
-    """Make folders, in their order. Raises: WriteFailed, InvalidPath when one of them leads out of the root by now."""
-    for way in folders:
-        above, _, name = way.rpartition("/")
-        with (
-            _translate_errors(way),
-            root.confined.open_folder(above) as folder,
-            suppress(FileExistsError),
-        ):  # made in this moment
-            os.mkdir(folder.name_of(name), dir_fd=folder.descriptor)
-
-
-def remove_folders(root: Root, folders: Iterable[str]) -> None:
-    """Remove those of these folders that are empty, the innermost first."""
-    for way in sorted(folders, key=len, reverse=True):
-        above, _, name = way.rpartition("/")
-        with suppress(OSError), root.confined.open_folder(above) as folder:  # somebody uses it by now
-            os.rmdir(folder.name_of(name), dir_fd=folder.descriptor)
-
-
-def stage(seen: FileStamp, data: bytes, temp: str, *, flush: bool) -> None:
-    """Write the new content beside the file, under the name `temp`, and make it look like the file.
-
-    Raises: WriteFailed.
-    """
-    with _translate_errors(seen.path), seen.place.open() as folder:
-        mode = 0o600 if seen.exists else 0o666
-        descriptor = os.open(folder.name_of(temp), _NEW | _SAFE, mode, dir_fd=folder.descriptor)
-        try:
-            _write_all(descriptor, data)
-            if seen.status is not None:
-                _dress(descriptor, folder, temp, seen)
-            if flush:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def put(seen: FileStamp, temp: str, *, mode: int | None = None) -> None:
-    """Rename what was written beside a file onto it; a new file never onto one that has appeared meanwhile.
-
-    `mode`: for a new file that was there before. Raises: WriteFailed, StaleFile.
-    """
-    with _translate_errors(seen.path), seen.place.open() as folder:
-        if seen.exists:
-            _rename(folder, temp, seen.name)
-            return
-        if mode is not None:
-            _set_mode(folder, temp, mode)
-        try:
-            _put_new(folder, temp, seen.name)
-        except FileExistsError:
-            raise StaleFile(
-                f"{seen.path} was made by somebody else in this moment; nothing was written",
-                suggestion="Read it, then decide whether to overwrite it.",
-                details={"path": seen.path},
-            ) from None
-
-
-def _rename(folder: OpenFolder, temp: str, name: str) -> None:
-    os.replace(folder.name_of(temp), folder.name_of(name), src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
-
-
-def _put_new(folder: OpenFolder, temp: str, name: str) -> None:
-    here = folder.descriptor
-    if os.name == "nt":
-        os.rename(folder.at(temp), folder.at(name))  # refuses to replace, there
-        return
-    try:
-        os.link(folder.name_of(temp), folder.name_of(name), src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        _rename(folder, temp, name)
-    else:
-        os.unlink(folder.name_of(temp), dir_fd=here)
-
-
-def write_over(seen: FileStamp, data: bytes, *, flush: bool) -> None:
-    """Write over a file in place. What does not fit on the disk is noticed before a byte of the old content is lost.
-
-    Raises: WriteFailed; the old content is back then, unless the disk refuses that, too. StaleFile, when it is another
-    file.
-    """
-    with _translate_errors(seen.path), seen.place.open() as folder:
-        descriptor = os.open(folder.name_of(seen.name), os.O_WRONLY | _NO_WAIT | _SAFE, dir_fd=folder.descriptor)
-        try:
-            _check_same(seen, os.fstat(descriptor))
+        Raises: StaleFile, InvalidPath.
+        """
+        with _translate_errors(self.path):
             try:
-                _write_all(descriptor, data[len(seen.data) :], at=len(seen.data))
-                _write_all(descriptor, data[: len(seen.data)], at=0)
-                os.ftruncate(descriptor, len(data))
+                with self.folder.enter() as folder:
+                    status = folder.stat(self.name)
+            except (FileNotFoundError, NotADirectoryError):
+                status = None
+        if _identity_and_time(status) != _identity_and_time(self.status):
+            raise StaleFile(
+                f"{self.path} has just been changed by another program; nothing was written",
+                suggestion="Read it again, then repeat the call.",
+                details={"path": self.path},
+            )
+
+    # -- replacing it --
+
+    def stage(self, data: bytes, temporary: str, *, flush: bool) -> None:
+        """Write the new content next to the file, under a temporary name, with the owner and mode of the file.
+
+        Raises: WriteFailed.
+        """
+        with _translate_errors(self.path), self.folder.open() as folder:
+            mode = 0o600 if self.exists else 0o666
+            descriptor = os.open(folder.name_of(temporary), _NEW | _SAFE, mode, dir_fd=folder.descriptor)
+            try:
+                _write_all(descriptor, data)
+                if self.status is not None:
+                    _copy_metadata(descriptor, folder, temporary, self)
                 if flush:
                     os.fsync(descriptor)
-            except OSError:
-                _write_all(descriptor, seen.data, at=0)
-                os.ftruncate(descriptor, len(seen.data))
-                raise
-        finally:
-            os.close(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def put(self, temporary: str, *, mode: int | None = None) -> None:
+        """Rename the staged content onto the file; a new file never replaces one that has appeared meanwhile.
+
+        `mode` is for a new file that existed before. Raises: WriteFailed, StaleFile.
+        """
+        with _translate_errors(self.path), self.folder.open() as folder:
+            if self.exists:
+                _rename(folder, temporary, self.name)
+                return
+            if mode is not None:
+                _set_mode(folder, temporary, mode)
+            try:
+                _rename_to_new(folder, temporary, self.name)
+            except FileExistsError:
+                raise StaleFile(
+                    f"{self.path} has just been made by another program; nothing was written",
+                    suggestion="Read it, then decide whether to overwrite it.",
+                    details={"path": self.path},
+                ) from None
+
+    def write_over(self, data: bytes, *, flush: bool) -> None:
+        """Overwrite the file in place. What does not fit on the disk fails before a byte of the old content is lost.
+
+        Raises: WriteFailed; then the old content is back, unless the disk refuses that too. StaleFile when it is
+        another file.
+        """
+        with _translate_errors(self.path), self.folder.open() as folder:
+            descriptor = os.open(folder.name_of(self.name), os.O_WRONLY | _NO_WAIT | _SAFE, dir_fd=folder.descriptor)
+            try:
+                self.check_same(os.fstat(descriptor))
+                try:
+                    _write_all(descriptor, data[len(self.data) :], at=len(self.data))
+                    _write_all(descriptor, data[: len(self.data)], at=0)
+                    os.ftruncate(descriptor, len(data))
+                    if flush:
+                        os.fsync(descriptor)
+                except OSError:
+                    _write_all(descriptor, self.data, at=0)
+                    os.ftruncate(descriptor, len(self.data))
+                    raise
+            finally:
+                os.close(descriptor)
+
+    def is_torn(self, old: bytes, new: bytes) -> bool:
+        """Return whether the file is what a crash leaves of `write_over`."""
+        return _is_torn(self.data, old, new)
+
+    def check_same(self, status: os.stat_result) -> None:
+        """Refuse an open file that is not the one that was read. Raises: StaleFile."""
+        if self.status is None or (status.st_dev, status.st_ino) != (self.status.st_dev, self.status.st_ino):
+            raise StaleFile(
+                f"{self.path} has just been exchanged; nothing was written",
+                suggestion="Read it again, then repeat the call.",
+                details={"path": self.path},
+            )
+
+    def remove(self) -> None:
+        """Delete the file. Raises: WriteFailed."""
+        with _translate_errors(self.path), self.folder.open() as folder:
+            os.unlink(folder.name_of(self.name), dir_fd=folder.descriptor)
+
+    def is_staged(self, temporary: str) -> bool:
+        """Return whether the staged content still exists as another file, so that it never took its place."""
+        try:
+            with self.folder.open() as folder:
+                return bool(temporary) and not os.path.samestat(folder.stat(temporary), folder.stat(self.name))
+        except (OSError, StaleFile):
+            return False
+
+    def discard(self, temporary: str) -> None:
+        """Delete the staged content, if there is any."""
+        if temporary.startswith(TEMPORARY_PREFIX) and os.path.basename(temporary) == temporary:
+            with suppress(OSError, StaleFile), self.folder.open() as folder:  # it was renamed, or never made
+                os.unlink(folder.name_of(temporary), dir_fd=folder.descriptor)
 
 
-def _check_same(seen: FileStamp, status: os.stat_result) -> None:
-    """Refuse to write into another file than the one that was read. Raises: StaleFile."""
-    if seen.status is None or (status.st_dev, status.st_ino) != (seen.status.st_dev, seen.status.st_ino):
-        raise StaleFile(
-            f"{seen.path} was exchanged in this moment; nothing was written",
-            suggestion="Read it again, then repeat the call.",
-            details={"path": seen.path},
-        )
+def _is_torn(data: bytes, old: bytes, new: bytes) -> bool:
+    """Return whether each byte is the old or the new one of its place.
 
-
-def is_torn(data: bytes, old: bytes, new: bytes) -> bool:
-    """Whether a file is what a crash leaves of `write_over`: each byte is the old or the new one of its place.
-
-    >>> is_torn(b"ned text", b"old text", b"new text.."), is_torn(b"neX text", b"old text", b"new text..")
+    >>> _is_torn(b"ned text", b"old text", b"new text.."), _is_torn(b"neX text", b"old text", b"new text..")
     (True, False)
     """
     if not min(len(old), len(new)) <= len(data) <= max(len(old), len(new)):
@@ -378,58 +299,133 @@ def is_torn(data: bytes, old: bytes, new: bytes) -> bool:
     return all(data[at : at + 1] in (old[at : at + 1], new[at : at + 1]) for at in range(len(data)))
 
 
-def remove(seen: FileStamp) -> None:
-    """Delete a file. Raises: WriteFailed."""
-    with _translate_errors(seen.path), seen.place.open() as folder:
-        os.unlink(folder.name_of(seen.name), dir_fd=folder.descriptor)
+def encode_as(path: str, text: str, old: bytes | None) -> bytes:
+    """Return a new text for a file as bytes. An existing file keeps its encoding, byte order mark and line ends.
 
-
-def lies_beside(seen: FileStamp, temp: str) -> bool:
-    """Whether what was written beside a file is still there and another file, so that it never took its place."""
+    Raises: BinaryFile when the old content is not text, WrongEncoding when its encoding lacks a character.
+    """
+    if old and (why := file_reader.why_binary(old)):
+        raise BinaryFile(
+            f"{path} is not text: {why}; nothing was written",
+            suggestion="Choose another name.",
+            details={"path": path},
+        )
+    before = file_reader.decode(old or b"")
+    if before.bom:
+        text = text.removeprefix("\ufeff")
+    if "\r" not in text and file_reader.newline_of(before.text) == "\r\n":
+        text = text.replace("\n", "\r\n")
     try:
-        with seen.place.open() as folder:
-            return bool(temp) and not os.path.samestat(folder.stat(temp), folder.stat(seen.name))
-    except (OSError, StaleFile):
-        return False
+        return before.bom + text.encode(before.encoding)
+    except UnicodeEncodeError as error:
+        raise WrongEncoding(
+            f"{path} is encoded in {before.encoding}, which has no {text[error.start]!r}; nothing was written",
+            suggestion="Leave that character out, or ask the user whether the file may become UTF-8.",
+            details={"path": path, "encoding": before.encoding},
+        ) from None
 
 
-def discard(seen: FileStamp, temp: str) -> None:
-    """Delete what was written beside a file and is not wanted any more."""
-    if temp.startswith(TEMPORARY_PREFIX) and os.path.basename(temp) == temp:
-        with suppress(OSError, StaleFile), seen.place.open() as folder:  # it was renamed, or never made
-            os.unlink(folder.name_of(temp), dir_fd=folder.descriptor)
+# -- folders -----------------------------------------------------------------------------------------------------------
 
 
-def flush_folders(seens: Iterable[FileStamp], made: Iterable[TargetFolder] = ()) -> None:
-    """Make new names survive a power cut, where the system can: of files, and of folders. Raises: WriteFailed."""
+class OpenFolders:
+    """The folders of one transaction, each opened once and kept open until its end. Of very many only the first ones."""
+
+    def __init__(self) -> None:
+        self._opened: dict[str, OpenFolder] = {}
+        self._users: list[ParentFolder] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for user in self._users:
+            user.opened = None
+        for folder in self._opened.values():
+            folder.close()
+
+    def add(self, file: TargetFile) -> None:
+        """Keep the folder of a file open. Raises: WriteFailed, StaleFile, InvalidPath."""
+        folder = file.folder
+        if folder.opened is not None or len(self._opened) >= FOLDERS_OPEN_MAX:
+            return
+        with _translate_errors(file.path):
+            if folder.path not in self._opened:
+                self._opened[folder.path] = folder.enter()
+        folder.opened = self._opened[folder.path]
+        self._users.append(folder)
+
+
+class FolderWriter:
+    """Makes and removes folders of one workspace. Paths are relative to its root."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root.confined
+
+    def missing(self, path: str) -> tuple[str, ...]:
+        """Return the folders that a new file needs and that do not exist yet, outermost first."""
+        parts = path.split("/")[:-1]
+        needed = ("/".join(parts[: count + 1]) for count in range(len(parts)))
+        return tuple(folder for folder in needed if not self._exists(folder))
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self._root.open_folder(path).close()
+        except OSError:
+            return False
+        return True
+
+    def make(self, folders: Iterable[str]) -> None:
+        """Make folders, in their order. Raises: WriteFailed; InvalidPath for one that leads out of the root by now."""
+        for path in folders:
+            above, _, name = path.rpartition("/")
+            with (
+                _translate_errors(path),
+                self._root.open_folder(above) as folder,
+                suppress(FileExistsError),  # another program has just made it
+            ):
+                os.mkdir(folder.name_of(name), dir_fd=folder.descriptor)
+
+    def remove(self, folders: Iterable[str]) -> None:
+        """Remove the empty ones of these folders, the innermost first."""
+        for path in sorted(folders, key=len, reverse=True):
+            above, _, name = path.rpartition("/")
+            with suppress(OSError), self._root.open_folder(above) as folder:  # it is in use by now
+                os.rmdir(folder.name_of(name), dir_fd=folder.descriptor)
+
+    def flush(self, files: Iterable[TargetFile], made: Iterable[str] = ()) -> None:
+        """Make the names of new files and `made` folders survive a power cut, where the system can. Raises: WriteFailed."""
+        parents = [ParentFolder(self._root, path.rpartition("/")[0]) for path in made]
+        _flush_folders([*parents, *(file.folder for file in files)])
+
+
+def _flush_folders(folders: Iterable[ParentFolder]) -> None:
     if os.name != "posix":
         return
-    for place in {place.way: place for place in (*made, *(seen.place for seen in seens))}.values():
-        with _translate_errors(place.way), place.open() as folder:
+    for parent in {folder.path: folder for folder in folders}.values():
+        with _translate_errors(parent.path), parent.open() as folder:
             descriptor = folder.open(os.curdir, os.O_RDONLY | _SAFE)
             try:
                 os.fsync(descriptor)
             except OSError as error:
-                if error.errno not in _NO_SUCH_THING:  # some file systems cannot; the file is written all the same
+                if error.errno not in _NOT_SUPPORTED:  # the file is written even where folders cannot be flushed
                     raise
             finally:
                 os.close(descriptor)
 
 
-def folders_above(root: Root, folders: Iterable[str]) -> list[TargetFolder]:
-    """The folders in which these folders are."""
-    return [TargetFolder(root.confined, way.rpartition("/")[0]) for way in folders]
+# -- one file anywhere -------------------------------------------------------------------------------------------------
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write one file of any place, whole or not at all. Its mode and a link to it are kept.
+    """Write a file anywhere on the disk, whole or not at all. Its mode and a link to it are kept.
 
-    A repository may have brought a link: one that leads out of the work tree that it lies in is not followed.
+    A repository may contain a link that leads out of its work tree: such a link is not followed.
 
     Raises: InvalidPath (such a link), WriteFailed (closed, no room, or no such folder); the old file is whole then.
     """
     target = os.path.realpath(path)
-    top = _workspace_around(os.path.dirname(os.path.abspath(path)))
+    top = _enclosing_workspace(os.path.dirname(os.path.abspath(path)))
     if top and not is_within(target, top):
         raise InvalidPath(
             f"{os.fspath(path)} is behind a link that leads out of {top}; nothing was written",
@@ -437,22 +433,22 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
             details={"path": os.fspath(path)},
         )
     folder, name = os.path.split(target)
-    seen = FileStamp(name, target, TargetFolder(ConfinedFolder(folder), ""))
-    temp = temporary()
+    file = TargetFile(name, target, ParentFolder(ConfinedFolder(folder), ""))
+    temporary = TargetFile.temporary_name()
     try:
-        with _translate_errors(name), seen.place.open() as opened, suppress(FileNotFoundError):
-            seen = replace(seen, status=opened.stat(name))
-        stage(seen, data, temp, flush=True)
-        with _translate_errors(name), seen.place.open() as opened:
-            _rename(opened, temp, name)
-        flush_folders([seen])
+        with _translate_errors(name), file.folder.open() as opened, suppress(FileNotFoundError):
+            file = replace(file, status=opened.stat(name))
+        file.stage(data, temporary, flush=True)
+        with _translate_errors(name), file.folder.open() as opened:
+            _rename(opened, temporary, name)
+        _flush_folders([file.folder])
     except BaseException:
-        discard(seen, temp)
+        file.discard(temporary)
         raise
 
 
-def _workspace_around(folder: str) -> str:
-    """The nearest folder, at or above this one, that is a work tree or holds state of ours; empty without one."""
+def _enclosing_workspace(folder: str) -> str:
+    """Return the nearest folder, at or above this one, that is a work tree or has our state; empty without one."""
     while not any(os.path.lexists(os.path.join(folder, name)) for name in (".git", ".context-engine")):
         above = os.path.dirname(folder)
         if above == folder:
@@ -461,13 +457,40 @@ def _workspace_around(folder: str) -> str:
     return folder
 
 
-def _may(folder: OpenFolder, name: str, what: int) -> bool:
-    """Whether the system will let us, judged by the rights that we act with."""
-    by_rights = os.access in os.supports_effective_ids
-    return os.access(folder.name_of(name), what, dir_fd=folder.descriptor, effective_ids=by_rights)
-
-
 # -- the system calls --------------------------------------------------------------------------------------------------
+
+
+def _is_allowed(folder: OpenFolder, name: str, access: int) -> bool:
+    """Return whether the system allows an access, judged by the rights of the effective user."""
+    is_effective = os.access in os.supports_effective_ids
+    return os.access(folder.name_of(name), access, dir_fd=folder.descriptor, effective_ids=is_effective)
+
+
+def _identity_and_time(status: os.stat_result | None) -> tuple[int, int, int] | None:
+    return None if status is None else (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _rename(folder: OpenFolder, temporary: str, name: str) -> None:
+    here = folder.descriptor
+    os.replace(folder.name_of(temporary), folder.name_of(name), src_dir_fd=here, dst_dir_fd=here)
+
+
+def _rename_to_new(folder: OpenFolder, temporary: str, name: str) -> None:
+    """Rename without replacing. Raises: FileExistsError."""
+    here = folder.descriptor
+    if os.name == "nt":
+        os.rename(folder.at(temporary), folder.at(name))  # refuses to replace, there
+        return
+    try:
+        os.link(
+            folder.name_of(temporary), folder.name_of(name), src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False
+        )
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        _rename(folder, temporary, name)
+    else:
+        os.unlink(folder.name_of(temporary), dir_fd=here)
 
 
 def _write_all(descriptor: int, data: bytes, *, at: int = 0) -> None:
@@ -477,31 +500,31 @@ def _write_all(descriptor: int, data: bytes, *, at: int = 0) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _dress(descriptor: int, folder: OpenFolder, temp: str, seen: FileStamp) -> None:
-    """Give the new file what makes the old one what it is, as far as the system lets us."""
-    assert seen.status
+def _copy_metadata(descriptor: int, folder: OpenFolder, temporary: str, file: TargetFile) -> None:
+    """Give the new file the owner, mode and attributes of the old one, as far as the system allows."""
+    assert file.status
     if hasattr(os, "fchown"):
         with suppress(PermissionError):  # a group that this user is not in
-            os.fchown(descriptor, seen.status.st_uid, seen.status.st_gid)
-        os.fchmod(descriptor, stat.S_IMODE(seen.status.st_mode))
+            os.fchown(descriptor, file.status.st_uid, file.status.st_gid)
+        os.fchmod(descriptor, stat.S_IMODE(file.status.st_mode))
     else:
-        os.chmod(folder.name_of(temp), stat.S_IMODE(seen.status.st_mode))
+        os.chmod(folder.name_of(temporary), stat.S_IMODE(file.status.st_mode))
     if hasattr(os, "listxattr"):
-        _copy_attributes(descriptor, folder, seen)
+        _copy_attributes(descriptor, folder, file)
 
 
-def _copy_attributes(descriptor: int, folder: OpenFolder, seen: FileStamp) -> None:
-    """Extended attributes; access lists are among them. Some belong to the system and cannot be set."""
+def _copy_attributes(descriptor: int, folder: OpenFolder, file: TargetFile) -> None:
+    """Copy extended attributes, among which are access lists. Some belong to the system and cannot be set."""
     try:
-        old = folder.open(seen.name, os.O_RDONLY | _NO_WAIT | _SAFE)
+        old = folder.open(file.name, os.O_RDONLY | _NO_WAIT | _SAFE)
     except OSError:
         return
     try:
-        _check_same(seen, os.fstat(old))
+        file.check_same(os.fstat(old))
         for name in os.listxattr(old):
             _copy_attribute(old, descriptor, name)
     except OSError as error:
-        if error.errno not in {*_NO_SUCH_THING, errno.EPERM, errno.EACCES}:
+        if error.errno not in {*_NOT_SUPPORTED, errno.EPERM, errno.EACCES}:
             raise
     finally:
         os.close(old)
@@ -511,15 +534,15 @@ def _copy_attribute(old: int, new: int, name: str) -> None:
     try:
         os.setxattr(new, name, os.getxattr(old, name))
     except OSError as error:
-        if error.errno not in {*_NO_SUCH_THING, errno.EPERM, errno.EACCES, errno.ENODATA}:
+        if error.errno not in {*_NOT_SUPPORTED, errno.EPERM, errno.EACCES, errno.ENODATA}:
             raise
 
 
-def _set_mode(folder: OpenFolder, temp: str, mode: int) -> None:
+def _set_mode(folder: OpenFolder, temporary: str, mode: int) -> None:
     if not hasattr(os, "fchmod"):
-        os.chmod(folder.name_of(temp), mode)
+        os.chmod(folder.name_of(temporary), mode)
         return
-    descriptor = folder.open(temp, os.O_RDONLY | _NO_WAIT | _SAFE)
+    descriptor = folder.open(temporary, os.O_RDONLY | _NO_WAIT | _SAFE)
     try:
         os.fchmod(descriptor, mode)
     finally:
@@ -528,23 +551,24 @@ def _set_mode(folder: OpenFolder, temp: str, mode: int) -> None:
 
 @contextmanager
 def _translate_errors(path: str) -> Generator[None]:
-    """Turn what the operating system says into our words."""
+    """Turn errors of the operating system into errors of this package."""
     try:
         yield
     except UnsafePathError as error:
-        raise _led_out(path) from error
+        raise _behind_link(path) from error
     except OSError as error:
-        room = error.errno in _NO_ROOM
+        if error.errno in _NO_ROOM:
+            why, reason = "no room left on the disk", "disk_full"
+            suggestion = "Free some space; the file is as it was."
+        else:
+            why, reason = error.strerror or str(error), "refused"
+            suggestion = "Check that its folder exists and may be written; the file is as it was."
         raise WriteFailed(
-            f"{path} cannot be written: {'no room left on the disk' if room else error.strerror or error}",
-            suggestion="Free some space; the file is as it was."
-            if room
-            else "Check that its folder exists and may be written; the file is as it was.",
-            details={"path": path, "reason": "disk_full" if room else "refused"},
+            f"{path} cannot be written: {why}", suggestion=suggestion, details={"path": path, "reason": reason}
         ) from error
 
 
-def _led_out(path: str) -> InvalidPath:
+def _behind_link(path: str) -> InvalidPath:
     return InvalidPath(
         f"a folder of {path} is a link by now; nothing was written",
         suggestion="Name a file inside the workspace.",

@@ -17,6 +17,7 @@ True
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,8 +25,7 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
 from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
-from context_engine.repo import process_tree
-from context_engine.repo.executables import find_program, safe_path
+from context_engine.repo.executables import find_program, kill_process, safe_path
 from context_engine.repo.git_files import (
     CONFIG_BYTES_MAX,
     HASH,
@@ -37,11 +37,11 @@ from context_engine.repo.git_files import (
     read_head,
     read_text,
     repository_of,
+    work_trees_of,
 )
 
 if TYPE_CHECKING:
     import subprocess
-
 TIMEOUT_S = 30.0
 """A cold `git log` over a large history takes some ten seconds on a slow disk."""
 OUTPUT_BYTES_MAX = 32_000_000
@@ -95,6 +95,12 @@ KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFI
 NOTHING: Mapping[str, str] = MappingProxyType({})
 _LISTED = r"^(filter\..*\.(clean|smudge|process|required)|core\.excludesfile)$"
 _OF_THE_REPOSITORY = frozenset({"local", "worktree"})
+ORIGIN_WAIT_S = 5.0
+WORK_TREES_MAX = 64
+"""A repository with more work trees has leftovers of some program; the first ones are enough."""
+
+_SCP = re.compile(r"(?:[^@/:]+@)?([^/:]+):(?!/)(.+)")
+_ADDRESS = re.compile(r"\w+://(?:[^@/]*@)?([^/:]*)(?::\d+)?/+(.+)")
 
 
 class Git:
@@ -137,7 +143,37 @@ class Git:
         found = repository_of(self._root)
         return Path(found.common_dir) if found else None
 
-    def way_back(self) -> str:
+    def shared_name(self) -> str:
+        """Return the name of the root that is the same on all machines: host and path of its origin, and its subfolder.
+
+        Without an origin it is the name of the folder.
+        """
+        try:
+            address = self.run("config", "--get", "remote.origin.url", timeout_s=ORIGIN_WAIT_S)
+        except (AccessFailed, UnsupportedHost):  # no repository, or one without an origin
+            address = b""
+        origin = origin_name(os.fsdecode(address).strip())
+        below = self.below()
+        return (f"{origin}/{below}" if below else origin) or os.path.basename(self._root)
+
+    def other_work_trees(self, *, unless: str = "") -> tuple[str, ...]:
+        """Return the same folder in each other work tree of the repository, where it exists: real paths, in order.
+
+        Work trees that contain something called `unless` are left out; if the root contains it, all are.
+        """
+
+        def is_excluded(folder: str) -> bool:
+            return bool(unless) and os.path.lexists(os.path.join(folder, unless))
+
+        found = repository_of(self._root)
+        if found is None or is_excluded(self._root):
+            return ()
+        below = os.path.relpath(self._root, found.top)
+        folders = {os.path.realpath(os.path.join(top, below)) for top in work_trees_of(found.common_dir)}
+        others = sorted(folders - {self._root})
+        return tuple([path for path in others if os.path.isdir(path) and not is_excluded(path)][:WORK_TREES_MAX])
+
+    def how_to_link(self) -> str:
         """What to do when a `.git` file leads to a repository that does not name this work tree; empty without such a file."""
         place = os.path.join(self._root, ".git")
         if repository_of(self._root) or not (os.path.isfile(place) or os.path.islink(place)):
@@ -181,7 +217,7 @@ class Git:
             )
         return found
 
-    def cut(self) -> frozenset[str]:
+    def shallow_commits(self) -> frozenset[str]:
         """The commits at which a shallow clone was cut: they look as if they had added every file."""
         found = repository_of(self._root)  # a whole clone has no such file
         return frozenset(read_text(found.common_dir, "shallow", REFS_BYTES_MAX).split()) if found else frozenset()
@@ -241,14 +277,14 @@ class Git:
         except OSError as error:
             raise AccessFailed(f"git cannot be started: {error.strerror}", suggestion="try again") from error
 
-    def apart(self, args: Sequence[str]) -> dict[str, str]:
+    def environment_outside(self, args: Sequence[str]) -> dict[str, str]:
         """The environment in which git, run outside of any repository, starts no filter of the user's.
 
         Raises: AccessFailed, UnsupportedHost.
         """
         return self._place(None, args)
 
-    def here(self, args: Sequence[str]) -> dict[str, str]:
+    def environment_inside(self, args: Sequence[str]) -> dict[str, str]:
         """The environment in which git works on the repository whose top the root is.
 
         Raises: AccessFailed, UnsupportedHost.
@@ -505,7 +541,7 @@ def _collect(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int)
 
     def stop() -> None:
         late.set()
-        process_tree.kill(process)
+        kill_process(process)
 
     timer = threading.Timer(timeout_s, stop)
     timer.daemon = True
@@ -515,12 +551,26 @@ def _collect(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int)
         with process.stdout as pipe:
             said = pipe.read(bytes_max + 1)
         if len(said) > bytes_max:
-            process_tree.kill(process)
+            kill_process(process)
         process.wait()
     except BaseException:  # an interrupt in between must not leave git behind
-        process_tree.kill(process)
+        kill_process(process)
         process.wait()
         raise
     finally:
         timer.cancel()
     return said, not late.is_set()
+
+
+def origin_name(address: str) -> str:
+    """Host and path of a repository's address, however it is written; user, password and port are left out.
+
+    >>> origin_name("git@github.com:team/app.git"), origin_name("https://me:<password>@GitHub.com/team/app/")
+    ('github.com/team/app', 'github.com/team/app')
+    >>> origin_name("file:///srv/git/app.git"), origin_name("/srv/git/app.git"), origin_name("")
+    ('srv/git/app', 'srv/git/app', '')
+    """
+    found = _ADDRESS.fullmatch(address) or _SCP.fullmatch(address)
+    host, path = found.groups() if found else ("", address)
+    parts = [host.lower(), *path.replace("\\", "/").strip("/").removesuffix(".git").split("/")]
+    return "/".join(part for part in parts if part)

@@ -10,14 +10,21 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
-from context_engine.errors import AccessFailed, CallError, GitUnavailable, PreconditionFailed, UnsupportedHost
+from context_engine.errors import (
+    AccessFailed,
+    CallError,
+    GitUnavailable,
+    InvalidArgument,
+    PreconditionFailed,
+    RefNotFound,
+    UnsupportedHost,
+)
 from context_engine.model import Skipped
-from context_engine.repo.diff_range import DiffRange, scope_of
-from context_engine.repo.file_reader import binary, contents
+from context_engine.repo.file_reader import read_bytes, why_binary
 from context_engine.repo.git import OUTPUT_BYTES_MAX, Git
-from context_engine.repo.paths import Root, is_sensitive, path_of_listing
+from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing
 from context_engine.text import quote_path, unquote_path
 
 VERSION_BYTES_MAX = 2_000_000
@@ -72,7 +79,7 @@ class TouchedFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TakenDiff:
+class GitDiff:
     """A diff and where it comes from. `commit` is empty where the new side is the stage or the work tree."""
 
     text: str
@@ -87,7 +94,7 @@ class TakenDiff:
 
 
 @dataclass(frozen=True, slots=True)
-class FileVersions:
+class ChangeContents:
     """The bytes of files before and after a change, by path; `left_out` says which are not here, and why."""
 
     old: Mapping[str, bytes]
@@ -95,7 +102,7 @@ class FileVersions:
     left_out: tuple[Skipped, ...] = ()
 
 
-class Diffs:
+class DiffReader:
     """The changes of the repository that a workspace lies in.
 
     Paths are relative to the workspace; other files do not count.
@@ -106,7 +113,7 @@ class Diffs:
         self._git = git
         self._root = root
 
-    def take(self, asked: DiffRequest) -> TakenDiff:
+    def read_diff(self, asked: DiffRequest) -> GitDiff:
         """The diff that was asked for.
 
         Raises: GitUnavailable, RefNotFound (`details` has the nearest), PreconditionFailed (there is no change),
@@ -115,14 +122,14 @@ class Diffs:
         if self._git.work_tree() is None:
             raise GitUnavailable(
                 f"{self._root.path} lies in no git repository",
-                suggestion=self._git.way_back() or "Hand the diff in: review_changes takes any unified diff.",
+                suggestion=self._git.how_to_link() or "Hand the diff in: review_changes takes any unified diff.",
             )
         try:
             return self._take(asked)
         except UnsupportedHost as error:
             raise GitUnavailable(error.message, suggestion=error.suggestion, details=error.details) from error
 
-    def versions(self, files: Iterable[TouchedFile], *, bytes_max: int = VERSION_BYTES_MAX) -> FileVersions:
+    def versions(self, files: Iterable[TouchedFile], *, bytes_max: int = VERSION_BYTES_MAX) -> ChangeContents:
         """Both sides of these files. They are held in memory: ask for some hundred at a time. Raises: AccessFailed."""
         files = tuple(files)
         left_out: dict[str, Skipped] = {}
@@ -139,11 +146,11 @@ class Diffs:
                 new[each.new_path] = content
             elif each.new_path and each.path not in left_out:
                 left_out[each.path] = content or Skipped(each.path, "too_large", "the new version")
-        return FileVersions(old, new, tuple(left_out.values()))
+        return ChangeContents(old, new, tuple(left_out.values()))
 
     # -- the diff --
 
-    def _take(self, asked: DiffRequest) -> TakenDiff:
+    def _take(self, asked: DiffRequest) -> GitDiff:
         scope = scope_of(self._git, asked.target, asked.base)
         said = self._git.run(
             *("diff", *SHAPE, f"-U{asked.context_lines}", *scope.args, "--"),
@@ -156,7 +163,7 @@ class Diffs:
             files, text = (*files, *(touched for touched, _ in added)), text + "".join(written for _, written in added)
         if not files:
             raise self._empty(scope, asked)
-        return TakenDiff(
+        return GitDiff(
             text=text,
             files=files,
             target=asked.target,
@@ -212,7 +219,7 @@ class Diffs:
             place = self._root.absolute(path)
             if os.path.islink(place):
                 return os.fsencode(os.readlink(place))
-            return contents(self._root, path_of_listing(path), bytes_max=bytes_max)[0]
+            return read_bytes(self._root, path_of_listing(path), bytes_max=bytes_max)[0]
         except (CallError, AccessFailed) as error:
             return Skipped(path, error.code.lower(), error.message)
         except (OSError, ValueError) as error:  # a link that vanished, a name that this system cannot have
@@ -268,7 +275,7 @@ def adding(path: str, content: bytes) -> str:
     """
     new = quote_path(f"b/{path}")
     head = f"{_header(path)}\nnew file mode 100644\n"
-    if binary(content):
+    if why_binary(content):
         return f"{head}Binary files /dev/null and {new} differ\n"
     text = content.decode("utf-8", "replace")
     if not text:
@@ -361,3 +368,165 @@ def _lines(names: Iterable[str]) -> bytes:
 def _printable(path: str) -> str:
     """Without the bytes that are no UTF-8, as they stand in a diff."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+# -- which two versions are compared -----------------------------------------------------------------------------------
+
+# DOC: Which two versions a review compares: what a caller names -> the commits, and the words for git.
+# DOC:
+# DOC: Names never reach a command line as they are: git has turned each into the hash of a commit before.
+# DOC:
+
+
+DEFAULT_BRANCHES = ("refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master", "refs/remotes/origin/main")
+NAMES_MAX = 10_000
+"""Refs that are looked through for near names."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRange:
+    """Two versions.
+
+    `commit` is empty where the new one is the stage or the work tree; `nothing` says why there is no change.
+    """
+
+    args: tuple[str, ...]
+    nothing: str
+    base: str = ""
+    base_commit: str = ""
+    commit: str = ""
+    merge_base: str = ""
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether the new version is what the next commit would hold."""
+        return "--cached" in self.args
+
+
+def scope_of(git: Git, target: str, base: str = "") -> DiffRange:
+    """What a target means.
+
+    Raises: RefNotFound, InvalidArgument, PreconditionFailed (no branch to compare with, a shallow clone), AccessFailed.
+    """
+    match target:
+        case "staged":
+            return _uncommitted_range(git, base, ("--cached",), "nothing is staged")
+        case "head":
+            return _uncommitted_range(git, base, (), "nothing differs from the last commit")
+        case "unstaged" if base:
+            return _uncommitted_range(git, base, (), f"nothing differs from {base}")
+        case "unstaged":
+            return DiffRange(("--ours",), "nothing is changed that is not staged", base="index")
+    if "..." in target:
+        old, _, new = target.partition("...")
+        return _branch_range(git, old or "HEAD", new or "HEAD")
+    if ".." in target:
+        old, _, new = target.partition("..")
+        return _between(git, old or "HEAD", new or "HEAD")
+    if base:
+        return _branch_range(git, base, target)
+    return _branch_range(git, _default_branch(git), target) if _is_branch(git, target) else _one_commit(git, target)
+
+
+def commit_of(git: Git, name: str) -> str:
+    """The commit that a name stands for. Raises: RefNotFound, with the nearest names; InvalidArgument, AccessFailed."""
+    if name.startswith("-"):
+        raise InvalidArgument(
+            f"{name!r} begins with a dash, as no branch, tag or commit does",
+            suggestion="Name a branch, a tag or a commit hash.",
+            details={"ref": name},
+        )
+    try:
+        return git.commit(name)
+    except InvalidArgument:
+        _not_found(git, name)
+
+
+def _uncommitted_range(git: Git, base: str, args: tuple[str, ...], nothing: str) -> DiffRange:
+    """A commit beside the stage or the work tree; before the first commit, nothing beside them."""
+    head = git.head()
+    if base or (head and head.commit):
+        commit = commit_of(git, base or "HEAD")
+        return DiffRange((*args, commit), nothing, base or "HEAD", commit)
+    empty = _empty_tree(git)
+    return DiffRange((*args, empty), nothing, "the empty tree", empty)
+
+
+def _between(git: Git, old: str, new: str) -> DiffRange:
+    before, after = commit_of(git, old), commit_of(git, new)
+    return DiffRange((before, after), f"{old} and {new} hold the same files", old, before, after)
+
+
+def _branch_range(git: Git, base: str, target: str) -> DiffRange:
+    """What a branch brings: from where it left the base."""
+    before, after = commit_of(git, base), commit_of(git, target)
+    try:
+        meets = git.run("merge-base", before, after).decode("ascii").split()[0]
+    except AccessFailed as error:
+        if error.details.get("exit") != 1:
+            raise
+        raise PreconditionFailed(
+            f"{base} and {target} have no common history",
+            suggestion=f"Compare them as they are: {base}..{target}.",
+            details={"base": base, "target": target},
+        ) from error
+    nothing = f"{target} brings nothing that {base} has not"
+    return DiffRange((meets, after), nothing, base, before, after, meets)
+
+
+def _one_commit(git: Git, name: str) -> DiffRange:
+    """A commit against its first parent; the first one against nothing."""
+    commit = commit_of(git, name)
+    if commit in git.shallow_commits():
+        raise PreconditionFailed(
+            f"the clone is shallow and ends at {commit[:12]}: what that commit changed is not here",
+            suggestion="Run git fetch --deepen 1 in a terminal, or review a newer commit.",
+            details={"commit": commit},
+        )
+    nothing = f"the commit {commit[:12]} changes no file of this workspace"
+    try:
+        parent = git.commit(f"{commit}^1")
+    except InvalidArgument:
+        empty = _empty_tree(git)
+        return DiffRange((empty, commit), nothing, "the empty tree", empty, commit)
+    return DiffRange((parent, commit), nothing, f"{commit[:12]}^1", parent, commit)
+
+
+def _empty_tree(git: Git) -> str:
+    """The tree without files, which every repository knows by its kind of hash: what a first commit is compared with."""
+    return git.run("hash-object", "-t", "tree", "--stdin").decode("ascii").strip()
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+def _is_branch(git: Git, name: str) -> bool:
+    """Whether it is the name of a branch, here or of a remote; anything else is a commit."""
+    wanted = (f"refs/heads/{name}", f"refs/remotes/{name}")
+    if name.startswith("-") or "\0" in name:
+        return False
+    said = git.run("for-each-ref", "--format=%(refname)", "--", *wanted).decode("utf-8", "surrogateescape")
+    return any(each in wanted for each in said.split("\n"))
+
+
+def _default_branch(git: Git) -> str:
+    """The branch that others start from. Raises: PreconditionFailed."""
+    for name in DEFAULT_BRANCHES:
+        try:
+            git.commit(name)
+        except InvalidArgument:
+            continue
+        return name
+    raise PreconditionFailed(
+        "there is no origin/HEAD, main or master to compare with",
+        suggestion="Name the base, or the commits: base, or target a...b.",
+    )
+
+
+def _not_found(git: Git, name: str) -> NoReturn:
+    said = git.run("for-each-ref", f"--count={NAMES_MAX}", "--format=%(refname:short)").decode("utf-8", "replace")
+    nearest = near_names(name, said.split())
+    did = f"Did you mean {', '.join(nearest)}?" if nearest else "git branch --all and git tag list what there is."
+    raise RefNotFound(
+        f"{name!r} names no branch, tag or commit", suggestion=did, details={"ref": name, "nearest": nearest}
+    )

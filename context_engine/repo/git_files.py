@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from context_engine.repo.executables import is_within
@@ -205,3 +206,18 @@ def _ref(repository: Repository, name: str) -> str:
     packed = read_text(repository.common_dir, "packed-refs", REFS_BYTES_MAX)
     found = re.search(rf"^(\S+) {re.escape(name)}\r?$", packed, re.MULTILINE) if name in packed else None
     return found[1] if found else ""
+
+
+def work_trees_of(common: str) -> Iterator[str]:
+    """Yield the top folder of each work tree of a repository: the main one, and those that git lists in it."""
+    if os.path.basename(common) == ".git":
+        yield os.path.dirname(common)
+    folder = os.path.join(common, "worktrees")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:  # a repository with one work tree has no such folder
+        return
+    for name in names:
+        pointer = read_line(folder, f"{name}/gitdir")
+        if pointer and common_dir_of(os.path.dirname(pointer)) == common:
+            yield os.path.dirname(pointer)

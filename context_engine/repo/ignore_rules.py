@@ -4,7 +4,7 @@ This module never opens a file; it gets their text. Written for speed: most patt
 name answers, and patterns about whole paths are only tried in folders where they could match.
 
 >>> rules = IgnoreRules("gitignore", "*.log\n!keep.log\n/build/\n")
->>> stack = Stack().with_rules(PlacedRules(rules))
+>>> stack = RuleStack().with_rules(PlacedRules(rules))
 >>> stack.words(stack.at("src").value("a.log", is_folder=False))
 '.gitignore: *.log'
 >>> [is_ignored(stack.at("").value(*each)) for each in (("keep.log", False), ("build", True), ("build", False))]
@@ -33,6 +33,7 @@ NO_RULE = 0
 """No pattern speaks. Every other verdict is a number: the greater overrules, the odd ignore (see
 `IgnorePattern.value`)."""
 
+_STARS = re.compile(r"(?<!\\)\*{3,}")
 _LINES_BITS = 24  # an ignore file of more lines would be over any size limit
 
 
@@ -68,7 +69,7 @@ def patterns(text: str) -> Iterator[IgnorePattern]:
         ignored = not line.startswith("!")
         glob = line if ignored else line[1:]
         folders_only = glob.endswith("/")
-        glob = glob.removesuffix("/")
+        glob = _STARS.sub("**", glob.removesuffix("/"))  # git knows no more than two
         whole_path = "/" in glob
         glob = glob.removeprefix("/")
         if whole_path and glob.startswith("**/") and "/" not in glob[3:]:
@@ -402,7 +403,7 @@ class PlacedRules:
         return folder[len(self.base) + 1 :] if self.base else folder
 
 
-class Stack:
+class RuleStack:
     """All rules in force in some folders. Folders that add no ignore file of their own share one.
 
     The verdicts of the rules are put one above the other, so that the greater number overrules here too.
@@ -416,14 +417,14 @@ class Stack:
             (strength, about) for strength, each in strengths for about in each.rules.about_names
         )
 
-    def with_rules(self, *more: PlacedRules) -> Stack:
+    def with_rules(self, *more: PlacedRules) -> RuleStack:
         """The stack of a folder that has these ignore files too."""
-        return Stack((*self._placed, *more))
+        return RuleStack((*self._placed, *more))
 
-    def without_git(self) -> Stack:
+    def without_git(self) -> RuleStack:
         """What still holds inside another repository: everything but the outer one's git rules."""
         git = {LEVELS.index("exclude"), LEVELS.index("gitignore")}
-        return Stack(each for each in self._placed if each.rules.level not in git)
+        return RuleStack(each for each in self._placed if each.rules.level not in git)
 
     def at(self, folder: str) -> FolderVerdicts:
         """The verdicts for what lies directly in `folder`."""
@@ -444,7 +445,7 @@ class Stack:
 class FolderVerdicts:
     """Verdicts in one folder. `simple`: names alone tell here, so the tables of `Stack.names` may be asked directly."""
 
-    def __init__(self, stack: Stack, tables: list[tuple[int, NameTables]]) -> None:
+    def __init__(self, stack: RuleStack, tables: list[tuple[int, NameTables]]) -> None:
         self._names = stack.names
         # patterns about whole paths that speak in this folder: how strong they are, about files, about folders
         self._finders = [(strength, names.files.finder(), names.folders.finder()) for strength, names in tables]
@@ -458,3 +459,24 @@ class FolderVerdicts:
             if found:
                 value = max(value, strength + found)
         return value
+
+
+class GlobMatcher:
+    """Globs in gitignore notation, matched against paths from one folder; a later `!glob` takes back."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        self._stack = RuleStack([PlacedRules(IgnoreRules("context", "\n".join(globs)))])
+        self._folders: dict[str, bool] = {"": False}
+
+    def name(self, path: str) -> bool:
+        """Return whether any of the globs names this file or a folder above it."""
+        folder, _, name = path.rpartition("/")
+        return self._name_folder(folder) or is_ignored(self._stack.at(folder).value(name, is_folder=False))
+
+    def _name_folder(self, path: str) -> bool:
+        known = self._folders.get(path)
+        if known is None:
+            above, _, name = path.rpartition("/")
+            known = self._name_folder(above) or is_ignored(self._stack.at(above).value(name, is_folder=True))
+            self._folders[path] = known
+        return known

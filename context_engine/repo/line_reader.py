@@ -41,7 +41,7 @@ class LineWindow(NamedTuple):
     column: int
 
 
-def lines_at(
+def read_lines_at(
     root: ConfinedFolder,
     path: str,
     spots: Iterable[LineStart],

@@ -1,41 +1,60 @@
-"""Several repositories as workspaces of one user: folders of their own and clones of others, put together and kept up to date.
+"""Named workspaces of one user: repositories in folders of the user and clones of remote ones, kept up to date.
 
-    repositories = Repositories(user_config_folder(), user_cache_folder())
-    repositories.add("https://example.org/team/web.git", workspace="team")
-    roots = {member.name: member.root for member in repositories.members("team")}
+    registry = RepositoryRegistry(user_config_folder(), user_cache_folder())
+    registry.add("https://example.org/team/web.git", workspace="team")
+    roots = {member.name: member.root for member in registry.members("team")}
 
-What lies in them is read by an Engine each; nothing here knows of an index.
+The list is a small JSON file in the user's config folder. It is read for every question, written whole under a lock,
+and may be edited by hand. The files of the repositories are read by an Engine each.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from context_engine.errors import ContextEngineError, FileNotFound
+import msgspec
+
+from context_engine.errors import AccessFailed, Conflict, ContextEngineError, FileNotFound, InvalidArgument
 from context_engine.model import Progress
 from context_engine.repo import cloning, workspace_roots
-from context_engine.repo.clone_folders import Clones
-from context_engine.repo.repository_registry import (
-    DEFAULT,
-    Registry,
-    WorkspaceMember,
-    add_member,
-    checked_name,
-    name_for,
-    remove_member,
-)
+from context_engine.repo.cloning import Clones, repository_name
 
 FILE = "workspaces.json"
+DEFAULT = "default"
+"""The workspace of calls that name none."""
+VERSION = 1
+WAIT_S = 10.0
+"""Writing takes a millisecond: a process that keeps the lock longer has been stopped."""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+"""What is before the colon of `web:src/app.py`. It cannot be confused with a path, a glob or an option."""
 
-Tell = Callable[[Progress], None]
+ReportProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceMember:
+    """One repository of a workspace. `address` is where it was cloned from, empty for a folder of the user.
+
+    `branch` and `depth` are the part that is cloned: empty for the remote's own branch, 0 for the whole history.
+    """
+
+    name: str
+    root: str
+    address: str = ""
+    branch: str = ""
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryUpdate:
-    """What became of a repository: the commits before and after, the same where nothing is new, or why it could not be."""
+    """The commits of a repository before and after an update, equal when nothing is new; or why it failed."""
 
     member: WorkspaceMember
     before: str = ""
@@ -43,21 +62,52 @@ class RepositoryUpdate:
     problem: str = ""
 
 
-class Repositories:
-    """The workspaces of one user. Any number of processes may hold one."""
+class RepositoryRegistry:
+    """The workspaces of one user. Any number of processes may use the same folders."""
 
     def __init__(self, config: Path, cache: Path) -> None:
-        """`config` is the folder of what the user has set up, `cache` that of what can be fetched again."""
-        self._registry = Registry(config / FILE)
+        """Keep the list in the folder `config` and the clones in `cache`; nothing is read or made yet."""
+        self.file = config / FILE
         self._clones = Clones(cache)
 
     def workspaces(self) -> dict[str, tuple[WorkspaceMember, ...]]:
-        """All of them. Raises: AccessFailed, InvalidArgument (a list that cannot be read)."""
-        return self._registry.workspaces()
+        """Return every workspace with its repositories, both in the order they were added.
 
-    def members(self, workspace: str = DEFAULT) -> tuple[WorkspaceMember, ...]:
-        """The repositories of one. Raises: as `workspaces`, and InvalidArgument for one that is not there."""
-        return self._registry.members(workspace)
+        Raises: AccessFailed, InvalidArgument (a list that cannot be read).
+        """
+        try:
+            document = json.loads(self.file.read_text("utf-8"))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise AccessFailed(
+                f"{self.file} cannot be read: {error.strerror}", suggestion="make it readable"
+            ) from error
+        except ValueError as error:
+            raise self._unreadable(str(error)) from None
+        return self._parse(document)
+
+    def members(self, workspace: str = DEFAULT, *, names: Iterable[str] = ()) -> tuple[WorkspaceMember, ...]:
+        """Return the repositories of a workspace: all of them, or those with these names or folders.
+
+        Raises: InvalidArgument for an unknown workspace or repository; as `workspaces`.
+        """
+        known = self.workspaces()
+        if workspace not in known and workspace != DEFAULT:
+            suggestion = "make one: ctx workspace add PATH --workspace NAME"
+            if known:
+                are = "is" if len(known) == 1 else "are"
+                suggestion = f"there {are} {', '.join(known)}; ctx workspace list shows them"
+            raise InvalidArgument(
+                f"no workspace is called {workspace[:64]!r}",
+                suggestion=suggestion,
+                details={"argument": "workspace", "valid": list(known)},
+            )
+        members = known.get(workspace, ())
+        chosen = set(names)
+        for name in chosen:
+            remove_member(members, name)  # refuses an unknown name
+        return tuple(member for member in members if not chosen or chosen & {member.name, member.root})
 
     def add(
         self,
@@ -67,54 +117,52 @@ class Repositories:
         name: str = "",
         branch: str = "",
         depth: int = 0,
-        tell: Tell = lambda _: None,
+        tell: ReportProgress = lambda _: None,
         cancel: threading.Event | None = None,
     ) -> WorkspaceMember:
-        """Take a folder, or clone an address, into a workspace; a clone that is there already is taken as it is.
+        """Add a folder, or clone an address, to a workspace; an existing clone is used as it is.
 
         Raises: InvalidArgument, FileNotFound, InvalidPath, UnsuitableRoot, Conflict (name or folder is taken),
         AccessFailed (git could not fetch it), UnsupportedHost (no git), StorageBusy, Cancelled.
         """
-        is_foreign = cloning.is_address(place)
-        if is_foreign:
+        is_remote = cloning.is_address(place)
+        if is_remote:
             address = cloning.check_address(place)
             root = self._clones.place(address, branch)
-            member = WorkspaceMember(checked_name(name or name_for(address)), str(root), address, branch, depth)
+            member = WorkspaceMember(check_name(name or repository_name(address)), str(root), address, branch, depth)
         else:
-            member = WorkspaceMember(
-                checked_name(name or name_for(workspace_roots.real(place))), str(workspace_roots.choose(place))
-            )
-        add_member(self._registry.workspaces().get(workspace, ()), member)  # before anything is fetched for nothing
-        if is_foreign and not self.is_there(member):
+            checked = check_name(name or repository_name(workspace_roots.resolve_path(place)))
+            member = WorkspaceMember(checked, str(workspace_roots.check_workspace_root(place)))
+        add_member(self.workspaces().get(workspace, ()), member)  # a conflict is reported before anything is fetched
+        if is_remote and not self.is_there(member):
             self._clones.make(Path(member.root), lambda part: self._clone(member, part, tell, cancel))
-        self._registry.change(workspace, lambda members: add_member(members, member))
+        self.change(workspace, lambda members: add_member(members, member))
         return member
 
-    def remove(self, named: str, *, workspace: str = DEFAULT) -> bool:
-        """Take one out of a workspace; whether a clone went with it, which nobody else has. Folders of the user's stay.
+    def remove(self, name_or_folder: str, *, workspace: str = DEFAULT) -> bool:
+        """Remove a repository from a workspace; return whether a clone that no other workspace uses was deleted.
 
-        Raises: InvalidArgument, AccessFailed, StorageBusy.
+        Folders of the user are never deleted. Raises: InvalidArgument, AccessFailed, StorageBusy.
         """
         before = self.members(workspace)
-        kept = self._registry.change(workspace, lambda members: remove_member(members, named))
-        gone = next(each for each in before if each not in kept)
-        others = {each.root for members in self.workspaces().values() for each in members}
-        if not gone.address or gone.root in others:
+        kept = self.change(workspace, lambda members: remove_member(members, name_or_folder))
+        removed = next(member for member in before if member not in kept)
+        others = {member.root for members in self.workspaces().values() for member in members}
+        if not removed.address or removed.root in others:
             return False
-        self._clones.drop(Path(gone.root))
+        self._clones.drop(Path(removed.root))
         return True
 
     def update(
-        self, member: WorkspaceMember, *, tell: Tell = lambda _: None, cancel: threading.Event | None = None
+        self, member: WorkspaceMember, *, tell: ReportProgress = lambda _: None, cancel: threading.Event | None = None
     ) -> RepositoryUpdate:
-        """Make a clone what its remote is now, or fetch it anew when it is gone; a folder of the user's is left alone.
+        """Make a clone equal to its remote, or clone it again when it is gone; a folder of the user is left alone.
 
-        Trouble with one is told, so that the others can go on. Raises: Cancelled.
+        A failure is returned as a value, so that the others can be updated. Raises: Cancelled.
         """
         if not member.address:
-            return RepositoryUpdate(
-                member, problem="" if self.is_there(member) else f"there is no folder {member.root}"
-            )
+            problem = "" if self.is_there(member) else f"there is no folder {member.root}"
+            return RepositoryUpdate(member, problem=problem)
         place = Path(member.root)
         try:
             if not self.is_there(member):
@@ -131,27 +179,120 @@ class Repositories:
         return RepositoryUpdate(member, before, after)
 
     def is_there(self, member: WorkspaceMember) -> bool:
-        """Whether its folder can be entered."""
+        """Return whether the folder of a repository can be entered."""
         try:
-            workspace_roots.choose(member.root)
+            workspace_roots.check_workspace_root(member.root)
         except ContextEngineError:
             return False
         return True
 
     def roots(self, workspace: str) -> dict[str, str]:
-        """Name -> folder of the repositories that are there.
+        """Return name -> folder of the repositories whose folders exist.
 
-        Raises: FileNotFound when none of them is; as `members`.
+        Raises: FileNotFound when none of them does; as `members`.
         """
         members = self.members(workspace)
-        found = {each.name: each.root for each in members if self.is_there(each)}
+        found = {member.name: member.root for member in members if self.is_there(member)}
         if not found:
-            missing = ", ".join(each.name for each in members)
+            missing = ", ".join(member.name for member in members)
             raise FileNotFound(
                 f"workspace {workspace} has no repository that is there{f': {missing} are gone' if missing else ''}",
                 suggestion=f"ctx workspace add PATH --workspace {workspace}, or ctx workspace update",
             )
         return found
 
-    def _clone(self, member: WorkspaceMember, part: Path, tell: Tell, cancel: threading.Event | None) -> None:
+    def _clone(self, member: WorkspaceMember, part: Path, tell: ReportProgress, cancel: threading.Event | None) -> None:
         cloning.clone(member.address, part, branch=member.branch, depth=member.depth, tell=tell, cancel=cancel)
+
+    # -- the list --
+
+    def change(
+        self, workspace: str, change: Callable[[tuple[WorkspaceMember, ...]], Sequence[WorkspaceMember]]
+    ) -> tuple[WorkspaceMember, ...]:
+        """Replace the repositories of a workspace by what `change` makes of them; an empty workspace is removed.
+
+        Raises: InvalidArgument, AccessFailed, and whatever `change` raises; nothing is written then.
+        """
+        from filelock import FileLock, Timeout  # reading, which the fast start does, needs no lock
+
+        check_name(workspace, "workspace")
+        try:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with FileLock(f"{self.file}.lock", timeout=WAIT_S):
+                known = self.workspaces()
+                members = tuple(change(known.get(workspace, ())))
+                known[workspace] = members
+                self._write(known)
+        except (OSError, Timeout) as error:
+            why = getattr(error, "strerror", "") or "another process holds its lock"
+            raise AccessFailed(f"{self.file} cannot be written: {why}", suggestion="make it writable") from error
+        return members
+
+    def _write(self, workspaces: dict[str, tuple[WorkspaceMember, ...]]) -> None:
+        rows = {name: [asdict(member) for member in members] for name, members in workspaces.items() if members}
+        temporary = self.file.with_suffix(f".{os.getpid()}.new")
+        temporary.write_text(json.dumps({"version": VERSION, "workspaces": rows}, indent=2) + "\n", "utf-8")
+        os.replace(temporary, self.file)
+
+    def _parse(self, document: Any) -> dict[str, tuple[WorkspaceMember, ...]]:
+        try:
+            if document["version"] != VERSION:
+                raise self._unreadable(f"it has version {document['version']}, this program writes {VERSION}")
+            rows = msgspec.convert(document["workspaces"], dict[str, tuple[WorkspaceMember, ...]])
+        except (KeyError, TypeError, msgspec.ValidationError) as error:
+            raise self._unreadable(str(error)) from None
+        for name, members in rows.items():
+            check_name(name, "workspace")
+            for member in members:
+                check_name(member.name)
+        return rows
+
+    def _unreadable(self, why: str) -> InvalidArgument:
+        return InvalidArgument(
+            f"the list of workspaces {self.file} cannot be read: {why}",
+            suggestion="repair it by hand, or move it away and add the repositories again",
+        )
+
+
+def add_member(members: Iterable[WorkspaceMember], new: WorkspaceMember) -> tuple[WorkspaceMember, ...]:
+    """Return the repositories with one more; adding the same one again changes nothing.
+
+    Raises: Conflict when its name or folder is taken.
+
+    >>> add_member([WorkspaceMember("web", "/src/web")], WorkspaceMember("web", "/old/web"))
+    Traceback (most recent call last):
+    context_engine.errors.Conflict: web is /src/web already
+    """
+    known = tuple(members)
+    for member in known:
+        if member.name == new.name and member.root != new.root:
+            raise Conflict(f"{member.name} is {member.root} already", suggestion="give it another name: --name NAME")
+        if member.root == new.root and member.name != new.name:
+            raise Conflict(
+                f"{member.root} is here already, as {member.name}", suggestion="remove that first, or leave it"
+            )
+    return (*(member for member in known if member.name != new.name), new)
+
+
+def remove_member(members: Iterable[WorkspaceMember], name_or_folder: str) -> tuple[WorkspaceMember, ...]:
+    """Return the repositories without the one of this name or folder. Raises: InvalidArgument when there is none."""
+    known = tuple(members)
+    kept = tuple(member for member in known if name_or_folder not in (member.name, member.root))
+    if len(kept) == len(known):
+        names = [member.name for member in known]
+        raise InvalidArgument(
+            f"no repository here is called {name_or_folder[:64]!r}",
+            suggestion=f"there are: {', '.join(names)}" if names else "the workspace is empty",
+            details={"argument": "name", "valid": names},
+        )
+    return kept
+
+
+def check_name(name: str, what: str = "repository") -> str:
+    """Return a name if it can be used before a colon and after an option. Raises: InvalidArgument."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidArgument(
+            f"{str(name)[:64]!r} cannot name a {what}",
+            suggestion="use letters, digits, dots, dashes and underscores, 64 at most: --name NAME",
+        )
+    return name

@@ -77,7 +77,7 @@ class MatchedLine(NamedTuple):
     text: str = ""
 
 
-Found = tuple[list[tuple[str, int, int, int, str]], bool] | None
+FoundOccurrences = tuple[list[tuple[str, int, int, int, str]], bool] | None
 """What a `MatchedLine` contains, and whether every file could be read; None when there are too many, or the engine
 cannot tell."""
 
@@ -122,7 +122,9 @@ class TextEngine(Protocol):
         """The first `most` matching lines of each file with lines around them. Raises: as `counts`."""
         ...
 
-    def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> Found:
+    def occurrences(
+        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int
+    ) -> FoundOccurrences:
         """All that matches, one beside the other; see `Found`."""
         ...
 
@@ -148,7 +150,9 @@ class Ripgrep:
         options = ["-n", "-b", "--column", "--max-columns=1", f"--context={context}", f"--max-count={most}"]
         return _places(each.out for each in self._run(options, files, asked, patience))
 
-    def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> Found:
+    def occurrences(
+        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int
+    ) -> FoundOccurrences:
         """As of `TextEngine`; where several patterns match in one place, the first of them counts."""
         said = self._run(["-o", "-n", "-b", "--column"], files, asked, patience, bytes_max)
         if any(each.is_cut for each in said):
@@ -199,9 +203,8 @@ class PythonGrep:
         said = self._run({"mode": "places", "context": context, "most": most}, files, asked, patience)
         return _places(each.out for each in said)
 
-    def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> Found:  # noqa: ARG002 - the contract's arguments
-        """None: it tells lines, not what stands in them."""
-        return None
+    def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> None:
+        """Return None: this engine reports lines, not the matches on them."""
 
     def _run(
         self, how: dict[str, object], files: Sequence[str], asked: GrepRequest, patience: SearchDeadline
@@ -226,13 +229,13 @@ class PythonGrep:
         return _uncut(said, OUTPUT_BYTES_MAX)
 
 
-def text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
+def find_text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
     """The best engine of this machine: the `rg` installed beside our Python, the one on PATH, else our own."""
-    command = found_rg(path, outside=root)
+    command = find_ripgrep(path, outside=root)
     return Ripgrep(root, command) if command else PythonGrep(root)
 
 
-def found_rg(path: str | None, *, outside: str | os.PathLike[str] = "") -> str | None:
+def find_ripgrep(path: str | None, *, outside: str | os.PathLike[str] = "") -> str | None:
     """A ripgrep that is new enough: the one installed beside our Python, or one on a PATH that a repository cannot bring."""
     beside = [sysconfig.get_path("scripts"), os.path.dirname(sys.executable)]
     for command in find_programs("rg", beside=beside, path=path, outside=outside):

@@ -1,9 +1,7 @@
-"""ruff, a linter of Python: how it is asked and how its answer is read, whoever asks and whatever for.
+"""The linter ruff: the commands that call it, and its answer as values. Nothing is run here.
 
-Nothing is run here.
-
-over(program, ["src/a.py"], ["--isolated"])      files, as they lie in the folder it is run in
-of_text(program, "src/a.py")                     a text it is given, under the settings that hold for that path
+Ruff.check_files(program, ["src/a.py"], ["--isolated"])      files, relative to the folder where it runs
+Ruff.check_text(program, "src/a.py")                         a text on stdin, under the settings for that path
 """
 
 from __future__ import annotations
@@ -13,14 +11,9 @@ from typing import Any, NamedTuple
 
 from context_engine.text import OUTPUT_BYTES_MAX, read_json
 
-NAME = "ruff"
-SUFFIXES = (".py", ".pyi")
-EXITS = (0, 1)
-"""Nothing found, something found; with any other it has failed."""
-
 
 class RuffFinding(NamedTuple):
-    """One finding. `rule` is empty where it could not parse the file; `fix` says what would mend it, where it knows."""
+    """One finding. `rule` is empty for a syntax error; `fix` describes a fix, where ruff has one."""
 
     path: str
     rule: str
@@ -30,27 +23,35 @@ class RuffFinding(NamedTuple):
     fix: str
 
 
-def over(program: str, paths: Sequence[str], how: Sequence[str]) -> list[str]:
-    """The words that ask for files."""
-    return [program, "check", "--no-cache", "--quiet", "--output-format=json", *how, "--", *paths]
+class Ruff:
+    """The command line and the output format of ruff."""
+
+    NAME = "ruff"
+    SUFFIXES = (".py", ".pyi")
+    EXITS = (0, 1)
+    """The exit codes for no finding and some findings; with any other it has failed."""
+
+    @staticmethod
+    def check_files(program: str, paths: Sequence[str], options: Sequence[str]) -> list[str]:
+        """Return the command that checks files."""
+        return [program, "check", "--no-cache", "--quiet", "--output-format=json", *options, "--", *paths]
+
+    @staticmethod
+    def check_text(program: str, path: str) -> list[str]:
+        """Return the command that checks a text on stdin as the file at a path."""
+        return [program, "check", "--no-cache", "--quiet", "--output-format=json", "--stdin-filename", path, "-"]
+
+    @staticmethod
+    def parse_findings(output: bytes) -> list[RuffFinding]:
+        """Return the findings in ruff's output. Raises: ValueError for any other output."""
+        try:
+            return [_parse_finding(row) for row in read_json(output or b"[]", bytes_max=OUTPUT_BYTES_MAX)]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(repr(error)) from error
 
 
-def of_text(program: str, path: str) -> list[str]:
-    """The words that ask for a text, which is said to be the file at a path."""
-    return [program, "check", "--no-cache", "--quiet", "--output-format=json", "--stdin-filename", path, "-"]
-
-
-def rows(out: bytes) -> list[RuffFinding]:
-    """What it found. Raises: ValueError when that is not what ruff says."""
-    try:
-        return [_row(each) for each in read_json(out or b"[]", bytes_max=OUTPUT_BYTES_MAX)]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(repr(error)) from error
-
-
-def _row(told: Any) -> RuffFinding:
-    rule = told["code"] if told["code"] != "invalid-syntax" else ""
-    where = told["location"]["row"], told["end_location"]["row"]
-    return RuffFinding(
-        told["filename"], rule or "", told["message"], *where, (told.get("fix") or {}).get("message") or ""
-    )
+def _parse_finding(row: Any) -> RuffFinding:
+    rule = row["code"] if row["code"] != "invalid-syntax" else ""
+    fix = (row.get("fix") or {}).get("message") or ""
+    first, last = row["location"]["row"], row["end_location"]["row"]
+    return RuffFinding(row["filename"], rule or "", row["message"], first, last, fix)

@@ -16,10 +16,8 @@ from typing import Protocol
 
 from context_engine.model import Skipped
 from context_engine.repo import file_reader
-from context_engine.repo.ignore_rules import IGNORE_FILES
-from context_engine.repo.staleness_scan import scan
-from context_engine.repo.walk import Walk, WalkedFile, look
-from context_engine.repo.watch import HEAD
+from context_engine.repo.walker import Walk, WalkedFile, scan, walk_paths
+from context_engine.repo.watch import changes_rules
 from context_engine.storage import ConfinedFolder
 
 ANY_SIZE = 1 << 62
@@ -58,7 +56,7 @@ class FileListing:
     """Whether every change since must show in a file's time or size."""
 
 
-class Lister:
+class FileLister:
     """Keeps the listing of one root. Thread-safe. `stale_s`: how old it may be when nobody watches."""
 
     def __init__(
@@ -117,7 +115,7 @@ class Lister:
 
     def why_not(self, path: str) -> Skipped | None:
         """Why a file or folder that exists is not in the listing; None when nothing speaks against it."""
-        seen = look(self._root, [path], bytes_max=ANY_SIZE, excludes_file=self._excludes())
+        seen = walk_paths(self._root, [path], bytes_max=ANY_SIZE, excludes_file=self._excludes())
         return next((each for each in seen.skipped if each.path == path or path.startswith(f"{each.path}/")), None)
 
     def _take_heard(self) -> set[str]:
@@ -134,7 +132,7 @@ class Lister:
         return self._excludes_file or None
 
     def _begin(self, now: float, check: Callable[[], None]) -> None:
-        self._walk = look(self._root, [""], bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
+        self._walk = walk_paths(self._root, [""], bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
         self._looked_at = now
         self._publish(check)
 
@@ -154,7 +152,7 @@ class Lister:
         assert self._walk
         known, gone = self._walk, frozenset(paths)
         below = tuple(f"{path}/" for path in gone)
-        seen = look(self._root, gone, bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
+        seen = walk_paths(self._root, gone, bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
 
         def stays(path: str) -> bool:
             return path not in gone and not path.startswith(below)
@@ -180,7 +178,7 @@ class Lister:
             for number, entry in enumerate(self._walk.entries):
                 if number % 1_000 == 0:
                     check()
-                verdicts[entry] = known[entry] if entry in known else file_reader.no_text(top, entry.path)
+                verdicts[entry] = known[entry] if entry in known else file_reader.why_not_text(top, entry.path)
         self._verdicts = verdicts
         no_text = [Skipped(entry.path, *why) for entry, why in verdicts.items() if why]
         newest = max((entry.mtime_ns for entry in verdicts), default=0)
@@ -195,8 +193,7 @@ class Lister:
 
 def _changes_all(heard: set[str]) -> bool:
     """Whether a walk is due: other rules, another branch, or simply very much."""
-    names = {path.rpartition("/")[2] for path in heard}
-    return len(heard) > ANEW_PATHS or HEAD in heard or not names.isdisjoint(IGNORE_FILES)
+    return len(heard) > ANEW_PATHS or changes_rules(heard)
 
 
 def _path(row: Skipped) -> str:

@@ -18,8 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
-from context_engine.repo import process_tree
-from context_engine.repo.executables import safe_path
+from context_engine.repo.executables import end_process, kill_children, kill_process, safe_path
 
 OUTPUT_BYTES_MAX = 16_000_000
 """What a linter says of a few hundred files; of what is longer the end is kept."""
@@ -43,7 +42,7 @@ SECRET = re.compile(
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 
-class Ran(NamedTuple):
+class ProgramResult(NamedTuple):
     """What a program said. `exit` is None when it could not be started or had to be ended, and `problem` says why."""
 
     out: bytes = b""
@@ -52,7 +51,7 @@ class Ran(NamedTuple):
     problem: str = ""
 
 
-def identity(program: str) -> str:
+def program_identity(program: str) -> str:
     """What changes when a program is another one: where it lies, its size and its time. Nothing is started."""
     try:
         facts = os.stat(os.path.realpath(program))
@@ -62,7 +61,7 @@ def identity(program: str) -> str:
 
 
 @contextmanager
-def apart(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LINKS) -> Generator[Path]:
+def temporary_files(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LINKS) -> Generator[Path]:
     """A folder of its own that holds these files, gone afterwards. Paths that lead out of it are left out.
 
     `links` are names in it that lead to other folders, which are there for reading.
@@ -85,10 +84,10 @@ def apart(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LINKS) -> Ge
         yield top
 
 
-def bare(environment: Mapping[str, str], more: Mapping[str, str] | None = None) -> dict[str, str]:
+def minimal_environment(environment: Mapping[str, str], more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of an analyser, which may run a stranger's code: what it needs to be found and to start.
 
-    >>> bare({"PATH": "/bin", "EDITOR": "vi"}, {"GOPROXY": "off"})
+    >>> minimal_environment({"PATH": "/bin", "EDITOR": "vi"}, {"GOPROXY": "off"})
     {'PATH': '/bin', 'NO_COLOR': '1', 'CI': '1', 'GOPROXY': 'off'}
     """
     kept = {name: environment[name] for name in KEPT if name in environment}
@@ -104,7 +103,7 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name == "PWD" or not SECRET.search(name.upper())}
 
 
-def run(
+def run_program(
     words: Sequence[str],
     folder: Path,
     *,
@@ -113,7 +112,7 @@ def run(
     given: bytes = b"",
     merged: bool = False,
     cancel: threading.Event | None = None,
-) -> Ran:
+) -> ProgramResult:
     """Run a program in a folder and wait for it; soon after `cancel` is set it is ended. Never raises for what it does.
 
     It hears what is `given`. `merged`: its complaints stand where it made them, among what it said.
@@ -133,10 +132,10 @@ def run(
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            return Ran(problem=f"cannot be started: {getattr(error, 'strerror', None) or error}")
+            return ProgramResult(problem=f"cannot be started: {getattr(error, 'strerror', None) or error}")
         problem = _wait(process, limit_s, (said, complained), cancel)
         err = _end_of(complained, COMPLAINT_BYTES_MAX).decode("utf-8", "replace")
-        return Ran(_end_of(said, OUTPUT_BYTES_MAX), err, None if problem else process.returncode, problem)
+        return ProgramResult(_end_of(said, OUTPUT_BYTES_MAX), err, None if problem else process.returncode, problem)
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -157,19 +156,19 @@ def _wait(
             why.extend(_excess(time.monotonic() - began, limit_s, size))
             why.extend(["was cancelled"] * (not why and cancel is not None and cancel.is_set()))
         if why:
-            process_tree.end(process, ended)
+            end_process(process, ended)
 
     watcher = threading.Thread(target=watch, name="ctx-program", daemon=True)
     watcher.start()
     try:
         process.wait()  # without a limit, for so its end is noticed at once
     except BaseException:  # an interrupt in between must not leave it behind
-        process_tree.kill(process)
+        kill_process(process)
         process.wait()
         raise
     finally:
         ended.set()
-        process_tree.sweep(process)
+        kill_children(process)
         watcher.join()
     return "".join(why)
 
@@ -188,10 +187,10 @@ def _end_of(file: IO[bytes], most: int) -> bytes:
     return file.read()
 
 
-def tail(text: str, most: int) -> str:
+def last_lines(text: str, most: int) -> str:
     r"""The end of a text, from the beginning of a line: the summary of a test run stands there.
 
-    >>> tail("one\ntwo\nthree\n", 10)
+    >>> last_lines("one\ntwo\nthree\n", 10)
     '…\nthree\n'
     """
     end = text[-most:]

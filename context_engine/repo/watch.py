@@ -17,7 +17,7 @@ from pathlib import Path
 from context_engine.errors import ContextEngineError
 from context_engine.repo.git import Git
 from context_engine.repo.ignore_rules import IGNORE_FILES
-from context_engine.repo.walk import NEVER, walk
+from context_engine.repo.walker import NEVER, walk
 
 QUIET_MS = 500
 """An editor's save is several events within some 10 ms, a formatter's run over many files has gaps of 100 to 300."""
@@ -80,12 +80,19 @@ class Batch:
         return taken
 
 
+def changes_rules(paths: Collection[str]) -> bool:
+    """Return whether changed paths include other ignore rules or another branch, so that only a walk is right again."""
+    return HEAD in paths or any(path.rpartition("/")[2] in IGNORE_FILES for path in paths)
+
+
 class Watcher:
     """Watches one root in a thread of its own and calls `on_batch`, there, with relative POSIX paths.
 
     A batch holds files and folders that were made, changed, renamed (both names) or deleted; of a deleted folder
     perhaps only its own path. `problem` is empty, or says in a sentence why nothing is watched any more.
     """
+
+    QUIET_MS = QUIET_MS
 
     def __init__(
         self, root: str | Path, on_batch: Callable[[frozenset[str]], None], *, quiet_ms: int = QUIET_MS

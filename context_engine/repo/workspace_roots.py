@@ -28,10 +28,13 @@ TOOL_FOLDERS = frozenset(
 )
 """Parts of a path, in lower case, below which tools keep themselves and their caches."""
 
+CLONES_FOLDER = "clones"
+"""The folder of the user's cache that contains clones of remote repositories."""
+
 _DRIVE = re.compile(r"/?([A-Za-z])[:|](?=/|$)")
 
 
-def choose(root: str | Path, *, allow_any: bool = False) -> Path:
+def check_workspace_root(root: str | Path, *, allow_any: bool = False) -> Path:
     """The real path of a folder that somebody named as the workspace. `allow_any`: a person insists on this one.
 
     Raises: FileNotFound, InvalidPath (no folder), AccessFailed, UnsuitableRoot (everything, or the whole home).
@@ -60,7 +63,16 @@ def choose(root: str | Path, *, allow_any: bool = False) -> Path:
     return Path(path)
 
 
-def real(path: str | Path) -> str:
+def is_clone(root: Path, cache: Path) -> bool:
+    """Return whether a workspace is a clone in the cache, where nothing may be written.
+
+    >>> is_clone(Path("/c/clones/web-1"), Path("/c")), is_clone(Path("/src/web"), Path("/c"))
+    (True, False)
+    """
+    return root.is_relative_to(cache / CLONES_FOLDER)
+
+
+def resolve_path(path: str | Path) -> str:
     """The absolute path with `~` and links resolved; whether it exists is not asked."""
     return os.path.realpath(os.path.expanduser(path))
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from context_engine.model import Finding
-from context_engine.repo.executables import find_program
-from context_engine.repo.subprocess_runner import apart, bare, identity, run
+from context_engine.repo import find_program, minimal_environment, program_identity, run_program, temporary_files
 from context_engine.review.analyzers import Analyzer, AnalyzerMessage, AnalyzerOutputError
 from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.review_coverage import NO_TIME, AnalyzerRun
@@ -102,7 +101,7 @@ class AnalyzerRunner:
     def fingerprint(self, options: ReviewOptions, commit: str) -> str:
         """Return a text that changes when another program would run, or would see another tree."""
         used = [analyzer for analyzer in self.analyzers if not self._refusal(analyzer, options, 1.0)]
-        programs = [f"{analyzer.name}={identity(self.find_program(analyzer))}" for analyzer in used]
+        programs = [f"{analyzer.name}={program_identity(self.find_program(analyzer))}" for analyzer in used]
         needs_tree = any(analyzer.needs_whole_tree for analyzer in used)
         return "\n".join([*programs, *([commit] if needs_tree else [])])
 
@@ -162,12 +161,12 @@ class _Analysis:
             return (), ""
         analyzer = self.analyzer
         command = analyzer.command(self.runner.find_program(analyzer), present)
-        with apart(files, self.runner.linked if analyzer.runs_project_code else {}) as folder:
-            result = run(
+        with temporary_files(files, self.runner.linked if analyzer.runs_project_code else {}) as folder:
+            result = run_program(
                 command,
                 folder,
                 limit_s=limit_s,
-                environment=bare(os.environ, analyzer.offline),
+                environment=minimal_environment(os.environ, analyzer.offline),
                 cancel=self.cancel,
             )
             if result.problem:

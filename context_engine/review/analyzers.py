@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.model import Suggestion
-from context_engine.repo import ruff_program
+from context_engine.repo import Ruff, RuffFinding
 from context_engine.text import OUTPUT_BYTES_MAX, read_json
 
 if TYPE_CHECKING:
@@ -139,24 +139,24 @@ def _ruff_command(program: str, paths: Sequence[str]) -> Sequence[str]:
     The target is Python 3.13, since 3.14 accepts `except ValueError, e` of old code.
     """
     rules = f"--select={','.join(RUFF_RULES)}", f"--ignore={','.join(RUFF_IGNORED)}"
-    return ruff_program.over(program, paths, ["--isolated", "--target-version=py313", *rules])
+    return Ruff.check_files(program, paths, ["--isolated", "--target-version=py313", *rules])
 
 
 def read_ruff(out: bytes, complaint: str, folder: Path) -> Sequence[AnalyzerMessage]:
     """Read ruff's JSON, except files that it cannot parse: it only guesses there, and a check reports their syntax."""
     try:
-        rows = ruff_program.rows(out)
+        rows = Ruff.parse_findings(out)
     except ValueError as error:
         raise AnalyzerOutputError(complaint or repr(error)) from error
     unparsed = {row.path for row in rows if not row.rule}
     return [_read_ruff_row(row, folder) for row in rows if row.path not in unparsed and not _is_older_name(row)]
 
 
-def _is_older_name(row: ruff_program.RuffFinding) -> bool:
+def _is_older_name(row: RuffFinding) -> bool:
     return row.rule == "F821" and any(f"`{name}`" in row.message for name in OLDER_NAMES)
 
 
-def _read_ruff_row(row: ruff_program.RuffFinding, folder: Path) -> AnalyzerMessage:
+def _read_ruff_row(row: RuffFinding, folder: Path) -> AnalyzerMessage:
     priority, category, confidence = next(kind for start, kind in RUFF_KINDS if row.rule.startswith(start))
     fix = Suggestion(row.fix, can_auto_fix=True) if row.fix else None
     path = relative_path(row.path, folder)
@@ -320,9 +320,7 @@ def _read_rustc(message: Any, folder: Path) -> AnalyzerMessage | None:
 
 # -- all of them -------------------------------------------------------------------------------------------------------
 
-RUFF = Analyzer(
-    ruff_program.NAME, ruff_program.NAME, ruff_program.SUFFIXES, _ruff_command, read_ruff, good_exits=ruff_program.EXITS
-)
+RUFF = Analyzer(Ruff.NAME, Ruff.NAME, Ruff.SUFFIXES, _ruff_command, read_ruff, good_exits=Ruff.EXITS)
 TYPOS = Analyzer("typos", "typos", (), _typos_command, read_typos, good_exits=(0, 2))
 ESLINT = Analyzer(
     "eslint",

@@ -27,8 +27,7 @@ from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import Finding
-from context_engine.repo.executables import find_program
-from context_engine.repo.subprocess_runner import apart, bare, run
+from context_engine.repo import find_program, minimal_environment, run_program, temporary_files
 from context_engine.review.finding import CATEGORIES, PRIORITIES, Category, mark_new
 from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, ParseError, compile_linear, read_json, read_yaml
 
@@ -292,8 +291,10 @@ def find_shape(shape: str, source: FileVersion, *, outside: str = "") -> Sequenc
     if source.unparsed_reason:
         return ()
     args = [program, "run", "--pattern", shape, "--lang", source.language_name, "--json=compact", "--stdin"]
-    with apart({}) as folder:
-        result = run(args, folder, limit_s=AST_GREP_S, environment=bare(os.environ), given=source.data)
+    with temporary_files({}) as folder:
+        result = run_program(
+            args, folder, limit_s=AST_GREP_S, environment=minimal_environment(os.environ), given=source.data
+        )
     try:
         rows = read_json(result.out or b"[]", bytes_max=OUTPUT_BYTES_MAX)
         return sorted({row["range"]["start"]["line"] + 1 for row in rows})

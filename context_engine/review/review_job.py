@@ -19,7 +19,7 @@ import msgspec
 
 from context_engine.errors import Cancelled, NextStep, PreconditionFailed
 from context_engine.model import Finding
-from context_engine.repo.git_diffs import DiffRequest, TakenDiff, TouchedFile
+from context_engine.repo import DiffRequest, GitDiff, TouchedFile
 from context_engine.review.classification import summarize_change
 from context_engine.review.finding import assign_ids, finding_to_json, scrub_finding
 from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, merge_coverage
@@ -65,7 +65,7 @@ def open_review_job(request: ReviewRequest, workspace: ReviewWorkspace, store: R
     Raises: RefNotFound, GitUnavailable, PreconditionFailed (nothing changed, or none of the named files), TooLarge.
     """
     start = time.perf_counter()
-    taken = workspace.diffs.take(DiffRequest(f"{request.base}...{request.commit}"))
+    taken = workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}"))
     diff = parse_diff(taken.text, bytes_max=GIT_DIFF_BYTES_MAX)
     if request.paths:
         diff = diff.filter_paths(set(request.paths).__contains__)
@@ -82,7 +82,7 @@ def open_review_job(request: ReviewRequest, workspace: ReviewWorkspace, store: R
     return ReviewJob(_complete_request(request, taken, workspace), taken, diff, workspace, store, excluded, diff_ms)
 
 
-def _complete_request(request: ReviewRequest, taken: TakenDiff, workspace: ReviewWorkspace) -> ReviewRequest:
+def _complete_request(request: ReviewRequest, taken: GitDiff, workspace: ReviewWorkspace) -> ReviewRequest:
     """Return a request as it is stored: full hashes, only named files that changed, no secrets."""
     changed = {file.path for file in taken.files}
     unchanged = sorted(set(request.paths) - changed)
@@ -105,7 +105,7 @@ class ReviewJob:
     """The review of one change. Several threads may use it; `diff_ms` is what its diff took."""
 
     request: ReviewRequest
-    taken: TakenDiff
+    taken: GitDiff
     diff: UnifiedDiff
     workspace: ReviewWorkspace
     store: ReviewStore

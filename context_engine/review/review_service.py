@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import Cancelled, PreconditionFailed
-from context_engine.repo.git_diffs import DiffRequest, TakenDiff
-from context_engine.repo.revision_files import STAGE, WORK_TREE
+from context_engine.repo import DiffRequest, GitDiff, GitRevision
 from context_engine.review.analyzer_runner import TreeReader
 from context_engine.review.classification import summarize_change
 from context_engine.review.finding import scrub_finding
@@ -90,7 +89,7 @@ class ReviewService:
 
     def review_git(
         self, request: DiffRequest, options: ReviewOptions, *, cancel: threading.Event | None = None
-    ) -> tuple[TakenDiff, ReviewResult]:
+    ) -> tuple[GitDiff, ReviewResult]:
         """Review what git says has changed. Raises: as `read_git_change` and `review`."""
         taken, change = self.read_git_change(request)
         return taken, self.review(change, options, cancel=cancel)
@@ -120,12 +119,12 @@ class ReviewService:
         versions = DiffVersions(contexts or {}, workspace.read_work_tree, read_base)
         files = tuple(versions.find_versions(file, workspace.parsers) for file in diff.files)
         is_applied = not contexts and all(file.new is None or self._is_in_work_tree(file) for file in files)
-        context = workspace.open_context(WORK_TREE) if is_applied else ReviewContext(workspace.parsers)
+        context = workspace.open_context(GitRevision.WORK_TREE) if is_applied else ReviewContext(workspace.parsers)
         return ReviewedChange(files, context, began, read_tree(base))
 
     def read_git_change(
         self, request: DiffRequest, *, include_patterns: Sequence[str] = ()
-    ) -> tuple[TakenDiff, ReviewedChange]:
+    ) -> tuple[GitDiff, ReviewedChange]:
         """Return what git says has changed.
 
         Raises: GitUnavailable, RefNotFound, InvalidArgument, PreconditionFailed (there is no change, or the patterns
@@ -133,7 +132,7 @@ class ReviewService:
         """
         began = time.monotonic()
         workspace = self.workspace
-        taken = workspace.diffs.take(request)
+        taken = workspace.diffs.read_diff(request)
         is_included = compile_globs(include_patterns) if include_patterns else lambda _path: True
         touched = [file for file in taken.files if is_included(file.path)]
         if not touched:
@@ -145,7 +144,9 @@ class ReviewService:
             )
         versions = workspace.diffs.versions(touched)
         files = workspace.read_changed_files(taken, versions, {file.path for file in touched})
-        context = workspace.open_context(taken.commit or (STAGE if request.target == "staged" else WORK_TREE))
+        context = workspace.open_context(
+            taken.commit or (GitRevision.STAGE if request.target == "staged" else GitRevision.WORK_TREE)
+        )
         before = read_tree(workspace.version(taken.base_commit))
         return taken, ReviewedChange(tuple(files), context, began, before, (*versions.left_out, *taken.left_out))
 

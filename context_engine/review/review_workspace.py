@@ -13,9 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.repo.git_diffs import Diffs, FileVersions, TakenDiff
-from context_engine.repo.paths import Root, is_sensitive
-from context_engine.repo.revision_files import Version, below
+from context_engine.repo import ChangeContents, DiffReader, GitDiff, GitRevision, Root, is_sensitive
 from context_engine.review.analyzer_runner import AnalyzerReport, AnalyzerRunner, TreeReader
 from context_engine.review.analyzers import ALL as ANALYZERS
 from context_engine.review.finding import Scrub
@@ -36,8 +34,7 @@ if TYPE_CHECKING:
     from context_engine.index import SymbolService
     from context_engine.languages import Grammars, Languages
     from context_engine.memory import KnowledgeService
-    from context_engine.repo.git import Git
-    from context_engine.repo.workspace_files import WorkspaceFiles
+    from context_engine.repo import Git, WorkspaceFiles
     from context_engine.review.review_options import ReviewOptions
     from context_engine.secrets import Redactor
 
@@ -73,9 +70,9 @@ class ReviewWorkspace:
         return Parsers(self.languages, self.grammars, self.redactor.find)
 
     @cached_property
-    def diffs(self) -> Diffs:
+    def diffs(self) -> DiffReader:
         """The changes that git reports."""
-        return Diffs(self.git, self.root)
+        return DiffReader(self.git, self.root)
 
     @cached_property
     def analyzers(self) -> AnalyzerRunner:
@@ -91,11 +88,11 @@ class ReviewWorkspace:
 
     # -- versions of files --
 
-    def version(self, commit: str) -> Version | None:
+    def version(self, commit: str) -> GitRevision | None:
         """Return the tree of a commit; None without one."""
-        return Version(self.git, commit, below(self.git)) if commit else None
+        return GitRevision(self.git, commit) if commit else None
 
-    def read_changed_files(self, taken: TakenDiff, versions: FileVersions, paths: Iterable[str]) -> list[ChangedFile]:
+    def read_changed_files(self, taken: GitDiff, versions: ChangeContents, paths: Iterable[str]) -> list[ChangedFile]:
         """Return files of a diff that git wrote, with their versions."""
         wanted = set(paths)
         files = []
@@ -114,14 +111,14 @@ class ReviewWorkspace:
 
     def open_context(self, commit: str) -> ReviewContext:
         """Return the tree of a commit, of the stage (`:`) or of the work tree (empty)."""
-        version = Version(self.git, commit, below(self.git), self.files.read_once)
+        version = GitRevision(self.git, commit, self.files.read_once)
         history = self.knowledge.history()
         return ReviewContext(
             self.parsers,
             is_known=True,
             list_paths=version.paths,
             read=version.read,
-            files_with_words=version.holding,
+            files_with_words=version.files_with_words,
             partners_of=history.list_usual_cochanges if history else lambda _path: (),
             hot_paths=lambda: self._list_hot_paths(history),
         )
@@ -179,7 +176,7 @@ class ReviewWorkspace:
         """Return a filter of the paths that are not reviewed. Raises: InvalidArgument."""
         return compile_globs(options.exclude_patterns)
 
-    def run_analyzers(self, files: Sequence[ChangedFile], options: ReviewOptions, taken: TakenDiff) -> AnalyzerReport:
+    def run_analyzers(self, files: Sequence[ChangedFile], options: ReviewOptions, taken: GitDiff) -> AnalyzerReport:
         """Run the analyzers over some files of a change between two commits."""
         deadline = time.monotonic() + options.time_budget_s
         before = read_tree(self.version(taken.merge_base or taken.base_commit))
@@ -187,7 +184,7 @@ class ReviewWorkspace:
             files, options, deadline=deadline, before=before, after=read_tree(self.version(taken.commit))
         )
 
-    def fingerprint_analyzers(self, options: ReviewOptions, taken: TakenDiff) -> str:
+    def fingerprint_analyzers(self, options: ReviewOptions, taken: GitDiff) -> str:
         """Return a text that changes when other analyzers would run, or see another tree."""
         return self.analyzers.fingerprint(options, taken.commit)
 
@@ -202,6 +199,6 @@ class ReviewWorkspace:
         return self.redactor.redact_parts(iterate_versions(files))
 
 
-def read_tree(version: Version | None) -> TreeReader:
+def read_tree(version: GitRevision | None) -> TreeReader:
     """Return a reader of all files of a version; it reads nothing without one."""
     return dict if version is None else lambda: version.read(version.paths())

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from context_engine.embedding import Embedder
 from context_engine.index import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
-from context_engine.repo.workspace_files import ReadFile
+from context_engine.repo import ReadFile
 from context_engine.search.chunk_files import FILES, ChunkRow, format_chunk_file
 from context_engine.search.chunk_folder import write_folder
 from context_engine.search.hit_reading import HitReader

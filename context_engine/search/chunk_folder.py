@@ -16,9 +16,7 @@ from xxhash import xxh3_128_hexdigest
 
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath
 from context_engine.model import ChunkKind, Skipped
-from context_engine.repo import file_reader, file_writer
-from context_engine.repo.paths import Root
-from context_engine.repo.watch import QUIET_MS, Watcher
+from context_engine.repo import Root, Watcher, read_file, write_atomic
 from context_engine.search.chunk_files import FILES, ChunkFile, ChunkSet, parse_chunk_file
 
 FILE_BYTES_MAX = 500_000_000
@@ -51,7 +49,7 @@ def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for name, data in contents:
-        file_writer.write_atomic(folder / name, data)
+        write_atomic(folder / name, data)
         count += len(data)
     return count
 
@@ -68,7 +66,7 @@ class ChunkFolder:
         folder: Path,
         *,
         dimensions: int | None = None,
-        quiet_ms: int = QUIET_MS,
+        quiet_ms: int = Watcher.QUIET_MS,
         bytes_max: int = FILE_BYTES_MAX,
         prepare: Prepare = lambda _: None,
         on_news: OnNews = lambda _: None,
@@ -170,7 +168,7 @@ class _FolderReader:
         """Return a file with a hash of its content; None when it is missing. Raises: InvalidVectors."""
         name = FILES[kind]
         try:
-            data = file_reader.read(root, root.rel(name), bytes_max=self._bytes_max).data
+            data = read_file(root, root.rel(name), bytes_max=self._bytes_max).data
         except FileNotFound:
             return None
         except ContextEngineError as error:  # too large, no text, closed to us, a link that leads elsewhere

@@ -8,8 +8,7 @@ from xxhash import xxh3_64_hexdigest
 
 from context_engine.index import qualified_names, symbol_chain
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
-from context_engine.repo.paths import path_of_listing
-from context_engine.repo.workspace_files import LoadedFile, ReadFile
+from context_engine.repo import ReadFile, WorkspaceFile, path_of_listing
 from context_engine.search.filters import tags_of
 from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import Place
@@ -26,7 +25,7 @@ class HitReader:
         self._view = view
         self._snapshot = view.snapshot
         self._read = read
-        self._sources: dict[int, LoadedFile | None] = {}
+        self._sources: dict[int, WorkspaceFile | None] = {}
         self._columns = [
             view.snapshot.chunk_column(name) for name in ("first", "last", "start", "stop", "kind", "symbol")
         ]
@@ -94,10 +93,10 @@ class HitReader:
         """The qualified name of a symbol, or the breadcrumb of headings."""
         return symbol_chain(self._view.outline(file).symbols, number) if number >= 0 else ""
 
-    def _source(self, file: int) -> LoadedFile | None:
+    def _source(self, file: int) -> WorkspaceFile | None:
         if file not in self._sources:
             self._sources[file] = self._read(self._snapshot.key(file))
         return self._sources[file]
 
-    def _is_stale(self, file: int, source: LoadedFile) -> bool:
+    def _is_stale(self, file: int, source: WorkspaceFile) -> bool:
         return source.size != self._size.item(file) or source.mtime_ns != self._mtime_ns.item(file)

@@ -18,7 +18,7 @@ from context_engine.embedding import EmbedderConfig, open_embedder
 from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.index import ROLES, IndexService, StaticEncoder, no_index
 from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
-from context_engine.repo.workspace_files import ReadFile, WorkspaceFiles
+from context_engine.repo import ReadFile, WorkspaceFiles
 from context_engine.search.chunk_export import ExportReport, collect_chunks, write_chunk_files
 from context_engine.search.file_usage import FileUsage
 from context_engine.search.hit_reading import HitReader

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from context_engine.embedding import DeadlineEmbedder
 from context_engine.errors import InvalidArgument, InvalidVectors
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
-from context_engine.repo.watch import QUIET_MS
+from context_engine.repo import Watcher
 from context_engine.search.chunk_files import ChunkSet
 from context_engine.search.chunk_folder import ChunkFolder
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
@@ -77,7 +77,12 @@ class ServedChunks:
     """The folder, watched from the start. Thread-safe; a query never waits for a reload."""
 
     def __init__(
-        self, folder: Path, opener: Opener, *, quiet_ms: int = QUIET_MS, on_change: OnStateChange = lambda *_: None
+        self,
+        folder: Path,
+        opener: Opener,
+        *,
+        quiet_ms: int = Watcher.QUIET_MS,
+        on_change: OnStateChange = lambda *_: None,
     ) -> None:
         """Read the folder and prepare it. Raises: FileNotFound, InvalidVectors."""
         self._path = folder

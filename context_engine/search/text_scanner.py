@@ -15,11 +15,20 @@ from typing import Any
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import Progress, RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
-from context_engine.repo.line_reader import LineStart, LineWindow, lines_at
-from context_engine.repo.paths import Root, near_names
-from context_engine.repo.ripgrep import GrepRequest, MatchedLine, SearchDeadline, TextEngine
-from context_engine.repo.searchable_files import FileListing, Lister
-from context_engine.repo.walk import WalkedFile
+from context_engine.repo import (
+    FileLister,
+    FileListing,
+    GrepRequest,
+    LineStart,
+    LineWindow,
+    MatchedLine,
+    Root,
+    SearchDeadline,
+    TextEngine,
+    WalkedFile,
+    near_names,
+    read_lines_at,
+)
 from context_engine.search.text_search import (
     GlobSet,
     Marks,
@@ -65,7 +74,7 @@ class TextScanner:
     """Searches the text of one workspace. Thread-safe. `engine` is asked for when the first search comes."""
 
     def __init__(
-        self, root: Root, lister: Lister, engine: Callable[[], TextEngine], texts: RedactedDocuments | None = None
+        self, root: Root, lister: FileLister, engine: Callable[[], TextEngine], texts: RedactedDocuments | None = None
     ) -> None:
         """`texts` remembers where the secrets of files are."""
         self._root = root
@@ -329,7 +338,7 @@ class TextScanner:
     def _read(self, path: str, spots: list[LineStart], chars_max: int) -> list[LineWindow]:
         try:
             masked = partial(self._texts.of, path=path)
-            return lines_at(self._root.confined, path, spots, chars_max, masked)
+            return read_lines_at(self._root.confined, path, spots, chars_max, masked)
         except OSError:  # gone by now: the totals tell that it was there
             return []
 

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
-from context_engine.repo.ignore_rules import IgnoreRules, PlacedRules, Stack, is_ignored
 from context_engine.text import escape_literal, fold_case
 
 ALTERNATIVES_MAX = 100

@@ -19,7 +19,7 @@ from context_engine.errors import Cancelled, EmbedderUnusable
 from context_engine.index import LiveIndex, Snapshot, StaticEncoder, no_index
 from context_engine.languages import Languages
 from context_engine.model import EmbeddingStatus, Progress
-from context_engine.repo.workspace_files import WorkspaceFiles
+from context_engine.repo import WorkspaceFiles
 from context_engine.search import AnswerModel, CandidateScores, RankingView, SemanticSignals
 from context_engine.semantic import served_model
 from context_engine.semantic.embedding_backfill import (

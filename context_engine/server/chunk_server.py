@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import BugError, ContextEngineError
-from context_engine.repo import workspace_roots
+from context_engine.repo import check_workspace_root
 
 if TYPE_CHECKING:
     from context_engine.embedding import DeadlineEmbedder, EmbedderConfig
@@ -24,7 +24,7 @@ MINILM_NAMES = ("minilm", "all-minilm-l6-v2")
 
 def choose_folder(named: str) -> Path:
     """Return the given folder. Raises: FileNotFound, InvalidPath, AccessFailed, each with the next step."""
-    return workspace_roots.choose(named, allow_any=True)
+    return check_workspace_root(named, allow_any=True)
 
 
 class ChunkFolderLoader:

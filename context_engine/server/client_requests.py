@@ -32,7 +32,7 @@ from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
 from context_engine.errors import Cancelled, InvalidArgument
-from context_engine.repo.workspace_roots import uri_to_path
+from context_engine.repo import uri_to_path
 from context_engine.server.projects import Projects
 from context_engine.tools import UserAnswer, UserQuestion, no_answer
 

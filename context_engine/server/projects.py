@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from context_engine.errors import BugError, CallError, ContextEngineError, InvalidArgument, UnsuitableRoot
-from context_engine.repo import workspace_roots
+from context_engine.repo import check_workspace_root, project_of_process, resolve_path
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -43,7 +43,7 @@ def initial_folders(roots: Sequence[str], env: Mapping[str, str]) -> tuple[str, 
     (('/work/web',), ('/a', '/b'))
     """
     named = list(roots) or [env.get(CLIENT_VARIABLE, "")]
-    return tuple(dict.fromkeys(workspace_roots.real(path) for path in named if path.strip()))
+    return tuple(dict.fromkeys(resolve_path(path) for path in named if path.strip()))
 
 
 def workspace_folders(workspace: str) -> dict[str, str]:
@@ -51,11 +51,11 @@ def workspace_folders(workspace: str) -> dict[str, str]:
 
     Raises: InvalidArgument (no such workspace), FileNotFound (none of its repositories exists), AccessFailed.
     """
-    from context_engine.repo.repositories import Repositories  # only with --workspace
+    from context_engine.repo import RepositoryRegistry  # only with --workspace
     from context_engine.storage import user_cache_folder, user_config_folder
 
-    members = Repositories(user_config_folder(), user_cache_folder()).roots(workspace)
-    return {workspace_roots.real(path): name for name, path in members.items()}
+    members = RepositoryRegistry(user_config_folder(), user_cache_folder()).roots(workspace)
+    return {resolve_path(path): name for name, path in members.items()}
 
 
 def name_folders(paths: Sequence[str], given_names: Mapping[str, str] = NO_NAMES) -> dict[str, str]:
@@ -204,7 +204,7 @@ class Projects:
 
     def _around_here(self) -> list[str]:
         """Return the project that this process was started in, if there is one."""
-        found = workspace_roots.project_of_process(self._here) if self._here else None
+        found = project_of_process(self._here) if self._here else None
         return [str(found)] if found else []
 
 
@@ -233,7 +233,7 @@ def find_project_path(paths_by_name: Mapping[str, str], project: str) -> str:
 def _real_path(path: str) -> str:
     """Return the real path; empty for a text that cannot be a path."""
     try:
-        return workspace_roots.real(path)
+        return resolve_path(path)
     except ValueError:
         return ""
 
@@ -243,7 +243,7 @@ def _usable_folders(folders: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for folder in folders:
         try:
-            found[str(workspace_roots.choose(folder))] = None
+            found[str(check_workspace_root(folder))] = None
         except CallError:
             continue  # a root such as `/` means that the client has none
     return list(found)
@@ -346,7 +346,7 @@ def _isolated_settings(root: str | Path) -> Settings:
     from context_engine.settings import Settings
     from context_engine.storage import user_data_folder, workspace_id
 
-    folder = workspace_roots.choose(root)
+    folder = check_workspace_root(root)
     settings = Settings.load(folder)
     data_folder = settings.data_folder or user_data_folder()
     return replace(settings, data_folder=data_folder / "shared" / workspace_id(folder))

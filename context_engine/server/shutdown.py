@@ -226,7 +226,7 @@ def _read_ps(pid: int) -> ProcessInfo | None:
     """Read a process from the command that every Unix has."""
     import subprocess  # some milliseconds, and only where there is no /proc
 
-    from context_engine.repo.executables import find_program
+    from context_engine.repo import find_program
 
     program = find_program("ps", beside=("/bin", "/usr/bin"), path="")
     command = [program, "-o", "stat=,ppid=,lstart=,command=", "-p", str(pid)]

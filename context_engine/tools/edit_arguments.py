@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from context_engine.edit.file_content import BYTES_MAX
-from context_engine.edit.model import Edit, Fuzzy
+from context_engine.edit import BYTES_MAX, Edit, Fuzzy
 from context_engine.text import LineSpan, suggest_nearest
 from context_engine.tools.arguments import (
     ENDLESS,
@@ -24,8 +23,7 @@ from context_engine.tools.arguments import (
 )
 
 if TYPE_CHECKING:
-    from context_engine.edit.edit_request import Want
-    from context_engine.edit.symbol_edits import Place, SymbolEdit
+    from context_engine.edit import Place, SymbolEdit, Want
 
 EDITS_MAX = 200
 FILES_MAX = 100
@@ -247,7 +245,7 @@ def _read_symbol_edit(name: str, read: Mapping[str, Any]) -> "SymbolEdit":
     if "symbol" not in read or len(actions) != 1 or unexpected:
         found = " and ".join([*actions, *unexpected[:1]])
         raise argument_error(name, f"has {found or 'no action'}", SYMBOL_EXAMPLE)
-    from context_engine.edit.symbol_edits import SymbolEdit  # imports the parsers
+    from context_engine.edit import SymbolEdit  # imports the parsers
 
     return SymbolEdit(read["symbol"], read[actions[0]], PLACES[actions[0]], read.get("line_range"))
 
@@ -267,7 +265,7 @@ def build_edit(read: Mapping[str, Any]) -> "Want":
 
 
 def _build_request(edit: "Edit | SymbolEdit", occurrence: int = 0) -> "Want":
-    from context_engine.edit.edit_request import Want  # it brings the parsers, which nobody needs who lists tools
+    from context_engine.edit import Want  # it brings the parsers, which nobody needs who lists tools
 
     return Want(edit, occurrence)
 

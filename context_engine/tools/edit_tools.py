@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from context_engine.edit.model import Fuzzy, Placement
+from context_engine.edit import Fuzzy, Placement
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.secrets import redact_file
 from context_engine.text import LineSpan, compact_json, escape_line, format_count, split_lines
@@ -28,11 +28,7 @@ from context_engine.tools.tool import Call, Reply, tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from context_engine.edit.apply import ChangedFile, EditResult, PastEdit
-    from context_engine.edit.edit_request import Want
-    from context_engine.edit.file_edit import FileEdit
-    from context_engine.edit.patch import EditPlan
-    from context_engine.edit.rename import NameOccurrence, Renaming
+    from context_engine.edit import EditedFile, EditPlan, EditResult, FileEdit, NameOccurrence, PastEdit, Renaming, Want
     from context_engine.engine import Engine
 
 PLACES_SHOWN_MAX = 20
@@ -185,7 +181,7 @@ def _line(*parts: "str | EditResult") -> str:
     return " · ".join(filter(None, texts))
 
 
-def _places(file: "ChangedFile") -> str:
+def _places(file: "EditedFile") -> str:
     """Format the changed lines by their new numbers, and how an inexact place was recognized."""
     places = _placements(file)
     shown = [f"{place.now}{_how(place)}" for place in places[:PLACES_SHOWN_MAX]]
@@ -206,7 +202,7 @@ def _how(place: Placement) -> str:
     return f" ({place.match_type}{f', distance {place.distance}' if place.distance else ''})"
 
 
-def _sha(file: "ChangedFile") -> str:
+def _sha(file: "EditedFile") -> str:
     return f"sha256 {file.after[:SHA_CHARS]}" if file.after else "deleted"
 
 
@@ -253,12 +249,12 @@ def _texts(planned: "EditPlan") -> tuple[str, str]:
     return planned.content.norm, "".join([*parts, planned.content.text[at:]]).replace("\r\n", "\n")
 
 
-def _planned_patch(file: "ChangedFile") -> "EditPlan":
+def _planned_patch(file: "EditedFile") -> "EditPlan":
     """Return the patch of an edited file; only a file that was written as a whole has another type of plan."""
     return cast("EditPlan", file.planned)
 
 
-def _placements(file: "ChangedFile") -> tuple[Placement, ...]:
+def _placements(file: "EditedFile") -> tuple[Placement, ...]:
     return _planned_patch(file).placements
 
 

@@ -128,7 +128,7 @@ def review_git_diff(
     assist: Assist = "auto",
 ) -> Reply:
     """Review what git says has changed: the stage, the work tree, a branch or a commit."""
-    from context_engine.repo.git_diffs import DiffRequest
+    from context_engine.repo import DiffRequest
 
     began = time.perf_counter()
     parsed_options = parse_review_options(options)

@@ -22,12 +22,12 @@ ROOT = Path(__file__).resolve().parents[2]
 if (ROOT / "context_engine").is_dir():  # a checkout answers for itself, whatever else is installed
     sys.path.insert(0, str(ROOT))
 
+from context_engine.edit import Edit, Fuzzy  # noqa: E402
 from context_engine.edit.apply import Editor  # noqa: E402 - the path had to be set first
 from context_engine.edit.file_edit import edit_file  # noqa: E402
-from context_engine.edit.model import Edit, Fuzzy  # noqa: E402
 from context_engine.edit.patch import plan  # noqa: E402
 from context_engine.errors import ContextEngineError  # noqa: E402
-from context_engine.repo.paths import Root  # noqa: E402
+from context_engine.repo import Root  # noqa: E402
 from context_engine.text import LineSpan  # noqa: E402
 
 STATE = Path(tempfile.gettempdir()) / "ctx-edit-bench"

@@ -17,7 +17,7 @@ from context_engine.engine import Engine
 from context_engine.history import FileHistory, HistoryFile, HistoryMiner
 from context_engine.index import ROLES
 from context_engine.model import Commit
-from context_engine.repo.git import Git
+from context_engine.repo import Git
 from context_engine.search import Searcher
 from context_engine.settings import Settings
 

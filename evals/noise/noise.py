@@ -24,8 +24,7 @@ from typing import Any
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Finding
-from context_engine.repo.git import Git
-from context_engine.repo.git_diffs import DiffRequest
+from context_engine.repo import DiffRequest, Git
 from context_engine.review import PRIORITIES, ReviewOptions
 from context_engine.settings import Settings
 

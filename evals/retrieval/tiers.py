@@ -24,8 +24,7 @@ from context_engine.errors import HostError
 from context_engine.index import ROLES, StaticEncoder
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.model import Query
-from context_engine.repo import file_reader
-from context_engine.repo.workspace_files import LoadedFile
+from context_engine.repo import WorkspaceFile, file_reader
 from context_engine.search import CandidateScores, RankingView, Searcher, SemanticSignals
 from context_engine.search.fuse import WEIGHTS
 from context_engine.search.hit_reading import HitReader
@@ -145,10 +144,12 @@ def _embed(engine: Engine) -> None:
         raise SystemExit(f"{engine.root}: {error.message} {error.suggestion}") from error
 
 
-def read(folder: Path, path: str) -> LoadedFile | None:
+def read(folder: Path, path: str) -> WorkspaceFile | None:
     """A file as a hit shows it."""
     loaded = file_reader.load_for_index(ConfinedFolder(folder), path, bytes_max=FILE_BYTES_MAX)
-    return LoadedFile(loaded.data, loaded.size, loaded.mtime_ns) if isinstance(loaded, file_reader.LoadedFile) else None
+    return (
+        WorkspaceFile(loaded.data, loaded.size, loaded.mtime_ns) if isinstance(loaded, file_reader.LoadedFile) else None
+    )
 
 
 def shown(searcher: Searcher, folder: Path, text: str, limit: int) -> list[dict[str, Any]]:

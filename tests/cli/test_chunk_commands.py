@@ -98,7 +98,7 @@ def test_without_room_the_old_files_stay_as_they_were(
 
     assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root) == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    monkeypatch.setattr(chunk_folder.file_writer, "write_atomic", full)
+    monkeypatch.setattr(chunk_folder, "write_atomic", full)
     assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root, "--no-vectors") == 1
     assert "error: no room to write doc-chunks.json. Free" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before

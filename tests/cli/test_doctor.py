@@ -157,7 +157,7 @@ def test_a_start_that_is_not_the_installed_script_is_told(case: Callable[..., Do
 def test_without_ripgrep_the_slower_engine_is_named(
     case: Callable[..., DoctorContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_checks, "found_rg", lambda path, outside: None)
+    monkeypatch.setattr(host_checks, "find_ripgrep", lambda path, outside: None)
     finding = only(host_checks.text_search(case()))
     assert finding.verdict == "warning"
     assert "slower engine" in finding.found

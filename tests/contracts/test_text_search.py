@@ -17,12 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, InvalidArgument, SearchTimeout
-from context_engine.repo.ripgrep import GrepRequest, PythonGrep, Ripgrep, SearchDeadline, TextEngine, batches, found_rg
+from context_engine.repo.ripgrep import (
+    GrepRequest,
+    PythonGrep,
+    Ripgrep,
+    SearchDeadline,
+    TextEngine,
+    batches,
+    find_ripgrep,
+)
 from context_engine.text.patterns import escape_literal
 from tests.support.trees import ordinary_user, tree
 
 ENGINES: dict[str, Callable[[Path], TextEngine]] = {
-    "ripgrep": lambda root: Ripgrep(root, found_rg("") or "no ripgrep beside this Python"),
+    "ripgrep": lambda root: Ripgrep(root, find_ripgrep("") or "no ripgrep beside this Python"),
     "python": PythonGrep,
 }
 
@@ -296,9 +304,9 @@ def test_an_rg_in_the_repository_is_never_started(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sysconfig.get_path", lambda _: "/nowhere")
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    assert found_rg(os.pathsep.join([".", "", "bin"])) is None
+    assert find_ripgrep(os.pathsep.join([".", "", "bin"])) is None
     assert not (tmp_path / "started").exists()
-    assert found_rg(str(tmp_path)) == str(planted)
+    assert find_ripgrep(str(tmp_path)) == str(planted)
 
 
 def test_an_old_rg_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +315,7 @@ def test_an_old_rg_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for version in ("ripgrep 12.1.1", "something else"):
         (tmp_path / "rg").write_text(f"#!/bin/sh\necho {version}\n")
         (tmp_path / "rg").chmod(0o755)
-        assert found_rg(str(tmp_path)) is None
+        assert find_ripgrep(str(tmp_path)) is None
 
 
 def test_patience_is_measured_from_now() -> None:

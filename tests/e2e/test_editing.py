@@ -97,7 +97,7 @@ def test_an_edit_that_rests_on_an_old_reading_is_refused(wires: tuple[Wire, Wire
     assert (error["code"], error["details"]["still_fits"]) == ("STALE_FILE", True)
     nearly = {"target": "    return max(0, sum(prices)  -  discount)", "replace": "    return 0"}
     assert refused(wire, "edit_file", path="till/orders.py", edits=[nearly])["code"] == "STALE_FILE"
-    assert "note: till/orders.py was changed by somebody else" in wire.text(
+    assert "note: till/orders.py was changed by another session or program" in wire.text(
         "edit_file", path="till/orders.py", edits=[edit]
     )
     assert (root / "till/orders.py").read_text() == FILES["till/orders.py"].replace(

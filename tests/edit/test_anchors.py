@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_engine.edit.anchors import WINDOW_CHARS
+from context_engine.edit.locate import WINDOW_CHARS
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import plan
 from context_engine.errors import AnchorFailed, CallError, MultipleMatches

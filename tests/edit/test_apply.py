@@ -14,11 +14,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from context_engine.edit.apply import EditResult
+from context_engine.edit.apply import Editor, EditResult, ReadTracker
 from context_engine.edit.file_edit import FileEdit, delete_file, edit_file, write_file
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import plan
-from context_engine.edit.read_tracker import ReadTracker
 from context_engine.errors import (
     AccessDenied,
     ContextEngineError,
@@ -261,12 +260,18 @@ def test_a_result_has_the_bytes_before_and_after(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hash_", ["latest", "7", "7692c3ad354", "x" * 16, "7" * 65])
 def test_what_is_no_hash_is_refused(tmp_path: Path, hash_: str) -> None:
     tree(tmp_path, {"a.py": "one\n"})
-    with editing(tmp_path) as one, pytest.raises(InvalidArgument, match="no hash"):
+    with editing(tmp_path) as one, pytest.raises(InvalidArgument, match="not the hash"):
         one.apply([swap("a.py", ("one", "two"), expected_hash=hash_)])
 
 
-def reads(ledger: ReadTracker, root: Path, path: str) -> None:
-    ledger.saw(path, sha((root / path).read_bytes()))
+def known(one: Editor) -> ReadTracker:
+    tracker = one.read_tracker("s")
+    assert tracker
+    return tracker
+
+
+def reads(one: Editor, root: Path, path: str) -> None:
+    known(one).note_read(path, sha((root / path).read_bytes()))
 
 
 def indented(target: str, replacement: str) -> FileEdit:
@@ -275,32 +280,30 @@ def indented(target: str, replacement: str) -> FileEdit:
 
 def test_a_file_that_changed_since_it_was_read_takes_exact_edits_only(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "def f():\n    one()\n    two()\n"})
-    ledger = ReadTracker()
     loose = indented("one()  \ntwo()", "one()  \nthree()")
     with editing(tmp_path) as one:
-        one.apply([loose], dry_run=True, ledger=ledger)  # this session never read it
-        reads(ledger, tmp_path, "a.py")
-        one.apply([loose], dry_run=True, ledger=ledger)
+        one.apply([loose], dry_run=True, session="s")  # this session never read it
+        reads(one, tmp_path, "a.py")
+        one.apply([loose], dry_run=True, session="s")
         tree(tmp_path, {"a.py": "def f():\n    one()\n    two()\n\n# somebody else\n"})
         with pytest.raises(StaleFile, match="after you read it"):
-            one.apply([loose], ledger=ledger)
-        receipt = one.apply([swap("a.py", ("two()", "three()"))], ledger=ledger)
+            one.apply([loose], session="s")
+        receipt = one.apply([swap("a.py", ("two()", "three()"))], session="s")
         assert "after you read it" in receipt.warnings[0]
         with pytest.raises(StaleFile):
-            one.apply([indented("one()  \nthree()", "four()")], ledger=ledger)
-        reads(ledger, tmp_path, "a.py")
-        assert one.apply([indented("one()  \nthree()", "one()  \nfour()")], ledger=ledger).warnings == ()
+            one.apply([indented("one()  \nthree()", "four()")], session="s")
+        reads(one, tmp_path, "a.py")
+        assert one.apply([indented("one()  \nthree()", "one()  \nfour()")], session="s").warnings == ()
 
 
 def test_what_a_session_wrote_itself_it_knows(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n"})
-    ledger = ReadTracker()
     with editing(tmp_path) as one:
-        reads(ledger, tmp_path, "a.py")
-        one.apply([swap("a.py", ("one", "two"))], ledger=ledger)
-        assert not ledger.is_outdated("a.py", sha("two\n"))
-        one.undo(ledger=ledger)
-        assert not ledger.is_outdated("a.py", sha("one\n"))
+        reads(one, tmp_path, "a.py")
+        one.apply([swap("a.py", ("one", "two"))], session="s")
+        assert not known(one).is_outdated("a.py", sha("two\n"))
+        one.undo(session="s")
+        assert not known(one).is_outdated("a.py", sha("one\n"))
 
 
 # -- back, and again ---------------------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.indent import map_indents, unit_of
-from context_engine.edit.indent_check import doubt
+from context_engine.edit.indent import doubt, map_indents, unit_of
 
 NEARBY = ["a", "    b", "        c", "    d"]
 TABS = ["a", "\tb", "\t\tc", "\td"]

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from context_engine.edit.file_content import content_of
+from context_engine.edit.file_content import content_of, keys_of
 from context_engine.edit.locate import ANCHORED_MAX, by_distance, by_whitespace, exact, locate
 from context_engine.edit.model import Edit
-from context_engine.edit.normalized_lines import keys_of
 from context_engine.errors import MultipleMatches
 from context_engine.text.lines import LineSpan
 

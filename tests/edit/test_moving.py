@@ -35,7 +35,7 @@ def names(root: Path) -> list[str]:
 def test_bytes_of_any_kind_and_permissions_go_with_a_file(root: Path, editing: Editor) -> None:
     (root / "a.sh").chmod(0o750)
     before = (root / "a.sh").read_bytes()
-    receipt = editing.apply(editing.renaming("a.sh", "bin/deep/run.sh"))
+    receipt = editing.apply(editing.move_file("a.sh", "bin/deep/run.sh"))
     assert (root / "bin/deep/run.sh").read_bytes() == before
     assert (root / "bin/deep/run.sh").stat().st_mode & 0o777 == 0o750
     assert [(each.path, bool(each.before), bool(each.after)) for each in receipt.files] == [
@@ -46,7 +46,7 @@ def test_bytes_of_any_kind_and_permissions_go_with_a_file(root: Path, editing: E
 
 def test_it_is_undone_with_the_folders_that_were_made_for_it_and_done_again(root: Path, editing: Editor) -> None:
     was = names(root)
-    receipt = editing.apply(editing.renaming("a.sh", "bin/run.sh"))
+    receipt = editing.apply(editing.move_file("a.sh", "bin/run.sh"))
     moved = names(root)
     editing.undo(receipt.undo_id)
     assert names(root) == was
@@ -56,7 +56,7 @@ def test_it_is_undone_with_the_folders_that_were_made_for_it_and_done_again(root
 
 def test_a_name_that_is_taken_is_refused(root: Path, editing: Editor) -> None:
     with pytest.raises(InvalidArgument, match="exists already"):
-        editing.apply(editing.renaming("a.sh", "b.txt"))
+        editing.apply(editing.move_file("a.sh", "b.txt"))
     assert (root / "b.txt").read_text() == "b\n"
     assert names(root) == ["a.sh", "b.txt", "kept.txt"]
 
@@ -64,17 +64,17 @@ def test_a_name_that_is_taken_is_refused(root: Path, editing: Editor) -> None:
 @pytest.mark.parametrize("new", ["../out.sh", "/tmp/out.sh", ".git/config"])
 def test_no_name_leads_out_or_where_nobody_may_write(root: Path, editing: Editor, new: str) -> None:
     with pytest.raises((InvalidPath, AccessDenied)):
-        editing.apply(editing.renaming("a.sh", new))
+        editing.apply(editing.move_file("a.sh", new))
     assert (root / "a.sh").exists()
 
 
 def test_what_is_not_there_has_no_name_to_change(editing: Editor) -> None:
     with pytest.raises(FileNotFound):
-        editing.renaming("nowhere.py", "b.py")
+        editing.move_file("nowhere.py", "b.py")
 
 
 def test_a_file_that_changed_meanwhile_stays_where_it_is(root: Path, editing: Editor) -> None:
-    changes = editing.renaming("b.txt", "c.txt")
+    changes = editing.move_file("b.txt", "c.txt")
     (root / "b.txt").write_text("somebody else\n")
     with pytest.raises(StaleFile):
         editing.apply(changes)
@@ -83,7 +83,7 @@ def test_a_file_that_changed_meanwhile_stays_where_it_is(root: Path, editing: Ed
 
 def test_other_files_of_the_call_are_written_with_it_or_not_at_all(root: Path, editing: Editor) -> None:
     with pytest.raises(InvalidArgument):
-        editing.apply([write_file("kept.txt", "new\n"), *editing.renaming("a.sh", "b.txt")])
+        editing.apply([write_file("kept.txt", "new\n"), *editing.move_file("a.sh", "b.txt")])
     assert (root / "kept.txt").read_text() == "kept\n"
 
 
@@ -102,5 +102,5 @@ def test_a_link_out_of_the_workspace_is_no_way_to_a_new_name(root: Path, editing
     outside.mkdir()
     (root / "door").symlink_to(outside)
     with pytest.raises((InvalidPath, AccessDenied)):
-        editing.apply(editing.renaming("a.sh", "door/a.sh"))
+        editing.apply(editing.move_file("a.sh", "door/a.sh"))
     assert list(outside.iterdir()) == []

@@ -30,7 +30,7 @@ def grammars() -> Grammars:
 
 
 def renaming(files: dict[str, bytes], name: str, new_name: str, grammars: Grammars, under: str = "") -> Renaming:
-    return Renamer(LANGUAGES, grammars, PathIndex(files), files.get).renaming(name, new_name, files, under=under)
+    return Renamer(LANGUAGES, grammars, PathIndex(files), files.get).plan_renaming(name, new_name, files, under=under)
 
 
 def written(files: dict[str, bytes], found: Renaming) -> dict[str, bytes]:
@@ -120,10 +120,10 @@ def test_a_stale_file_is_noticed_when_it_is_written(grammars: Grammars) -> None:
 def test_what_cannot_be_a_name_is_refused_before_anything_is_read(grammars: Grammars) -> None:
     for name in ("", "a b", "1a", "a.b", "a-b", "feed", "a\n"):
         with pytest.raises(InvalidArgument):
-            Renamer(LANGUAGES, grammars, PathIndex([]), lambda _: None).renaming("feed", name, ["a.py"])
+            Renamer(LANGUAGES, grammars, PathIndex([]), lambda _: None).plan_renaming("feed", name, ["a.py"])
 
 
 def test_files_that_are_gone_or_binary_are_passed_over(grammars: Grammars) -> None:
     files = {"a.py": b"def feed(): ...\n", "b.bin": b"\0feed"}
     renamer = Renamer(LANGUAGES, grammars, PathIndex(files), files.get)
-    assert len(renamer.renaming("feed", "serve", [*files, "gone.py"]).certain) == 1
+    assert len(renamer.plan_renaming("feed", "serve", [*files, "gone.py"]).certain) == 1

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.layout import Doubt, laid_out, trim
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import plan, revert
-from context_engine.edit.symbol_edits import SymbolEdit, resolve_symbols
+from context_engine.edit.symbol_edits import Doubt, SymbolEdit, laid_out, resolve_symbols, trim
 from context_engine.errors import CallError, FuzzyUnsafe, NoChange, SymbolNotFound, WrongEncoding
 from context_engine.languages import Grammars, Languages, outline_file
 from context_engine.text.lines import LineSpan

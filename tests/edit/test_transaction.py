@@ -14,7 +14,7 @@ from context_engine.edit.file_edit import FileEdit, delete_file, write_file
 from context_engine.edit.journal import Journal
 from context_engine.edit.transaction import Transactions
 from context_engine.errors import ContextEngineError, DiskFull, StaleFile, StorageBusy, StorageCorrupt, WriteFailed
-from context_engine.repo import file_writer
+from context_engine.repo.file_writer import FolderWriter, TargetFile
 from context_engine.storage.locks import PathLocks
 from context_engine.storage.state_folder import STATE_FOLDER
 from tests.support.edits import contents, editing, swap
@@ -26,17 +26,17 @@ FILES = {"a.py": OLD, "b.py": OLD, "gone.py": "gone\n", "linked.py": OLD}
 
 Point = tuple[Any, str, int, bool]
 POINTS: list[Point] = [
-    (file_writer, "make_folders", 5, True),
-    (file_writer, "stage", 1, False),
-    (file_writer, "stage", 3, True),
-    (file_writer, "check_unchanged", 6, True),
-    (file_writer, "put", 1, True),
-    (file_writer, "put", 2, True),
-    (file_writer, "write_over", 1, True),
-    (file_writer, "remove", 1, True),
-    (file_writer, "put", 3, True),
-    (file_writer, "put", 4, True),
-    (file_writer, "flush_folders", 1, True),
+    (FolderWriter, "make", 5, True),
+    (TargetFile, "stage", 1, False),
+    (TargetFile, "stage", 3, True),
+    (TargetFile, "check_unchanged", 6, True),
+    (TargetFile, "put", 1, True),
+    (TargetFile, "put", 2, True),
+    (TargetFile, "write_over", 1, True),
+    (TargetFile, "remove", 1, True),
+    (TargetFile, "put", 3, True),
+    (TargetFile, "put", 4, True),
+    (FolderWriter, "flush", 1, True),
     (Journal, "finish", 1, False),
 ]
 """Where it may end between the beginning of a transaction and its end: at the nth call of a function, before or after
@@ -89,7 +89,7 @@ def test_a_failure_at_any_point_takes_everything_back(
 ) -> None:
     before = world(tmp_path)
     error = KeyboardInterrupt() if point[1] == "put" else WriteFailed("no")
-    with editing(tmp_path, flush=point[1] == "flush_folders") as one:
+    with editing(tmp_path, flush=point[1] == "flush") as one:
         with monkeypatch.context() as patch:
             breaking(patch, point, error)
             with pytest.raises(type(error)) as caught:
@@ -109,7 +109,7 @@ def test_a_death_at_any_point_is_mended_by_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: Point
 ) -> None:
     before = world(tmp_path)
-    with editing(tmp_path, flush=point[1] == "flush_folders") as one:
+    with editing(tmp_path, flush=point[1] == "flush") as one:
         dying(one, monkeypatch, point, lambda: one.apply(changes()))
     with editing(tmp_path) as one:
         told = one.recover()
@@ -138,7 +138,7 @@ def test_an_edit_of_a_file_left_half_done_mends_it_first(tmp_path: Path, monkeyp
     world(tmp_path)
     heard: list[frozenset[str]] = []
     with editing(tmp_path, on_write=heard.append) as one, editing(tmp_path) as other:
-        dying(other, monkeypatch, (file_writer, "put", 1, True), lambda: other.apply(changes()))
+        dying(other, monkeypatch, (TargetFile, "put", 1, True), lambda: other.apply(changes()))
         one.apply([swap("b.py", ("line 8\n", "eight\n"))])
     assert contents(tmp_path)["a.py"] == OLD.encode()
     assert contents(tmp_path)["b.py"] == OLD.replace("line 8\n", "eight\n").encode()
@@ -150,7 +150,7 @@ def test_a_death_while_undoing_leaves_the_edit_done_or_undone(tmp_path: Path, mo
     with editing(tmp_path) as one:
         one.apply(changes())
         after = contents(tmp_path)
-        dying(one, monkeypatch, (file_writer, "put", 2, True), one.undo)
+        dying(one, monkeypatch, (TargetFile, "put", 2, True), one.undo)
         assert contents(tmp_path) not in (before, after)
         one.recover()
         assert contents(tmp_path) == after
@@ -165,7 +165,7 @@ def test_a_death_while_undoing_leaves_the_edit_done_or_undone(tmp_path: Path, mo
 def test_what_somebody_changed_after_the_death_is_left_to_him(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = world(tmp_path)
     with editing(tmp_path) as one:
-        dying(one, monkeypatch, (file_writer, "put", 2, True), lambda: one.apply(changes()))
+        dying(one, monkeypatch, (TargetFile, "put", 2, True), lambda: one.apply(changes()))
         (tmp_path / "a.py").write_bytes(b"mine\n")
         (tmp_path / "b.py").unlink()
         (tmp_path / "b.py").mkdir()
@@ -179,9 +179,9 @@ def test_what_somebody_changed_after_the_death_is_left_to_him(tmp_path: Path, mo
 @POSIX
 def test_a_file_torn_in_place_gets_its_old_content_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = world(tmp_path)
-    real = file_writer.write_over
+    real = TargetFile.write_over
 
-    def torn(seen: file_writer.FileStamp, data: bytes, *, flush: bool) -> None:
+    def torn(seen: TargetFile, data: bytes, *, flush: bool) -> None:
         with Path(seen.target).open("r+b") as file:
             file.write(data[:200])
         raise Died
@@ -189,11 +189,11 @@ def test_a_file_torn_in_place_gets_its_old_content_back(tmp_path: Path, monkeypa
     with editing(tmp_path) as one:
         with monkeypatch.context() as patch:
             patch.setattr(Transactions, "_take_back", lambda *_: None)
-            patch.setattr(file_writer, "write_over", torn)
+            patch.setattr(TargetFile, "write_over", torn)
             with pytest.raises(Died):
                 one.apply(changes())
         assert contents(tmp_path)["linked.py"] != before["linked.py"]
-        assert file_writer.write_over is real
+        assert TargetFile.write_over is real
         one.recover()
     assert contents(tmp_path) == before
     assert (tmp_path / "linked.py").samefile(tmp_path / "other.py")
@@ -202,13 +202,13 @@ def test_a_file_torn_in_place_gets_its_old_content_back(tmp_path: Path, monkeypa
 def test_a_transaction_at_work_is_not_taken_for_a_dead_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world(tmp_path)
     with editing(tmp_path) as one, editing(tmp_path) as other:
-        real, told = file_writer.stage, []
+        real, told = TargetFile.stage, []
 
         def staged(*args: Any, **more: Any) -> None:
             real(*args, **more)
             told.append(other.recover())
 
-        monkeypatch.setattr(file_writer, "stage", staged)
+        monkeypatch.setattr(TargetFile, "stage", staged)
         one.apply(changes())
         assert set(told) == {()}
     assert contents(tmp_path)["d.py"] == b"new\n"
@@ -218,13 +218,13 @@ def test_what_changed_between_reading_and_writing_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world(tmp_path)
-    real = file_writer.stage
+    real = TargetFile.stage
 
-    def staged(seen: file_writer.FileStamp, *args: Any, **more: Any) -> None:
+    def staged(seen: TargetFile, *args: Any, **more: Any) -> None:
         real(seen, *args, **more)
         (tmp_path / "b.py").write_bytes(b"mine\n")
 
-    monkeypatch.setattr(file_writer, "stage", staged)
+    monkeypatch.setattr(TargetFile, "stage", staged)
     with editing(tmp_path) as one, pytest.raises(StaleFile, match=r"b\.py"):
         one.apply(changes())
     assert contents(tmp_path)["b.py"] == b"mine\n"
@@ -236,21 +236,21 @@ def test_what_somebody_wrote_is_not_taken_back_though_it_is_what_we_wanted_to_wr
 ) -> None:
     world(tmp_path)
     wanted = OLD.replace("line 7\n", "seven\n" * 9).replace("line 40\n", "").encode()
-    real = file_writer.stage
+    real = TargetFile.stage
 
-    def staged(seen: file_writer.FileStamp, *args: Any, **more: Any) -> None:
+    def staged(seen: TargetFile, *args: Any, **more: Any) -> None:
         real(seen, *args, **more)
         for path in ("b.py", "linked.py"):
             (tmp_path / path).write_bytes(wanted)
 
     with editing(tmp_path) as one:
         with monkeypatch.context() as patch:
-            patch.setattr(file_writer, "stage", staged)
+            patch.setattr(TargetFile, "stage", staged)
             with pytest.raises(StaleFile):
                 one.apply(changes())
         assert [contents(tmp_path)[path] for path in ("b.py", "linked.py")] == [wanted] * 2
         tree(tmp_path, {"b.py": OLD, "linked.py": OLD})
-        dying(one, monkeypatch, (file_writer, "check_unchanged", 1, True), lambda: one.apply(changes()))
+        dying(one, monkeypatch, (TargetFile, "check_unchanged", 1, True), lambda: one.apply(changes()))
         (tmp_path / "b.py").write_bytes(wanted)
         one.recover()
         assert contents(tmp_path)["b.py"] == wanted
@@ -263,7 +263,7 @@ def test_when_not_even_taking_back_works_the_next_start_does_it(
     before = world(tmp_path)
     with editing(tmp_path) as one:
         with monkeypatch.context() as patch:
-            breaking(patch, (file_writer, "put", 2, False), WriteFailed("the disk is gone"))
+            breaking(patch, (TargetFile, "put", 2, False), WriteFailed("the disk is gone"))
             patch.setattr(Transactions, "_put_back", lambda *_: (_ for _ in ()).throw(WriteFailed("still gone")))
             with pytest.raises(WriteFailed, match=r"the disk is gone; and .* still gone") as caught:
                 one.apply(changes())
@@ -276,7 +276,7 @@ def test_when_not_even_taking_back_works_the_next_start_does_it(
 def test_a_start_never_fails_for_what_it_cannot_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = world(tmp_path)
     with editing(tmp_path) as one:
-        dying(one, monkeypatch, (file_writer, "put", 2, True), lambda: one.apply(changes()))
+        dying(one, monkeypatch, (TargetFile, "put", 2, True), lambda: one.apply(changes()))
         with monkeypatch.context() as patch:
             breaking(patch, (Transactions, "_put_back", 1, False), WriteFailed("the disk is gone"))
             (told,) = one.recover()
@@ -294,7 +294,7 @@ def test_when_the_disk_is_too_full_even_to_forget_an_edit_its_error_is_told_and_
     before = world(tmp_path)
     with editing(tmp_path) as one:
         with monkeypatch.context() as patch:
-            breaking(patch, (file_writer, "stage", 2, False), WriteFailed("no room left"))
+            breaking(patch, (TargetFile, "stage", 2, False), WriteFailed("no room left"))
             breaking(patch, (Journal, "abort", 1, False), DiskFull("none at all"))
             with pytest.raises(WriteFailed, match=r"^no room left$"):
                 one.apply(changes())

@@ -16,7 +16,7 @@ from context_engine.index import index_job
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.index_seeding import copy_index, seed
 from context_engine.model import Query
-from context_engine.repo.worktrees import siblings
+from context_engine.repo.git import Git
 from context_engine.settings import Settings
 from tests.support.engines import answers, cache_for, indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
@@ -172,23 +172,23 @@ def test_a_copy_is_consistent_while_somebody_writes(first: Path, tmp_path: Path)
 
 
 def test_siblings_are_the_same_folder_in_the_other_work_trees(first: Path, second: Path) -> None:
-    assert siblings(str(first)) == (str(second),)
-    assert siblings(str(second)) == (str(first),)
-    assert siblings(str(first / "src")) == (str(second / "src"),)
-    assert siblings(str(first), unless="src/new.py") == ()
-    assert siblings(str(second), unless="src/new.py") == ()
+    assert Git(first).other_work_trees() == (str(second),)
+    assert Git(second).other_work_trees() == (str(first),)
+    assert Git(first / "src").other_work_trees() == (str(second / "src"),)
+    assert Git(first).other_work_trees(unless="src/new.py") == ()
+    assert Git(second).other_work_trees(unless="src/new.py") == ()
 
 
 def test_a_work_tree_that_is_gone_is_none(first: Path, second: Path, tmp_path: Path) -> None:
     shutil.rmtree(second)
-    assert siblings(str(first)) == ()
-    assert siblings(str(tree(tmp_path / "plain", {"a": ""}))) == ()
+    assert Git(first).other_work_trees() == ()
+    assert Git(tree(tmp_path / "plain", {"a": ""})).other_work_trees() == ()
 
 
 def test_another_clone_is_no_work_tree(first: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", str(first), "clone")
     commit(first, "more")
-    assert siblings(str(tmp_path / "clone")) == ()
+    assert Git(tmp_path / "clone").other_work_trees() == ()
 
 
 def test_without_another_work_tree_an_index_is_built_from_nothing(first: Path, described: list[str]) -> None:

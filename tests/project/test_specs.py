@@ -20,7 +20,6 @@ import pytest
 from context_engine.edit.file_edit import edit_file
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.patch import EditPlan, plan, revert
-from context_engine.edit.read_tracker import ReadTracker
 from context_engine.errors import CallError
 from context_engine.text.lines import LineSpan
 from tests.support.edits import editing
@@ -109,10 +108,11 @@ def edit(target: str, options: dict[str, str]) -> Edit:
 def planned_after_a_change(root: Path, data: bytes, wanted: list[Edit]) -> EditPlan:
     """The plan for a file that a session has read before it became what it is: by the editor, which knows what was read."""
     (root / "file.txt").write_bytes(data)
-    ledger = ReadTracker()
-    ledger.saw("file.txt", "0" * 64)
     with editing(root) as one:
-        receipt = one.apply([edit_file("file.txt", partial(plan, edits=wanted))], dry_run=True, ledger=ledger)
+        tracker = one.read_tracker("s")
+        assert tracker
+        tracker.note_read("file.txt", "0" * 64)
+        receipt = one.apply([edit_file("file.txt", partial(plan, edits=wanted))], dry_run=True, session="s")
     assert isinstance(receipt.files[0].planned, EditPlan)
     return receipt.files[0].planned
 

@@ -365,8 +365,8 @@ def test_every_leave_to_touch_files_is_still_needed() -> None:
 def test_one_file_of_the_workspace_writes() -> None:
     own_files = {
         "repo/file_writer.py",
-        "repo/clone_folders.py",
-        "repo/repository_registry.py",
+        "repo/cloning.py",
+        "repo/repositories.py",
     }  # the last two write to the cache
     elsewhere = [module for module in modules() if module.startswith("repo/") and module not in own_files]
     writes = {f"os.{name}" for name in OS_WRITERS}

@@ -18,12 +18,12 @@ from context_engine.model import Skipped
 from context_engine.repo.file_reader import (
     LoadedFile,
     SourceFile,
-    binary,
     decode,
     load_for_index,
     newline_of,
-    read,
-    stamp,
+    read_file,
+    size_and_mtime,
+    why_binary,
     why_minified,
 )
 from context_engine.repo.paths import Root, path_of_listing
@@ -48,7 +48,7 @@ def reason(path: Path, bytes_max: int = MB) -> str:
 
 
 def source(path: Path, bytes_max: int = MB) -> SourceFile:
-    return read(Root(path.parent), path_of_listing(path.name), bytes_max=bytes_max)
+    return read_file(Root(path.parent), path_of_listing(path.name), bytes_max=bytes_max)
 
 
 def written(path: Path, data: bytes) -> Path:
@@ -80,8 +80,13 @@ def test_each_encoding_is_recognised_and_kept(
     tmp_path: Path, raw: bytes, text: str, encoding: str, has_bom: bool
 ) -> None:
     found = source(written(tmp_path / "a.txt", raw))
-    assert (found.text, found.encoding, found.has_bom, found.lossy) == (text, encoding, has_bom, False)
-    assert found.encode(found.text) == found.data == raw
+    assert (found.text, found.encoding, bool(found.content.bom), found.content.lossy) == (
+        text,
+        encoding,
+        has_bom,
+        False,
+    )
+    assert found.content.bom + found.text.encode(found.encoding) == found.data == raw
 
 
 @pytest.mark.parametrize(("raw", "text", "encoding", "has_bom"), TEXTS)
@@ -93,7 +98,7 @@ def test_the_index_gets_utf8_without_a_mark_and_the_hash_of_the_disk(
     assert isinstance(found, LoadedFile)
     assert (found.text, found.data, found.encoding) == (text, text.encode(), encoding)
     assert found.sha256 == source(path).sha256 == hashlib.sha256(raw).digest()
-    assert (found.size, found.mtime_ns) == stamp(str(path)) == (len(raw), path.stat().st_mtime_ns)
+    assert (found.size, found.mtime_ns) == size_and_mtime(str(path)) == (len(raw), path.stat().st_mtime_ns)
 
 
 def test_damaged_utf8_is_read_with_marks_where_it_is_broken_and_says_so() -> None:
@@ -170,7 +175,7 @@ def test_what_holds_no_text_is_known_by_its_bytes(tmp_path: Path, raw: bytes) ->
     "raw", [b"text about PK\x03\x04", b"\x1b[31mred\x1b[0m\n" * 9, b"tab\tform\ffeed\r\n", b"\xef\xbb\xbf"]
 )
 def test_odd_text_is_text(raw: bytes) -> None:
-    assert binary(raw) is None
+    assert why_binary(raw) is None
 
 
 def test_a_nul_far_into_a_text_does_not_hide_it(tmp_path: Path) -> None:
@@ -201,9 +206,9 @@ def test_a_file_that_is_gone_is_data_for_the_index_and_an_error_for_a_caller(tmp
     rel = Root(tmp_path).rel("a.py")
     path.unlink()
     assert reason(path) == reason(tmp_path / "no" / "folder.py") == "vanished"
-    assert stamp(str(path)) is None
+    assert size_and_mtime(str(path)) is None
     with pytest.raises(FileNotFound):
-        read(Root(tmp_path), rel, bytes_max=MB)
+        read_file(Root(tmp_path), rel, bytes_max=MB)
 
 
 def test_two_gigabytes_are_refused_unread(tmp_path: Path) -> None:
@@ -258,7 +263,7 @@ def test_pipes_sockets_devices_and_folders_are_never_waited_for(tmp_path: Path) 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     tree(tmp_path, {"src/": ""})
     with pytest.raises(InvalidPath, match="folder"):
-        read(Root(tmp_path), path_of_listing("src"), bytes_max=MB)
+        read_file(Root(tmp_path), path_of_listing("src"), bytes_max=MB)
 
 
 @POSIX
@@ -270,7 +275,7 @@ def test_a_file_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
     (root.path / checked).symlink_to(tmp_path / "out" / "a.py")
     assert reason(root.path / checked) == "special"
     with pytest.raises(InvalidPath):
-        read(root, checked, bytes_max=MB)
+        read_file(root, checked, bytes_max=MB)
 
 
 @POSIX
@@ -281,7 +286,7 @@ def test_a_folder_that_became_a_link_out_is_not_followed(tmp_path: Path) -> None
     (root.path / "src").rename(root.path / "old")
     (root.path / "src").symlink_to(tmp_path / "out")
     with pytest.raises(InvalidPath):
-        read(root, checked, bytes_max=MB)
+        read_file(root, checked, bytes_max=MB)
 
 
 @POSIX

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import InvalidPath, StaleFile, TooLarge, WriteFailed
 from context_engine.repo import file_writer
-from context_engine.repo.file_writer import FileStamp, is_torn, write_atomic
+from context_engine.repo.file_writer import FolderWriter, TargetFile, _is_torn, write_atomic
 from context_engine.repo.paths import Root, path_of_listing
 from tests.support.trees import ordinary_user, tree
 
@@ -30,17 +30,17 @@ def file(path: Path, data: bytes) -> Path:
     return path
 
 
-def look(path: Path) -> FileStamp:
-    return file_writer.look(Root(path.parent), path_of_listing(path.name), bytes_max=1_000_000)
+def look(path: Path) -> TargetFile:
+    return TargetFile.read(Root(path.parent), path_of_listing(path.name), bytes_max=1_000_000)
 
 
 def replace(path: Path, data: bytes) -> None:
     """All the steps of one replacement, one after the other."""
-    seen, temp = look(path), file_writer.temporary()
-    file_writer.stage(seen, data, temp, flush=True)
-    file_writer.check_unchanged(seen)
-    file_writer.put(seen, temp)
-    file_writer.flush_folders([seen])
+    seen, temp = look(path), TargetFile.temporary_name()
+    seen.stage(data, temp, flush=True)
+    seen.check_unchanged()
+    seen.put(temp)
+    FolderWriter(Root(path.parent)).flush([seen])
 
 
 def names(folder: Path) -> list[str]:
@@ -91,36 +91,36 @@ def test_a_file_that_somebody_changed_replaced_or_removed_is_noticed(tmp_path: P
 
     for meddle in (lambda: path.write_bytes(b"longer"), touched, replaced, path.unlink):
         seen = look(path)
-        file_writer.check_unchanged(seen)
+        seen.check_unchanged()
         meddle()
         with pytest.raises(StaleFile):
-            file_writer.check_unchanged(seen)
+            seen.check_unchanged()
     missing = look(path)
-    file_writer.check_unchanged(missing)
+    missing.check_unchanged()
     path.write_bytes(b"made meanwhile")
     with pytest.raises(StaleFile):
-        file_writer.check_unchanged(missing)
+        missing.check_unchanged()
 
 
 @POSIX
 def test_a_folder_that_became_a_link_out_is_noticed_before_anything_is_written(tmp_path: Path) -> None:
     tree(tmp_path, {"root/src/a.py": "1", "out/": ""})
     root = Root(tmp_path / "root")
-    seen = file_writer.look(root, path_of_listing("src/a.py"), bytes_max=100)
+    seen = TargetFile.read(root, path_of_listing("src/a.py"), bytes_max=100)
     (root.path / "src").rename(tmp_path / "out" / "src")
     (root.path / "src").symlink_to(tmp_path / "out" / "src")
     with pytest.raises(InvalidPath):
-        file_writer.check_unchanged(seen)
+        seen.check_unchanged()
 
 
 @POSIX
 def test_a_file_without_write_permission_is_refused_even_to_the_superuser(tmp_path: Path) -> None:
     path = file(tmp_path / "a.txt", b"1")
-    file_writer.check_may_write(look(path))
-    file_writer.check_may_write(look(tmp_path / "new.txt"))
+    look(path).check_may_write()
+    look(tmp_path / "new.txt").check_may_write()
     path.chmod(0o444)
     with pytest.raises(WriteFailed, match="write-protected"):
-        file_writer.check_may_write(look(path))
+        look(path).check_may_write()
 
 
 @POSIX
@@ -134,7 +134,7 @@ def test_a_file_of_another_user_is_refused_when_he_alone_may_write_it() -> None:
         path.chmod(0o644)
         os.seteuid(folder.stat().st_uid)
         with pytest.raises(WriteFailed):
-            file_writer.check_may_write(look(path))
+            look(path).check_may_write()
 
 
 # -- replacing ---------------------------------------------------------------------------------------------------------
@@ -165,8 +165,8 @@ def test_while_it_is_written_nobody_else_can_read_what_lies_beside_a_closed_file
 ) -> None:
     path = file(tmp_path / "a.txt", b"old")
     path.chmod(0o640)
-    monkeypatch.setattr(file_writer, "_dress", lambda *_: None)  # what comes between
-    file_writer.stage(look(path), b"new", ".ctx-1.tmp", flush=False)
+    monkeypatch.setattr(file_writer, "_copy_metadata", lambda *_: None)  # what comes between
+    look(path).stage(b"new", ".ctx-1.tmp", flush=False)
     assert stat.S_IMODE((tmp_path / ".ctx-1.tmp").stat().st_mode) == 0o600
 
 
@@ -178,7 +178,7 @@ def test_what_lies_beside_a_file_never_overwrites_or_follows_anything(tmp_path: 
     file(tmp_path / ".ctx-2.tmp", b"somebody's")
     for temp in (".ctx-1.tmp", ".ctx-2.tmp"):
         with pytest.raises(WriteFailed):
-            file_writer.stage(look(path), b"new", temp, flush=False)
+            look(path).stage(b"new", temp, flush=False)
     assert other.read_bytes() == b"precious"
 
 
@@ -186,15 +186,15 @@ def test_only_what_is_ours_is_thrown_away(tmp_path: Path) -> None:
     seen = look(file(tmp_path / "a.txt", b"old"))
     file(tmp_path / ".ctx-1.tmp", b"")
     for temp in (".ctx-1.tmp", "a.txt", "", ".ctx-/../a.txt", ".ctx-none.tmp"):
-        file_writer.discard(seen, temp)
+        seen.discard(temp)
     assert names(tmp_path) == ["a.txt"]
 
 
 def test_a_new_file_gets_the_usual_mode_or_the_one_it_had(tmp_path: Path) -> None:
     for name, mode in (("plain", None), ("script", 0o755)):
         seen = look(tmp_path / name)
-        file_writer.stage(seen, b"1", ".ctx-1.tmp", flush=True)
-        file_writer.put(seen, ".ctx-1.tmp", mode=mode)
+        seen.stage(b"1", ".ctx-1.tmp", flush=True)
+        seen.put(".ctx-1.tmp", mode=mode)
     usual = file(tmp_path / "other", b"1").stat().st_mode
     assert (tmp_path / "plain").stat().st_mode == usual
     assert os.name != "posix" or stat.S_IMODE((tmp_path / "script").stat().st_mode) == 0o755
@@ -204,22 +204,22 @@ def test_a_new_file_gets_the_usual_mode_or_the_one_it_had(tmp_path: Path) -> Non
 
 def test_a_new_file_never_replaces_one_that_appeared_meanwhile(tmp_path: Path) -> None:
     seen = look(tmp_path / "a.txt")
-    file_writer.stage(seen, b"ours", ".ctx-1.tmp", flush=False)
+    seen.stage(b"ours", ".ctx-1.tmp", flush=False)
     file(tmp_path / "a.txt", b"theirs")
     with pytest.raises(StaleFile):
-        file_writer.put(seen, ".ctx-1.tmp")
+        seen.put(".ctx-1.tmp")
     assert (tmp_path / "a.txt").read_bytes() == b"theirs"
 
 
 def test_folders_for_a_new_file_are_made_and_removed_again_when_nothing_else_came_in(tmp_path: Path) -> None:
     root = Root(tmp_path)
     tree(tmp_path, {"a/": ""})
-    missing = file_writer.missing_folders(root, "a/b/c/d.txt")
+    missing = FolderWriter(root).missing("a/b/c/d.txt")
     assert missing == ("a/b", "a/b/c")
-    file_writer.make_folders(root, missing)
-    file_writer.make_folders(root, missing)  # somebody made them meanwhile
+    FolderWriter(root).make(missing)
+    FolderWriter(root).make(missing)  # somebody made them meanwhile
     tree(tmp_path, {"a/b/mine.txt": "1"})
-    file_writer.remove_folders(root, missing)
+    FolderWriter(root).remove(missing)
     assert names(tmp_path / "a") == ["b"]
     assert names(tmp_path / "a" / "b") == ["mine.txt"]
 
@@ -228,7 +228,7 @@ def test_folders_for_a_new_file_are_made_and_removed_again_when_nothing_else_cam
 def test_without_room_the_file_stays_and_it_is_said(tmp_path: Path) -> None:
     path = file(tmp_path / "a.txt", b"old")
     with no_room_beyond(4_096), pytest.raises(WriteFailed, match="no room") as caught:
-        file_writer.stage(look(path), b"x" * 100_000, ".ctx-1.tmp", flush=True)
+        look(path).stage(b"x" * 100_000, ".ctx-1.tmp", flush=True)
     assert path.read_bytes() == b"old"
     assert caught.value.details["reason"] == "disk_full"
 
@@ -239,12 +239,12 @@ def test_without_room_the_file_stays_and_it_is_said(tmp_path: Path) -> None:
 @POSIX
 def test_a_file_with_another_name_keeps_it(tmp_path: Path) -> None:
     path = file(tmp_path / "a.txt", b"old content")
-    assert not file_writer.is_written_over(look(path))
+    assert not look(path).is_overwritten_in_place
     (tmp_path / "b.txt").hardlink_to(path)
     seen = look(path)
-    assert file_writer.is_written_over(seen)
+    assert seen.is_overwritten_in_place
     for new in (b"new", b"a much longer new content", b""):
-        file_writer.write_over(look(path), new, flush=True)
+        look(path).write_over(new, flush=True)
         assert (tmp_path / "b.txt").read_bytes() == new
 
 
@@ -253,24 +253,24 @@ def test_a_file_in_a_closed_folder_or_of_another_owner_is_written_over() -> None
     with ordinary_user() as folder:
         path = file(folder / "a.txt", b"1")
         folder.chmod(0o500)
-        assert file_writer.is_written_over(look(path))
-        file_writer.write_over(look(path), b"22", flush=False)
+        assert look(path).is_overwritten_in_place
+        look(path).write_over(b"22", flush=False)
         assert path.read_bytes() == b"22"
         folder.chmod(0o700)
-        assert not file_writer.is_written_over(look(path))
+        assert not look(path).is_overwritten_in_place
         if IS_ROOT:
             os.seteuid(0)
             os.chown(path, 1234, -1)
             path.chmod(0o666)
             os.seteuid(folder.stat().st_uid)
-            assert file_writer.is_written_over(look(path)), "replaced, it would become ours"
+            assert look(path).is_overwritten_in_place, "replaced, it would become ours"
 
 
 @POSIX
 def test_what_does_not_fit_in_place_leaves_the_old_content(tmp_path: Path) -> None:
     path = file(tmp_path / "a.txt", b"old " * 500)
     with no_room_beyond(4_096), pytest.raises(WriteFailed, match="no room"):
-        file_writer.write_over(look(path), b"new " * 5_000, flush=True)
+        look(path).write_over(b"new " * 5_000, flush=True)
     assert path.read_bytes() == b"old " * 500
 
 
@@ -283,14 +283,14 @@ def test_whatever_a_crash_leaves_in_place_is_known_as_torn(old: bytes, new: byte
         state = new[:done] + state[done:]
         if done == min(len(old), len(new)) and data.draw(st.booleans(), label="cut off"):
             state = state[: len(new)]
-    assert is_torn(state, old, new)
+    assert _is_torn(state, old, new)
 
 
 @given(st.binary(min_size=1, max_size=12), st.binary(min_size=1, max_size=12), st.integers(0, 11), st.integers(0, 255))
 def test_a_byte_that_is_neither_old_nor_new_is_of_somebody_else(old: bytes, new: bytes, at: int, byte: int) -> None:
     at %= min(len(old), len(new))
     state = new[:at] + bytes([byte]) + new[at + 1 :]
-    assert is_torn(state, old, new) == (byte in {old[at], new[at]})
+    assert _is_torn(state, old, new) == (byte in {old[at], new[at]})
 
 
 # -- one file of any place ---------------------------------------------------------------------------------------------
@@ -346,6 +346,7 @@ def test_without_room_the_old_file_stays_whole_and_nothing_is_left(tmp_path: Pat
 
 KILLED = """
 import sys
+from context_engine.repo import file_writer
 from context_engine.repo.file_writer import write_atomic
 print("ready", flush=True)
 n = 0

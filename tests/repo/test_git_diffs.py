@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.errors import GitUnavailable, InvalidArgument, PreconditionFailed, RefNotFound
 from context_engine.repo.git import Git
-from context_engine.repo.git_diffs import DiffRequest, Diffs, TakenDiff, TouchedFile, adding
+from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff, TouchedFile, adding
 from context_engine.repo.paths import Root
 from context_engine.text.diff import UnifiedDiff
 from context_engine.text.diff_reader import parse_diff
@@ -31,12 +31,12 @@ def repo(tmp_path: Path) -> Path:
     return repository(tmp_path / "repo", {"a.py": "one\ntwo\n", "b.py": "b\n", "src/c.py": "c\n"})
 
 
-def diffs(root: Path) -> Diffs:
-    return Diffs(Git(root), Root(root))
+def diffs(root: Path) -> DiffReader:
+    return DiffReader(Git(root), Root(root))
 
 
-def taken(root: Path, target: str = "staged", **asked: Any) -> TakenDiff:
-    return diffs(root).take(DiffRequest(target, **asked))
+def taken(root: Path, target: str = "staged", **asked: Any) -> GitDiff:
+    return diffs(root).read_diff(DiffRequest(target, **asked))
 
 
 def paths(root: Path, target: str = "staged", **asked: Any) -> list[str]:
@@ -47,7 +47,7 @@ def paths(root: Path, target: str = "staged", **asked: Any) -> list[str]:
     return listed
 
 
-def read(found: TakenDiff) -> UnifiedDiff:
+def read(found: GitDiff) -> UnifiedDiff:
     return parse_diff(found.text)
 
 

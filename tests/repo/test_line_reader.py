@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.repo.line_reader import LINE_BYTES, LineStart, LineWindow, lines_at
+from context_engine.repo.line_reader import LINE_BYTES, LineStart, LineWindow, read_lines_at
 from context_engine.storage.confined_folder import ConfinedFolder
 from context_engine.text.lines import shorten_line
 from tests.support.trees import tree
@@ -36,7 +36,7 @@ def test_a_line_is_read_by_the_byte_where_it_begins(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "f")
         path.write_bytes(raw)
-        assert lines_at(ConfinedFolder(path.parent), path.name, spots, 100) == wanted
+        assert read_lines_at(ConfinedFolder(path.parent), path.name, spots, 100) == wanted
 
 
 @given(st.integers(0, 30_000), st.integers(0, 30_000), st.sampled_from(["x", "ä", "€", "😀"]), st.integers(20, 300))
@@ -45,7 +45,7 @@ def test_a_long_line_is_cut_around_its_match(before: int, after: int, filler: st
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "f")
         path.write_bytes(f"first\n{line}\nlast".encode())
-        (seen,) = lines_at(
+        (seen,) = read_lines_at(
             ConfinedFolder(path.parent), path.name, [LineStart(6, len((filler * before).encode()) + 1)], chars_max
         )
     assert seen.column == before + 1
@@ -60,7 +60,7 @@ def test_a_long_line_is_cut_around_its_match(before: int, after: int, filler: st
 
 def test_bytes_that_are_no_utf8_are_read_as_they_are_elsewhere(tmp_path: Path) -> None:
     tree(tmp_path, {"f": b"caf\xe9 needle\nnext \x93quoted\x94\n"})
-    assert lines_at(ConfinedFolder(tmp_path), "f", [LineStart(0, 6), LineStart(12, 0)], 80) == [
+    assert read_lines_at(ConfinedFolder(tmp_path), "f", [LineStart(0, 6), LineStart(12, 0)], 80) == [
         LineWindow("café needle", 6),
         LineWindow("next “quoted”", 0),
     ]
@@ -69,7 +69,7 @@ def test_bytes_that_are_no_utf8_are_read_as_they_are_elsewhere(tmp_path: Path) -
 def test_a_character_at_the_border_of_what_is_read_is_left_out_whole(tmp_path: Path) -> None:
     for shift in range(4):
         tree(tmp_path, {"f": ("x" * shift + "😀" * LINE_BYTES).encode()})
-        (seen,) = lines_at(ConfinedFolder(tmp_path), "f", [LineStart(0, 0)], 1_000)
+        (seen,) = read_lines_at(ConfinedFolder(tmp_path), "f", [LineStart(0, 0)], 1_000)
         assert set(seen.text) <= {"x", "😀", "…"}
         assert len(seen.text) == 1_001
 
@@ -79,7 +79,7 @@ def test_a_character_cut_at_either_end_of_what_is_read_spoils_no_other(tmp_path:
         line = f"{'x' * 5_000}€{'x' * far}é needle{'y' * far}€{'y' * 5_000}"
         tree(tmp_path, {"f": line})
         column = len(line[: line.index("needle")].encode()) + 1
-        (seen,) = lines_at(ConfinedFolder(tmp_path), "f", [LineStart(0, column)], 50)
+        (seen,) = read_lines_at(ConfinedFolder(tmp_path), "f", [LineStart(0, column)], 50)
         assert "é needle" in seen.text
 
 
@@ -92,12 +92,12 @@ def test_what_is_no_plain_file_any_more_is_not_opened(tmp_path: Path) -> None:
         names.append("pipe")
     for name in names:
         with pytest.raises(OSError):  # noqa: PT011 - which one is the system's affair
-            lines_at(ConfinedFolder(tmp_path), name, [LineStart(0, 0)], 80)
+            read_lines_at(ConfinedFolder(tmp_path), name, [LineStart(0, 0)], 80)
 
 
 def test_a_place_behind_the_end_is_an_empty_line(tmp_path: Path) -> None:
     tree(tmp_path, {"f": "x\n"})
-    assert lines_at(ConfinedFolder(tmp_path), "f", [LineStart(99, 3)], 80) == [LineWindow("", 1)]
+    assert read_lines_at(ConfinedFolder(tmp_path), "f", [LineStart(99, 3)], 80) == [LineWindow("", 1)]
 
 
 @given(st.text("ab", max_size=40), st.integers(0, 40), st.integers(1, 20))

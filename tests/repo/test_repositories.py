@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.errors import AccessFailed, Conflict, FileNotFound, InvalidArgument
 from context_engine.repo import cloning
-from context_engine.repo.repositories import Repositories
+from context_engine.repo.repositories import RepositoryRegistry
 from tests.support.trees import commit, git, repository, tree
 
 
@@ -21,8 +21,8 @@ def _no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Repositories:
-    return Repositories(tmp_path / "config", tmp_path / "cache")
+def kept(tmp_path: Path) -> RepositoryRegistry:
+    return RepositoryRegistry(tmp_path / "config", tmp_path / "cache")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_an_address_that_could_run_something_or_is_not_safe_is_refused(text: str
         cloning.check_address(text)
 
 
-def test_a_password_is_never_written_down(kept: Repositories, tmp_path: Path) -> None:
+def test_a_password_is_never_written_down(kept: RepositoryRegistry, tmp_path: Path) -> None:
     for text in ("https://me:secret@example.org/a", "https://token@example.org/a", "ssh://me:secret@example.org/a"):
         with pytest.raises(InvalidArgument, match="name or password"):
             kept.add(text)
@@ -72,7 +72,7 @@ def test_a_path_is_no_address(text: str) -> None:
 # -- clones -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_repository_by_address_is_cloned_and_follows_its_remote(kept: Repositories, origin: Path) -> None:
+def test_a_repository_by_address_is_cloned_and_follows_its_remote(kept: RepositoryRegistry, origin: Path) -> None:
     member = kept.add(address(origin), name="lib")
     place = Path(member.root)
     assert (place / "a.py").read_text() == "first = 1\n"
@@ -89,7 +89,7 @@ def test_a_repository_by_address_is_cloned_and_follows_its_remote(kept: Reposito
     assert again.before == again.after == newest
 
 
-def test_a_remote_whose_history_was_rewritten_is_followed(kept: Repositories, origin: Path) -> None:
+def test_a_remote_whose_history_was_rewritten_is_followed(kept: RepositoryRegistry, origin: Path) -> None:
     member = kept.add(address(origin))
     git(origin, "checkout", "--quiet", "--orphan", "fresh")
     tree(origin, {"c.py": "anew = 1\n"})
@@ -100,7 +100,7 @@ def test_a_remote_whose_history_was_rewritten_is_followed(kept: Repositories, or
     assert (Path(member.root) / "c.py").exists()
 
 
-def test_a_branch_and_a_depth_are_kept(kept: Repositories, origin: Path) -> None:
+def test_a_branch_and_a_depth_are_kept(kept: RepositoryRegistry, origin: Path) -> None:
     for number in range(3):
         tree(origin, {"a.py": f"n = {number}\n"})
         commit(origin, str(number))
@@ -117,7 +117,7 @@ def test_a_branch_and_a_depth_are_kept(kept: Repositories, origin: Path) -> None
 
 @pytest.mark.parametrize("branch", ["-x", "--upload-pack=x", "a..b", "a b", "x.lock"])
 def test_a_branch_that_git_could_take_for_something_else_is_refused(
-    kept: Repositories, origin: Path, branch: str
+    kept: RepositoryRegistry, origin: Path, branch: str
 ) -> None:
     with pytest.raises(InvalidArgument, match="cannot name a branch"):
         kept.add(address(origin), branch=branch)
@@ -125,7 +125,7 @@ def test_a_branch_that_git_could_take_for_something_else_is_refused(
 
 @pytest.mark.skipif(os.name == "nt", reason="hooks are shell scripts")
 def test_neither_hooks_nor_filters_of_anybody_are_run(
-    kept: Repositories, origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept: RepositoryRegistry, origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace = tmp_path / "trace"
     template = tmp_path / "template" / "hooks"
@@ -147,7 +147,7 @@ def test_neither_hooks_nor_filters_of_anybody_are_run(
     assert not (Path(member.root) / ".git" / "hooks").exists(), "nor are any put there for the next git"
 
 
-def test_what_cannot_be_fetched_leaves_nothing_behind(kept: Repositories, tmp_path: Path) -> None:
+def test_what_cannot_be_fetched_leaves_nothing_behind(kept: RepositoryRegistry, tmp_path: Path) -> None:
     with pytest.raises(AccessFailed, match="does not appear to be a git repository") as refused:
         kept.add(address(tmp_path / "nowhere"))
     assert "address" in refused.value.suggestion
@@ -155,14 +155,14 @@ def test_what_cannot_be_fetched_leaves_nothing_behind(kept: Repositories, tmp_pa
     assert [path for path in (tmp_path / "cache" / "clones").iterdir() if path.is_dir()] == []
 
 
-def test_a_clone_that_was_deleted_is_fetched_anew(kept: Repositories, origin: Path) -> None:
+def test_a_clone_that_was_deleted_is_fetched_anew(kept: RepositoryRegistry, origin: Path) -> None:
     member = kept.add(address(origin))
     kept.remove(member.name)
     assert not Path(member.root).exists()
     assert kept.update(member).after == git(origin, "rev-parse", "HEAD")
 
 
-def test_trouble_with_one_is_told_and_stops_nobody(kept: Repositories, origin: Path) -> None:
+def test_trouble_with_one_is_told_and_stops_nobody(kept: RepositoryRegistry, origin: Path) -> None:
     member = kept.add(address(origin))
     origin.rename(origin.with_name("moved"))
     assert "git fetch failed" in kept.update(member).problem
@@ -172,7 +172,7 @@ def test_trouble_with_one_is_told_and_stops_nobody(kept: Repositories, origin: P
 # -- folders ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_of_the_users_own_is_taken_and_never_touched(kept: Repositories, origin: Path) -> None:
+def test_a_folder_of_the_users_own_is_taken_and_never_touched(kept: RepositoryRegistry, origin: Path) -> None:
     member = kept.add(str(origin), workspace="team")
     assert kept.roots("team") == {"origin": str(origin)}
     assert not kept.update(member).problem
@@ -180,7 +180,9 @@ def test_a_folder_of_the_users_own_is_taken_and_never_touched(kept: Repositories
     assert (origin / "a.py").exists()
 
 
-def test_a_name_or_folder_that_is_taken_is_refused_before_anything_is_fetched(kept: Repositories, origin: Path) -> None:
+def test_a_name_or_folder_that_is_taken_is_refused_before_anything_is_fetched(
+    kept: RepositoryRegistry, origin: Path
+) -> None:
     kept.add(str(origin), name="web")
     with pytest.raises(Conflict, match="already"):
         kept.add(address(origin), name="web")
@@ -189,7 +191,7 @@ def test_a_name_or_folder_that_is_taken_is_refused_before_anything_is_fetched(ke
     assert not (origin.parent / "cache").exists()
 
 
-def test_a_clone_in_two_workspaces_is_deleted_with_the_last(kept: Repositories, origin: Path) -> None:
+def test_a_clone_in_two_workspaces_is_deleted_with_the_last(kept: RepositoryRegistry, origin: Path) -> None:
     one = kept.add(address(origin), workspace="one")
     assert kept.add(address(origin), workspace="two").root == one.root
     assert kept.remove("origin", workspace="one") is False
@@ -198,7 +200,7 @@ def test_a_clone_in_two_workspaces_is_deleted_with_the_last(kept: Repositories, 
     assert not Path(one.root).exists()
 
 
-def test_a_workspace_of_folders_that_are_gone_says_how_to_go_on(kept: Repositories, origin: Path) -> None:
+def test_a_workspace_of_folders_that_are_gone_says_how_to_go_on(kept: RepositoryRegistry, origin: Path) -> None:
     kept.add(str(origin))
     origin.rename(origin.with_name("moved"))
     with pytest.raises(FileNotFound, match="origin are gone"):

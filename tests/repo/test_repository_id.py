@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.repo.repository_id import origin_name, shared_name
+from context_engine.repo.git import Git, origin_name
 from tests.support.trees import git, repository, tree
 
 SAME = [
@@ -39,10 +39,10 @@ def test_clones_agree_and_folders_below_the_top_are_told_apart(tmp_path: Path) -
     for place in ("one", "two"):
         root = repository(tmp_path / place / "checkout", {"packages/web/a.py": "x"})
         git(root, "remote", "add", "origin", SAME[3])
-        names += [shared_name(str(root)), shared_name(str(root / "packages" / "web"))]
+        names += [Git(root).shared_name(), Git(root / "packages" / "web").shared_name()]
     assert names == ["github.com/team/app", "github.com/team/app/packages/web"] * 2
 
 
 def test_what_comes_from_nowhere_is_called_like_its_folder(tmp_path: Path) -> None:
-    assert shared_name(str(repository(tmp_path / "app"))) == "app"
-    assert shared_name(str(tree(tmp_path / "loose", {"a.py": "x"}))) == "loose"
+    assert Git(repository(tmp_path / "app")).shared_name() == "app"
+    assert Git(tree(tmp_path / "loose", {"a.py": "x"})).shared_name() == "loose"

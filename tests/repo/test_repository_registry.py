@@ -10,18 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import CallError, Conflict, InvalidArgument
-from context_engine.repo.repository_registry import (
-    Registry,
-    WorkspaceMember,
-    add_member,
-    checked_name,
-    name_for,
-    remove_member,
-)
+from context_engine.repo.cloning import repository_name
+from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember, add_member, check_name, remove_member
 
 MEMBERS = st.lists(
     st.builds(WorkspaceMember, st.sampled_from(["web", "api", "lib"]), st.sampled_from(["/a", "/b", "/c"])), max_size=6
 )
+
+
+def registry_in(folder: Path) -> RepositoryRegistry:
+    """The workspaces of a user whose files are in a folder."""
+    return RepositoryRegistry(folder, folder / "cache")
 
 
 def grown(new: list[WorkspaceMember]) -> tuple[WorkspaceMember, ...]:
@@ -53,28 +52,27 @@ def test_what_was_added_can_be_removed_by_name_or_folder(new: list[WorkspaceMemb
 
 @given(st.text())
 def test_every_place_gives_a_name_that_may_be_one(place: str) -> None:
-    assert checked_name(name_for(place))
+    assert check_name(repository_name(place))
 
 
 @pytest.mark.parametrize("name", ["", "*", "a:b", "a/b", "-x", ".git", "a b", "x" * 65, "ä"])
 def test_a_name_that_a_path_or_an_option_could_be_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgument, match="cannot name"):
-        checked_name(name)
+        check_name(name)
 
 
 def test_what_one_process_writes_another_reads(tmp_path: Path) -> None:
-    file = tmp_path / "config" / "workspaces.json"
-    members = Registry(file).change(
+    members = registry_in(tmp_path).change(
         "team", lambda known: add_member(known, WorkspaceMember("web", "/src/web", "https://x.org/w", "main", 3))
     )
-    assert Registry(file).members("team") == members
-    assert Registry(file).members() == ()
-    Registry(file).change("team", lambda known: remove_member(known, "web"))
-    assert Registry(file).workspaces() == {}, "a workspace without a repository is forgotten"
+    assert registry_in(tmp_path).members("team") == members
+    assert registry_in(tmp_path).members() == ()
+    registry_in(tmp_path).change("team", lambda known: remove_member(known, "web"))
+    assert registry_in(tmp_path).workspaces() == {}, "a workspace without a repository is forgotten"
 
 
 def test_a_workspace_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
-    registry = Registry(tmp_path / "w.json")
+    registry = registry_in(tmp_path)
     registry.change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
     with pytest.raises(InvalidArgument, match="'taem'") as refused:
         registry.members("taem")
@@ -82,7 +80,7 @@ def test_a_workspace_that_is_not_there_is_named_with_those_that_are(tmp_path: Pa
 
 
 def test_a_refusal_writes_nothing(tmp_path: Path) -> None:
-    registry = Registry(tmp_path / "w.json")
+    registry = registry_in(tmp_path)
     registry.change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
     before = registry.file.read_bytes()
     with pytest.raises(CallError):
@@ -95,22 +93,23 @@ def test_a_refusal_writes_nothing(tmp_path: Path) -> None:
     ["", "[]", "{}", '{"version": 9, "workspaces": {}}', '{"version": 1, "workspaces": {"a": [{"name": "w"}]}}'],
 )
 def test_a_spoilt_list_is_told_and_never_overwritten(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "w.json"
+    file = registry_in(tmp_path).file
     file.write_text(content)
     with pytest.raises(InvalidArgument, match="cannot be read"):
-        Registry(file).change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
+        registry_in(tmp_path).change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
     assert file.read_text() == content
 
 
 def test_several_who_add_at_once_lose_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "w.json"
 
     def add(number: int) -> None:
-        Registry(file).change("team", lambda known: add_member(known, WorkspaceMember(f"r{number}", f"/src/{number}")))
+        registry_in(tmp_path).change(
+            "team", lambda known: add_member(known, WorkspaceMember(f"r{number}", f"/src/{number}"))
+        )
 
     threads = [threading.Thread(target=add, args=[number]) for number in range(8)]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    assert {each.name for each in Registry(file).members("team")} == {f"r{number}" for number in range(8)}
+    assert {each.name for each in registry_in(tmp_path).members("team")} == {f"r{number}" for number in range(8)}

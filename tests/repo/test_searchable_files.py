@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.errors import Cancelled, FileNotFound
 from context_engine.repo import searchable_files as module
-from context_engine.repo.searchable_files import FileListing, Lister
+from context_engine.repo.searchable_files import FileLister, FileListing
 from tests.support.trees import repository, tree
 
 ZOO = {
@@ -37,7 +37,7 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.walks: list[list[str]] = []
         self.sweeps = 0
-        look, sweep = module.look, module.scan
+        look, sweep = module.walk_paths, module.scan
 
         def counting_look(root, paths, **more):
             self.walks.append(sorted(paths))
@@ -47,7 +47,7 @@ class Counted:
             self.sweeps += 1
             return sweep(*args)
 
-        monkeypatch.setattr(module, "look", counting_look)
+        monkeypatch.setattr(module, "walk_paths", counting_look)
         monkeypatch.setattr(module, "scan", counting_sweep)
 
 
@@ -63,7 +63,7 @@ def names(listing: FileListing) -> list[str]:
 def test_text_files_that_no_rule_leaves_out_are_listed_whatever_their_size(tmp_path: Path) -> None:
     root = repository(tmp_path / "w")
     tree(root, ZOO | {"big.txt": "x" * 3_000_000, "min.js": "a=b;" * 9_000, "blob.txt": b"a\0b", "wide.txt": "ä".encode("utf-16"), "wider.txt": "ä".encode("utf-32")})  # fmt: skip
-    listing = Lister(root, stale_s=0).listing()
+    listing = FileLister(root, stale_s=0).listing()
     assert names(listing) == [".gitignore", "a.py", "big.txt", "min.js", "src/b.py", "wide.txt"]
     assert dict(listing.counts) == {"ignored": 2, "sensitive": 1, "binary": 2}
     assert {row.path: row.reason for row in listing.skipped}["blob.txt"] == "binary"
@@ -71,7 +71,7 @@ def test_text_files_that_no_rule_leaves_out_are_listed_whatever_their_size(tmp_p
 
 def test_without_a_watcher_every_change_shows_as_soon_as_the_listing_may_not_be_older(tmp_path: Path) -> None:
     root = tree(tmp_path, ZOO)
-    lister = Lister(root, stale_s=0)
+    lister = FileLister(root, stale_s=0)
     assert "new.py" not in names(lister.listing())
     tree(root, {"new.py": "n\n"})
     assert "new.py" in names(lister.listing())
@@ -84,20 +84,20 @@ def test_without_a_watcher_every_change_shows_as_soon_as_the_listing_may_not_be_
 
 
 def test_a_listing_young_enough_is_given_without_a_look(tmp_path: Path, counted: Counted) -> None:
-    lister = Lister(tree(tmp_path, ZOO), stale_s=60)
+    lister = FileLister(tree(tmp_path, ZOO), stale_s=60)
     assert lister.listing() is lister.listing()
     assert (counted.walks, counted.sweeps) == ([[""]], 0)
 
 
 def test_an_unchanged_workspace_is_swept_not_walked(tmp_path: Path, counted: Counted) -> None:
-    lister = Lister(tree(tmp_path, ZOO), stale_s=0)
+    lister = FileLister(tree(tmp_path, ZOO), stale_s=0)
     assert lister.listing() is lister.listing()
     assert (counted.walks, counted.sweeps) == ([[""]], 1)
 
 
 def test_what_a_watcher_hears_is_looked_at_again_and_nothing_else(tmp_path: Path, counted: Counted) -> None:
     root = tree(tmp_path, ZOO)
-    lister, ear = Lister(root, stale_s=0), Ear()
+    lister, ear = FileLister(root, stale_s=0), Ear()
     lister.listing()
     lister.follow(ear)
     lister.listing()  # sweeps once: what changed before the watcher heard anything
@@ -106,14 +106,14 @@ def test_what_a_watcher_hears_is_looked_at_again_and_nothing_else(tmp_path: Path
     (root / "src/b.py").unlink()
     lister.note(["src/new.py", "src/b.py", "out/ignored.py", "more"])
     assert names(lister.listing()) == [".gitignore", "a.py", "more/deep/d.py", "src/new.py"]
-    assert names(lister.listing()) == names(Lister(root, stale_s=0).listing())
+    assert names(lister.listing()) == names(FileLister(root, stale_s=0).listing())
     assert counted.walks[1] == ["more", "out/ignored.py", "src/b.py", "src/new.py"]
     assert counted.sweeps == 1
 
 
 def test_what_a_watcher_still_holds_back_counts_already(tmp_path: Path) -> None:
     root = tree(tmp_path, ZOO)
-    lister, ear = Lister(root, stale_s=0), Ear()
+    lister, ear = FileLister(root, stale_s=0), Ear()
     lister.follow(ear)
     lister.listing()
     tree(root, {"new.py": "n\n"})
@@ -128,7 +128,7 @@ def test_other_rules_another_branch_or_very_much_is_walked_anew(
     tmp_path: Path, counted: Counted, heard: str | list[str]
 ) -> None:
     root = tree(tmp_path, ZOO)
-    lister, ear = Lister(root, stale_s=0), Ear()
+    lister, ear = FileLister(root, stale_s=0), Ear()
     lister.follow(ear)
     lister.listing()
     lister.listing()
@@ -140,7 +140,7 @@ def test_other_rules_another_branch_or_very_much_is_walked_anew(
 
 def test_a_watcher_that_stops_is_relied_on_no_more(tmp_path: Path) -> None:
     root = tree(tmp_path, ZOO)
-    lister, ear = Lister(root, stale_s=0), Ear()
+    lister, ear = FileLister(root, stale_s=0), Ear()
     lister.follow(ear)
     lister.listing()
     ear.is_running = False
@@ -150,7 +150,7 @@ def test_a_watcher_that_stops_is_relied_on_no_more(tmp_path: Path) -> None:
 
 def test_a_file_edited_into_a_binary_one_drops_out(tmp_path: Path) -> None:
     root = tree(tmp_path, ZOO)
-    lister, ear = Lister(root, stale_s=0), Ear()
+    lister, ear = FileLister(root, stale_s=0), Ear()
     lister.follow(ear)
     lister.listing()
     lister.listing()
@@ -165,7 +165,7 @@ def test_whether_files_are_as_they_were_is_told_by_their_times_and_names(tmp_pat
     root = tree(tmp_path, ZOO | {"src/deep/d.py": "d\n"})
     for path in [root, *root.rglob("*")]:
         os.utime(path, (1_000_000_000, 1_000_000_000))
-    lister = Lister(root, stale_s=0)
+    lister = FileLister(root, stale_s=0)
     listing = lister.listing()
     inside = [each for each in listing.files if each.path.startswith("src/")]
     assert lister.is_unchanged(listing, inside, "src")
@@ -177,7 +177,7 @@ def test_whether_files_are_as_they_were_is_told_by_their_times_and_names(tmp_pat
 
 def test_a_listing_with_a_file_of_this_very_moment_vouches_for_nothing(tmp_path: Path) -> None:
     root = tree(tmp_path, {"a": "a\n"})
-    lister = Lister(root, stale_s=0)
+    lister = FileLister(root, stale_s=0)
     listing = lister.listing()
     assert not lister.is_unchanged(listing, listing.files, "")
     os.utime(root / "a", (time.time() - 10, time.time() - 10))
@@ -186,7 +186,7 @@ def test_a_listing_with_a_file_of_this_very_moment_vouches_for_nothing(tmp_path:
 
 
 def test_why_a_path_is_left_out_is_told_with_the_rule(tmp_path: Path) -> None:
-    lister = Lister(repository(tree(tmp_path / "w", ZOO)), stale_s=0)
+    lister = FileLister(repository(tree(tmp_path / "w", ZOO)), stale_s=0)
     told = lister.why_not("out/c.py")
     assert told
     assert (told.path, told.reason, told.detail) == ("out", "ignored", ".gitignore: out/")
@@ -200,6 +200,6 @@ def test_a_root_that_is_gone_is_an_error_and_a_long_look_can_be_stopped(tmp_path
         raise Cancelled("enough")
 
     with pytest.raises(Cancelled):
-        Lister(root, stale_s=0).listing(stop)
+        FileLister(root, stale_s=0).listing(stop)
     with pytest.raises(FileNotFound):
-        Lister(tmp_path / "gone", stale_s=0).listing()
+        FileLister(tmp_path / "gone", stale_s=0).listing()

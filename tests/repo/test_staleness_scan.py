@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_engine.repo.staleness_scan import ScanResult, scan
-from context_engine.repo.walk import walk
+from context_engine.repo.walker import ScanResult, scan, walk
 from tests.support.trees import tree
 
 FILES = {"a.py": "1", "src/b.py": "22", "src/deep/c.py": "333", ".gitignore": "*.log\n"}

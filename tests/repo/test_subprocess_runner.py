@@ -14,7 +14,13 @@ import pytest
 
 from context_engine.repo import subprocess_runner
 from context_engine.repo.executables import find_program
-from context_engine.repo.subprocess_runner import apart, bare, run, tail, without_secrets
+from context_engine.repo.subprocess_runner import (
+    last_lines,
+    minimal_environment,
+    run_program,
+    temporary_files,
+    without_secrets,
+)
 
 PYTHON = sys.executable
 ON_LINUX = pytest.mark.skipif(not Path("/proc").is_dir(), reason="Linux tells which processes there are")
@@ -26,8 +32,15 @@ STARTS_ANOTHER = (
 
 def ran(
     code: str, folder: Path, *, limit_s: float = 30, given: bytes = b"", merged: bool = False
-) -> subprocess_runner.Ran:
-    return run([PYTHON, "-c", code], folder, limit_s=limit_s, environment=bare(os.environ), given=given, merged=merged)
+) -> subprocess_runner.ProgramResult:
+    return run_program(
+        [PYTHON, "-c", code],
+        folder,
+        limit_s=limit_s,
+        environment=minimal_environment(os.environ),
+        given=given,
+        merged=merged,
+    )
 
 
 def soon(holds: Callable[[], bool]) -> bool:
@@ -63,7 +76,7 @@ def test_complaints_stand_apart_or_in_their_place(tmp_path: Path) -> None:
 
 def test_no_shell_reads_its_words(tmp_path: Path) -> None:
     words = [PYTHON, "-c", "import sys; print(sys.argv[1:])", "; touch x", "$HOME", "*"]
-    told = run(words, tmp_path, limit_s=30, environment=bare(os.environ))
+    told = run_program(words, tmp_path, limit_s=30, environment=minimal_environment(os.environ))
     assert told.out.decode().strip() == "['; touch x', '$HOME', '*']"
     assert list(tmp_path.iterdir()) == []
 
@@ -86,7 +99,7 @@ def test_a_program_is_not_taken_from_the_folder_one_happens_to_be_in(
 
 def test_what_is_not_there_cannot_be_started(tmp_path: Path) -> None:
     for words in (["no-such-program-anywhere"], [PYTHON, "\0"]):
-        told = run(words, tmp_path, limit_s=30, environment=bare(os.environ))
+        told = run_program(words, tmp_path, limit_s=30, environment=minimal_environment(os.environ))
         assert (told.exit, "cannot be started" in told.problem) == (None, True)
 
 
@@ -116,7 +129,7 @@ def test_a_program_that_nobody_waits_for_any_more_is_ended(tmp_path: Path) -> No
     cancel = threading.Event()
     threading.Timer(0.3, cancel.set).start()
     words = [PYTHON, "-c", f"{STARTS_ANOTHER} time.sleep(60)"]
-    told = run(words, tmp_path, limit_s=50, environment=bare(os.environ), cancel=cancel)
+    told = run_program(words, tmp_path, limit_s=50, environment=minimal_environment(os.environ), cancel=cancel)
     assert (told.exit, told.problem) == (None, "was cancelled")
     assert soon(lambda: not is_alive(int(told.out)))
 
@@ -129,11 +142,11 @@ def test_a_program_that_will_not_stop_talking_is_ended(tmp_path: Path, monkeypat
 
 
 def test_the_end_of_a_long_text_begins_with_a_line() -> None:
-    end = tail("".join(f"line {n}\n" for n in range(9_999)), 4_000)
+    end = last_lines("".join(f"line {n}\n" for n in range(9_999)), 4_000)
     assert end.startswith("…\nline ")
     assert end.endswith("line 9998\n")
     assert len(end) <= 4_001
-    assert tail("short", 4_000) == "short"
+    assert last_lines("short", 4_000) == "short"
 
 
 def test_an_analyser_gets_no_more_of_the_environment_than_it_needs(
@@ -158,7 +171,7 @@ def test_a_command_that_was_allowed_gets_all_but_secrets(name: str) -> None:
 
 
 def test_a_folder_apart_holds_the_files_and_nothing_leads_out_of_it() -> None:
-    with apart({"a/b.txt": b"1", "../out.txt": b"2", "/etc/x": b"3", "a": b"4"}) as folder:
+    with temporary_files({"a/b.txt": b"1", "../out.txt": b"2", "/etc/x": b"3", "a": b"4"}) as folder:
         assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == ["a", "a/b.txt"]
         assert not (folder.parent / "out.txt").exists()
     assert not folder.exists()

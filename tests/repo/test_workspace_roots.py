@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.errors import AccessFailed, FileNotFound, InvalidArgument, InvalidPath, UnsuitableRoot
-from context_engine.repo.workspace_roots import choose, nearest_project, uri_to_path
+from context_engine.repo.workspace_roots import check_workspace_root, nearest_project, uri_to_path
 from tests.support.trees import ordinary_user, repository, tree
 
 
@@ -28,25 +28,30 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_folder_is_taken_by_its_real_path(home: Path) -> None:
     project = tree(home / "project", {"a": "1"})
     (home / "alias").symlink_to(project)
-    assert choose(home / "alias") == choose(str(project)) == choose("~/project") == project
+    assert (
+        check_workspace_root(home / "alias")
+        == check_workspace_root(str(project))
+        == check_workspace_root("~/project")
+        == project
+    )
 
 
 def test_a_relative_folder_is_taken_from_the_current_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree(home / "project", {"src/a": "1"})
     monkeypatch.chdir(home / "project")
-    assert choose("src") == home / "project" / "src"
-    assert choose(".") == home / "project"
+    assert check_workspace_root("src") == home / "project" / "src"
+    assert check_workspace_root(".") == home / "project"
 
 
 def test_an_empty_folder_without_a_project_may_be_named(home: Path) -> None:
-    assert choose(tree(home / "new", {})) == home / "new"
+    assert check_workspace_root(tree(home / "new", {})) == home / "new"
 
 
 @pytest.mark.parametrize("named", ["/", "~", "~/..", "~/project/.."])
 def test_the_whole_disk_and_the_home_folder_are_refused_with_what_to_do(home: Path, named: str) -> None:
     tree(home / "project", {})
     with pytest.raises(UnsuitableRoot) as refusal:
-        choose(named)
+        check_workspace_root(named)
     assert "--root" in refusal.value.suggestion
     assert "CTX_ROOT" in refusal.value.suggestion
 
@@ -54,38 +59,38 @@ def test_the_whole_disk_and_the_home_folder_are_refused_with_what_to_do(home: Pa
 def test_a_link_to_the_home_folder_is_the_home_folder(home: Path) -> None:
     (home / "alias").symlink_to(home)
     with pytest.raises(UnsuitableRoot):
-        choose(home / "alias")
+        check_workspace_root(home / "alias")
 
 
 def test_somebody_who_insists_gets_it(home: Path) -> None:
-    assert choose("~", allow_any=True) == home
-    assert choose("/", allow_any=True) == Path(os.path.realpath("/"))
+    assert check_workspace_root("~", allow_any=True) == home
+    assert check_workspace_root("/", allow_any=True) == Path(os.path.realpath("/"))
 
 
 def test_a_file_is_no_workspace(home: Path) -> None:
     tree(home, {"project/a.py": "1"})
     with pytest.raises(InvalidPath, match="not a folder"):
-        choose(home / "project" / "a.py")
+        check_workspace_root(home / "project" / "a.py")
 
 
 @pytest.mark.parametrize("named", ["nowhere", "a.py/below"])
 def test_a_folder_that_is_not_there_is_not_found(home: Path, named: str) -> None:
     tree(home, {"a.py": "1"})
     with pytest.raises(FileNotFound):
-        choose(home / named)
+        check_workspace_root(home / named)
 
 
 @pytest.mark.parametrize("named", ["", "  ", "a\0b"])
 def test_what_cannot_be_a_path_is_refused(named: str) -> None:
     with pytest.raises(InvalidPath):
-        choose(named)
+        check_workspace_root(named)
 
 
 def test_links_in_a_circle_are_not_found_or_closed_but_never_followed_for_ever(home: Path) -> None:
     (home / "a").symlink_to(home / "b")
     (home / "b").symlink_to(home / "a")
     with pytest.raises((FileNotFound, AccessFailed)):
-        choose(home / "a")
+        check_workspace_root(home / "a")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only here a folder can be closed so")
@@ -94,7 +99,7 @@ def test_a_closed_folder_is_refused_in_words(mode: int) -> None:
     with ordinary_user() as place:
         tree(place / "closed", {}).chmod(mode)
         with pytest.raises(AccessFailed) as failure:
-            choose(place / "closed")
+            check_workspace_root(place / "closed")
     assert failure.value.suggestion
 
 

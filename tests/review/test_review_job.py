@@ -14,7 +14,7 @@ import pytest
 from context_engine.errors import Cancelled, PreconditionFailed, RefNotFound
 from context_engine.model import Finding
 from context_engine.repo.git import Git
-from context_engine.repo.git_diffs import Diffs
+from context_engine.repo.git_diffs import DiffReader
 from context_engine.repo.paths import Root
 from context_engine.review.analyzer_runner import AnalyzerRunner
 from context_engine.review.analyzers import ALL
@@ -41,7 +41,7 @@ def analysed(found: Sequence[Finding] = (), runs: Sequence[Any] = ()) -> SimpleN
 def means(root: Path, **other: Any) -> Any:
     """What a small workspace has to review with: our own checks, and nothing installed."""
     parts: dict[str, Any] = {
-        "diffs": Diffs(Git(root), Root(root)),
+        "diffs": DiffReader(Git(root), Root(root)),
         "parsers": PARSERS,
         "make_reviewer": lambda _options: (Reviewer(), ()),
         "run_analyzers": lambda _files, _options, _taken: analysed(),
@@ -106,7 +106,7 @@ def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path
     def unread(_: object) -> None:
         raise AssertionError("a file was read")
 
-    blind = means(root, diffs=SimpleNamespace(take=made.workspace.diffs.take, versions=unread))
+    blind = means(root, diffs=SimpleNamespace(read_diff=made.workspace.diffs.read_diff, versions=unread))
     repeated = change(root, blind).review_files([part.path for part in made.files], threading.Event())
     assert (repeated.bodies, repeated.findings, repeated.cache) == (left.bodies, left.findings, {})
     figures = json.loads(repeated.figures)

@@ -18,7 +18,7 @@ from context_engine.engine import Engine
 from context_engine.errors import FileNotFound, InvalidVectors
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.model import CHUNK_KINDS, ChunkKind, Skipped
-from context_engine.repo.workspace_files import LoadedFile
+from context_engine.repo.workspace_files import WorkspaceFile
 from context_engine.search.chunk_export import collect_chunks, embed_chunks, format_files
 from context_engine.search.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
 from context_engine.search.chunk_folder import ChunkFolder, read_folder, write_folder
@@ -430,11 +430,13 @@ SOURCES = {
 }
 
 
-def source(root: Path) -> Callable[[str], LoadedFile | None]:
-    def read(path: str) -> LoadedFile | None:
+def source(root: Path) -> Callable[[str], WorkspaceFile | None]:
+    def read(path: str) -> WorkspaceFile | None:
         place = root / path
         return (
-            LoadedFile(place.read_bytes(), place.stat().st_size, place.stat().st_mtime_ns) if place.exists() else None
+            WorkspaceFile(place.read_bytes(), place.stat().st_size, place.stat().st_mtime_ns)
+            if place.exists()
+            else None
         )
 
     return read

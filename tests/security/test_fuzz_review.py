@@ -19,7 +19,7 @@ from context_engine.plans.plan_events import fold_progress
 from context_engine.plans.plan_html import render_html
 from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.repo import ruff_program
+from context_engine.repo import Ruff
 from context_engine.review import analyzers
 from context_engine.review.analyzers import AnalyzerOutputError
 from context_engine.review.checks import check_registry
@@ -143,7 +143,7 @@ def test_reports_of_programs(tmp_path: Path) -> None:
                 continue
 
     fuzz("reports of programs", mutated(seeds), read)
-    fuzz("reports of ruff", mutated(seeds[1:2]), lambda text: ruff_program.rows(as_bytes(text)), ValueError)
+    fuzz("reports of ruff", mutated(seeds[1:2]), lambda text: Ruff.parse_findings(as_bytes(text)), ValueError)
 
 
 def test_outlines() -> None:

@@ -14,7 +14,7 @@ from context_engine.languages.comments import read_file_header
 from context_engine.languages.language import read_language
 from context_engine.languages.outline import outline_file
 from context_engine.memory import front_matter
-from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, Stack
+from context_engine.repo.ignore_rules import LEVELS, IgnoreRules, PlacedRules, RuleStack
 from context_engine.review.checks.companion_checks import dependencies
 from context_engine.review.invariants import read_invariants_file
 from context_engine.review.source_versions import FileVersion
@@ -130,7 +130,7 @@ def test_ignore_files() -> None:
     names = ["a" * 250 + "!", "aaaa.log", "keep.log", "build", ".git", "\udcff"]
 
     def read(text: str) -> None:
-        stack = Stack(PlacedRules(IgnoreRules(level, text), base) for level in LEVELS for base in ("", "src"))
+        stack = RuleStack(PlacedRules(IgnoreRules(level, text), base) for level in LEVELS for base in ("", "src"))
         for folder in ("", "src", "src/a/a/a/a/a/b"):
             view = stack.at(folder)
             for name in names:

@@ -22,7 +22,7 @@ from context_engine.errors import AccessFailed
 from context_engine.repo import cloning, subprocess_runner
 from context_engine.repo.executables import find_program, safe_path
 from context_engine.repo.git import Git
-from context_engine.repo.walk import walk
+from context_engine.repo.walker import walk
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
 from context_engine.tools import Call
@@ -144,7 +144,9 @@ def test_a_program_that_we_start_finds_none_of_its_own_in_the_folder_it_runs_in(
     Traps(tmp_path, tmp_path).plant(tmp_path / "helper", "helper")
     script = "import os, shutil; print(shutil.which('helper'), os.environ['PATH'])"
     path = os.pathsep.join([".", "", "/usr/bin"])
-    ran = subprocess_runner.run([sys.executable, "-c", script], tmp_path, limit_s=30, environment={"PATH": path})
+    ran = subprocess_runner.run_program(
+        [sys.executable, "-c", script], tmp_path, limit_s=30, environment={"PATH": path}
+    )
     assert ran.out.decode().split() == ["None", "/usr/bin"]
 
 
@@ -234,10 +236,10 @@ def test_a_separate_git_folder_counts_once_its_settings_name_the_work_tree(tmp_p
     repository(tmp_path / "apart", {"a.txt": "a\n"})
     git(tmp_path, "init", "--quiet", f"--separate-git-dir={tmp_path / 'stored'}", "apart")
     assert Git(tmp_path / "apart").head() is None
-    assert f"git config core.worktree {tmp_path / 'apart'}" in Git(tmp_path / "apart").way_back()
+    assert f"git config core.worktree {tmp_path / 'apart'}" in Git(tmp_path / "apart").how_to_link()
     git(tmp_path / "apart", "config", "core.worktree", str(tmp_path / "apart"))
     assert Git(tmp_path / "apart").head() is not None
-    assert Git(tmp_path / "apart").way_back() == Git(tmp_path).way_back() == ""
+    assert Git(tmp_path / "apart").how_to_link() == Git(tmp_path).how_to_link() == ""
 
 
 def test_settings_cannot_move_the_work_tree_elsewhere(tmp_path: Path, secret: Path) -> None:

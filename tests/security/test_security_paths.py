@@ -15,11 +15,11 @@ from context_engine.edit.file_edit import FileEdit, delete_file, write_file
 from context_engine.errors import ContextEngineError, InvalidPath, StaleFile
 from context_engine.model import Skipped
 from context_engine.repo import file_writer
-from context_engine.repo import walk as walking
-from context_engine.repo.file_reader import contents, load_for_index
-from context_engine.repo.file_writer import write_atomic
+from context_engine.repo import walker as walking
+from context_engine.repo.file_reader import load_for_index, read_bytes
+from context_engine.repo.file_writer import FolderWriter, TargetFile, write_atomic
 from context_engine.repo.paths import Root, path_of_listing
-from context_engine.repo.walk import look
+from context_engine.repo.walker import walk_paths
 from context_engine.storage import confined_folder
 from context_engine.storage.confined_folder import ConfinedFolder
 from tests.support.edits import editing, swap
@@ -54,7 +54,8 @@ def left(root: Path) -> list[str]:
 
 def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
     """Do something once, right after the first call of a function of `writing`."""
-    real, done = getattr(file_writer, name), []
+    owner = FolderWriter if name == "make" else TargetFile
+    real, done = getattr(owner, name), []
 
     def wrapped(*args: Any, **more: Any) -> Any:
         result = real(*args, **more)
@@ -62,7 +63,7 @@ def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object])
             done.append(act())
         return result
 
-    monkeypatch.setattr(file_writer, name, wrapped)
+    monkeypatch.setattr(owner, name, wrapped)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -73,7 +74,7 @@ def test_a_checked_path_is_not_read_through_a_folder_that_became_a_link(root: Pa
     path = opened.rel("pkg/a.py")
     exchange(root)
     with pytest.raises(InvalidPath):
-        contents(opened, path, bytes_max=100)
+        read_bytes(opened, path, bytes_max=100)
     loaded = load_for_index(opened.confined, path, bytes_max=100)
     assert isinstance(loaded, Skipped)
     assert loaded.reason == "special"
@@ -84,7 +85,7 @@ def test_a_link_inside_that_stays_inside_is_followed_as_before(root: Path) -> No
     (root / "one.py").symlink_to("pkg/a.py")
     opened = Root(root)
     for name in ("way/a.py", "one.py"):
-        assert contents(opened, opened.rel(name), bytes_max=100)[0] == b"old\n"
+        assert read_bytes(opened, opened.rel(name), bytes_max=100)[0] == b"old\n"
 
 
 def test_no_name_of_the_outside_is_suggested_for_a_wrong_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,14 +115,14 @@ def test_a_walk_to_one_folder_does_not_go_through_a_link_that_was_just_made(
         return folder
 
     monkeypatch.setattr(walking._Walker, "_step", exchanged_after)
-    found = look(root, ["pkg/deep"])
+    found = walk_paths(root, ["pkg/deep"])
     assert (found.entries, dict(found.folders)) == ((), {})
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("moment", ["make_folders", "stage", "check_unchanged"])
+@pytest.mark.parametrize("moment", ["make", "stage", "check_unchanged"])
 @pytest.mark.parametrize("change", ["edit", "write", "delete", "make"])
 def test_a_folder_exchanged_in_the_middle_of_an_edit_leads_no_write_outside_and_leaves_nothing(
     root: Path, monkeypatch: pytest.MonkeyPatch, moment: str, change: str
@@ -156,7 +157,7 @@ def test_what_was_written_is_taken_back_in_the_folder_where_it_was_written(
     before = outside(root)
     with editing(root) as editor:
         after(monkeypatch, "put", lambda: exchange(root))
-        monkeypatch.setattr(file_writer, "flush_folders", lambda *_: 1 / 0)
+        monkeypatch.setattr(FolderWriter, "flush", lambda *_: 1 / 0)
         editor._transactions._flush = True
         with pytest.raises(ZeroDivisionError):
             editor.apply([swap("pkg/a.py", ("old", "new")), swap("b.py", ("old", "new"))])
@@ -166,30 +167,30 @@ def test_what_was_written_is_taken_back_in_the_folder_where_it_was_written(
 
 
 def test_another_folder_of_the_same_name_is_not_written_into(root: Path) -> None:
-    seen = file_writer.look(Root(root), path_of_listing("pkg/a.py"), bytes_max=100)
+    seen = TargetFile.read(Root(root), path_of_listing("pkg/a.py"), bytes_max=100)
     (root / "pkg").rename(root / "other")
     tree(root, {"pkg/a.py": "old\n"})
     with pytest.raises(StaleFile):
-        file_writer.stage(seen, b"new\n", file_writer.temporary(), flush=False)
+        seen.stage(b"new\n", TargetFile.temporary_name(), flush=False)
     with pytest.raises(StaleFile):
-        file_writer.check_unchanged(seen)
+        seen.check_unchanged()
     assert left(root) == []
 
 
 def test_a_file_that_is_written_over_in_place_is_the_one_that_was_read(root: Path) -> None:
     (root / "second.py").hardlink_to(root / "b.py")
-    seen = file_writer.look(Root(root), path_of_listing("b.py"), bytes_max=100)
+    seen = TargetFile.read(Root(root), path_of_listing("b.py"), bytes_max=100)
     (root / "b.py").unlink()
     (root / "b.py").hardlink_to(root.parent / "out/a.py")
     with pytest.raises(StaleFile):
-        file_writer.write_over(seen, b"new\n", flush=False)
+        seen.write_over(b"new\n", flush=False)
     assert (root.parent / "out/a.py").read_text() == "outside\n"
 
 
 def test_of_very_many_folders_the_first_are_kept_open_and_the_rest_is_compared(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_writer, "FOLDERS_HELD_MAX", 1)
+    monkeypatch.setattr(file_writer, "FOLDERS_OPEN_MAX", 1)
     with editing(root) as editor:
         editor.apply([swap(path, ("old", "new")) for path in ("pkg/a.py", "b.py", "pkg/deep/a.py")])
         assert [(root / path).read_text() for path in ("pkg/a.py", "b.py", "pkg/deep/a.py")] == ["new\n"] * 3
@@ -227,10 +228,10 @@ def test_where_nothing_can_be_opened_relative_to_a_folder_everything_goes_by_nam
     root = tree(tmp_path / "ws", {"pkg/a.py": "old\n"})
     (root / "out").symlink_to(tree(tmp_path / "out", {"a.py": "outside\n"}))
     opened = Root(root)
-    assert contents(opened, opened.rel("pkg/a.py"), bytes_max=100)[0] == b"old\n"
-    assert [entry.path for entry in look(root, [""]).entries] == ["pkg/a.py"]
+    assert read_bytes(opened, opened.rel("pkg/a.py"), bytes_max=100)[0] == b"old\n"
+    assert [entry.path for entry in walk_paths(root, [""]).entries] == ["pkg/a.py"]
     with pytest.raises(InvalidPath):
-        contents(opened, path_of_listing("out/a.py"), bytes_max=100)
+        read_bytes(opened, path_of_listing("out/a.py"), bytes_max=100)
     with editing(root, flush=True) as editor:
         editor.apply([swap("pkg/a.py", ("old", "new")), write_file("new/deep/b.py", "new\n")])
         assert [(root / path).read_text() for path in ("pkg/a.py", "new/deep/b.py")] == ["new\n"] * 2

@@ -154,7 +154,7 @@ def test_whatever_is_exchanged_meanwhile_nothing_outside_is_shown_or_written_and
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanged: str, means: str, share: float
 ) -> None:
     if means == "no ripgrep":
-        monkeypatch.setattr(ripgrep, "found_rg", lambda *_, **__: None)
+        monkeypatch.setattr(ripgrep, "find_ripgrep", lambda *_, **__: None)
     if means == "no openat2":  # an old kernel, macOS
         monkeypatch.setattr(confined_folder, "_syscall", lambda: None)
         monkeypatch.setattr(confined_folder, "best_opener", lambda: confined_folder.open_by_walk)

@@ -23,8 +23,8 @@ def test_every_program_that_is_started_and_every_address_has_its_row_and_no_row_
         "import os\ndef f(): os.posix_spawnp('x', [], {})",
         "from multiprocessing import Process\ndef f(): Process(target=f)",
         "from concurrent.futures import ProcessPoolExecutor\ndef f(): ProcessPoolExecutor()",
-        "from context_engine.repo.subprocess_runner import run\ndef f(): run(['x'])",
-        "from context_engine.repo import subprocess_runner\ndef f(): subprocess_runner.run(['x'])",
+        "from context_engine.repo.subprocess_runner import run_program\ndef f(): run_program(['x'])",
+        "from context_engine.repo import run_program as go\ndef f(): go(['x'])",
     ],
 )
 def test_each_way_to_start_a_program_is_seen(source: str) -> None:

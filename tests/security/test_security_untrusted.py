@@ -167,7 +167,7 @@ OTHERS = {
     "review/content_parsers.py": "the same, for content that is to be validated",
     "index/": "our own segments, and the manifest of an archive of at most a megabyte",
     "semantic/served_model.py": "a note of our own in the cache",
-    "repo/repository_registry.py": "a file of our own in the user's data folder",
+    "repo/repositories.py": "a file of our own in the user's data folder",
     "repo/grep_child.py": "what our own process sends to its child",
 }
 """Who parses without the loaders, and why; a folder ends in a slash."""

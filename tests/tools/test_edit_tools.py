@@ -28,7 +28,7 @@ from context_engine.errors import (
     StaleFile,
     WriteFailed,
 )
-from context_engine.repo import file_writer
+from context_engine.repo.file_writer import TargetFile
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import ProjectLoader
@@ -364,7 +364,9 @@ def test_who_read_the_file_before_it_changed_must_quote_it_to_the_letter(
     with pytest.raises(StaleFile):
         text(engine, "edit_file", ANNE, path="shop.py", edits=nearly)
     exact = [{"target": "def total", "replace": "def summed"}]
-    assert "note: shop.py was changed by somebody else" in text(engine, "edit_file", ANNE, path="shop.py", edits=exact)
+    assert "note: shop.py was changed by another session or program" in text(
+        engine, "edit_file", ANNE, path="shop.py", edits=exact
+    )
     assert "note:" not in text(
         engine, "edit_file", BERT, path="shop.py", edits=[{"target": "math", "replace": "cmath"}]
     )
@@ -801,7 +803,7 @@ def test_what_a_killed_server_left_half_written_is_mended_and_told_when_the_next
     files = [{"path": path, "edits": [edit]} for path, edit in edits.items()]
     with open_engine(root, flush=False) as engine, monkeypatch.context() as patched:
         patched.setattr(Transactions, "_take_back", lambda *_: None)  # the dead mend nothing
-        breaking(patched, (file_writer, "put", 1, True), Died())
+        breaking(patched, (TargetFile, "put", 1, True), Died())
         with pytest.raises(Died):
             text(engine, "edit_file", files=files)
     assert "def x" in (root / "shop.py").read_text(), "it died between the two"
@@ -811,4 +813,4 @@ def test_what_a_killed_server_left_half_written_is_mended_and_told_when_the_next
     opening.engine()
     opening.close()
     assert (root / "shop.py").read_text() == SHOP
-    assert log[0]["mended"] == ["an edit of shop.py, twice.py was broken off; it was taken back"]
+    assert log[0]["mended"] == ["an edit of shop.py, twice.py was interrupted; it was taken back"]

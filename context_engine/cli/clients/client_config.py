@@ -16,8 +16,7 @@ from context_engine.cli.clients.client_table import Client
 from context_engine.cli.clients.config_paths import Machine
 from context_engine.cli.clients.launch_command import starts_ctx
 from context_engine.errors import AccessFailed, ContextEngineError, InvalidArgument
-from context_engine.repo.executables import find_program
-from context_engine.repo.file_writer import write_atomic
+from context_engine.repo import find_program, write_atomic
 
 USER, PROJECT = "you", "this project"
 """The scopes of a settings file, as messages name them."""

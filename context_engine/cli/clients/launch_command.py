@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path, PurePath, PureWindowsPath
 
-from context_engine.repo.executables import find_program
+from context_engine.repo import find_program
 
 PACKAGE = "smart-context-engine"
 """The name of the package, and of a script that it installs."""

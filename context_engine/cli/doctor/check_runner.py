@@ -16,6 +16,7 @@ from context_engine.cli.console import err, escape_text, out
 from context_engine.cli.doctor import client_checks, host_checks, server_checks, workspace_checks
 from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem
 from context_engine.errors import ContextEngineError
+from context_engine.repo import check_workspace_root
 
 Check = Callable[[DoctorContext], Iterator[CheckResult]]
 
@@ -78,7 +79,7 @@ def _safely(check: Check, case: DoctorContext) -> list[CheckResult]:
 def _usable(root: Path | None) -> Path | None:
     """Return the folder if it may be opened; else the report says why not."""
     try:
-        return workspace_checks.workspace_roots.choose(root) if root else None
+        return check_workspace_root(root) if root else None
     except ContextEngineError:
         return None
 
@@ -88,7 +89,7 @@ def _root_finding(root: Path | None, why: str) -> Iterator[CheckResult]:
         yield ok("workspace", f"no project around {Path.cwd()}", f"To check one: {workspace_checks.NAME_A_ROOT}")
         return
     try:
-        yield ok("workspace", f"{workspace_checks.workspace_roots.choose(root)}, {why}")
+        yield ok("workspace", f"{check_workspace_root(root)}, {why}")
     except ContextEngineError as error:
         yield problem("workspace", error.message, workspace_checks.NAME_A_ROOT)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.client_config import ClientConfigState
 from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem
-from context_engine.repo.executables import find_program
+from context_engine.repo import find_program
 
 RUN_S_MAX = 10.0
 """`ctx --version` takes 20 ms, but the first start after an installation compiles all files."""

@@ -17,8 +17,7 @@ from context_engine import __version__
 from context_engine.cli.clients.launch_command import PACKAGE
 from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem, warning
 from context_engine.errors import ContextEngineError
-from context_engine.repo.executables import find_program
-from context_engine.repo.ripgrep import VERSION_MIN, found_rg
+from context_engine.repo import VERSION_MIN, find_program, find_ripgrep
 from context_engine.settings import Settings
 from context_engine.storage import is_network_drive, user_cache_folder
 
@@ -83,7 +82,7 @@ def packages(case: DoctorContext) -> Iterator[CheckResult]:  # noqa: ARG001 - al
 
 def text_search(case: DoctorContext) -> Iterator[CheckResult]:
     """Report which engine searches text."""
-    rg = found_rg(case.env.get("PATH", ""), outside=case.root or "")
+    rg = find_ripgrep(case.env.get("PATH", ""), outside=case.root or "")
     if rg:
         yield ok("ripgrep", f"{_first_line([rg, '--version'])} at {rg}")
     else:

@@ -11,8 +11,7 @@ from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, 
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Status
-from context_engine.repo import workspace_roots
-from context_engine.repo.watch import Watcher
+from context_engine.repo import Watcher, nearest_project
 from context_engine.semantic import WITH_NEXT_RUN
 from context_engine.server import CLIENT_VARIABLE
 from context_engine.settings import CONFIG_FILE, Settings, knobs, user_file
@@ -30,7 +29,7 @@ def chosen_root(named: Path | None, case_env: dict[str, str], here: Path) -> tup
     for variable in ("CTX_ROOT", CLIENT_VARIABLE):
         if value := case_env.get(variable, "").strip():
             return Path(value).expanduser().absolute(), f"named by {variable}"
-    return workspace_roots.nearest_project(here), f"the project around {here}"
+    return nearest_project(here), f"the project around {here}"
 
 
 def settings(case: DoctorContext) -> Iterator[CheckResult]:

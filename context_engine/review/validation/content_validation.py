@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from context_engine.context import Workspace
     from context_engine.languages import Grammars, Language, Languages
     from context_engine.model import Finding
-    from context_engine.repo.paths import Root
+    from context_engine.repo import Root
     from context_engine.secrets import Redactor
 
 DATA: Mapping[str, Callable[[str], SyntaxErrors | str]] = {

@@ -26,7 +26,7 @@ from context_engine.text import compile_linear, parse_diff
 if TYPE_CHECKING:
     from context_engine.model import Finding
     from context_engine.plans import PlanFinding
-    from context_engine.repo.paths import Root
+    from context_engine.repo import Root
 
 Schema = Mapping[str, Any]
 Search = Callable[[str, str], bool]

@@ -18,7 +18,7 @@ from fnmatch import translate
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from context_engine.edit.placeholder import placeholders
+from context_engine.edit import placeholders
 from context_engine.review.content_parsers import parse_python
 from context_engine.review.validation.validation_request import make_finding
 from context_engine.text import ParseError, read_json, read_toml

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit import diff_hunks
+from context_engine.edit import unified_diff as diff_module
 from context_engine.edit.patch import plan
 from context_engine.errors import CallError, InvalidEdit, NoMatch
 
@@ -19,7 +19,7 @@ OLD = "".join(LINES)
 
 
 def patched(old: str, diff: str) -> str:
-    return plan(old.encode(), diff_hunks.edits(old.encode(), diff)).data.decode()
+    return plan(old.encode(), diff_module.edits_of_diff(old.encode(), diff)).data.decode()
 
 
 def diff_of(old: str, new: str) -> str:
@@ -27,7 +27,7 @@ def diff_of(old: str, new: str) -> str:
 
 
 def test_the_example_holds() -> None:
-    assert doctest.testmod(diff_hunks).failed == 0
+    assert doctest.testmod(diff_module).failed == 0
 
 
 WORLD = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "x = 1\n", "  y\n"]), min_size=1, max_size=12).map("".join)

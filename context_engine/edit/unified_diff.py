@@ -1,0 +1,239 @@
+r"""PURE.
+
+A unified diff of one file as edits of it. Each hunk must stand in the file line by line, where it says or just once.
+
+The numbers behind `@@` are counted wrong by most who write a diff by hand, so they only decide between places that fit.
+
+>>> [hunk] = hunks("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n")
+>>> edits_of_diff(b"zero\none\ntwo\n", "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n")[0].line_range
+LineSpan(first=2, last=3)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from context_engine.edit import edit_errors
+from context_engine.edit.align import by_lines, turns
+from context_engine.edit.file_content import FileContent, content_of
+from context_engine.edit.model import Edit, Fuzzy, Patch
+from context_engine.errors import InvalidEdit
+from context_engine.text import LineSpan, shorten_line
+
+_HEAD = re.compile(r"@@ -(?P<first>\d{1,9})(?:,\d+)? \+\d{1,9}(?:,\d+)? @@")
+_BARE_HEAD = re.compile(r"@@(?: .*)?")
+_NEXT_FILE = re.compile(r"^(?:diff --git |Index: )|^--- \S.*\n\+\+\+ \S.*\n@@", re.MULTILINE)
+NO_BREAK = "\\"
+"""A line that begins so says that the one above it ends without a line break."""
+
+
+class EditHunk(NamedTuple):
+    """What a hunk takes away and puts there, and the line at which it says that it begins; 0 when it does not say."""
+
+    first: int
+    old: str
+    new: str
+
+
+def hunks(diff: str) -> list[EditHunk]:
+    """The hunks of a diff. Raises: InvalidEdit, for a text that is no unified diff of one file."""
+    text = diff.replace("\r\n", "\n")
+    start = text.find("@@") if text.startswith("@@") else text.find("\n@@") + 1
+    if start <= 0 and not text.startswith("@@"):
+        raise _no_diff("the diff has no hunk", "Begin each hunk with `@@ -1,3 +1,4 @@`, its lines with blank, - or +.")
+    if _NEXT_FILE.search(text, start):
+        raise _no_diff("the diff changes more than one file", "Send one change for each file.")
+    return [_hunk(lines) for lines in _groups(text[start:].removesuffix("\n").split("\n"))]
+
+
+def edits_of_diff(data: bytes, diff: str) -> list[Edit]:
+    """The edits that a diff makes of a file. Raises: InvalidEdit, NoMatch, MultipleMatches, and as `content_of`."""
+    content, moved = content_of(data), 0
+
+    def place(_: int, hunk: EditHunk) -> Edit:
+        nonlocal moved
+        edit = _place_hunk(content, hunk, moved)
+        if edit.line_range and hunk.first:
+            moved = edit.line_range.first - hunk.first
+        return edit
+
+    return edit_errors.for_each_edit(hunks(diff), place)
+
+
+def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
+    """The lines of each hunk, its head first."""
+    group: list[str] = []
+    for line in lines:
+        if _BARE_HEAD.fullmatch(line) and group:
+            yield group
+            group = []
+        group.append(line)
+    yield group
+
+
+def _hunk(lines: Sequence[str]) -> EditHunk:
+    head = _HEAD.match(lines[0])
+    old, new = [], []
+    for number, line in enumerate(lines[1:], 1):
+        sign, rest = (line[0], line[1:]) if line else (" ", "")  # a blank line that lost its blank on the way
+        if sign == NO_BREAK:
+            for side, signs in ((old, " -"), (new, " +")):
+                if side and lines[number - 1][:1] in signs:
+                    side[-1] = side[-1].removesuffix("\n")
+            continue
+        if sign not in " -+":
+            raise _no_diff(f"line {number} of a hunk begins with {sign!r}", "Begin its lines with blank, - or +.")
+        if sign in " -":
+            old.append(f"{rest}\n")
+        if sign in " +":
+            new.append(f"{rest}\n")
+    return EditHunk(int(head["first"]) if head else 0, "".join(old), "".join(new))
+
+
+def _place_hunk(content: FileContent, hunk: EditHunk, moved: int) -> Edit:
+    """The edit of one hunk, held to its lines. `moved`: how far the hunk before it stood from where it said."""
+    wanted = hunk.old.removesuffix("\n").split("\n")
+    places = [at + 1 for at in range(len(content.lines) - len(wanted) + 1) if _stands(content, at, wanted)]
+    said = [place for place in (hunk.first + moved, hunk.first) if place in places]
+    edit = Edit(hunk.old, hunk.new, fuzzy=Fuzzy(enabled=False))
+    if not hunk.old.strip():
+        raise _no_diff("a hunk quotes no line of the file", "Give each hunk a line of context.")
+    if not places:
+        raise edit_errors.no_match_error(content, edit, "the lines of the hunk are not in the file")
+    if not said and len(places) > 1:
+        raise _no_diff(
+            f"the lines of a hunk stand at {', '.join(map(str, places[:5]))}, and not where it says",
+            "Correct the number behind `@@ -`, or give it more lines of context.",
+        )
+    first = (said or places)[0]
+    return Edit(hunk.old, hunk.new, line_range=LineSpan(first, first + len(wanted) - 1), fuzzy=Fuzzy(enabled=False))
+
+
+def _stands(content: FileContent, at: int, wanted: Sequence[str]) -> bool:
+    return content.lines[at] == wanted[0] and content.lines[at : at + len(wanted)] == wanted
+
+
+def _no_diff(why: str, suggestion: str) -> InvalidEdit:
+    return InvalidEdit(f"{why}; nothing was written", suggestion=suggestion)
+
+
+# -- a diff as a preview -----------------------------------------------------------------------------------------------
+
+# Line ends are shown as line feeds whatever they are: an edit never changes those of lines it keeps.
+
+
+CONTEXT_LINES = 3
+LINE_CHARS_MAX = 1_000
+"""Of a line that no person reads the beginning is enough."""
+NO_NEWLINE = "\\ No newline at end of file"
+
+
+class DiffBlock(NamedTuple):
+    """Old lines `first` to `stop` (from 0, half-open) become these; each line with its line feed, if it has one."""
+
+    first: int
+    stop: int
+    new: list[str]
+
+
+def format_diff(path: str, content: FileContent, patches: Sequence[Patch], lines_max: int) -> str:
+    """A unified diff of some changes, which do not overlap and stand in their order."""
+    old = by_lines(content.norm)
+    blocks = [part for block in _blocks(content, patches) for part in _parts(old, block)]
+    shown = [f"--- a/{path}", f"+++ b/{path}"]
+    moved = 0
+    for hunk in _group_blocks(blocks):
+        shown += _format_hunk(old, hunk, moved)
+        moved += sum(len(block.new) - (block.stop - block.first) for block in hunk)
+    if len(shown) > lines_max:
+        shown = [*shown[:lines_max], f"... {len(shown) - lines_max} more lines"]
+    return "\n".join(shown) + "\n"
+
+
+def _blocks(content: FileContent, patches: Sequence[Patch]) -> Iterator[DiffBlock]:
+    """The changes as whole lines; those that touch one line together are one block."""
+    text = content.text
+    group: list[Patch] = []
+    for patch in patches:
+        if group and not _is_apart(text, group[-1], patch):
+            group.append(patch)
+            continue
+        if group:
+            yield _block(content, group)
+        group = [patch]
+    if group:
+        yield _block(content, group)
+
+
+def _is_apart(text: str, one: Patch, other: Patch) -> bool:
+    """Whether a whole line break stands between two changes."""
+    return _line_stop(text, one) <= text.rfind("\n", 0, other.start) + 1
+
+
+def _line_stop(text: str, patch: Patch) -> int:
+    """Where the last line that a change touches ends."""
+    start, stop, new = patch
+    begins = stop == 0 or text[stop - 1] == "\n"
+    whole = new.endswith("\n") or (not new and (start == 0 or text[start - 1] == "\n"))
+    if begins and whole:
+        return stop
+    return (text.find("\n", stop) + 1) or len(text)
+
+
+def _block(content: FileContent, group: Sequence[Patch]) -> DiffBlock:
+    text = content.text
+    start, stop = text.rfind("\n", 0, group[0].start) + 1, max(_line_stop(text, patch) for patch in group)
+    parts, at = [], start
+    for patch in group:
+        parts += [text[at : patch.start], patch.text]
+        at = patch.stop
+    new = "".join([*parts, text[at:stop]]).replace("\r\n", "\n")
+    first = text.count("\n", 0, start)
+    return DiffBlock(first, first + len(by_lines(text[start:stop])), by_lines(new))
+
+
+def _parts(old: Sequence[str], block: DiffBlock) -> Iterator[DiffBlock]:
+    """A block without the lines in it that stay."""
+    for turn in turns(old[block.first : block.stop], block.new):
+        yield DiffBlock(block.first + turn.start, block.first + turn.stop, block.new[turn.new_start : turn.new_stop])
+
+
+def _group_blocks(blocks: Sequence[DiffBlock]) -> Iterator[list[DiffBlock]]:
+    """Blocks whose contexts meet are shown together."""
+    hunk = list(blocks[:1])
+    for one, other in pairwise(blocks):
+        if other.first - one.stop > 2 * CONTEXT_LINES:
+            yield hunk
+            hunk = []
+        hunk.append(other)
+    if hunk:
+        yield hunk
+
+
+def _format_hunk(old: Sequence[str], blocks: Sequence[DiffBlock], moved: int) -> Iterator[str]:
+    first, stop = max(0, blocks[0].first - CONTEXT_LINES), min(len(old), blocks[-1].stop + CONTEXT_LINES)
+    size = stop - first
+    grown = size + sum(len(block.new) - (block.stop - block.first) for block in blocks)
+    yield f"@@ -{_range(first, size)} +{_range(first + moved, grown)} @@"
+    at = first
+    for block in blocks:
+        yield from _sign_lines(" ", old[at : block.first])
+        yield from _sign_lines("-", old[block.first : block.stop])
+        yield from _sign_lines("+", block.new)
+        at = block.stop
+    yield from _sign_lines(" ", old[at:stop])
+
+
+def _range(first: int, size: int) -> str:
+    """Where lines stand, as a unified diff counts: from 1, and no lines after the one before them."""
+    return f"{first + 1 if size else first},{size}"
+
+
+def _sign_lines(sign: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield sign + shorten_line(line.removesuffix("\n"), 0, LINE_CHARS_MAX)
+        if not line.endswith("\n"):
+            yield NO_NEWLINE
