@@ -44,7 +44,7 @@ PROGRAMS = (
         "files named one by one, no settings file, no shell, ended after its time",
     ),
     Reach(
-        "review/analyzers/analyzer_runner.py:_Analysis._run_program",
+        "review/analyzer_runner.py:_Analysis._run_program",
         "`ruff`, `typos`; `eslint`, `go`, `tsc`, `cargo` only where the user's CTX_REVIEW_PROGRAMS names them",
         "a review with analyzers",
         "over copies in a folder of their own, few variables, no tokens, no network asked for, ended after its time",
