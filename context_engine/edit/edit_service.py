@@ -26,8 +26,7 @@ from context_engine.index import LiveIndex, SymbolService
 from context_engine.languages import Grammars, Languages
 from context_engine.model import TextQuery
 from context_engine.repo import FileLister, WorkspaceFiles
-from context_engine.search.file_usage import Kind
-from context_engine.search.text_scanner import Scanner
+from context_engine.search import AccessKind, FileUsage, TextScanner
 from context_engine.storage import STATE_FOLDER
 
 RENAMED_FILES_MAX = 2_000
@@ -45,7 +44,7 @@ class EditService(Editor):
         *,
         live: LiveIndex,
         lister: FileLister,
-        scanner: Scanner,
+        scanner: TextScanner,
         symbols: SymbolService,
         access: FileUsage,
         flush: bool = True,
@@ -135,7 +134,7 @@ class EditService(Editor):
                 self._access.note(str(self._root.rel(change.path, must_exist=False)), "edit")
         return self._with_syntax(result) if check_syntax else result
 
-    def note_read(self, path: str, sha256: str, *, session: str, kind: Kind = "read") -> None:
+    def note_read(self, path: str, sha256: str, *, session: str, kind: AccessKind = "read") -> None:
         """Remember that a session was shown a file, or a fragment of it, with this hash (hex)."""
         self._access.note(path, kind)
         if tracker := self.read_tracker(session):

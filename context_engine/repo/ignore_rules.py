@@ -468,15 +468,15 @@ class GlobMatcher:
         self._stack = RuleStack([PlacedRules(IgnoreRules("context", "\n".join(globs)))])
         self._folders: dict[str, bool] = {"": False}
 
-    def name(self, path: str) -> bool:
+    def matches(self, path: str) -> bool:
         """Return whether any of the globs names this file or a folder above it."""
         folder, _, name = path.rpartition("/")
-        return self._name_folder(folder) or is_ignored(self._stack.at(folder).value(name, is_folder=False))
+        return self._matches_folder(folder) or is_ignored(self._stack.at(folder).value(name, is_folder=False))
 
-    def _name_folder(self, path: str) -> bool:
+    def _matches_folder(self, path: str) -> bool:
         known = self._folders.get(path)
         if known is None:
             above, _, name = path.rpartition("/")
-            known = self._name_folder(above) or is_ignored(self._stack.at(above).value(name, is_folder=True))
+            known = self._matches_folder(above) or is_ignored(self._stack.at(above).value(name, is_folder=True))
             self._folders[path] = known
         return known

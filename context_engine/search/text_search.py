@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
+from context_engine.repo import GlobMatcher
 from context_engine.text import escape_literal, fold_case
 
 ALTERNATIVES_MAX = 100
@@ -36,26 +37,11 @@ DEFINING = (
 # -- which files --------------------------------------------------------------------------------------------------
 
 
-class GlobSet:
+class GlobSet(GlobMatcher):
     """Globs in gitignore notation, with braces: `src/`, `*.py`, `docs/**/*.{md,rst}`; a later `!glob` takes back."""
 
     def __init__(self, globs: Iterable[str]) -> None:
-        written = [each for glob in globs for each in expand_braces(glob.removeprefix("./").replace("\\", "/"))]
-        self._stack = Stack([PlacedRules(IgnoreRules("context", "\n".join(written)))])
-        self._folders: dict[str, bool] = {"": False}
-
-    def matches(self, path: str) -> bool:
-        """Whether any of them names this file or a folder it lies in."""
-        folder, _, name = path.rpartition("/")
-        return self._matches_folder(folder) or is_ignored(self._stack.at(folder).value(name, is_folder=False))
-
-    def _matches_folder(self, path: str) -> bool:
-        known = self._folders.get(path)
-        if known is None:
-            above, _, name = path.rpartition("/")
-            inside = self._matches_folder(above) or is_ignored(self._stack.at(above).value(name, is_folder=True))
-            known = self._folders[path] = inside
-        return known
+        super().__init__(part for glob in globs for part in expand_braces(glob.removeprefix("./").replace("\\", "/")))
 
 
 def expand_braces(glob: str) -> list[str]:
