@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from context_engine.errors import ContextEngineError
 from context_engine.memory.memory_file import LinkedFile
 from context_engine.model import RelPath
-from context_engine.repo import Root, read_file
+from context_engine.repo import Root, read_file, size_and_mtime
 
 WhyStale = Callable[[Sequence[LinkedFile]], str]
 BYTES_MAX = 4_000_000
@@ -65,7 +65,7 @@ class LinkedFiles:
 
     def _blob(self, path: RelPath) -> str | None:
         """Return the hash of a file; "" if only its existence is known, None if it is gone."""
-        stamp = file_reader.stamp(f"{self._top}/{path}")
+        stamp = size_and_mtime(f"{self._top}/{path}")
         if stamp is None:
             return None
         with self._lock:
