@@ -62,8 +62,8 @@ class Engine(Workspace, DeprecatedMethods):
     Thread-safe; two Engines live in one process; close it or use it as a context manager.
 
     `index` builds the index, `search` ranks, `text_search` finds exact text, `symbols` knows definitions and imports,
-    `files` reads, `edits` writes, `memory` remembers, `plans`, `reviews` and `validation` do what they are called.
-    `embeddings` are the vectors of a model, `scrubber` takes secrets out of texts.
+    `files` reads, `edits` writes, `memory` stores knowledge; `plans`, `reviews` and `validation` are those services.
+    `embeddings` are the vectors of a model, `scrubber` removes secrets from texts.
     """
 
     def __init__(self, root: Path, settings: Settings) -> None:
@@ -106,7 +106,7 @@ class Engine(Workspace, DeprecatedMethods):
         self.second_pass = _open_runner(settings)
         """Refines what a tool found out: a model that the user named, or the calling agent."""
         self.mended: tuple[str, ...] = ()
-        """What edits of killed processes had left half written when this was opened, a sentence for each."""
+        """A sentence for each half-written edit of a killed process that was repaired at the start."""
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Self:
@@ -125,7 +125,7 @@ class Engine(Workspace, DeprecatedMethods):
 
     @property
     def plans(self) -> PlanService:
-        """What is to be done here: plans, how far they are, who approved of them."""
+        """Plans of this workspace, with their progress and approvals."""
         with self._lock:
             return self._plans
 
@@ -155,14 +155,14 @@ class Engine(Workspace, DeprecatedMethods):
         return PlanService(place)
 
     def _objections(self, diff: str) -> tuple[str, ...]:
-        """Return what a review finds pressing in a diff of files as they are now."""
+        """Return the urgent findings of a review of a diff of the present files."""
         from context_engine.review import ReviewOptions
 
         return self.reviews.review_diff(diff, ReviewOptions(analyzers="none", fail_on="P1")).fail_reasons
 
     @property
     def reviews(self) -> ReviewService:
-        """What is wrong with a change: checks, analyzers, sessions."""
+        """Reviews of changes: checks, analyzers, sessions."""
         with self._lock:
             return self._reviews
 
@@ -188,15 +188,15 @@ class Engine(Workspace, DeprecatedMethods):
 
     @cached_property
     def validation(self) -> ValidationService:
-        """Whether content can be trusted: secrets, parsers, habits, and what it says of this workspace."""
+        """Checks of content: secrets, syntax, style, and claims about this workspace."""
         from context_engine.review import ValidationService  # 20 ms
 
         return ValidationService(self.languages, self.grammars, self.scrubber, self, self._root)
 
-    # -- its life --
+    # -- watching, status and closing --
 
     def watch(self) -> None:
-        """Follow edits until `close`; where that is impossible, sweeps before answers replace it."""
+        """Follow edits until `close`; where that is impossible, the files are scanned before answers."""
         if self._watcher is None:
             self._watcher = Watcher(self.root, self._note_changes, quiet_ms=self.settings.quiet_ms)
             self._watcher.start()
@@ -254,7 +254,7 @@ class Engine(Workspace, DeprecatedMethods):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- how the services are put together --
+    # -- creating the services --
 
     def _create_index(self, encoder: StaticEncoder | None) -> CallableIndexService:
         settings = self.settings
@@ -275,7 +275,7 @@ class Engine(Workspace, DeprecatedMethods):
         parts = EmbeddingDependencies(
             self._cache, self.cache_folder, os.environ, self.index.live, self.files, self.languages, self._team
         )
-        return EmbeddingService(_chosen(self.settings), encoder, parts)
+        return EmbeddingService(_embedder_settings(self.settings), encoder, parts)
 
     def _create_edits(self) -> EditService:
         return EditService(
@@ -315,7 +315,7 @@ class Engine(Workspace, DeprecatedMethods):
         return open_store(team.address, self.cache_folder, repository=team.repository, publishes=team.publishes)
 
     def _open_shared_records(self) -> SharedRecords | None:
-        """Return where plans, memories and reviews of the team are; None where they are this machine's, and in our clones."""
+        """Return the records of the team; None in clones, and where records are those of this machine."""
         if not self.settings.store_records or self.is_clone:
             return None
         from context_engine.sharing import open_shared_records  # for those who have a team
@@ -330,7 +330,7 @@ def _team_store(root: Path, settings: Settings) -> TeamStore:
     return TeamStore(settings.store_url, name, settings.store_shares)
 
 
-def _chosen(settings: Settings) -> EmbedderSettings:
+def _embedder_settings(settings: Settings) -> EmbedderSettings:
     return EmbedderSettings(
         provider=settings.embedder,
         model=settings.embedding_model,
@@ -344,6 +344,6 @@ def _chosen(settings: Settings) -> EmbedderSettings:
 
 
 def _open_runner(settings: Settings) -> SecondPassRunner:
-    """The rungs that the user's environment gives."""
+    """Return the runner of second passes that the user configured."""
     key = os.environ.get(settings.assist_key_variable, "") if settings.assist_key_variable else ""
     return open_runner(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)

@@ -1,4 +1,4 @@
-"""Puts the status of a workspace together: what its services say of the index, the vectors, the files and the team."""
+"""Collect the status of a workspace from its services: the index, the vectors, the files and the team."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_status(
     watcher: str,
     records_problem: str,
 ) -> Status:
-    """Read the status of a workspace, after a look for edits where no watcher reports them.
+    """Read the status of a workspace; without a watcher, after a scan for edits.
 
     `watcher` is the state of the watcher, `records_problem` why records of the team may be missing here.
     """

@@ -386,7 +386,7 @@ class StoreUnavailable(HostError):
 
 
 class StoreUnusable(HostError):
-    """The shared store cannot be used: another layout version, no permission to write, or an unknown kind of address."""
+    """The shared store cannot be used: another layout version, no write permission, or an unknown kind of address."""
 
     code = "STORE_UNUSABLE"
     retryable = False

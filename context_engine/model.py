@@ -1,6 +1,6 @@
-"""The nouns that more than one room speaks. Read this first.
+"""The values that several packages share. Read this first.
 
-They are values: frozen, compared by content, never serialised as they are (replies are built in `tools/`).
+They are frozen, compared by content and never serialized as they are (replies are built in `tools/`).
 Lines are 1-based and both ends included; paths are workspace-relative POSIX.
 """
 
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 from context_engine.text import LineSpan
 
 ChunkKind = Literal["documentation", "symbols", "definitions", "data"]
-"""What a chunk holds: prose by heading, a file's outline, code, or constants and configuration."""
+"""What a chunk contains: prose by heading, the outline of a file, code, or constants and configuration."""
 
 CHUNK_KINDS: tuple[ChunkKind, ...] = get_args(ChunkKind)
 WHY_SHARE_MIN = 0.05
@@ -22,7 +22,7 @@ WHY_SHARE_MIN = 0.05
 
 
 class RelPath(str):
-    """A checked, workspace-relative POSIX path. Minted by `workspace.paths` or nowhere; nobody below checks again."""
+    """A checked, workspace-relative POSIX path. Only `repo.paths` creates it, and no other code checks it again."""
 
     __slots__ = ()
 
@@ -192,7 +192,7 @@ class CommitFileChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One step of a repository's history; merges are none. `at` is when it was committed, in seconds since 1970."""
+    """One step of a repository's history; merges are left out. `at` is when it was committed, in seconds since 1970."""
 
     hash: str
     at: int
@@ -201,12 +201,12 @@ class Commit:
     files: tuple[CommitFileChange, ...]
 
 
-# -- what the Engine answers with --------------------------------------------------------------------------------------
+# -- answers of the Engine ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a long piece of work is: `done` of `total` files, and what is going on (`scanning`, `indexing`, `merging`)."""
+    """The progress of a long operation: `done` of `total` files, and its stage (`scanning`, `indexing`, `merging`)."""
 
     stage: str
     done: int
@@ -235,10 +235,10 @@ class IndexReport:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingStatus:
-    """What finds by meaning. Counts are (embedded by the model, all); (0, 0) while nobody has looked."""
+    """The state of search by meaning. Counts are (embedded by the model, all); (0, 0) while they are unknown."""
 
     static: str  # "ready" | "off" | why not
-    model: str  # the model that was chosen beside static vectors; "" when none was
+    model: str  # the model in addition to static vectors; "" for none
     state: str  # "ready" | "asleep" | "loading" | "absent: why" | "failing: why"
     suggestion: str  # the next step for an absent or failing model
     cards: tuple[int, int]  # files
@@ -249,7 +249,7 @@ class EmbeddingStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is indexed, how fresh it is, and where it lies."""
+    """What is indexed, how fresh it is, and where it is stored."""
 
     root: str
     state: Literal["absent", "building", "ready"]
@@ -276,7 +276,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Ranked hits and the truth about them."""
+    """Ranked hits, and how complete and fresh they are."""
 
     hits: tuple[Hit, ...]
     engine: str  # what ranked: "hybrid" (words and vectors) | "lexical" (words alone)
@@ -288,7 +288,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Landmarks:
-    """What one sees first of a repository. Counts are files; `central` are the files that others lean on most."""
+    """An overview of a repository. Counts are files; `central` are the files that most others use."""
 
     files: int
     languages: tuple[tuple[str, int], ...]
@@ -300,7 +300,7 @@ class Landmarks:
 
 @dataclass(frozen=True, slots=True)
 class TextQuery:
-    """A search through the text of the files as it is now. A line matches that holds any of `queries`.
+    """A search through the text of the files as it is now. A line matches if it contains any of `queries`.
 
     `queries` are plain text, or with `regex` patterns of Rust's syntax. `under` is a folder or file as the caller typed
     it; `includes` and `excludes` are gitignore globs, relative to the workspace, or to `under` with `globs_from_under`.
@@ -323,7 +323,7 @@ class TextFile:
     size_bytes: int
     lines: int
     by_query: tuple[int, ...]
-    defines: bool = False  # a line of it defines what was asked for; only told when asked
+    defines: bool = False  # a line of it defines the query; only known on request
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +346,9 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line as it is shown, cut around its match when long. `column` is 0 for a line of context.
+    """A line as it is shown, cut around its match if it is long. `column` is 0 for a line of context.
 
-    `query` is the number of the query it was found by, where each was looked for on its own.
+    `query` is the number of the query that found it, if the queries were searched one by one.
     """
 
     number: int
@@ -359,7 +359,7 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Which matches of a file are wanted: `take` of them after the first `skip`."""
+    """The matches of a file to read: `take` of them after the first `skip`."""
 
     path: RelPath
     skip: int
@@ -392,7 +392,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class FileOutline:
-    """One file's skeleton, nested by `depth`."""
+    """The symbols of one file, nested by `depth`."""
 
     path: RelPath
     language: str
@@ -422,19 +422,19 @@ class Trace:
     direction: str
     edges: tuple[Edge, ...]
     truncated: bool
-    notes: tuple[str, ...]  # what the answer cannot know (dynamic calls, unresolved imports, several definitions)
+    notes: tuple[str, ...]  # what the answer cannot include (dynamic calls, unresolved imports, several definitions)
     freshness: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file read out for a caller, its secrets masked; size and hash are those of the file."""
+    """A file as a caller reads it, with secrets masked; size and hash are those of the file."""
 
     path: RelPath
     text: str
     language: str
     lines: int  # of the whole file
-    span: LineSpan  # what `text` holds
+    span: LineSpan  # the lines of `text`
     sha256: str
     size_bytes: int
     encoding: str
@@ -450,7 +450,7 @@ class TreeEntry:
     is_folder: bool
     size_bytes: int
     hidden_items: int  # > 0: this many more items in this folder were cut; name is ""
-    note: str = ""  # what it is when it is no text of this workspace: binary, linked, sensitive...
+    note: str = ""  # what it is if it is not a text of this workspace: binary, linked, sensitive...
 
 
 Direction = Literal["callers", "callees", "imports", "importers", "impact"]

@@ -1,4 +1,4 @@
-"""Several repositories asked as one: a `MultiRepo` answers what an Engine answers, out of all of them, ranked together.
+"""Search several repositories as one: a `MultiRepo` answers as an Engine does, with one ranking for all of them.
 
     repositories = MultiRepo({"web": web, "api": api})
     for hit in repositories.search.find(Query("where are passwords hashed")).hits:
@@ -44,13 +44,13 @@ Outcome = TypeVar("Outcome")
 
 
 class MultiRepo(Workspace):
-    """Some open Engines by name, in the order that breaks ties. Thread-safe."""
+    """Open Engines by name, in the order that breaks ties. Thread-safe."""
 
     def __init__(self, engines: Mapping[str, Engine], absent: Mapping[str, str] | None = None) -> None:
-        """At least one. `absent` are others that cannot be asked, and why: each answer says so."""
+        """Use at least one Engine. `absent` are others that are unavailable, and why: each answer reports them."""
         self.engines = dict(engines)
         self.absent: dict[str, str] = dict(absent or {})
-        repositories = Repositories(self.engines, self.absent)
+        repositories = EngineSet(self.engines, self.absent)
         self.index = MultiRepoIndex(repositories)
         self.search = MultiRepoSearch(repositories)
         self.text_search = MultiRepoTextSearch(repositories)
@@ -60,12 +60,12 @@ class MultiRepo(Workspace):
 
     @property
     def settings(self) -> Settings:
-        """Those of the first: how long a reply may be is the same question for all."""
+        """The settings of the first Engine: they limit the length of replies."""
         return next(iter(self.engines.values())).settings
 
 
-class Repositories:
-    """The Engines by name: which of them a path means, and what each of them answers."""
+class EngineSet:
+    """The Engines by name: resolves paths to them and collects their answers."""
 
     def __init__(self, engines: dict[str, Engine], absent: dict[str, str]) -> None:
         self.engines = engines
@@ -101,7 +101,7 @@ class Repositories:
 class MultiRepoIndex(IndexService):
     """The indexes of all of them."""
 
-    def __init__(self, repositories: Repositories) -> None:
+    def __init__(self, repositories: EngineSet) -> None:
         self._repositories = repositories
 
     def indexed_at(self) -> str:
@@ -112,7 +112,7 @@ class MultiRepoIndex(IndexService):
 class MultiRepoSearch(SearchService):
     """One ranking over all of them."""
 
-    def __init__(self, repositories: Repositories) -> None:
+    def __init__(self, repositories: EngineSet) -> None:
         self._repositories = repositories
         self._lock = threading.Lock()
         self._joint: Searcher | None = None
@@ -145,7 +145,7 @@ class MultiRepoSearch(SearchService):
             name: engine.search.complete_path(typed, limit=limit, folders=folders)
             for name, engine in self._repositories.engines.items()
         }
-        paths = [_joined(name, path) for name, (some, _) in found.items() for path in some]
+        paths = [_join_path(name, path) for name, (some, _) in found.items() for path in some]
         return tuple(paths[:limit]), sum(total for _, total in found.values())
 
     def _joint_searcher(self, present: Mapping[str, SearchState]) -> Searcher:
@@ -168,7 +168,7 @@ class MultiRepoSearch(SearchService):
             is_known = len(known) == len(parts) and all(old is new for old, new in zip(known, parts, strict=True))
             if not is_known:
                 named = zip(engines, parts, strict=True)
-                joined = {_joined(name, path): share for name, part in named for path, share in part.items()}
+                joined = {_join_path(name, path): share for name, part in named for path, share in part.items()}
                 self._usage = parts, joined
             return joined
 
@@ -190,7 +190,7 @@ class MultiRepoSearch(SearchService):
 class MultiRepoTextSearch(TextScanner):
     """Exact text in all of them."""
 
-    def __init__(self, repositories: Repositories) -> None:
+    def __init__(self, repositories: EngineSet) -> None:
         self._repositories = repositories
 
     def scan(self, query: TextQuery, **options: Any) -> Scan:
@@ -200,14 +200,16 @@ class MultiRepoTextSearch(TextScanner):
             return engine.text_search.scan(replace(query, under=under or "."), **options)
 
         scans = self._repositories.ask_each(query.under, scan_one)
-        files = [replace(file, path=_named(name, file.path)) for name, scan in scans.items() for file in scan.files]
+        files = [
+            replace(file, path=_qualify_path(name, file.path)) for name, scan in scans.items() for file in scan.files
+        ]
         first_name, first = next(iter(scans.items()))
         return Scan(
             tuple(sorted(files, key=lambda file: file.path)),
             sum(scan.files_searched for scan in scans.values()),
             first.engine,
             all(scan.is_complete for scan in scans.values()),
-            _joined(first_name, first.under) if len(scans) == 1 else "",
+            _join_path(first_name, first.under) if len(scans) == 1 else "",
             "" if files else first.reason,
             "" if files else first.next_step,
         )
@@ -242,7 +244,7 @@ class MultiRepoTextSearch(TextScanner):
         found: dict[RelPath, list[TextLine]] = {}
         for name, wanted in own.items():
             lines_of = read_lines(self._repositories.engines[name], asked, wanted)
-            found |= {_named(name, path): lines for path, lines in lines_of.items()}
+            found |= {_qualify_path(name, path): lines for path, lines in lines_of.items()}
         return {part.path: found.get(part.path, []) for part in parts}
 
     def _own_folder(self, under: str) -> str:
@@ -254,7 +256,7 @@ class MultiRepoTextSearch(TextScanner):
 class MultiRepoSymbols(SymbolService):
     """Definitions in all of them, and imports inside each."""
 
-    def __init__(self, repositories: Repositories) -> None:
+    def __init__(self, repositories: EngineSet) -> None:
         self._repositories = repositories
 
     def find(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
@@ -264,7 +266,9 @@ class MultiRepoSymbols(SymbolService):
         )
         last = name.replace("::", ".").replace("#", ".").strip(".").rpartition(".")[2].removesuffix("()")
         rows = [
-            replace(row, path=_named(project, row.path)) for project, part in found.items() for row in part.definitions
+            replace(row, path=_qualify_path(project, row.path))
+            for project, part in found.items()
+            for row in part.definitions
         ]
         rows.sort(key=lambda row: (row.name != last, row.qualified.count(".")))
         near = tuple(dict.fromkeys(name for part in found.values() for name in part.near))
@@ -277,17 +281,17 @@ class MultiRepoSymbols(SymbolService):
         """Outline one file. Raises: as `SymbolService.outline`; InvalidPath for a path without a repository."""
         name, engine, rest = self._repositories.named_by(path)
         found = engine.symbols.outline(rest)
-        return replace(found, path=_named(name, found.path))
+        return replace(found, path=_qualify_path(name, found.path))
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """List what a file imports of its own repository."""
         name, engine, rest = self._repositories.named_by(path)
-        return _all_named(name, engine.symbols.dependencies(rest))
+        return _qualify_paths(name, engine.symbols.dependencies(rest))
 
     def importers(self, path: str) -> tuple[RelPath, ...]:
         """List what imports a file in its own repository."""
         name, engine, rest = self._repositories.named_by(path)
-        return _all_named(name, engine.symbols.importers(rest))
+        return _qualify_paths(name, engine.symbols.importers(rest))
 
     def files_named(self, name: str) -> tuple[RelPath, ...]:
         """List the files of any of them whose path ends with these components."""
@@ -298,21 +302,21 @@ class MultiRepoSymbols(SymbolService):
         wanted = rest if is_named else name
         found: list[RelPath] = []
         for repository, engine in asked.items():
-            found += _all_named(repository, engine.symbols.files_named(wanted))
+            found += _qualify_paths(repository, engine.symbols.files_named(wanted))
         return tuple(found)
 
 
 class MultiRepoFiles(WorkspaceFiles):
     """The files of all of them."""
 
-    def __init__(self, repositories: Repositories) -> None:
+    def __init__(self, repositories: EngineSet) -> None:
         self._repositories = repositories
 
     def read(self, path: str, **options: Any) -> FileText:
         """Read one file. `options` and what is raised: as `WorkspaceFiles.read`; InvalidPath without a repository."""
         name, engine, rest = self._repositories.named_by(path)
         read = engine.files.read(rest, **options)
-        return replace(read, path=_named(name, read.path))
+        return replace(read, path=_qualify_path(name, read.path))
 
     def list_directory(self, path: str = ".", **options: Any) -> tuple[TreeEntry, ...]:
         """List what a folder of one of them contains.
@@ -326,7 +330,7 @@ class MultiRepoFiles(WorkspaceFiles):
 class MultiRepoMemory:
     """What is known of all of them."""
 
-    def __init__(self, repositories: Repositories, search: MultiRepoSearch) -> None:
+    def __init__(self, repositories: EngineSet, search: MultiRepoSearch) -> None:
         self._repositories = repositories
         self._search = search
 
@@ -336,7 +340,7 @@ class MultiRepoMemory:
 
         def recall(text: str, count: int) -> Sequence[RememberedItem]:
             found = [
-                row._replace(place=_joined(name, row.place))
+                row._replace(place=_join_path(name, row.place))
                 for name, team in teams.items()
                 for row in (team.recall(text, count) if team.recall else ())
             ]
@@ -395,16 +399,16 @@ def _are_same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     return list(one) == list(other) and all(one[name] is other[name] for name in one)
 
 
-def _joined(name: str, path: str) -> str:
+def _join_path(name: str, path: str) -> str:
     return f"{name}{REPOSITORY_SEPARATOR}{path}"
 
 
-def _named(name: str, path: str) -> RelPath:
-    return path_of_listing(_joined(name, path))
+def _qualify_path(name: str, path: str) -> RelPath:
+    return path_of_listing(_join_path(name, path))
 
 
-def _all_named(name: str, paths: Iterable[str]) -> tuple[RelPath, ...]:
-    return tuple(_named(name, path) for path in paths)
+def _qualify_paths(name: str, paths: Iterable[str]) -> tuple[RelPath, ...]:
+    return tuple(_qualify_path(name, path) for path in paths)
 
 
 def _split(path: str) -> tuple[str, str]:

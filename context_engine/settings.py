@@ -1,8 +1,8 @@
 """Every setting: its name with its unit, its default, what it means. Read once, frozen, passed on as plain values.
 
 The more trusted source wins: `CTX_*` environment variables, then the user's own file, then the repository's
-`.context-engine/config.yml`, then the defaults. A repository is written by strangers: it may set only what cannot hurt
-the user (`Knob.repository`); whatever else it sets is ignored and listed in `Settings.ignored`.
+`.context-engine/config.yml`, then the defaults. A repository is written by strangers: it may set only what cannot harm
+the user (`Knob.repository`); its other settings are ignored and listed in `Settings.ignored`.
 
 >>> Settings.load(Path("/nowhere"), env={"CTX_QUIET_MS": "250"}).quiet_ms
 250
@@ -35,11 +35,11 @@ from context_engine.text import ParseError, read_yaml, suggest_nearest
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
 PLACES = ("cache_folder", "data_folder", "tokenizer_file")
-"""Knobs that are paths."""
+"""Settings that are paths."""
 CONFIG_BYTES_MAX = 100_000
-"""A settings file is a screenful; whatever is larger is not one."""
+"""A settings file has a few dozen lines; a larger file is something else."""
 SHOWN_CHARS_MAX = 80
-"""Of a wrong name or value in a message."""
+"""The characters of a wrong name or value that a message shows."""
 NOT_KNOBS = frozenset(
     {
         *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_CHUNKS_DIR"),
@@ -61,7 +61,7 @@ NOT_KNOBS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """What a setting means, and what it may be: `least`-`most` for numbers, `choices` for words, else any text.
+    """The meaning and the limits of a setting: `least`-`most` for numbers, `choices` for words, else any text.
 
     `repository`: a repository's own file may set it, too. Paths, limits, programs, addresses, logs and durability are
     the user's alone.
@@ -75,13 +75,13 @@ class Knob:
 
 
 def knob(default: Any, meaning: str, **limits: Any) -> Any:
-    """A settings field with its default and its meaning."""
+    """Declare a setting with its default and its meaning."""
     return field(default=default, metadata={"knob": Knob(meaning, **limits)})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All knobs of one workspace. `docs/settings.md` is generated from these lines."""
+    """All settings of one workspace. `docs/settings.md` is generated from these lines."""
 
     cache_folder: Path | None = knob(None, "Where indexes are kept; empty: the user's cache folder of this system.")
     index_bytes_max: int = knob(1_000_000, "Larger files are listed as skipped, not indexed.", least=1_000)
@@ -185,7 +185,7 @@ class Settings:
     ignored: tuple[str, ...] = ()
     """Names that the repository's file sets and only the user may set."""
     unusable: str = ""
-    """What is in the place of the folder `.context-engine/`, when that is no folder: then nothing in it is used."""
+    """What is in place of the folder `.context-engine/` if that is not a folder; then nothing in it is used."""
 
     @classmethod
     def load(cls, root: str | Path, env: Mapping[str, str] | None = None) -> Settings:
@@ -196,12 +196,12 @@ class Settings:
         env = os.environ if env is None else env
         file = Path(root) / CONFIG_FILE
         raw, unusable = _repository_bytes(Path(root))
-        stated = _parsed(file, raw)
+        stated = _parse_file(file, raw)
         permitted = {key: value for key, value in stated.items() if knobs()[key][1].repository}
         ignored = tuple(key for key in stated if key not in permitted)
         own = user_file()
-        trusted = _checked_all(own, _parsed(own, _user_bytes(own))) | _from_environment(env)
-        return cls(**(_checked_all(file, permitted) | trusted), ignored=ignored, unusable=unusable)
+        trusted = _check_all(own, _parse_file(own, _user_bytes(own))) | _from_environment(env)
+        return cls(**(_check_all(file, permitted) | trusted), ignored=ignored, unusable=unusable)
 
     def check_folders(self, root: Path) -> None:
         """Refuse folders of the user inside a workspace: what is read from there as ours could be the repository's.
@@ -222,7 +222,7 @@ class Settings:
                 )
 
     def notes(self) -> list[tuple[str, str]]:
-        """Return what of the repository's state is ignored, and the next step, for `ctx status`, `ctx doctor` and the log."""
+        """Return what is ignored of the repository's state, and next steps, for `ctx status`, `ctx doctor`, the log."""
         folder = CONFIG_FILE.parent
         unusable = f"{folder} {self.unusable}: nothing in it is used, and files can be read but not edited"
         remove = f"Remove {folder}, which a repository may have brought along; a folder is made in its place."
@@ -248,7 +248,7 @@ def knobs() -> Mapping[str, tuple[Any, Knob]]:
 
 
 def _repository_bytes(root: Path) -> tuple[bytes, str]:
-    """Return the repository's file, and what is in the place of its folder when that is no folder.
+    """Return the file of the repository, and what is in place of its folder if that is not a folder.
 
     Never through a link, never a pipe or a device. Raises: InvalidArgument.
     """
@@ -279,12 +279,12 @@ def _user_bytes(path: Path) -> bytes:
 
 def _unreadable(path: Path, error: OSError) -> InvalidArgument:
     why = error.strerror or str(error)
-    said = why if isinstance(error, UnsafePathError) else f"cannot be read: {why}"
-    return _wrong(path, said, "Make it a file of its own that can be read, or remove it.")
+    problem = why if isinstance(error, UnsafePathError) else f"cannot be read: {why}"
+    return _wrong(path, problem, "Make it a readable file, or remove it.")
 
 
-def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
-    """Return what a settings file says, its names checked. Raises: InvalidArgument."""
+def _parse_file(path: Path, raw: bytes) -> dict[str, Any]:
+    """Parse a settings file and check its names. Raises: InvalidArgument."""
     try:
         stated = read_yaml(raw, bytes_max=CONFIG_BYTES_MAX)
     except ParseError as error:
@@ -295,30 +295,30 @@ def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
         raise _wrong(path, "is not a mapping", "Write one `name: value` a line.")
     for key in stated:
         if key not in knobs():
-            raise _unknown(path, str(key)[:SHOWN_CHARS_MAX])
+            raise _unknown_setting(path, str(key)[:SHOWN_CHARS_MAX])
     return stated
 
 
-def _checked_all(path: Path, stated: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _checked(path, key, value) for key, value in stated.items()}
+def _check_all(path: Path, stated: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _check_value(path, key, value) for key, value in stated.items()}
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    """What the `CTX_*` variables say.
+    """Read the settings of the `CTX_*` variables.
 
-    Others that start so are somebody else's, unless they look like a slip of ours.
+    An unknown `CTX_*` variable belongs to another program, unless its name is similar to one of ours.
     """
     names = {f"CTX_{name.upper()}": name for name in knobs()}
     ours = (variable for variable in env if variable.startswith("CTX_") and variable not in NOT_KNOBS)
     for variable in ours:
         near = difflib.get_close_matches(variable, names, 1, 0.85)
         if near and variable not in names:
-            raise _wrong("the environment", f"has {variable}, which is no setting", f"Did you mean {near[0]}?")
-    return {name: _checked(variable, name, env[variable]) for variable, name in names.items() if env.get(variable)}
+            raise _wrong("the environment", f"has {variable}, which is not a setting", f"Did you mean {near[0]}?")
+    return {name: _check_value(variable, name, env[variable]) for variable, name in names.items() if env.get(variable)}
 
 
-def _checked(place: object, name: str, value: Any) -> Any:
-    """The value as the knob's type and inside its limits."""
+def _check_value(place: object, name: str, value: Any) -> Any:
+    """Convert a value to the type of its setting. Raises: InvalidArgument if it is outside the limits."""
     default, known = knobs()[name]
     if name in PLACES:
         return _path(place, name, value)
@@ -334,7 +334,7 @@ def _checked(place: object, name: str, value: Any) -> Any:
     if word not in known.choices:
         raise _wrong(
             place,
-            f"sets {name} to {_shown(value)}",
+            f"sets {name} to {_format_value(value)}",
             f"It is one of {', '.join(known.choices)}.{suggest_nearest(word, known.choices)}",
         )
     return word
@@ -344,13 +344,13 @@ def _path(place: object, name: str, value: Any) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str) or "\0" in value or not value.strip():
-        raise _wrong(place, f"sets {name} to {_shown(value)}", f"It is the path of a {name.rpartition('_')[2]}.")
+        raise _wrong(place, f"sets {name} to {_format_value(value)}", f"It is the path of a {name.rpartition('_')[2]}.")
     try:
         path = Path(value).expanduser()
-    except RuntimeError:  # ~name of somebody who is not a user here
+    except RuntimeError:  # ~name, which is not a user of this machine
         path = Path()
     if not path.is_absolute():
-        raise _wrong(place, f"sets {name} to {_shown(value)}", "The path must be absolute (or start with ~).")
+        raise _wrong(place, f"sets {name} to {_format_value(value)}", "The path must be absolute (or start with ~).")
     return path
 
 
@@ -358,7 +358,7 @@ def _rates(place: object, name: str, value: Any) -> str:
     """Pairs of a tool's name and a number, which a YAML file may also write as a mapping."""
     pairs = ", ".join(f"{tool}={rate}" for tool, rate in value.items()) if isinstance(value, Mapping) else value
     if not isinstance(pairs, str) or not re.fullmatch(r"(\s*[a-z_]{1,60}\s*=\s*\d{1,6}\s*(,|$))*", pairs):
-        raise _wrong(place, f"sets {name} to {_shown(value)}", "Write it like `read_file=300, grep_codebase=0`.")
+        raise _wrong(place, f"sets {name} to {_format_value(value)}", "Write it like `read_file=300, grep_codebase=0`.")
     return pairs
 
 
@@ -368,30 +368,30 @@ def _flag(place: object, name: str, value: Any) -> bool:
         return True
     if word in ("false", "0", "no", "off"):
         return False
-    raise _wrong(place, f"sets {name} to {_shown(value)}", "It is true or false.")
+    raise _wrong(place, f"sets {name} to {_format_value(value)}", "It is true or false.")
 
 
 def _whole(place: object, name: str, value: Any, known: Knob) -> int:
     try:
         number = int(str(value).strip().replace("_", ""))
     except ValueError:
-        raise _wrong(place, f"sets {name} to {_shown(value)}", "It is a whole number.") from None
+        raise _wrong(place, f"sets {name} to {_format_value(value)}", "It is a whole number.") from None
     if isinstance(value, bool) or (known.least is not None and number < known.least):
-        raise _wrong(place, f"sets {name} to {_shown(value)}", f"It is at least {known.least}.")
+        raise _wrong(place, f"sets {name} to {_format_value(value)}", f"It is at least {known.least}.")
     if known.most is not None and number > known.most:
-        raise _wrong(place, f"sets {name} to {_shown(value)}", f"It is at most {known.most:,}.")
+        raise _wrong(place, f"sets {name} to {_format_value(value)}", f"It is at most {known.most:,}.")
     return number
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Return a value as a message shows it."""
     written = repr(value)
     return written if len(written) <= SHOWN_CHARS_MAX else f"{written[:SHOWN_CHARS_MAX]}…"
 
 
-def _unknown(place: object, key: str) -> InvalidArgument:
+def _unknown_setting(place: object, key: str) -> InvalidArgument:
     return _wrong(
-        place, f"has {key!r}, which is no setting", f"There are {', '.join(knobs())}.{suggest_nearest(key, knobs())}"
+        place, f"has {key!r}, which is not a setting", f"There are {', '.join(knobs())}.{suggest_nearest(key, knobs())}"
     )
 
 

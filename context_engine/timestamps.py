@@ -1,6 +1,7 @@
-"""Moments as they are written in files: ISO-8601 in UTC. Whoever needs to know what time it is, is handed a clock.
+"""Timestamps as files contain them: ISO-8601 in UTC. Code that needs the present time takes a clock.
 
->>> format_timestamp(0.5), parse_timestamp("1970-01-02"), parse_timestamp("1970-01-01T01:00:00+01:00"), parse_timestamp("soon")
+>>> texts = ("1970-01-02", "1970-01-01T01:00:00+01:00", "soon")
+>>> format_timestamp(0.5), *map(parse_timestamp, texts)
 ('1970-01-01T00:00:00.500Z', 86400.0, 0.0, None)
 """
 

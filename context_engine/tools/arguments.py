@@ -327,7 +327,7 @@ def argument_error(name: str, why: str, suggestion: str = "", *, malformed: bool
 
 
 def is_malformed(error: ContextEngineError) -> bool:
-    """Whether to report an error at the protocol level: an unknown tool, or a malformed argument by an upstream spec."""
+    """Whether an error belongs to the protocol level: an unknown tool, or an argument that an upstream spec rejects."""
     return isinstance(error, UnknownTool) or bool(error.details.get(MALFORMED))
 
 

@@ -49,12 +49,12 @@ def validate_content(
     tiers: Annotated[tuple[str, ...], TextListArg("1 parsers, 2 habits, 3 a second pass.", TIERS)] = ("1", "2"),
     schema: Annotated[Mapping[str, Any] | None, ObjectArg("A JSON Schema that data must keep to.")] = None,
     stop_on_error: Annotated[bool, BooleanArg("No further tier after an error.")] = False,
-    max_findings: Annotated[int, IntegerArg("Findings told.", 1, FINDINGS_MAX)] = 100,
+    max_findings: Annotated[int, IntegerArg("Most findings.", 1, FINDINGS_MAX)] = 100,
     base_content: Annotated[str | None, TextArg("Older version: only new findings.", 0, CONTENT_CHARS)] = None,
     assist: Annotated[str, ChoiceArg("Tier 3: by a model, by you (next), or off.", ASSIST_MODES)] = "auto",
     findings: Annotated[Mapping[str, Any] | None, ObjectArg("As next asks.")] = None,
 ) -> Reply:
-    """Find what is wrong in generated code, data, diffs, plans or text: secrets, syntax, placeholders, unknown files."""
+    """Find errors in generated code, data, diffs, plans or text: secrets, syntax, placeholders, unknown files."""
     request = ValidationRequest(
         kind=content_type,
         path=file_path.strip(),
@@ -86,7 +86,7 @@ def _run_second_pass(
     engine: "Engine",
     call: Call,
 ) -> tuple[ValidationResult, dict[str, Any]]:
-    """Run tier 3: with the findings of the agent, else with those of a model; else return the next step for the agent."""
+    """Run tier 3 with the findings of the agent, else those of a model; else return the next step for the agent."""
     from context_engine.review import ContentCritique
 
     critique = ContentCritique(content, request, result)
@@ -211,7 +211,10 @@ def _format_redaction(head: dict[str, Any], rows: list[dict[str, Any]], text: st
     whole = compact_json(head | places | {"scrubbed_content": text})
     if reply_size(whole) <= chars_max:
         return whole
-    left_out = f"scrubbed_content is left out: with it the reply has more than {chars_max:,} characters; send the content in parts"
+    left_out = (
+        f"scrubbed_content is left out: with it the reply has more than {chars_max:,} characters; "
+        "send the content in parts"
+    )
     return compact_json(head | {"scrubbed_content": None} | places | {"warnings": [*places["warnings"], left_out]})
 
 

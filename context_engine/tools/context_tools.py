@@ -126,7 +126,7 @@ def enhance_prompt(
     assist: Annotated[str, ChoiceArg("LLM refinement: by a model, by you (next), or off.", ASSIST_MODES)] = "auto",
     draft: Annotated[str, TextArg("Your own version, to check.", most=20_000)] = "",
 ) -> Reply:
-    """Enhance a prompt with facts of this repository: find the names in it (path:line), likely files, rules, test commands.
+    """Enhance a prompt with facts of this repository: find its names (path:line), likely files, rules, test commands.
 
     Your words are not changed.
     """

@@ -160,7 +160,7 @@ class EditListArg(ArgumentType):
     description: str
 
     def schema(self) -> dict[str, Any]:
-        """Include the most common fields; the description names the others, since a client pays for each in every request."""
+        """Include the most common fields; the description names the others, since clients pay for each one."""
         known = {field: {"type": "string"} for field in ("target", "replace", "before", "after", "line_range")}
         return {"type": "array", "items": {"type": "object", "properties": known}}
 
@@ -265,7 +265,7 @@ def build_edit(read: Mapping[str, Any]) -> "Want":
 
 
 def _build_request(edit: "Edit | SymbolEdit", occurrence: int = 0) -> "Want":
-    from context_engine.edit import Want  # it brings the parsers, which nobody needs who lists tools
+    from context_engine.edit import Want  # imports the parsers, which a list of tools does not need
 
     return Want(edit, occurrence)
 

@@ -165,7 +165,9 @@ def _format_edits(receipt: "EditResult", syntax: Sequence[str]) -> str:
         file = receipt.files[0]
         line = _line(f"edited {file.path}", _places(file), _sha(file), syntax[0], receipt)
         return "\n".join([line, *_notes(receipt)])
-    rows = [_line(file.path, _places(file), _sha(file), said) for file, said in zip(receipt.files, syntax, strict=True)]
+    rows = [
+        _line(file.path, _places(file), _sha(file), parsed) for file, parsed in zip(receipt.files, syntax, strict=True)
+    ]
     head = f"edited {format_count(len(rows), 'file')} · undo {receipt.undo_id}"
     return "\n".join([head, *rows, *_notes(receipt)])
 
@@ -219,8 +221,8 @@ def _notes(receipt: "EditResult") -> Iterator[str]:
 def _previews(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> str:
     """Format what would change in each file as unified diffs; lines that do not fit are counted."""
     heads, diffs = [], []
-    for file, said in zip(receipt.files, syntax, strict=True):
-        heads.append(_line(file.path, _places(file), said))
+    for file, parsed in zip(receipt.files, syntax, strict=True):
+        heads.append(_line(file.path, _places(file), parsed))
         diffs.append(masked_diff(_planned_patch(file), file.path))
     summary = ["dry run: nothing was written", *heads, *_notes(receipt)]
     lines = [line for diff in diffs for line in diff.removesuffix("\n").split("\n")]
@@ -230,7 +232,7 @@ def _previews(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> s
 
 
 def masked_diff(planned: "EditPlan", path: str) -> str:
-    """Return a unified diff with the secrets of the whole file redacted: a part of one is not recognizable in a diff."""
+    """Return a unified diff with the secrets of the whole file redacted, since a diff may show only a part of one."""
     hidden: dict[str, str] = {}
     for text in _texts(planned):
         shown = redact_file(text, path)
@@ -375,9 +377,8 @@ def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max:
     done = f"renamed · undo {receipt.undo_id}" if receipt else "dry run: nothing was written"
     head = f"{found.kind} {found.symbol} ({escape_line(found.path)}:{found.line}) -> {found.new_name} · {sure} · {done}"
     unsure = list(_rename_rows(found.uncertain))
-    heading = [
-        f"{format_count(len(found.uncertain), 'place')} not sure, left as {'it is' if len(unsure) == 1 else 'they are'}:"
-    ]
+    remain = "it is" if len(unsure) == 1 else "they are"
+    heading = [f"{format_count(len(found.uncertain), 'place')} not sure, left as {remain}:"]
     rows = [
         *(heading + unsure if unsure else []),
         *(["sure:", *_rename_rows(found.certain)] if receipt is None else []),
@@ -392,12 +393,14 @@ def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max:
 def _rename_rows(places: "Sequence[NameOccurrence]") -> Iterator[str]:
     for place in places:
         why = f"{place.why} | " if place.why else ""
-        yield f"{escape_line(place.path)}:{place.line}:{place.column} {why}{clip_line(place.text.strip(), RENAME_LINE_CHARS)}"
+        line = clip_line(place.text.strip(), RENAME_LINE_CHARS)
+        yield f"{escape_line(place.path)}:{place.line}:{place.column} {why}{line}"
 
 
 def _rename_ending(found: "Renaming", receipt: "EditResult | None") -> Iterator[str]:
     """Yield a note on other uses of the name, and the next step."""
     if found.others:
-        yield f"{format_count(found.others, 'place')} of this name certainly mean{'s' * (found.others == 1)} something else"
+        verb = "means" if found.others == 1 else "mean"
+        yield f"{format_count(found.others, 'place')} of this name certainly {verb} something else"
     if receipt is None:
         yield "To change the sure ones: the same call with dry_run false."

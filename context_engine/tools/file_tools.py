@@ -95,7 +95,7 @@ def draw_tree(entries: Sequence["TreeEntry"], *, sizes: bool) -> list[str]:
 
 
 def _is_last(entries: Sequence["TreeEntry"]) -> list[bool]:
-    """Return for each entry whether it is the last of its folder; a level is open after a sibling, read from the end."""
+    """Return for each entry whether it is the last of its folder. Reads from the end: a sibling opens its level."""
     last: list[bool] = []
     seen: set[int] = set()
     for entry in reversed(entries):
@@ -131,7 +131,8 @@ def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], note
         note = f"\n… line {first} is {len(lines[0]):,} characters long and was cut here; {AROUND}"
         lines[0], count = cut_to_size(lines[0], room), 1
     if count < len(lines):
-        note += f"\n… {format_count(len(lines) - count, 'more line')} did not fit: read_file with start_line {first + count}"
+        more = format_count(len(lines) - count, "more line")
+        note += f"\n… {more} did not fit: read_file with start_line {first + count}"
     until = first + count - 1 if count < len(lines) else last
     shown = f"lines {first}-{until} of {read.lines}" if read.lines else "empty"
     head = f"{escape_line(read.path)} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"

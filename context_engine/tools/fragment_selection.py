@@ -210,8 +210,8 @@ RANGE_CHARS_MAX = 40
 def parse_line_range(text: str, last_line: int) -> LineSpan:
     """Parse a range of lines; an open end is the end of the file.
 
-    >>> parse_line_range("10-20", 90), parse_line_range("7", 90), parse_line_range("80-", 90), parse_line_range("-3", 90)
-    (LineSpan(first=10, last=20), LineSpan(first=7, last=7), LineSpan(first=80, last=90), LineSpan(first=1, last=3))
+    >>> [str(parse_line_range(text, 90)) for text in ("10-20", "7", "80-", "-3")]
+    ['10-20', '7', '80-90', '1-3']
 
     Raises: InvalidArgument for text that is not a range, InvalidLineRange for an empty one.
     """

@@ -308,14 +308,14 @@ def _suggest(kind: FragmentKind, word: str, files: Sequence[_FragmentFile]) -> s
 
 
 def _join_capped(items: Sequence[str], chars_max: int) -> str:
-    """The items that fit in one line, and how many do not; the first comes in any case, as far as it fits."""
+    """Join the items that fit in one line and count the others; the first is always shown, as far as it fits."""
     count = max(1, count_fitting(items, chars_max=chars_max, between=2))
     more = f" and {len(items) - count:,} more" if count < len(items) else ""
     return clip_line("; ".join(items[:count]), chars_max) + more
 
 
 def _outlines(engine: "Engine", names: Sequence[str], max_tokens: int | None) -> str:
-    """The skeletons of files, in equal shares of the room."""
+    """Format the outlines of files, with equal shares of the room."""
     files, refused = [], []
     for name in names:
         try:

@@ -73,7 +73,7 @@ def add_memory(
     scope: Annotated[str, ChoiceArg("For this project, or for you everywhere.", SCOPES)] = "project",
     dry_run: Annotated[bool, BooleanArg("Only report what would happen.")] = False,
 ) -> Reply:
-    """Remember a decision, preference or fact across sessions, as a Markdown file that people can edit and git can merge.
+    """Remember a decision, preference or fact across sessions, as a Markdown file that people edit and git merges.
 
     Reports duplicates, similar and contradicting memories. Redacts secrets.
     """
@@ -197,7 +197,7 @@ def context_search(
     include_stale: Annotated[bool, BooleanArg("Include what is no longer valid.")] = False,
     min_score: Annotated[float, FractionArg("Minimum score.")] = 0,
 ) -> Reply:
-    """Search project knowledge: decisions, rules, patterns and known issues from memories, ADRs, agent rules, TODOs and history.
+    """Search project knowledge: decisions, rules, patterns, known issues of memories, ADRs, agent rules, TODOs, git.
 
     Use it before a change, to learn why something is as it is.
     """
@@ -226,7 +226,7 @@ def _memory_row(row: "MemoryRow", *, full: bool) -> dict[str, Any]:
     entry, memory, status = row.entry, row.entry.memory, row.status
     if memory is None:
         return {"path": entry.path, "status": status.status, "error": status.why}
-    told = {
+    fields = {
         "id": memory.id,
         "title": memory.title,
         "category": memory.category,
@@ -245,7 +245,7 @@ def _memory_row(row: "MemoryRow", *, full: bool) -> dict[str, Any]:
         "score": None if row.score is None else round(row.score, 3),
     }
     extra = {"owner": memory.owner, "source": memory.source, "evidence": memory.evidence, "scope": entry.scope}
-    return drop_empty(told | (extra if full else {}))
+    return drop_empty(fields | (extra if full else {}))
 
 
 def _result(found: "KnowledgeResult") -> dict[str, Any]:
@@ -301,8 +301,8 @@ def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     if count < len(known):
         lines += ["", f"… {len(known) - count:,} more: context_search finds them by words."]
     return "\n".join(lines).strip() or (
-        "No rules or decisions are known yet. They come from AGENTS.md, CONTRIBUTING.md and the like, decision records and "
-        "breaking commits; add_memory adds one."
+        "No rules or decisions are known yet. They come from AGENTS.md, CONTRIBUTING.md and the like, decision records "
+        "and breaking commits; add_memory adds one."
     )
 
 

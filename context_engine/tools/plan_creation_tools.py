@@ -1,4 +1,4 @@
-"""Tools that make plans and carry them out: a plan out of the repository alone, work packets, and changes applied step by step."""
+"""Tools that create plans from the facts of the repository, and refine them."""
 
 import time
 from collections.abc import Mapping

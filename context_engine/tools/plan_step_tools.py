@@ -680,7 +680,7 @@ def _changes_by_model(
 
 
 def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanStep]":
-    """Return the steps for packets: the named one, the next one, all ready ones, or all that are left, in their order."""
+    """Return the steps for packets: the named one, the next one, all ready ones, or all that are left, in order."""
     if number:
         return [stand.plan.find_step(number)]
     if mode == "single_step":

@@ -41,7 +41,7 @@ def cut_to_size(text: str, room: int) -> str:
 
 
 def count_fitting(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, between: int = 1) -> int:
-    """Count the items from the front that fit, each with `between` characters after it; `tokens_max` 0 means no limit."""
+    """Count the first items that fit, each with `between` characters after it; `tokens_max` 0 means no limit."""
     chars = tokens = count = 0
     for item in items:
         chars += reply_size(item) + between
@@ -86,7 +86,7 @@ TOLERANCE = 1.25
 
 
 def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, defines: str = "") -> tuple[int, str]:
-    """Return the number of lines before the excerpt, and the excerpt: about `lines_max` lines and `chars_max` characters.
+    """Return the number of lines before it, and the excerpt of about `lines_max` lines, `chars_max` characters.
 
     `defines` is the name that the query asks for and the text defines: the line with the definition is preferred. A
     single line longer than `chars_max` stays whole; the caller cuts inside lines.

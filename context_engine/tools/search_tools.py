@@ -394,13 +394,13 @@ def format_chunk_answer(answer: "ChunkAnswer", chars_max: int) -> Reply:
             "shown": len(shown),
             "next": f"{len(rows) - len(shown)} more did not fit: narrow with tags or chunk_types",
         }
-    told = {
+    notes = {
         "missing": answer.missing,
         "freshness": answer.freshness if answer.freshness != "fresh" else "",
         "reason": answer.reason,
         "near_tags": list(answer.near_tags),
     }
-    return Reply(compact_json(reply | drop_empty(told) | _next_chunk_step(answer)))
+    return Reply(compact_json(reply | drop_empty(notes) | _next_chunk_step(answer)))
 
 
 def _next_chunk_step(answer: "ChunkAnswer") -> dict[str, str]:

@@ -140,7 +140,8 @@ def grep_codebase(
     if len(shown) < scan.lines:
         reply |= {
             "truncated": True,
-            "next": f"{scan.lines - len(shown):,} more: raise limit, narrow with filePattern, or page with search_files",
+            "next": f"{scan.lines - len(shown):,} more: raise limit, narrow with filePattern, "
+            "or page with search_files",
         }
     if not scan.lines:
         reply["message"] = f"No matches found for pattern '{pattern}'"

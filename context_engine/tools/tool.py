@@ -4,8 +4,8 @@
     def find_symbol(engine, name: Annotated[str, TextArg("Name, qualified name or glob.")], ...) -> Reply:
         '''Find where a function, class or variable is defined...'''
 
-A tool that reports progress, can be canceled or asks the user takes a second argument, `call`. This module knows neither
-the catalog nor the protocol. Files with tools must not defer their annotations: they are read here.
+A tool that reports progress, can be canceled or asks the user takes a second argument, `call`. This module knows
+neither the catalog nor the protocol. Files with tools must not defer their annotations: they are read here.
 """
 
 import inspect

@@ -58,8 +58,8 @@ def test_an_empty_file_changes_nothing(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "suggestion"),
     [
-        ("quiet_sm: 3", "'quiet_sm', which is no setting", "Did you mean quiet_ms?"),
-        ("zzz: 3", "'zzz', which is no setting", "There are cache_folder"),
+        ("quiet_sm: 3", "'quiet_sm', which is not a setting", "Did you mean quiet_ms?"),
+        ("zzz: 3", "'zzz', which is not a setting", "There are cache_folder"),
         ("quiet_ms: soon", "quiet_ms to 'soon'", "whole number"),
         ("quiet_ms: -1", "quiet_ms to -1", "at least 0"),
         ("quiet_ms: true", "quiet_ms to True", "whole number"),
