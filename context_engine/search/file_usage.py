@@ -1,10 +1,9 @@
-"""What is looked at often, and lately: a counter per file and kind of access that halves with every week.
+"""File usage: a counter for each file and kind of access, which halves every week.
 
-    access.db    in the cache of the workspace, beside its index: (path, kind, strength, at, count)
+    access.db    in the cache of the workspace, next to its index: (path, kind, strength, at, count)
 
-Noting an access costs no write: events gather in memory and go to the disk together, by a thread that lives as long as
-there are any. A kill loses the last two seconds of them. Any number of processes may count at once, and none is lost
-then.
+An access is counted in memory. A thread, which runs as long as there are new events, writes them together. A kill loses
+the last two seconds of them. Any number of processes may count at once without losing events.
 
 >>> later = AccessCounter(1.0, 0.0, 1).decay_to(HALF_LIFE_S)
 >>> later.strength, score(later.strength), boost(score(later.strength))
@@ -29,8 +28,7 @@ from context_engine.index import translate_disk_errors
 from context_engine.storage import transaction
 
 AccessKind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
-"""A whole file was read, a part of it, it was shown as a hit, changed, named by a plan, or found fault with by a
-review."""
+"""A file was read, a part of it was read, it was shown as a hit, edited, named by a plan, or has a finding of a review."""
 WEIGHTS: Mapping[AccessKind, float] = {
     "read": 1.0,
     "fragment": 0.5,
@@ -42,20 +40,19 @@ WEIGHTS: Mapping[AccessKind, float] = {
 HALF_LIFE_S = 7 * 86_400
 """What was read last week is half as likely to matter as what was read today."""
 HALF_SCORE_STRENGTH = 3.0
-"""An edit, or three files read, is half of all a file can get."""
+"""The strength of a score of 0.5: an edit, or three reads."""
 BOOST_MAX = 0.15
-"""Habit may reorder what is about equally good, and nothing else."""
+"""Usage may reorder files of about equal score, and nothing else."""
 EVENTS_MAX = 50
 FLUSH_S = 2.0
-"""Events wait this long for others, and no more of them than that."""
+"""Events wait this long for others, but not more than `EVENTS_MAX` of them."""
 ROWS_MAX = 50_000
-"""Some files and their kinds of access, of many years; above it what was not accessed for the longest time is
-forgotten."""
+"""Files and kinds of access of many years; beyond it the rows that were not used for the longest time are deleted."""
 BUSY_MS = 5_000
 RANKING_KEPT_S = 60.0
-"""How often a ranking looks what is used: the order of hits does not change while the same question is asked twice."""
+"""How long a ranking uses the same scores: the order of hits does not change when a question is repeated at once."""
 COUNTED_BY_RANKING = frozenset({"read", "fragment", "edit", "plan", "review"})
-"""What was opened on purpose. What was only shown is counted, too, but would raise itself by being shown."""
+"""Deliberate accesses. Files that were only shown are counted too, but would raise their rank by being shown."""
 SCHEMA_VERSION = 1
 
 _SCHEMA = f"""
@@ -74,19 +71,19 @@ _DROP_OLDEST = (
 
 
 class AccessCounter(NamedTuple):
-    """How often, and how strongly that still counted at a moment (seconds since 1970)."""
+    """The number of accesses, and how strongly they counted at a time (seconds since 1970)."""
 
     strength: float
     at: float
     count: int
 
     def decay_to(self, now: float) -> AccessCounter:
-        """The same, decayed to a later moment. A moment before counts as this one: clocks are set back."""
+        """Return the counter, decayed to a later time. An earlier time counts as its own: clocks are set back."""
         now = max(now, self.at)
         return AccessCounter(self.strength * 2.0 ** ((self.at - now) / HALF_LIFE_S), now, self.count)
 
     def plus(self, other: AccessCounter) -> AccessCounter:
-        """Both together, at the later moment: the order in which events arrive makes no difference."""
+        """Return the sum at the later of both times: the order of events makes no difference."""
         now = max(self.at, other.at)
         one, two = self.decay_to(now), other.decay_to(now)
         return AccessCounter(one.strength + two.strength, now, one.count + two.count)
@@ -94,7 +91,7 @@ class AccessCounter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AccessRecord:
-    """One row as it is given away: how often a file was accessed in one way, how much that counts now, and when it was last."""
+    """The accesses of one kind to a file: how many, how much they count now, and the time of the last."""
 
     path: str
     kind: str
@@ -104,29 +101,29 @@ class AccessRecord:
 
 
 def score(strength: float) -> float:
-    """0 for what was never accessed, towards 1 for what always is."""
+    """Return 0 for a file that was never accessed, up to 1 for one in constant use."""
     return strength / (strength + HALF_SCORE_STRENGTH)
 
 
 def boost(scored: float) -> float:
-    """What a ranking multiplies a file's own score with: 1 to 1.15."""
+    """Return the factor, 1 to 1.15, by which a ranking multiplies the score of a file."""
     return 1.0 + BOOST_MAX * scored
 
 
 class FileUsage:
-    """The accesses of one workspace. Thread-safe; any number of processes may hold one on the same file.
+    """The accesses of one workspace. Thread-safe; any number of processes may use the same file.
 
-    Trouble with the disk is never the caller's: events wait for better times, and `problem` says what is wrong.
+    Callers never get an error of the disk: events wait until the disk works again, and `problem` says what is wrong.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, enabled: bool = True) -> None:
-        """Nothing is opened or created until something is accessed; if not `enabled`, nothing ever is."""
+        """Open and create nothing before the first access; if not `enabled`, never."""
         self.problem = ""
         self._path = path
         self._clock = clock
         self._enabled = enabled
-        self._lock = threading.Lock()  # over what waits
-        self._disk = threading.Lock()  # over the database; taken first
+        self._lock = threading.Lock()  # guards the waiting events
+        self._disk = threading.Lock()  # guards the database; acquired first
         self._db: apsw.Connection | None = None
         self._waiting: dict[tuple[str, str], AccessCounter] = {}
         self._events = 0
@@ -138,7 +135,7 @@ class FileUsage:
     # -- writing --
 
     def note(self, path: str, kind: AccessKind, times: int = 1) -> None:
-        """A file was accessed just now. Takes microseconds; a name that is no text cannot be kept."""
+        """Count an access to a file, in microseconds. A name that is not text cannot be stored."""
         if not self._enabled or not _is_text(path):
             return
         event = AccessCounter(WEIGHTS[kind] * times, self._clock(), times)
@@ -152,7 +149,7 @@ class FileUsage:
                 self._due.set()
 
     def flush(self) -> None:
-        """Put what waits on the disk, in one transaction."""
+        """Write the waiting events in one transaction."""
         with self._disk:
             waiting = self._take_waiting()
             if waiting and not self._write_counters(waiting):
@@ -161,7 +158,7 @@ class FileUsage:
                         self._add(key, counter)
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Files go by other names now (old -> new); what the new names had already is added to."""
+        """Move the counters of renamed files (old -> new path); they are added to those of the new paths."""
         names = {old: new for old, new in names.items() if _is_text(old + new)}
         if not names or not self._enabled:
             return
@@ -173,7 +170,7 @@ class FileUsage:
                 _merge(db, {(names[path], kind): counter})
 
     def clear(self) -> None:
-        """Forget everything, on the disk too."""
+        """Delete all counters, also on the disk."""
         self._ranking_scores = (-RANKING_KEPT_S, {})
         with self._disk:
             self._take_waiting()
@@ -183,7 +180,7 @@ class FileUsage:
                         db.execute("DELETE FROM access")
 
     def close(self) -> None:
-        """Put what waits on the disk and let go of the file. What is noted afterwards is written by `flush` alone."""
+        """Write the waiting events and close the file. Events after that are written by `flush` alone."""
         with self._lock:
             self._closed = True
             thread = self._thread
@@ -201,10 +198,11 @@ class FileUsage:
     def scores(
         self, paths: Collection[str] | None = None, kinds: Collection[str] = frozenset(WEIGHTS)
     ) -> dict[str, float]:
-        """The score of each file that was accessed, now; of these files and kinds of access only, if given."""
+        """Return the current score of each file that was accessed; of these files and kinds of access only, if given."""
         strengths: dict[str, float] = {}
-        for row in (each for each in self.export(paths) if each.kind in kinds):
-            strengths[row.path] = strengths.get(row.path, 0.0) + row.strength
+        for row in self.export(paths):
+            if row.kind in kinds:
+                strengths[row.path] = strengths.get(row.path, 0.0) + row.strength
         return {path: score(strength) for path, strength in strengths.items()}
 
     def ranking_scores(self) -> Mapping[str, float]:
@@ -216,7 +214,7 @@ class FileUsage:
         return scores
 
     def export(self, paths: Collection[str] | None = None) -> list[AccessRecord]:
-        """Everything that is known, by path and kind; of these files only, if given."""
+        """Return all counters by path and kind; of these files only, if given."""
         if not self._enabled:
             return []
         now = self._clock()
@@ -227,7 +225,7 @@ class FileUsage:
         return sorted(rows, key=lambda row: (row.path, row.kind))
 
     def _read_counters(self, paths: Collection[str] | None) -> dict[tuple[str, str], AccessCounter]:
-        """What is on the disk, and what waits."""
+        """Return the counters on the disk together with the waiting events."""
         with self._disk:
             known: dict[tuple[str, str], AccessCounter] = {}
             with self._record_problem():
@@ -239,7 +237,7 @@ class FileUsage:
                         known[key] = known[key].plus(counter) if key in known else counter
         return known
 
-    # -- what waits --
+    # -- waiting events --
 
     def _add(self, key: tuple[str, str], counter: AccessCounter) -> None:
         known = self._waiting.get(key)
@@ -252,7 +250,7 @@ class FileUsage:
         return waiting
 
     def _run(self) -> None:
-        """Flush until nothing waits any more, or the disk does not take it; the next event starts another thread."""
+        """Flush until no event waits, or the disk fails; the next event starts another thread."""
         while True:
             self._due.wait(FLUSH_S)
             self.flush()
@@ -264,7 +262,7 @@ class FileUsage:
     # -- the database --
 
     def _write_counters(self, counters: Mapping[tuple[str, str], AccessCounter]) -> bool:
-        """Add counters to what is on the disk; whether it took them."""
+        """Add counters to those on the disk; return whether they were written."""
         with self._record_problem():
             with self._open_transaction() as db:
                 _merge(db, counters)
@@ -274,24 +272,24 @@ class FileUsage:
 
     @contextmanager
     def _record_problem(self) -> Generator[None]:
-        """Keep whatever the disk has against it to ourselves."""
+        """Record errors of the disk in `problem` instead of raising them."""
         try:
             with translate_disk_errors(self._path.parent):
                 yield
         except HostError as error:
             self.problem = error.message
-        except (apsw.Error, OSError) as error:  # as when somebody replaced the file under our hands
+        except (apsw.Error, OSError) as error:  # such as a file that was replaced while it was open
             self.problem = f"{self._path} cannot be used: {error}"
 
     @contextmanager
     def _open_transaction(self) -> Generator[apsw.Connection]:
-        """A transaction."""
+        """Yield the database in a transaction."""
         db = self._open_database()
         with transaction(db):
             yield db
 
     def _open_database(self) -> apsw.Connection:
-        """The database; one that is damaged or of another release is begun anew."""
+        """Return the database; one that is damaged or of another release is replaced by an empty one."""
         if self._db is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -327,12 +325,12 @@ def _connect(path: Path) -> apsw.Connection:
 
 
 def _is_text(path: str) -> bool:
-    """Whether a path can be written as UTF-8; file names are bytes, and some are nothing else."""
+    """Return whether a path can be written as UTF-8; file names are bytes, and some are not text."""
     return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
 
 
 def _merge(db: apsw.Connection, counters: Mapping[tuple[str, str], AccessCounter]) -> None:
-    """Add counters to what is there, inside a transaction."""
+    """Add counters to those in the database, inside a transaction."""
     known = _counters(db, {path for path, _ in counters})
     db.executemany(
         _PUT,
@@ -341,7 +339,7 @@ def _merge(db: apsw.Connection, counters: Mapping[tuple[str, str], AccessCounter
 
 
 def _counters(db: apsw.Connection, paths: Iterable[str] | None) -> dict[tuple[str, str], AccessCounter]:
-    """What is on the disk of these files, or of all."""
+    """Return the counters of these files in the database, or of all."""
     query = (_ALL,) if paths is None else (_OF_PATHS, (json.dumps(sorted(paths)),))
     rows: list[tuple[Any, ...]] = db.execute(*query).fetchall()
     return {(row[0], row[1]): AccessCounter(*row[2:]) for row in rows}

@@ -1,9 +1,7 @@
-"""What may be found at all: a filter becomes a mask over chunks before anything is ranked.
+"""Filters: each becomes a mask over chunks before anything is ranked. Masks are cached for the life of a snapshot.
 
-Masks are kept a snapshot long.
-
-A chunk's tags: its language, `code` or `documentation`, its kind, each folder of its path, and the tags of its own
-text.
+The tags of a chunk are its language, `code` or `documentation`, its kind, each folder of its path, and the tags of its
+own text.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ MASKS_KEPT = 64
 
 
 class FilterMasks:
-    """The masks of one view."""
+    """The masks of one snapshot. Thread-safe."""
 
     def __init__(self, view: RankingView) -> None:
         self._view = view
@@ -33,7 +31,7 @@ class FilterMasks:
         self._known: dict[Filter | str, Mask] = {}
 
     def of(self, wanted: Filter) -> Mask | None:
-        """The chunks that pass; None when there is no restriction and nothing is dead."""
+        """Return the chunks that pass; None when there is no restriction and no file is dead."""
         if wanted.is_empty and self._snapshot.all_alive:
             return None
         mask = self._known.get(wanted)
@@ -44,13 +42,13 @@ class FilterMasks:
         return mask
 
     def similar_tags(self, tags: tuple[str, ...]) -> tuple[str, ...]:
-        """Known tags that look like those of `tags` that nothing carries."""
+        """Return known tags that resemble those of `tags` that no chunk has."""
         known = list(self.counts())
         unknown = [tag for tag in tags if not self._tag(tag.lower()).any()]
         return tuple(near for tag in unknown for near in difflib.get_close_matches(tag.lower(), known, n=3, cutoff=0.5))
 
     def counts(self) -> dict[str, int]:
-        """Every tag and how many living chunks carry it, most first."""
+        """Return every tag with its number of living chunks, most first."""
         snapshot = self._snapshot
         found: Counter[str] = Counter()
         sizes = np.diff(snapshot.chunk_starts)
@@ -72,7 +70,8 @@ class FilterMasks:
         if wanted.kinds:
             mask &= np.isin(snapshot.chunk_column("kind"), [CHUNK_KINDS.index(kind) for kind in wanted.kinds])
         if wanted.languages:
-            codes = [n for n, name in enumerate(snapshot.languages) if name in {x.lower() for x in wanted.languages}]
+            names = {name.lower() for name in wanted.languages}
+            codes = [code for code, name in enumerate(snapshot.languages) if name in names]
             mask &= np.isin(snapshot.file_column("language"), codes)[snapshot.chunk_file]
         if wanted.include_paths:
             mask &= self._paths(wanted.include_paths)[snapshot.chunk_file]
@@ -107,14 +106,14 @@ class FilterMasks:
         return mask
 
     def _code_files(self) -> Mask:
-        """Files with code in them: at least one piece of the kind `definitions`, which prose and configuration lack."""
+        """Return which files contain code: at least one chunk of kind `definitions`, which prose and configuration lack."""
         snapshot = self._snapshot
         is_code = snapshot.chunk_column("kind") == CHUNK_KINDS.index("definitions")
         return np.bincount(snapshot.chunk_file[is_code], minlength=snapshot.files) > 0
 
 
 def tags_of(view: RankingView, chunk: int) -> tuple[str, ...]:
-    """The tags of one chunk, sorted."""
+    """Return the tags of one chunk, sorted."""
     file = int(view.snapshot.chunk_file[chunk])
     kind = CHUNK_KINDS[view.snapshot.chunk_column("kind").item(chunk)]
     own = view.own_tags(chunk)

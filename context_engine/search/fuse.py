@@ -39,7 +39,7 @@ ABSOLUTE = frozenset({"name", "symbol", "mention", "importance", "coverage"})
 
 
 def compute_shares(signals: Mapping[str, Floats], prior: Floats, weights: Mapping[str, float]) -> dict[str, Floats]:
-    """Each signal's share of the score, per file. The sum over names is the score."""
+    """Return the share of each signal in the score of each file. The sum over names is the score."""
     shares: dict[str, Floats] = {}
     for name, values in signals.items():
         weight = weights.get(name, 0.0)
@@ -52,7 +52,7 @@ def compute_shares(signals: Mapping[str, Floats], prior: Floats, weights: Mappin
 
 
 def sum_shares(shares: Mapping[str, Floats], files: int) -> Floats:
-    """The score of each file."""
+    """Return the score of each file."""
     score = np.zeros(files, np.float32)
     for values in shares.values():
         score += values

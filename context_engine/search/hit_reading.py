@@ -1,4 +1,4 @@
-"""Places become hits: the text of each chunk is read from the disk as it is now, and what changed since is marked stale."""
+"""Turn ranked chunks into hits: the text of each is read from its file, and a file that changed since is marked stale."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class HitReader:
         self._mtime_ns = view.snapshot.file_column("mtime_ns")
 
     def hits(self, places: Sequence[Place]) -> list[Hit]:
-        """A hit for each place whose file is still there."""
+        """Return a hit for each place whose file still exists."""
         return [hit for place in places if (hit := self._hit(place)) is not None]
 
     def outlines(self, places: Sequence[Place], factor: float) -> list[Hit]:
-        """Instead of the places themselves, the `symbols` chunk of each one's file."""
+        """Return the `symbols` chunk of the file of each place instead of the place itself."""
         hits = []
         for place in places:
             chunk, source = self._symbols_chunk(place), self._source(place.file)
@@ -90,7 +90,7 @@ class HitReader:
         return self._chunk(place, "symbols", LineSpan(1, max(1, stored.lines)), f"{path} symbols", "\n".join(lines))
 
     def _title(self, file: int, number: int) -> str:
-        """The qualified name of a symbol, or the breadcrumb of headings."""
+        """Return the qualified name of a symbol, or the breadcrumb of headings."""
         return symbol_chain(self._view.outline(file).symbols, number) if number >= 0 else ""
 
     def _source(self, file: int) -> WorkspaceFile | None:

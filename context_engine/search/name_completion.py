@@ -1,4 +1,4 @@
-"""What a half-typed path or symbol may become: names of one snapshot, best first, and how many there are."""
+"""Complete typed paths and symbols by the names of one snapshot, best first, with their number."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from context_engine.index import Snapshot, StoredSymbol, qualified_names, term_h
 from context_engine.text import compound_term
 
 AFTER_EVERY_NAME = "\U0010ffff"
-"""Sorts behind every character a name may hold."""
+"""Sorts after every character of a name."""
 FILES_PER_NAME = 4
-"""Files looked into for the spelling that was typed: `Request` is offered as such, though some file has `request`."""
+"""Files that are searched for the typed spelling: `Request` is offered as such, though some file has `request`."""
 
 
 class NameCompleter:
-    """One snapshot, ready to complete what somebody types. Thread-safe: what is kept is written whole."""
+    """Completes names of one snapshot. Thread-safe: cached values are written as a whole."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
 
     def paths(self, typed: str, limit: int, *, folders: bool = False) -> tuple[list[str], int]:
-        """Files, and folders with a slash at their end when asked for, that `typed` may become; and how many there are."""
+        """Return files, and on request folders with a final slash, that complete `typed`; and their number."""
         known = self._places if folders else self._files
         return _find_best(known, typed, limit)
 
     def symbols(self, typed: str, limit: int) -> tuple[list[str], int]:
-        """Defined names that begin with `typed`; with an owner before it (`Session.cl`), qualified ones.
+        """Return defined names that begin with `typed`; with an owner before it (`Session.cl`), qualified ones.
 
         The count is exact up to `limit`; above it the headings of documents, which are not shown, may be counted too.
         """
@@ -50,7 +50,7 @@ class NameCompleter:
 
     @cached_property
     def _places(self) -> list[tuple[str, str]]:
-        """The same with every folder that holds a file."""
+        """The files and every folder that contains one."""
         folders = {path[: at + 1] for _, path in self._files for at, mark in enumerate(path) if mark == "/"}
         return sorted([*self._files, *((folder.lower(), folder) for folder in folders)])
 
@@ -60,32 +60,34 @@ class NameCompleter:
         return self.snapshot.names("symbol")
 
     def _find_by_prefix(self, start: str) -> list[str]:
-        """Folded names; those that begin with a sign (style sheets have them) only for who types that sign."""
+        """Return folded names; those that begin with a sign (in style sheets) only if that sign was typed."""
         first = bisect_left(self._names, start)
         names = self._names[first : bisect_left(self._names, start + AFTER_EVERY_NAME, first)]
         return names if start else [name for name in names if name[:1].isalpha()]
 
     def _keep_living(self, names: list[str]) -> list[str]:
-        """The names that a living file defines."""
+        """Return the names that a living file defines."""
         if self.snapshot.all_alive or not names:
             return names
         counts = self.snapshot.matches("symbol", term_hashes(names)).frequency.tolist()
         return [name for name, count in zip(names, counts, strict=True) if count]
 
     def _spell_names(self, names: Sequence[str], start: str) -> list[str]:
-        """The names as their authors write them: as it was typed, where one of the first files does so."""
+        """Return the names as they are defined: in the typed spelling, if one of the first files has it."""
         found = []
         for name, files in zip(names, self._first_files(names), strict=True):
             spellings: list[str] = []
             for file in files:
-                spellings += [each.name for each in self._symbols_of(file) if compound_term(each.name) == name]
-                if any(each.startswith(start) for each in spellings):
+                symbols = self._symbols_of(file)
+                spellings += [symbol.name for symbol in symbols if compound_term(symbol.name) == name]
+                if any(spelling.startswith(start) for spelling in spellings):
                     break
-            found += [next((each for each in spellings if each.startswith(start)), spellings[0])] if spellings else []
+            if spellings:
+                found.append(next((spelling for spelling in spellings if spelling.startswith(start)), spellings[0]))
         return found
 
     def _first_files(self, names: Sequence[str]) -> list[list[int]]:
-        """For each name the first few living files that define it."""
+        """Return for each name the first few living files that define it."""
         matches = self.snapshot.matches("symbol", term_hashes(names))
         order = np.lexsort((matches.docs, -matches.counts, matches.terms))  # a class before a variable of that name
         files = self.snapshot.chunk_file[matches.docs[order]]
@@ -93,7 +95,7 @@ class NameCompleter:
         return [files[a : min(a + FILES_PER_NAME, b)].tolist() for a, b in pairwise(starts.tolist())]
 
     def _find_members(self, owner: str, start: str) -> list[str]:
-        """Qualified names of what the owner holds, sorted."""
+        """Return the qualified names of the members of an owner, sorted."""
         chunks = self.snapshot.matches("symbol", term_hashes([compound_term(owner.rpartition(".")[2])])).docs
         wanted = f".{owner}.{start}".lower()
         return sorted(
@@ -106,12 +108,12 @@ class NameCompleter:
         )
 
     def _symbols_of(self, file: int) -> list[StoredSymbol]:
-        """What `find_symbol` can find in a file: all but the headings of documents."""
-        return [each for each in self.snapshot.outline(file).symbols if each.kind != "section"]
+        """Return the symbols that `find_symbol` can find in a file: all but the headings of documents."""
+        return [symbol for symbol in self.snapshot.outline(file).symbols if symbol.kind != "section"]
 
 
 def _is_continued(name: str, wanted: str) -> bool:
-    """Whether `wanted` begins at some part of the name and ends in its last part.
+    """Return whether `wanted` begins at some part of the name and ends in its last part.
 
     >>> _is_continued(".shop.session.close", ".session.cl"), _is_continued(".session.close.now", ".session.cl")
     (True, False)
@@ -121,7 +123,7 @@ def _is_continued(name: str, wanted: str) -> bool:
 
 
 def _find_best(known: Sequence[tuple[str, str]], typed: str, limit: int) -> tuple[list[str], int]:
-    """Paths that may be meant, nearest first: those that begin so, those with a part that does, those that hold it.
+    """Return matching paths: those that begin with `typed` first, then those with such a part, then those containing it.
 
     >>> known = [(path, path) for path in ("app/serv/mcp.py", "serv/mcp.py", "reserv/mc.py", "app/server/mcp.py")]
     >>> _find_best(known, "serv/mc", 9), _find_best(known, "ap/mcp", 9)
@@ -129,23 +131,27 @@ def _find_best(known: Sequence[tuple[str, str]], typed: str, limit: int) -> tupl
     """
     wanted = typed.lower().replace("\\", "/").removeprefix("./").lstrip("/")
     part = f"/{wanted}"
-    found = [each for each in known if wanted in each[0]] or _find_loosely(known, wanted)
+    found = [(low, path) for low, path in known if wanted in low] or _find_loosely(known, wanted)
 
-    def distance(each: tuple[str, str]) -> tuple[int, int, str]:
-        low, path = each
-        return 0 if low.startswith(wanted) else 1 if part in low else 2, path.count("/"), path
+    def distance(names: tuple[str, str]) -> tuple[int, int, str]:
+        low, path = names
+        if low.startswith(wanted):
+            return 0, path.count("/"), path
+        return 1 if part in low else 2, path.count("/"), path
 
     return [path for _, path in nsmallest(limit, found, key=distance)], len(found)
 
 
 def _find_loosely(known: Sequence[tuple[str, str]], wanted: str) -> list[tuple[str, str]]:
-    """What fits when each piece may stand anywhere in a part of the path: `serv/mc` for `server/mcp_server.py`."""
+    """Return paths with each piece anywhere in a part of the path: `serv/mc` finds `server/mcp_server.py`."""
     pieces = [piece for piece in wanted.split("/") if piece]
-    return [each for each in known if _has_in_order(each[0], pieces)] if len(pieces) > 1 else []
+    if len(pieces) < 2:
+        return []
+    return [(low, path) for low, path in known if _has_in_order(low, pieces)]
 
 
 def _has_in_order(path: str, pieces: Iterable[str]) -> bool:
-    """Whether each piece stands in a later part of the path than the one before.
+    """Return whether each piece is in a later part of the path than the one before.
 
     >>> _has_in_order("app/server/mcp.py", ["serv", "mc"]), _has_in_order("mcp/server.py", ["serv", "mc"])
     (True, False)

@@ -1,4 +1,4 @@
-"""PURE. What a query asks for, as words, terms and the symbols it names."""
+"""PURE. A query as words, terms and the symbols that it names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_CODE = (
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query taken apart.
+    """A parsed query.
 
     `symbol`: the compound name when the whole query is one symbol, `spelled` the same as written; `mentioned`:
     (compound name, weight 0-1) of words that look like symbols inside a longer query; `lifted`: roles (`test`,
@@ -38,7 +38,7 @@ class ParsedQuery:
 
     @classmethod
     def of(cls, text: str) -> ParsedQuery:
-        """Take the text of a query apart."""
+        """Parse the text of a query."""
         asked = split_words(text)
         telling = [word for word in asked if word.lower() not in STOP_WORDS] or asked
         stripped = text.strip()
@@ -55,7 +55,7 @@ class ParsedQuery:
 
 
 def _find_mentioned(telling: list[str]) -> list[tuple[str, float]]:
-    """Words that look like names of code: `CamelCase` and `snake_case` surely, `Capitalised` perhaps."""
+    """Return words that look like names of code: `CamelCase` and `snake_case` surely, `Capitalized` perhaps."""
     found: dict[str, float] = {}
     for word in telling:
         if "_" in word.strip("_") or re.search(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]", word):

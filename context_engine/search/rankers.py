@@ -1,7 +1,7 @@
-"""Candidates: each ranker looks at a snapshot from one side and gives every file a value of at least 0.
+"""Rankers: each gives every file of a snapshot a value of at least 0 for a query.
 
 Okapi BM25 (Robertson & Zaragoza 2009) throughout, over live statistics: document frequencies, lengths and means count
-living documents only, so an index that was updated ranks like one built anew.
+living documents only, so an updated index ranks like a rebuilt one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ K1 = 1.5
 K1_FILE = 3.0
 """A whole file repeats its words; a higher k1 lets them count for longer (evals/retrieval)."""
 IDF_POWER = 0.6
-"""Questions are long: dampened, the rarest word of one does not outvote the rest (1.0 costs .008 NDCG,
+"""Questions are long: with this power the rarest word does not outvote the rest (1.0 costs 0.008 NDCG,
 evals/retrieval)."""
 SYMBOL_WEIGHT_UNIT = 10
 """Symbol weights are stored in tenths."""
 SAME_STEM_FACTOR = 1.5
 OTHER_SPELLING_FACTOR = 0.9
-"""`session` is found when `Session` is asked for, but after it."""
+"""A query `Session` finds `session` too, but after it."""
 EXACT_CHECKS_MAX = 40
 """A name defined in more chunks than this is ranked by its folded form alone."""
 OUTLINES_KEPT = 500
@@ -39,11 +39,10 @@ OUTLINES_KEPT = 500
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What the rankers found.
+    """The values of all rankers.
 
-    `files[name]` is a value per file; `chunk` the BM25 of each chunk; `worth` what each is worth showing, which is that
-    until something else is known of it; `defines` the chunks that hold the definition of a symbol the query names, with
-    its weight.
+    `files[name]` is a value for each file; `chunk` the BM25 of each chunk; `worth` how much each chunk is worth
+    showing, at first its BM25; `defines` the chunks that define a symbol of the query, with its weight.
     """
 
     files: dict[str, Floats]
@@ -53,7 +52,7 @@ class Signals:
 
 
 class RankingView:
-    """A snapshot made ready for ranking: means, length norms and the sorted words of file names, computed once."""
+    """A snapshot prepared for ranking: means, length norms and the sorted words of file names, computed once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -71,7 +70,7 @@ class RankingView:
         self._stems: tuple[list[str], list[str], npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
 
     def norms(self, field: str, k1: float) -> tuple[Floats, int]:
-        """`k1 * (1 - b + b * length / mean length)` of each document, and how many live."""
+        """Return `k1 * (1 - b + b * length / mean length)` of each document, and the number of living ones."""
         known = self._norms.get((field, k1))
         if known is None:
             snapshot = self.snapshot
@@ -86,13 +85,13 @@ class RankingView:
         return known
 
     def field_norms(self) -> tuple[Floats, int]:
-        """`norms` of the three file fields, one after the other."""
+        """Return the `norms` of the three file fields, one after the other."""
         if self._field_norms is None:
             self._field_norms = np.concatenate([self.norms(field, K1)[0] for field in FILE_FIELDS])
         return self._field_norms, self.norms(FILE_FIELDS[0], K1)[1]
 
     def outline(self, file: int) -> StoredOutline:
-        """A file's stored outline; the last ones are kept."""
+        """Return the stored outline of a file; the last ones are cached."""
         known = self._outlines.get(file)
         if known is None:
             if len(self._outlines) >= OUTLINES_KEPT:
@@ -101,7 +100,7 @@ class RankingView:
         return known
 
     def own_tags(self, chunk: int) -> list[str]:
-        """The tags that a chunk's own text carries."""
+        """Return the tags in the text of a chunk."""
         if self._own_tags is None:
             tags: dict[int, list[str]] = {}
             for postings, base in self.snapshot.postings("tag"):
@@ -113,7 +112,7 @@ class RankingView:
         return self._own_tags.get(chunk, [])
 
     def tags(self, file: int, kind: str) -> tuple[str, ...]:
-        """What every chunk of a kind in a file is tagged with: language, folders, kind, `code` beside definitions."""
+        """Return the tags of every chunk of a kind in a file: language, folders, kind, and `code` for files with definitions."""
         known = self._tags.get((file, kind))
         if known is None:
             snapshot = self.snapshot
@@ -126,7 +125,7 @@ class RankingView:
         return known
 
     def stems(self) -> tuple[list[str], list[str], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Words of file names, sorted; their stems; and (word, file) pairs of all files."""
+        """Return the words of file names, sorted; their stems; and (word, file) pairs of all files."""
         if self._stems is None:
             vocabulary = self.snapshot.names("stem")
             place = {word: number for number, word in enumerate(vocabulary)}
@@ -141,7 +140,7 @@ class RankingView:
 
 
 def compute_signals(view: RankingView, asked: ParsedQuery, allowed: npt.NDArray[np.bool_] | None) -> Signals:
-    """All signals of one query. `allowed` masks the chunks that may be found; None: all."""
+    """Return all signals of one query. `allowed` masks the chunks that may be found; None: all."""
     snapshot = view.snapshot
     body = snapshot.matches("body", asked.hashes)
     if allowed is None:
@@ -168,26 +167,26 @@ def _idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
 
 
 def _rank_fields(view: RankingView, hashes: npt.NDArray[np.uint64]) -> dict[str, Floats]:
-    """BM25 over path words, definition names and leading comments, all three in one pass.
+    """Return BM25 over path words, definition names and leading comments, all three in one pass.
 
     Field f has the documents f * files onwards and the terms f * terms onwards.
     """
     snapshot = view.snapshot
     found = [snapshot.matches(field, hashes) for field in FILE_FIELDS]
-    docs = np.concatenate([each.docs + number * snapshot.files for number, each in enumerate(found)])
-    counts = np.concatenate([each.counts for each in found])
-    terms = np.concatenate([each.terms + number * len(hashes) for number, each in enumerate(found)])
+    docs = np.concatenate([matches.docs + number * snapshot.files for number, matches in enumerate(found)])
+    counts = np.concatenate([matches.counts for matches in found])
+    terms = np.concatenate([matches.terms + number * len(hashes) for number, matches in enumerate(found)])
     norms, count = view.field_norms()
-    idf = _idf(np.concatenate([each.frequency for each in found]), count)
+    idf = _idf(np.concatenate([matches.frequency for matches in found]), count)
     impacts = idf[terms] * (counts * (K1 + 1) / (counts + norms[docs]))
     scores = np.bincount(docs, impacts, snapshot.files * len(FILE_FIELDS)).astype(np.float32)
     return dict(zip(FILE_FIELDS, scores.reshape(len(FILE_FIELDS), -1), strict=True))
 
 
 def _rank_whole_files(view: RankingView, body: Matches) -> tuple[Floats, Floats]:
-    """BM25 of whole files, and the share of the query's weight that stands anywhere in the file.
+    """Return the BM25 of whole files, and the share of the query's weight that is anywhere in the file.
 
-    Folded from the chunk postings, which come by term, then chunk, so that a file's stand together.
+    Computed from the chunk postings, which come by term, then chunk, so that those of a file are adjacent.
     """
     snapshot = view.snapshot
     if not len(body.docs):
@@ -206,7 +205,7 @@ def _rank_whole_files(view: RankingView, body: Matches) -> tuple[Floats, Floats]
 
 
 def _top_of_files(view: RankingView, chunk: Floats) -> tuple[Floats, Floats]:
-    """The best chunk's score of each file, and the sum of its three best (equal ones count once)."""
+    """Return the best chunk score of each file, and the sum of its three best (equal ones count once)."""
     files = view.snapshot.files
     best, total = np.zeros(files, np.float32), np.zeros(files, np.float32)
     matched = chunk.nonzero()[0]
@@ -226,7 +225,7 @@ def _top_of_files(view: RankingView, chunk: Floats) -> tuple[Floats, Floats]:
 
 
 def _run_firsts(keys: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Where a new run of equal keys begins; `keys` is not empty."""
+    """Return where a new run of equal keys begins; `keys` is not empty."""
     firsts = np.empty(len(keys), bool)
     firsts[0] = True
     np.not_equal(keys[1:], keys[:-1], out=firsts[1:])
@@ -234,10 +233,10 @@ def _run_firsts(keys: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
 
 
 def _rank_file_names(view: RankingView, asked: ParsedQuery) -> Floats:
-    """How much of the file's name the query explains.
+    """Return how much of the name of each file the query explains.
 
-    The mean, over the name's words, of the best match with a query word: 1 for an equal stem, .8 when both begin with
-    the same 4 letters, .6 when one is the other's first 3.
+    The mean, over the words of the name, of the best match with a query word: 1 for an equal stem, 0.8 when both begin
+    with the same 4 letters, 0.6 when one is the first 3 letters of the other.
     """
     vocabulary, stems, words, files = view.stems()
     value = np.zeros(len(vocabulary), np.float32)
@@ -265,7 +264,7 @@ def _likeness(word: str, stem: str, other: str, other_stem: str) -> float:
 def _rank_symbols(
     view: RankingView, asked: ParsedQuery, allowed: npt.NDArray[np.bool_] | None
 ) -> tuple[Floats, Floats, dict[int, float]]:
-    """Files that define a symbol which the query is (`symbol`) or mentions (`mention`), and the chunks that do."""
+    """Return the values of files that define the symbol a query is (`symbol`) or mentions (`mention`), and the chunks."""
     snapshot = view.snapshot
     whole, mention = np.zeros(snapshot.files, np.float32), np.zeros(snapshot.files, np.float32)
     names = [(asked.symbol, 1.0)] if asked.symbol else list(asked.mentioned)
@@ -293,6 +292,6 @@ def _rank_symbols(
 
 
 def _spells(view: RankingView, file: int, chunk: int, name: str) -> bool:
-    """Whether a chunk defines the name in just this spelling."""
+    """Return whether a chunk defines the name in exactly this spelling."""
     first, last = (view.snapshot.chunk_column(column).item(chunk) for column in ("first", "last"))
     return any(symbol.name == name and first <= symbol.line <= last for symbol in view.outline(file).symbols)

@@ -1,4 +1,4 @@
-"""What one sees first of a repository: its languages, its folders, where it starts, and what everything leans on."""
+"""The overview of a repository: its languages, its folders, its entry points and its central files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ FOLDERS_MAX = 8
 LANGUAGES_MAX = 6
 STARTS_MAX = 6
 CENTRAL_MAX = 6
-"""Together some 300 tokens: a prompt names them all."""
+"""All of them take some 300 tokens of a prompt."""
 ENCLOSING_SHARE = 0.6
-"""A folder that holds more of the files than this (`src`, `packages`) says less than the folders in it."""
+"""A folder with more of the files than this (`src`, `packages`) says less than the folders in it."""
 FOLDED_LEVELS_MAX = 3
 TELLING = ("source", "init")
-"""The roles of files that make the program; tests, examples and other people's code do not start it."""
+"""The roles of files of the program itself; tests, examples and vendored code do not start it."""
 
 _STARTS = re.compile(
     r"(^|/)(__main__\.py|manage\.py|wsgi\.py|asgi\.py|(main|cli|app|server)\.\w{1,4}|index\.[cm]?[jt]sx?"
@@ -27,7 +27,7 @@ _STARTS = re.compile(
 
 
 def find_landmarks(snapshot: Snapshot, roles: tuple[str, ...], freshness: str) -> Landmarks:
-    """The landmarks of a snapshot; `roles` names the file roles as the snapshot counts them."""
+    """Return the landmarks of a snapshot; `roles` names the file roles as the snapshot numbers them."""
     files = list(snapshot.by_path.items())
     role, language, weight = (
         column.tolist()
@@ -47,9 +47,9 @@ def find_landmarks(snapshot: Snapshot, roles: tuple[str, ...], freshness: str) -
 
 
 def _folders(paths: list[str], above: str = "", levels: int = FOLDED_LEVELS_MAX) -> tuple[tuple[str, int], ...]:
-    """The folders that tell the parts apart, largest first: the top ones, or those in the one that holds nearly all."""
+    """Return the folders of the parts, largest first: the top ones, or those in the one that contains nearly all files."""
     counts = Counter(path[: path.index("/", len(above)) + 1] for path in paths if "/" in path[len(above) :])
-    ordered = tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+    ordered = tuple(sorted(counts.items(), key=lambda row: (-row[1], row[0])))
     if levels and ordered and ordered[0][1] > len(paths) * ENCLOSING_SHARE:
         enclosing = ordered[0][0]
         inside = _folders([path for path in paths if path.startswith(enclosing)], enclosing, levels - 1)
@@ -58,11 +58,11 @@ def _folders(paths: list[str], above: str = "", levels: int = FOLDED_LEVELS_MAX)
 
 
 def _starts(paths: Iterable[str]) -> list[str]:
-    """Files whose name says that a program begins there, those near the top first."""
+    """Return files with the name of an entry point, those near the top first."""
     return sorted((path for path in paths if _STARTS.search(path)), key=lambda path: (path.count("/"), path))
 
 
 def _central(weights: Mapping[str, float], folders: list[str]) -> list[str]:
-    """Files that others lean on, most first; scripts beside the program are weighed too unsurely to be named."""
+    """Return files that others use most; scripts outside the main folders are weighed too unsurely to be named."""
     inside = [path for path, weight in weights.items() if weight > 0 and path.startswith(tuple(folders))]
     return sorted(inside, key=lambda path: (-weights[path], path))

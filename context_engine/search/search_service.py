@@ -28,11 +28,11 @@ from context_engine.search.searcher import Searcher
 from context_engine.search.semantic_scores import AnswerModel, SemanticRanker
 
 OUTLINE_FACTOR = 0.35
-"""What a file's `symbols` chunk is worth beside the file's best chunk, when both are asked for."""
+"""The worth of the `symbols` chunk of a file relative to its best chunk, when both are requested."""
 
 
 class SearchState(NamedTuple):
-    """What ranks at this moment, how its files are read as they are now, and how true its index is to them."""
+    """The current searcher, what reads the files, and how far the index agrees with them."""
 
     searcher: Searcher
     read: ReadFile
@@ -83,7 +83,7 @@ class SearchService:
         return answer
 
     def state(self) -> SearchState | None:
-        """Return what ranks now, after a look for edits; None without an index.
+        """Return the current state after checking for edits; None without an index.
 
         For ranking several workspaces together.
         """
@@ -125,7 +125,7 @@ class SearchService:
             (), "lexical", self._live.describe_freshness(), 0, "the index is being built: ask again in a moment", ()
         )
 
-    # -- finding the way --
+    # -- overview and completion --
 
     def overview(self) -> Landmarks:
         """Return the languages, folders, entry points and central files of the index. Raises: NotIndexed."""
@@ -182,7 +182,7 @@ class SearchService:
     ) -> ExportReport:
         """Write the index as chunk files, with vectors of `static` or `minilm`, or with `none`.
 
-        What changed since it was indexed is left out.
+        Files that changed since they were indexed are left out.
 
         Raises: NotIndexed, Cancelled (nothing is written), InvalidPath (no folder), DiskFull, AccessFailed, and
         UnsupportedHost, EmbedderUnusable when the embedder is not here.
@@ -201,7 +201,7 @@ class SearchService:
 
 
 def answer_query(standing: SearchState, query: Query) -> Answer:
-    """The places worth reading for a query; where there is none, why."""
+    """Return the places worth reading for a query, or why there are none."""
     searcher = standing.searcher
     hits, total, engine = _find_hits(standing, query)
     near = searcher.masks.similar_tags(query.filter.tags) if not hits and query.filter.tags else ()
@@ -210,7 +210,10 @@ def answer_query(standing: SearchState, query: Query) -> Answer:
 
 
 def _find_hits(standing: SearchState, query: Query) -> tuple[list[Hit], int, str]:
-    """Hits of all kinds asked for, how many chunks match, and what ranked; a `symbols` chunk is made from an outline."""
+    """Return hits of all requested kinds, the number of matching chunks, and the engine that ranked.
+
+    A `symbols` chunk is made from an outline.
+    """
     searcher, kinds = standing.searcher, query.filter.kinds
     reader = HitReader(searcher.view, standing.read)
     tagged = "symbols" in query.filter.tags
@@ -231,18 +234,18 @@ def _find_hits(standing: SearchState, query: Query) -> tuple[list[Hit], int, str
 
 
 def _explain_no_hits(standing: SearchState, query: Query) -> str:
-    """Why there is no hit."""
+    """Return why there is no hit."""
     searcher, freshness = standing.searcher, standing.freshness
     if not searcher.snapshot.living_files:
-        return "the index is empty: no readable text files were found (index_status says what was skipped)"
+        return "the index is empty: no readable text files were found (index_status lists what was skipped)"
     if not query.filter.is_empty:
         unfiltered = searcher.rank(replace(query, filter=Filter(), min_score=0.0))
         if unfiltered.places:
             return f"the filter removed all of {unfiltered.matching} matching chunks"
     trouble = [freshness] * (freshness != "fresh") + [standing.trouble] * bool(standing.trouble)
     ending = f" ({'; '.join(trouble)})" if trouble else ""
-    return f"no indexed text holds any word of the query{ending}"
+    return f"no indexed text contains any word of the query{ending}"
 
 
 def _without(tags: Sequence[str], tag: str) -> tuple[str, ...]:
-    return tuple(each for each in tags if each != tag)
+    return tuple(kept for kept in tags if kept != tag)

@@ -1,6 +1,6 @@
-"""The search itself: a query over one snapshot -> places worth reading, best first, with reasons.
+"""Search one snapshot: the places worth reading for a query, best first, with reasons.
 
-Files are ranked, then each shows its best chunk; further chunks of one file count less and less. For a symbol the chunk
+Files are ranked, then each shows its best chunk; each further chunk of a file counts less. For a symbol the chunk
 that defines it comes first. Filters apply before anything is ranked.
 """
 
@@ -22,24 +22,24 @@ from context_engine.search.rankers import RankingView, Signals, compute_signals
 from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
 
 NEXT_CHUNK_FACTOR = 0.3
-"""What the second chunk of a file is worth, the third again, and so on; flat between .3 and .5."""
+"""The worth of the second chunk of a file, of the third relative to it, and so on; flat between 0.3 and 0.5."""
 Row = tuple[float, str, int, int, int, float]
 """(score, path, first line, chunk, file, factor): a chunk worth showing; the factor is its share of the file's score."""
 BELOW_FACTOR = 0.99
 SHOWN_BY_MEANING = np.float32(0.5)
-"""Which chunk of a file is shown: what its words are worth beside the best chunk's, and half of that for its cosines.
+"""Of the cosine of a chunk, relative to its words, for the choice of the chunk that a file shows.
 
 For 137 commits the chunks that were changed come first as often as by words alone; for questions in the words of a doc
 comment more often (docs/decisions/0017)."""
 COMPARED_BY_MEANING = np.float32(2.0)
-"""Which chunks a model compares: here static cosines weigh more, for it sees best what words do not say."""
+"""Of static cosines, relative to words, for the choice of chunks that a model compares: it adds most beyond the words."""
 DEFINES_FIRST = np.float32(1_000)
-"""Far above any BM25 value: the chunk that defines what was asked for is shown first."""
+"""Far above any BM25 value: the chunk that defines the requested symbol is shown first."""
 SCORE_DIGITS = 6
 """Scores are rounded before they are compared, so that the order of floating-point sums cannot break a tie."""
 
 LIFTED_PRIOR = np.float32(0.7)
-"""A query that says "test" may ask for tests, or be about a test runner: .005 NDCG better on whole trees than 1."""
+"""A query that says "test" may ask for tests, or be about a test runner: 0.005 NDCG better on whole trees than 1."""
 
 PRIORS: Mapping[str, float] = {
     "test": 0.3,
@@ -68,8 +68,8 @@ class Place:
 class Ranking:
     """Places best first.
 
-    `matching` counts the chunks that passed the filter and hold something of the query, `passing` those that passed it.
-    `engine` says what ranked: `hybrid` when vectors did, else `lexical`.
+    `passing` counts the chunks that passed the filter, `matching` those of them that match the query. `engine` is
+    `hybrid` when vectors took part, else `lexical`.
     """
 
     places: tuple[Place, ...]
@@ -79,10 +79,10 @@ class Ranking:
 
 
 class Searcher:
-    """One snapshot, ready to be searched; what ranking needs of it is computed once and kept.
+    """One snapshot, prepared for search; what ranking needs is computed once.
 
-    `roles` names the file roles as the snapshot counts them; without `meaning` words alone rank. Thread-safe:
-    everything kept is written whole.
+    `roles` names the file roles as the snapshot numbers them; without `meaning` only words rank. Thread-safe: cached
+    values are written as a whole.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Searcher:
         meaning: SemanticRanker | None = None,
         used: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`used` tells how much each path is used, 0 to 1."""
+        """Prepare a snapshot. `used` returns how much each path is used, 0 to 1."""
         self.snapshot = snapshot
         self.meaning = meaning
         self._used = used
@@ -102,9 +102,9 @@ class Searcher:
         self._roles = roles
 
     def rank(self, query: Query, *, weights: Mapping[str, float] = fuse.WEIGHTS, role_power: float = 1.0) -> Ranking:
-        """The places worth reading for a query, best first.
+        """Return the places worth reading for a query, best first.
 
-        With less `role_power` (0-1) files count less by their role.
+        A smaller `role_power` (0-1) lowers the influence of file roles.
         """
         asked = ParsedQuery.of(query.text)
         prior = compute_priors(self.view, self._roles, asked, query.filter)
@@ -116,7 +116,7 @@ class Searcher:
         )
 
     def _apply_usage(self, prior: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """The prior of each file times what use makes of it; worked out when another mapping comes."""
+        """Return the prior of each file times its boost by usage; computed again when the scores changed."""
         used = self._used()
         if not used:
             return prior
@@ -165,8 +165,8 @@ def search(
 class _Fusion:
     """The score of each file, as one signal after the other is added.
 
-    A file counts when it is alive, has a chunk that passes, and holds something of the query or means it: importance
-    finds nothing. The score of the others is 0.
+    A file counts when it is alive, has a chunk that passes the filter, and matches the query by words or vectors;
+    importance alone finds nothing. The score of the others is 0.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class _Fusion:
         *,
         is_symbol: bool,
     ) -> None:
-        """`is_symbol`: the query is one name, which must stand somewhere: names that look alike are near each other."""
+        """Add up the signals of words. `is_symbol`: the query is one name, so files are not found by vectors alone."""
         self._is_symbol = is_symbol
         self._view = view
         self._prior = prior
@@ -196,7 +196,7 @@ class _Fusion:
         self.score = self._sum_shares()
 
     def add_semantic(self, meaning: SemanticRanker, text: str) -> bool:
-        """Add what vectors say; whether they said anything."""
+        """Add the signals of vectors; return whether there were any."""
         near = meaning.by_static(self._view, text, self.score, self._allowed)
         promise = _shares_of_best(self.found.chunk)
         if near is not None:
@@ -221,12 +221,12 @@ class _Fusion:
 
 
 def _shares_of_best(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Each value divided by the greatest."""
+    """Return each value divided by the greatest."""
     return (values / max(float(values.max(initial=0.0)), 1e-9)).astype(np.float32)
 
 
 def _may_be_found(view: RankingView, allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
-    """The files that are alive and have a chunk that passes."""
+    """Return the files that are alive and have a chunk that passes the filter."""
     if allowed is None or not len(view.reduce_at):
         return view.countable
     passing = np.zeros(view.snapshot.files, bool)
@@ -237,7 +237,7 @@ def _may_be_found(view: RankingView, allowed: npt.NDArray[np.bool_] | None) -> n
 def compute_priors(
     view: RankingView, roles: tuple[str, ...], asked: ParsedQuery, wanted: Filter
 ) -> npt.NDArray[np.float32]:
-    """The prior of each file by its role; a role that the query names or the filter selects is not held back."""
+    """Return the prior of each file by its role; a role that the query names or the filter selects is not lowered."""
     table = np.array([PRIORS.get(role, 1.0) for role in roles], np.float32)
     selected: set[str] = set()
     if "documentation" in wanted.kinds or "documentation" in wanted.tags:
@@ -259,7 +259,7 @@ def _select_rows(
     allowed: npt.NDArray[np.bool_] | None,
     least: float,
 ) -> list[Row]:
-    """(score, path, first line, chunk, file, factor) of the chunks worth showing, best first.
+    """Return (score, path, first line, chunk, file, factor) of the chunks worth showing, best first.
 
     Further chunks of a file are looked for only where they can still reach `least`.
     """
@@ -279,7 +279,7 @@ def _select_rows(
 
 
 def _select_overflow(rows: list[Row], more: list[Row]) -> list[Row]:
-    """Where files are too few, further chunks of them than a file may show: below all that came first."""
+    """Return further chunks of the same files where files are too few: they rank below all of `rows`."""
     if not rows:
         return []
     shown, top = {row[3] for row in rows}, rows[-1][0] * BELOW_FACTOR
@@ -296,7 +296,7 @@ def _rank_key(row: Row) -> tuple[float, str, int, int]:
 
 
 def _make_places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float32]]) -> tuple[Place, ...]:
-    """Rows with the addends of their scores."""
+    """Return the rows with the addends of their scores."""
     files = [row[4] for row in rows]
     columns = [values[files].tolist() for values in shares.values()]
     names = list(shares)
@@ -310,9 +310,9 @@ def _make_places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float3
 def _choose_chunks_of(
     view: RankingView, found: Signals, file: int, allowed: npt.NDArray[np.bool_] | None, most: int
 ) -> list[int]:
-    """The chunks of a file to show, best first: defining ones, then by worth.
+    """Return the chunks of a file to show, best first: defining ones, then by worth.
 
-    All that hold something of the query; else the best.
+    These are all that match the query; else only the best.
     """
     start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
     value = found.worth[start:stop]

@@ -1,9 +1,9 @@
-"""What a question means, beside what it says: how near the vectors of chunks and files come to its own.
+"""Semantic signals: the cosines of the vectors of chunks and files with the vector of a question.
 
-Static vectors stand in the snapshot, one a chunk and one a file (its card), and are compared with every question.
-Vectors of a model come from elsewhere (`search.refining`) and are compared in the same way. Either way a file has three
-signals: its best chunk, the sum of its three best, its card. Stretching the cosines of a question over the files, from
-the least to the greatest, was tried and changes nothing (docs/decisions/0017).
+Static vectors are stored in the snapshot, one a chunk and one a file (its card), and are compared with every question.
+Vectors of a model come from `semantic` and are compared in the same way. Either way a file has three signals: its best
+chunk, the sum of its three best, its card. Stretching the cosines of a question over the files, from the least to the
+greatest, was tried and changes nothing (docs/decisions/0017).
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ Ints = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 COMPARED_ALL_MAX = 4_000
-"""Up to so many chunks each is compared with a question, which takes half a millisecond; beyond, those of files that
-promise most."""
+"""Up to here all chunks are compared with a question, in half a millisecond; beyond, those of the most promising
+files."""
 COMPARED_FILES = 200
-"""Files that promise most by their words, and as many by their cards: an answer shows at most fifty."""
+"""The most promising files by their words, and as many by their cards: an answer shows at most fifty."""
 
 NEAR_ENOUGH = 0.40
-"""A file whose best chunk has this cosine is found though no word of the question stands in it: questions to their own
+"""A file whose best chunk has this cosine is found even without a word of the question. Questions to their own
 repository have a best cosine above it in 19 of 20 cases, questions to another one in 1 of 10."""
 
 QueryVector = Callable[[str], Floats | None]
-"""A question in, its vector of length 1 out; None when nobody can say."""
+"""Maps a question to its vector of length 1; None when that cannot be computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateScores:
-    """How things stand before a model is asked: the score of each file, what each chunk of a file promises."""
+    """The state before a model ranks: the score of each file, and how promising each chunk of a file is."""
 
     files: Floats
     chunk: Floats
@@ -59,18 +59,18 @@ class AnswerModel:
         return None
 
     def answering(self) -> AbstractContextManager[object]:
-        """Enter this around an answer: work in the background waits meanwhile."""
+        """Return a context for an answer: work in the background waits while it is entered."""
         return nullcontext()
 
     def wake(self, paths: Iterable[str] = ()) -> None:
-        """Look for what has no vector yet, these files first: they were just shown or indexed."""
+        """Look for texts without a vector, first in these files, which were just shown or indexed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SemanticSignals:
-    """How near everything comes: `files[name]` a value of at least 0 per file, `chunk` a cosine from 0 to 1 per chunk.
+    """The signals of vectors: `files[name]` a value of at least 0 per file, `chunk` a cosine from 0 to 1 per chunk.
 
-    A chunk that was not compared has 0. `brings`: files that are near enough to be found by their meaning alone.
+    A chunk that was not compared has 0. `brings`: files that are near enough to be found by vectors alone.
     """
 
     files: Mapping[str, Floats]
@@ -79,19 +79,19 @@ class SemanticSignals:
 
 
 class SemanticRanker:
-    """What vectors there are to ask: static ones always, those of a model where somebody chose one and it is there."""
+    """Ranks by vectors: always by static ones, and by those of a model where one was chosen and is available."""
 
     def __init__(self, static: QueryVector, model: AnswerModel | None = None) -> None:
-        """`static` gives a question's vector among those of the snapshots."""
+        """Set the source of question vectors: `static` for the static vectors of snapshots, and a model."""
         self._static = static
         self._model = model
 
     def by_static(
         self, view: RankingView, text: str, promising: Floats, allowed: Mask | None
     ) -> SemanticSignals | None:
-        """What the snapshot's static vectors say; None when it has none.
+        """Return the signals of the static vectors; None when the snapshot has none.
 
-        `promising`: what its words are worth, by file.
+        `promising`: the score of each file by words.
         """
         query = self._static(text) if view.snapshot.static() is not None else None
         return None if query is None or not query.any() else rank_by_static(view, query, promising, allowed)
@@ -99,12 +99,12 @@ class SemanticRanker:
     def by_model(
         self, view: RankingView, text: str, ranked: CandidateScores, allowed: Mask | None
     ) -> SemanticSignals | None:
-        """What the model says, in the time that an answer has; None while it says nothing."""
+        """Return the signals of the model, computed in the time that an answer has; None while it has none."""
         return self._model.near(view, text, ranked, allowed) if self._model is not None else None
 
 
 def rank_by_static(view: RankingView, query: Floats, promising: Floats, allowed: Mask | None) -> SemanticSignals | None:
-    """The signals of static vectors for a question's vector; None when the snapshot has none that it can be compared with."""
+    """Return the signals of static vectors for the vector of a question; None when they cannot be compared."""
     parts = view.snapshot.static()
     if parts is None or parts.width != len(query):
         return None
@@ -121,7 +121,7 @@ def rank_by_static(view: RankingView, query: Floats, promising: Floats, allowed:
 
 
 def _compare_all(parts: Sequence[tuple[VectorRows, int]], query: Floats, count: int) -> Floats:
-    """The cosine of every row with the query."""
+    """Return the cosine of every row with the query."""
     if len(parts) == 1:
         return vector_search.compute_cosines(parts[0][0], query)
     values = np.zeros(count, np.float32)
@@ -131,7 +131,7 @@ def _compare_all(parts: Sequence[tuple[VectorRows, int]], query: Floats, count: 
 
 
 def _compare_chosen(parts: Sequence[tuple[VectorRows, int]], query: Floats, chosen: Ints) -> Floats:
-    """The cosine of each chosen row; they are in ascending order."""
+    """Return the cosine of each chosen row; they are in ascending order."""
     values = np.zeros(len(chosen), np.float32)
     for rows, base in parts:
         start, stop = np.searchsorted(chosen, (base, base + len(rows))).tolist()
@@ -144,7 +144,7 @@ def _compare_chosen(parts: Sequence[tuple[VectorRows, int]], query: Floats, chos
 
 
 def _choose_chunks(view: RankingView, promising: Floats, card: Floats) -> Ints:
-    """The living chunks to compare, ascending: all where they are few, else those of the files that promise most."""
+    """Return the living chunks to compare, ascending: all when they are few, else those of the most promising files."""
     snapshot = view.snapshot
     if snapshot.chunks <= COMPARED_ALL_MAX:
         return np.flatnonzero(snapshot.chunk_alive)

@@ -1,4 +1,4 @@
-"""A folder of chunk files that answers queries while its indexer writes: each answer comes from one consistent state of it.
+"""Serve a folder of chunk files while its indexer writes: each answer comes from one consistent state of it.
 
 Queries always use words; they use meaning too where the files name a model that is available here. Every answer says
 why meaning was not used, because the query could be repeated once that is fixed.
@@ -32,7 +32,7 @@ QUERY_S = 2.0
 Opener = Callable[[str], DeadlineEmbedder | None]
 """Maps the name of a model in a chunk file to what makes vectors of questions for it, if anything here does."""
 OnStateChange = Callable[[bool, str], None]
-"""Called at each change of the state: whether it is good news, and the news."""
+"""Called at each change of the state: whether it is good news, and a sentence about it."""
 Floats = npt.NDArray[np.float32]
 
 
@@ -42,7 +42,7 @@ class ChunkAnswer:
 
     hits: tuple[ChunkHit, ...]
     engine: str  # "hybrid" | "lexical"
-    missing: str  # why meaning had no say; "" when it had
+    missing: str  # why vectors took no part; "" when they did
     freshness: str  # "fresh", or why the newest state of the files does not answer
     reason: str  # why `hits` is empty; "" when it is not
     near_tags: tuple[str, ...]
@@ -50,7 +50,7 @@ class ChunkAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ChunkStatus:
-    """What is served, how, and what is wrong with it."""
+    """What is served, how, and its problems."""
 
     folder: str
     files: tuple[str, ...]
@@ -157,7 +157,7 @@ class ServedChunks:
         self._ready = _PreparedState(ChunkSearcher(chunks, before), asked, missing)
 
     def _model_of(self, chunks: ChunkSet) -> tuple[DeadlineEmbedder | None, str]:
-        """Return what makes vectors of questions for these chunks, or why nothing does.
+        """Return the embedder of questions for these chunks, or why there is none.
 
         Raises: InvalidVectors when a model of that name is here and makes vectors of another size.
         """
@@ -169,11 +169,11 @@ class ServedChunks:
             self._opened[chunks.model] = self._opener(chunks.model)
         asked = self._opened[chunks.model]
         if asked is None:
-            return None, f"no model called {chunks.model} is at hand to make a vector of the question"
+            return None, f"no model called {chunks.model} is available to embed the question"
         asked.ensure_loaded(time.monotonic() + LOAD_S)
         made_by = asked.identity
         if made_by is None:
-            return asked, ""  # it says itself why it cannot be asked, and is looked for again
+            return asked, ""  # the embedder reports its state, and is tried again
         if chunks.fingerprint not in ("", made_by.fingerprint):
             return None, f"the vectors were made by another version of {chunks.model} than the one here"
         if made_by.dimensions not in (0, chunks.dimensions):

@@ -1,7 +1,7 @@
-"""A text search, step by step: which files, how often in each, and only then the lines that somebody gets to read.
+"""Text search in three steps: choose files, count matches in each, and read the lines that are shown.
 
-Counting comes first, so that totals are exact and nothing is held that is not shown. Several keywords are counted in
-one pass as long as what they find is little; else each in a pass of its own.
+Counting comes first, so that totals are exact and only shown lines are in memory. Several keywords are counted in one
+pass as long as they have few matches; else each in its own pass.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from context_engine.secrets import RedactedDocuments
 from context_engine.text import escape_literal, fold_case
 
 OCCURRENCES_BYTES_MAX = 4_000_000
-"""Some 50,000 places: taken apart in 50 ms. A pass for each keyword is quicker than more of them."""
+"""Some 50,000 matches, which take 50 ms to parse. Beyond that a pass for each keyword is quicker."""
 JOINTS_MAX = 200
-"""More keywords than can be told apart in one pass."""
+"""Overlap texts of keywords that can be told apart in one pass."""
 PATTERN_CHARS_MAX = 8_000
 """All queries of one search; Windows takes 32,767 characters for a whole command line."""
 DEFINING_FILES_MAX = 2_000
-"""A word that stands in more files is no name that somebody looks for."""
+"""A word in more files is not a name whose definition is searched."""
 KEPT = 32
-"""Answers and choices of files that are kept; each is a few hundred kilobytes at most."""
+"""Cached answers and choices of files; each is a few hundred kilobytes at most."""
 NEAR_MAX = 3
 EVERY_LINE = 1 << 40
 UNSEARCHED = ("ignored", "binary", "sensitive", "unreadable")
-"""Reasons for which a file is not searched that its owner may want to hear of."""
+"""Reasons for not searching a file that are reported."""
 
 
 _Finds = tuple[dict[str, Marks], bool]
@@ -63,7 +63,7 @@ _Finds = tuple[dict[str, Marks], bool]
 
 @dataclass(frozen=True, slots=True)
 class _CachedScan:
-    """An answer, and the files it was true of."""
+    """An answer, and the files that it was computed from."""
 
     listing: FileListing
     files: tuple[WalkedFile, ...]
@@ -71,7 +71,7 @@ class _CachedScan:
 
 
 class TextScanner:
-    """Searches the text of one workspace. Thread-safe. `engine` is asked for when the first search comes."""
+    """Searches the text of one workspace. Thread-safe. `engine` is called at the first search."""
 
     def __init__(
         self, root: Root, lister: FileLister, engine: Callable[[], TextEngine], texts: RedactedDocuments | None = None
@@ -83,7 +83,10 @@ class TextScanner:
         self._texts = texts or RedactedDocuments()
         self._engine: TextEngine | None = None
         self._lock = threading.Lock()
-        self._fresh: tuple[TextQuery | None, Mapping[str, Marks]] = (None, {})  # of the last scan, until they are shown
+        self._fresh: tuple[TextQuery | None, Mapping[str, Marks]] = (
+            None,
+            {},
+        )  # the matches of the last scan, until they are shown
         self._answers: dict[tuple[TextQuery, bool], _CachedScan] = {}
         self._choices: dict[
             tuple[str, tuple[str, ...], tuple[str, ...]], tuple[FileListing, tuple[WalkedFile, ...]]
@@ -97,7 +100,7 @@ class TextScanner:
         progress: Callable[[Progress], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> Scan:
-        """Which files match and how often, exactly. `definitions`: also which of them define a name that is asked for.
+        """Return which files match and how often, exactly. `definitions`: also which of them define a searched name.
 
         Raises: InvalidArgument (pattern, globs), InvalidPath, FileNotFound, AccessDenied, SearchTimeout, Cancelled.
         """
@@ -128,7 +131,7 @@ class TextScanner:
         chars_max: int = 300,
         cancel: threading.Event | None = None,
     ) -> dict[RelPath, list[TextLine]]:
-        """The lines of some matches with `context` lines on either side, each line once. Raises: as `scan`."""
+        """Return the lines of some matches with `context` lines on either side, each line once. Raises: as `scan`."""
         patience = SearchDeadline.of(cancel)
         places: list[MatchedLine] = []
         for most, some in _group_by_most(parts).items():
@@ -147,7 +150,7 @@ class TextScanner:
         chars_max: int,
         cancel: threading.Event | None = None,
     ) -> dict[RelPath, list[TextLine]]:
-        """The first lines of some files on which each keyword stands, a row for each of both. Asked for after `scan`.
+        """Return the first lines of some files with each keyword, one row for each pair. Call it after `scan`.
 
         Raises: as `scan`.
         """
@@ -164,22 +167,22 @@ class TextScanner:
             ]
         return shown
 
-    # -- which files --
+    # -- files --
 
     def _check_query(self, query: TextQuery) -> str:
-        """The folder or file to search in, "" for all.
+        """Return the folder or file to search in, "" for all.
 
         Raises: InvalidArgument, InvalidPath, FileNotFound, AccessDenied.
         """
         if not query.queries or not all(query.queries):
             raise InvalidArgument("query is empty", suggestion="Say what to look for.")
-        if any("\n" in each or "\r" in each for each in query.queries):
+        if any("\n" in text or "\r" in text for text in query.queries):
             raise InvalidArgument(
-                "a query holds a line end, and a search goes line by line",
-                suggestion="Search for what stands on one line, then read the lines around it.",
+                "a query contains a line end, but a search goes line by line",
+                suggestion="Search for text on one line, then read the lines around it.",
             )
-        if any("\ud800" <= char <= "\udfff" for each in query.queries for char in each):
-            raise InvalidArgument("a query holds a character that is no text", suggestion="Leave it out.")
+        if any("\ud800" <= char <= "\udfff" for text in query.queries for char in text):
+            raise InvalidArgument("a query contains a character that is not text", suggestion="Leave it out.")
         if sum(map(len, query.queries)) > PATTERN_CHARS_MAX:
             raise InvalidArgument(
                 f"the queries have more than {PATTERN_CHARS_MAX:,} characters", suggestion="Ask for fewer at once."
@@ -188,7 +191,7 @@ class TextScanner:
         return "" if under == "." else under
 
     def _choose_files(self, listing: FileListing, query: TextQuery, under: str) -> tuple[WalkedFile, ...]:
-        """The listed files that a query is about; the last choices are kept with their listing."""
+        """Return the listed files that a query is about; the last choices are cached with their listing."""
         base = under if query.globs_from_under else ""
         key = (f"{base}\0{under}", query.includes, query.excludes)
         known = self._choices.get(key)
@@ -196,14 +199,14 @@ class TextScanner:
             return known[1]
         files = listing.files
         if under:
-            files = tuple([each for each in files if each.path == under or each.path.startswith(f"{under}/")])
+            files = tuple([file for file in files if file.path == under or file.path.startswith(f"{under}/")])
         cut = len(base) + 1 if base and files and files[0].path != base else 0
         if query.includes:
             wanted = GlobSet(query.includes)
-            files = tuple([each for each in files if wanted.matches(each.path[cut:])])
+            files = tuple([file for file in files if wanted.matches(file.path[cut:])])
         if query.excludes:
             unwanted = GlobSet(query.excludes)
-            files = tuple([each for each in files if not unwanted.matches(each.path[cut:])])
+            files = tuple([file for file in files if not unwanted.matches(file.path[cut:])])
         with self._lock:
             _keep(self._choices, key, (listing, files))
         return files
@@ -211,7 +214,7 @@ class TextScanner:
     def _explain_no_match(
         self, query: TextQuery, listing: FileListing, files: tuple[WalkedFile, ...], under: str
     ) -> tuple[str, str]:
-        """Why nothing was found, and what to do next."""
+        """Return why nothing was found, and what to do next."""
         if files:
             left_out = _describe_skipped(listing, under)
             return f"no line of the {len(files):,} searched files matches{left_out}", _suggest_other_words(query)
@@ -219,13 +222,13 @@ class TextScanner:
             detail = f" ({why.detail})" if why.detail else ""
             return f"{under} is left out: {why.reason}{detail}", "read_file opens a single file."
         if query.includes or query.excludes:
-            names = sorted({each.path.rpartition("/")[2] for each in listing.files})
+            names = sorted({file.path.rpartition("/")[2] for file in listing.files})
             near = [name for glob in query.includes for name in near_names(glob.rpartition("/")[2], names)]
-            step = f"Did you mean {', '.join(near[:NEAR_MAX])}?" if near else "list_directory shows what is there."
+            step = f"Did you mean {', '.join(near[:NEAR_MAX])}?" if near else "list_directory lists the files."
             return "no file of the workspace passes the globs", step
-        return "there is no text file here", "list_directory shows what is there."
+        return "there is no text file here", "list_directory lists the files."
 
-    # -- how often --
+    # -- counting --
 
     def _text_engine(self) -> TextEngine:
         if self._engine is None:
@@ -242,7 +245,7 @@ class TextScanner:
         definitions: bool,
     ) -> Scan:
         engine = self._text_engine()
-        paths = [each.path for each in files]
+        paths = [file.path for file in files]
         lines, by_query, is_complete = self._count_lines(paths, query, patience)
         defined: Mapping[str, int] = {}
         names = definition_pattern(query.queries) if definitions and not query.regex else ""
@@ -250,9 +253,9 @@ class TextScanner:
             defined, _ = engine.counts(list(lines), GrepRequest((names,), not query.case_sensitive), patience)
         return Scan(
             files=tuple(
-                TextFile(each.path, each.size, lines[each.path], tuple(by_query[each.path]), each.path in defined)
-                for each in files
-                if each.path in lines
+                TextFile(file.path, file.size, lines[file.path], tuple(by_query[file.path]), file.path in defined)
+                for file in files
+                if file.path in lines
             ),
             files_searched=len(files),
             engine=engine.name,
@@ -265,7 +268,7 @@ class TextScanner:
     def _count_lines(
         self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline
     ) -> tuple[Mapping[str, int], Mapping[str, list[int]], bool]:
-        """Path -> matching lines, path -> lines for each query, and whether every file could be read."""
+        """Return path -> matching lines, path -> lines of each query, and whether every file could be read."""
         engine, number = self._text_engine(), len(query.queries)
         if number > 1 and not query.regex and (one_pass := self._find_in_one_pass(paths, query, patience)):
             found, is_complete = one_pass
@@ -276,23 +279,23 @@ class TextScanner:
         if number == 1:
             return lines, {path: [count] for path, count in lines.items()}, is_complete
         by_query: dict[str, list[int]] = {path: [0] * number for path in lines}
-        for each, asked in enumerate(_build_requests(query)):
-            counts, _ = engine.counts(list(lines), asked, patience)
+        for number, request in enumerate(_build_requests(query)):
+            counts, _ = engine.counts(list(lines), request, patience)
             for path, count in counts.items():
-                by_query[path][each] = count
+                by_query[path][number] = count
         return lines, by_query, is_complete
 
     def _find_keywords(
         self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline, *, most: int
     ) -> dict[str, Marks]:
-        """Where each keyword stands, at most `most` lines a keyword and file."""
+        """Return the occurrences of each keyword, at most `most` lines a keyword and file."""
         one_pass = self._find_in_one_pass(paths, query, patience)
         return one_pass[0] if one_pass else self._find_each(paths, query, patience, most)
 
     def _find_in_one_pass(self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline) -> _Finds | None:
-        """Where each keyword stands, and whether every file could be read.
+        """Return the occurrences of each keyword, and whether every file could be read.
 
-        None when that is too much for one pass, or when the engine cannot tell.
+        None when there are too many for one pass, or when the engine does not report occurrences.
         """
         words = query.queries if query.case_sensitive else tuple(map(fold_case, query.queries))
         overlaps = overlap_texts(words)
@@ -311,19 +314,19 @@ class TextScanner:
     def _find_each(
         self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline, most: int
     ) -> dict[str, Marks]:
-        """The same by a pass for each keyword."""
+        """Return the same by a pass for each keyword."""
         found: dict[str, Marks] = defaultdict(dict)
         for number, asked in enumerate(_build_requests(query)):
             for place in self._text_engine().places(paths, asked, patience, most=most):
                 found[place.path][place.line, number] = (place.column, place.offset)
         return found
 
-    # -- what stands there --
+    # -- reading lines --
 
     def _read_matches(
         self, part: TextPart, places: Sequence[MatchedLine], context: int, chars_max: int
     ) -> list[TextLine]:
-        """The wanted matches of one file and the lines around them."""
+        """Return the wanted matches of one file and the lines around them."""
         matches = [place for place in places if place.column][part.skip : part.skip + part.take]
         if not matches:
             return []
@@ -339,18 +342,18 @@ class TextScanner:
         try:
             masked = partial(self._texts.of, path=path)
             return read_lines_at(self._root.confined, path, spots, chars_max, masked)
-        except OSError:  # gone by now: the totals tell that it was there
+        except OSError:  # deleted meanwhile: the totals still count it
             return []
 
 
 def _build_request(query: TextQuery) -> GrepRequest:
-    """All queries of a search at once."""
+    """Return the request for all queries of a search at once."""
     patterns = query.queries if query.regex else tuple(map(escape_literal, query.queries))
     return GrepRequest(patterns, not query.case_sensitive)
 
 
 def _build_requests(query: TextQuery) -> list[GrepRequest]:
-    return [_build_request(replace(query, queries=(each,))) for each in query.queries]
+    return [_build_request(replace(query, queries=(text,))) for text in query.queries]
 
 
 def _count_by_query(found: Mapping[str, Marks], number: int) -> dict[str, list[int]]:
@@ -363,23 +366,26 @@ def _count_by_query(found: Mapping[str, Marks], number: int) -> dict[str, list[i
 
 
 def _group_by_most(parts: Iterable[TextPart]) -> dict[int, list[TextPart]]:
-    """The parts by how many matches of a file must be looked at, so that one long file does not cost all."""
+    """Group parts by the number of matches to read in a file, so that one long file does not slow all."""
+    parts = list(parts)
+    most_taken = max((part.take for part in parts), default=0)
     groups: dict[int, list[TextPart]] = defaultdict(list)
     for part in parts:
-        groups[part.skip + part.take if part.skip else max(each.take for each in parts)].append(part)
+        most = part.skip + part.take if part.skip else most_taken
+        groups[most].append(part)
     return groups
 
 
 def _describe_skipped(listing: FileListing, under: str) -> str:
-    """What was not searched there, in brackets; empty when everything was."""
+    """Return what was not searched, in brackets; empty when everything was."""
     inside = f"{under}/" if under else ""
     rows = [row for row in listing.skipped if row.path.startswith(inside)]
     counts = Counter(row.reason for row in rows) if under else listing.counts
     ignored = sorted((row.path for row in rows if row.reason == "ignored"), key=lambda path: (path.count("/"), path))
-    told = [f"{counts[reason]:,} {reason}" for reason in UNSEARCHED if counts.get(reason)]
+    phrases = [f"{counts[reason]:,} {reason}" for reason in UNSEARCHED if counts.get(reason)]
     if ignored:
-        told[0] += f" such as {ignored[0]}"
-    return f" (left out: {', '.join(told)})" if told else ""
+        phrases[0] += f" such as {ignored[0]}"
+    return f" (left out: {', '.join(phrases)})" if phrases else ""
 
 
 def _suggest_other_words(query: TextQuery) -> str:
@@ -391,7 +397,7 @@ def _suggest_other_words(query: TextQuery) -> str:
 
 
 def _keep(kept: dict[Any, Any], key: object, value: object) -> None:
-    """Put something into a small store that forgets the oldest."""
+    """Put a value into a small cache that drops the oldest."""
     kept.pop(key, None)
     kept[key] = value
     while len(kept) > KEPT:

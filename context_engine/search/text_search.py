@@ -21,18 +21,18 @@ from context_engine.repo import GlobMatcher
 from context_engine.text import escape_literal, fold_case
 
 ALTERNATIVES_MAX = 100
-"""Globs that one glob with braces may become; more is a slip or an attack."""
+"""Globs that one glob with braces may become; more is a mistake or an attack."""
 LONG_FILE_BYTES = 8_000
-"""A match in a file of this size counts half of one in a small file: about two screens of code."""
+"""Two screens of code: a match in a file of this size counts half as much as one in a small file."""
 STAMP_CHARS = 8
-"""Of the hash in a cursor: an old cursor that fits by chance is as unlikely as one in four thousand million."""
+"""Of the hash in a cursor: an old cursor fits by chance once in four thousand million cases."""
 
 DEFINING = (
-    "abstract class const constexpr data def define defmodule defp defun enum export fn fun func function impl interface "
-    "let macro macro_rules! message mod module namespace object package private proc protected protocol pub public "
+    "abstract class const constexpr data def define defmodule defp defun enum export fn fun func function impl "
+    "interface let macro macro_rules! message mod module namespace object package private proc protected protocol pub public "
     "record service static struct sub trait type typedef union val var"
 ).split()
-"""Words after which a line says what something is, in one language or the other."""
+"""Words that begin a definition in some language."""
 
 # -- which files --------------------------------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ class GlobSet(GlobMatcher):
 
 
 def expand_braces(glob: str) -> list[str]:
-    """A glob with braces as globs without.
+    """Expand a glob with braces into globs without.
 
     >>> expand_braces("*.{ts,tsx}"), expand_braces("a{b{c,d},e}"), expand_braces("{odd"), expand_braces("{one}")
     (['*.ts', '*.tsx'], ['abc', 'abd', 'ae'], ['{odd'], ['{one}'])
@@ -57,7 +57,8 @@ def expand_braces(glob: str) -> list[str]:
         one = waiting.pop()
         inner = re.search(r"\{([^{}]*,[^{}]*)\}", one)
         if inner:
-            waiting += [one[: inner.start()] + each + one[inner.end() :] for each in reversed(inner[1].split(","))]
+            head, tail = one[: inner.start()], one[inner.end() :]
+            waiting += [head + alternative + tail for alternative in reversed(inner[1].split(","))]
         else:
             done.append(one)
         if len(done) + len(waiting) > ALTERNATIVES_MAX:
@@ -67,19 +68,19 @@ def expand_braces(glob: str) -> list[str]:
     return sorted(dict.fromkeys(done))
 
 
-# -- which keyword stands where -----------------------------------------------------------------------------------
+# -- keywords on lines --------------------------------------------------------------------------------------------
 
 
 Occurrence = tuple[str, int, int, int, str]
-"""What a search tells of one place: file, line, column and offset in bytes, and the text that stands there."""
+"""One match: file, line, column and offset in bytes, and the text that matched."""
 
 
 Marks = dict[tuple[int, int], tuple[int, int]]
-"""Of one file: (line, keyword) -> (column, where the line begins), both in bytes. Plain, since there may be many."""
+"""Of one file: (line, keyword) -> (column, start of the line), both in bytes. Plain tuples, since there may be many."""
 
 
 class KeywordMatch(NamedTuple):
-    """One keyword on one line: the first place where it stands there. `start` is the byte at which the line begins."""
+    """The first occurrence of one keyword on one line. `start` is the byte offset of the line."""
 
     line: int
     column: int
@@ -88,10 +89,10 @@ class KeywordMatch(NamedTuple):
 
 
 def overlap_texts(keywords: Iterable[str]) -> tuple[str, ...]:
-    """Every text in which one keyword begins inside another and ends behind it.
+    """Return every text in which one keyword begins inside another and ends after it.
 
-    A search that tells what it finds one beside the other misses the second of such a pair, and nothing else. Searching
-    for the joints too shows where that happens.
+    A search that reports matches without overlaps misses the second of such a pair, and nothing else. Searching for
+    these texts too shows where that happens.
 
     >>> overlap_texts(['User', 'UserService']), overlap_texts(['abc', 'cab'])
     ((), ('abcab', 'cabc'))
@@ -107,14 +108,14 @@ def overlap_texts(keywords: Iterable[str]) -> tuple[str, ...]:
 
 
 def longest_first(keywords: Iterable[str]) -> tuple[str, ...]:
-    """The patterns to search for, so that of several at one place the longest is told."""
+    """Return the patterns to search for, so that of several at one place the longest is reported."""
     return tuple(escape_literal(word) for word in sorted(keywords, key=lambda word: (-len(word), word)))
 
 
 def find_keywords(
     occurrences: Iterable[Occurrence], keywords: Sequence[str], *, case_sensitive: bool
 ) -> tuple[dict[str, Marks], set[str]]:
-    """Each keyword once on each line, by file; and the files in which keywords overlap, to be looked at anew."""
+    """Return each keyword once for each line, by file; and the files with overlapping keywords, to be searched again."""
     seen: dict[str, Marks] = defaultdict(dict)
     tangled: set[str] = set()
     inside: dict[str, list[tuple[int, int]]] = {}
@@ -136,20 +137,21 @@ def find_keywords(
 
 
 def sort_matches(marks: Marks) -> list[KeywordMatch]:
-    """The finds of a file by line and column."""
+    """Return the matches of a file by line and column."""
     return sorted(KeywordMatch(line, column, keyword, start) for (line, keyword), (column, start) in marks.items())
 
 
 def _within(plain: str, text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
-    """(keyword, bytes before it) for each keyword that stands in a text; folding keeps the number of characters."""
+    """Return (keyword, bytes before it) for each keyword in a text; folding keeps the number of characters."""
     places = [(number, plain.find(word)) for number, word in enumerate(wanted)]
     return [(number, len(text[:at].encode())) for number, at in places if at >= 0]
 
 
 def limit_matches(rows: Sequence[KeywordMatch], most: int) -> list[KeywordMatch]:
-    """At most so many rows, in order: of each keyword the first, then of each the second, and so on.
+    """Return at most so many rows, in order: the first of each keyword, then the second of each, and so on.
 
-    >>> [(row.line, row.keyword) for row in limit_matches([KeywordMatch(1, 1, 0, 0), KeywordMatch(2, 1, 0, 0), KeywordMatch(3, 1, 1, 0)], 2)]
+    >>> rows = [KeywordMatch(1, 1, 0, 0), KeywordMatch(2, 1, 0, 0), KeywordMatch(3, 1, 1, 0)]
+    >>> [(row.line, row.keyword) for row in limit_matches(rows, 2)]
     [(1, 0), (3, 1)]
     """
     if len(rows) <= most:
@@ -162,11 +164,11 @@ def limit_matches(rows: Sequence[KeywordMatch], most: int) -> list[KeywordMatch]
     return sorted(row for _, row in sorted(turns)[:most])
 
 
-# -- which file comes first ---------------------------------------------------------------------------------------
+# -- the order of files -------------------------------------------------------------------------------------------
 
 
 def definition_pattern(queries: Iterable[str]) -> str:
-    r"""A pattern for lines that define one of these names; empty when none of them is a name.
+    r"""Return a pattern for lines that define one of these names; empty when none of them is a name.
 
     >>> import re
     >>> bool(re.search(definition_pattern(["login"]), "async def login(user):")), definition_pattern(["a b"])
@@ -180,10 +182,10 @@ def definition_pattern(queries: Iterable[str]) -> str:
 
 
 def rank_files(files: Iterable[TextFile], queries: Sequence[str]) -> list[TextFile]:
-    """The files that match best first: the most distinct queries, then a definition, then the path, then the density.
+    """Sort files: by the number of distinct queries, then by a definition, then by the path, then by density.
 
-    A path counts when it holds a query; density is matching lines, of which each further one and each further page of
-    the file weighs less.
+    A path counts when it contains a query. Density is the number of matching lines, of which each further one counts
+    less, as does each further page of the file.
     """
     words = [fold_case(query) for query in queries]
 
@@ -196,24 +198,24 @@ def rank_files(files: Iterable[TextFile], queries: Sequence[str]) -> list[TextFi
 
 
 def density(lines: int, size_bytes: int) -> float:
-    """How much a file is about what was looked for, from 0 to 1.
+    """Return how much a file is about the queries, from 0 to 1.
 
-    >>> [round(density(*each), 2) for each in ((1, 1_000), (5, 1_000), (5, 100_000))]
+    >>> [round(density(*sizes), 2) for sizes in ((1, 1_000), (5, 1_000), (5, 100_000))]
     [0.47, 0.82, 0.27]
     """
     return lines / (lines + 1 + size_bytes / LONG_FILE_BYTES)
 
 
 def sort_by_keywords(files: Iterable[TextFile]) -> list[TextFile]:
-    """Files with the most distinct keywords first, then with the most matches, then by path."""
-    return sorted(files, key=lambda each: (-sum(n > 0 for n in each.by_query), -sum(each.by_query), each.path))
+    """Sort files: by the number of distinct keywords, then by the number of matches, then by path."""
+    return sorted(files, key=lambda file: (-sum(count > 0 for count in file.by_query), -sum(file.by_query), file.path))
 
 
 # -- pages --------------------------------------------------------------------------------------------------------
 
 
 def select_page(files: Iterable[TextFile], start: int, limit: int) -> list[TextPart]:
-    """The matches `start` to `start + limit` of files in this order, as parts of them."""
+    """Return the matches `start` to `start + limit` of files in this order, as parts of the files."""
     parts: list[TextPart] = []
     for file in files:
         if limit <= 0:
@@ -227,13 +229,13 @@ def select_page(files: Iterable[TextFile], start: int, limit: int) -> list[TextP
 
 
 def hash_search(query: TextQuery, files: Iterable[TextFile]) -> str:
-    """What a cursor remembers of a search: the question, and the files that answer it in their order."""
-    told = [repr(query), *(f"{file.path}\0{file.lines}" for file in files)]
-    return hashlib.sha256("\n".join(told).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
+    """Return what a cursor stores of a search: a hash of the query and of the matching files in their order."""
+    rows = [repr(query), *(f"{file.path}\0{file.lines}" for file in files)]
+    return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
 
 
 def format_cursor(start: int, stamped: str) -> str:
-    """Where to go on, for the caller to send back.
+    """Return where to continue, for the caller to send back.
 
     >>> format_cursor(50, "0123abcd"), parse_cursor("0123abcd-50", "0123abcd")
     ('0123abcd-50', 50)
@@ -242,12 +244,12 @@ def format_cursor(start: int, stamped: str) -> str:
 
 
 def parse_cursor(sent: str, stamped: str) -> int:
-    """Where a cursor says to go on; 0 without one. Raises: InvalidArgument when it is of another search or state."""
+    """Return where a cursor continues; 0 without one. Raises: InvalidArgument when it is of another search or state."""
     if not sent:
         return 0
     made = re.fullmatch(r"([0-9a-f]{8})-(\d{1,12})", sent.strip())
     if not made:
-        raise InvalidArgument("cursor is none of ours", suggestion="Leave it out to begin anew.")
+        raise InvalidArgument("cursor is not one of this server", suggestion="Omit it to start from the beginning.")
     if made[1] != stamped:
         raise InvalidArgument(
             "cursor belongs to another search, or the files have changed since",

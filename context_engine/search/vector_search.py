@@ -1,7 +1,7 @@
-"""PURE. Meaning as a signal: a query's vector against every stored one, exactly, and what of it counts for a file.
+"""PURE. Exact vector search: the cosines of a query with all stored vectors, and their values for files.
 
 120,000 vectors of 384 numbers take 11 ms on one core, of which reading the memory is most: there is nothing for an
-approximate index to win. What a chunk is worth beside its words is decided where signals are weighed (`search.fuse`).
+approximate index to win. The weight of the signals relative to words is set in `search.fuse`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Mask = npt.NDArray[np.bool_]
 BLOCK_NUMBERS = 400_000
 """Numbers widened to float32 at a time: 1.6 MB stay in the cache of one core; 4 times as many or few are slower."""
 COSINE_STEP = np.float32(1e6)
-"""Cosines are rounded to six digits, so that where a vector stands among others cannot break a tie."""
+"""Cosines are rounded to six digits, so that the position of a vector among others cannot break a tie."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileCosines:
     """By file: the best chunk's cosine, the sum of the three best, and whether the file has a vector that may count.
 
-    What is below zero counts as nothing, and so does a file without a vector.
+    Cosines below zero count as zero, and so do files without a vector.
     """
 
     best: Floats
@@ -37,14 +37,14 @@ class FileCosines:
 
 
 def compute_cosines(rows: VectorRows, query: Floats) -> Floats:
-    """The cosine of a query of length 1 with each row, 0 for a row of zeros.
+    """Return the cosine of a query of length 1 with each row, 0 for a row of zeros.
 
     Raises: InvalidVectors when they are of different sizes, and so not of one space.
     """
     size = rows.values.shape[1]
     if query.shape != (size,):
         raise InvalidVectors(
-            f"a query of {query.shape[-1] if query.ndim else 0} numbers meets vectors of {size}",
+            f"a query of {query.shape[-1] if query.ndim else 0} numbers cannot be compared with vectors of {size}",
             suggestion="embed the query with the model that made the vectors",
         )
     products = np.empty(len(rows), np.float32)
@@ -59,7 +59,7 @@ def compute_cosines(rows: VectorRows, query: Floats) -> Floats:
 
 
 def fold_by_file(values: Floats, found: Mask, chunk_file: Ints, files: int, allowed: Mask | None = None) -> FileCosines:
-    """Fold the cosines of chunks into their files; chunks stand in the order of their files, as in a snapshot.
+    """Fold the cosines of chunks into their files; chunks are in the order of their files, as in a snapshot.
 
     `found` says which chunks have a vector, `allowed` which may be found (None: all).
     """
@@ -82,7 +82,7 @@ def fold_by_file(values: Floats, found: Mask, chunk_file: Ints, files: int, allo
 
 
 def find_greatest(values: Floats, limit: int, allowed: Mask | None = None) -> Ints:
-    """The numbers of the greatest values, greatest first; of equal ones the lower number first.
+    """Return the numbers of the greatest values, greatest first; of equal ones the lower number first.
 
     >>> find_greatest(np.float32([0.1, 0.9, 0.9, 0.5]), 3).tolist()
     [1, 2, 3]
@@ -95,6 +95,6 @@ def find_greatest(values: Floats, limit: int, allowed: Mask | None = None) -> In
 
 
 def _first_of_runs(flags: Mask, owners: Ints) -> Ints:
-    """Where the first flag of each owner stands."""
+    """Return the position of the first flag of each owner."""
     at = np.flatnonzero(flags)
     return at[np.flatnonzero(np.diff(owners[at], prepend=-1))]

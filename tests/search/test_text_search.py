@@ -228,5 +228,5 @@ def test_a_cursor_is_refused_when_question_or_answer_changed() -> None:
 
 @pytest.mark.parametrize("sent", ["x", "12345678", "01234567-", "01234567-1-2", "0123456g-1", "01234567--1"])
 def test_what_is_no_cursor_is_refused(sent: str) -> None:
-    with pytest.raises(InvalidArgument, match="none of ours"):
+    with pytest.raises(InvalidArgument, match="not one of this server"):
         parse_cursor(sent, "01234567")

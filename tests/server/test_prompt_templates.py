@@ -138,7 +138,7 @@ def test_understanding_starts_from_what_the_index_knows(engine: Engine) -> None:
 
 
 def test_a_search_that_finds_nothing_says_so(engine: Engine) -> None:
-    assert "The index has no place for it: no indexed text holds any word" in text_of(
+    assert "The index has no place for it: no indexed text contains any word" in text_of(
         engine, "find", {"what": "zzzz qqqq"}
     )
 
