@@ -1,4 +1,4 @@
-"""The index: what changed in the workspace, how files are parsed, chunked and stored, and how stores are read, copied and repaired."""
+"""The index: changed files are found, parsed, chunked and stored in segments; snapshots are read from the stores."""
 
 from __future__ import annotations
 

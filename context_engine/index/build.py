@@ -1,4 +1,4 @@
-"""The indexing pipeline: walk -> changed files -> read, parse, chunk -> segments -> commits, in rounds, on several cores.
+"""The indexing pipeline: walk -> changed files -> read, parse, chunk -> segments -> commits.
 
 The calls, from the outside in: `IndexBuilder.index_workspace` > `_index_once` > `_index_changes` > `_index_round` >
 `run_job` (here or in another process) > `describe_file`. A round is some megabytes of files. Each ends in a commit, so
@@ -259,7 +259,10 @@ class IndexBuilder:
             writer.set_importance(importance(snapshot))
 
     def _finish(self, writer: AnyWriter, run: _BuildRun, removed: int, *, anew: bool, patient: bool) -> None:
-        """Finish a run: importance is computed again (`anew`) unless only one folder or file was indexed (`patient`)."""
+        """Finish a run: merge, compute importance (`anew`: in any case), publish.
+
+        `patient`: only one folder or file was indexed, so merging can wait.
+        """
         run.report("finishing", run.total, run.total)
         self._merge(writer, run.written + removed, PATIENT_SEGMENTS_MAX if patient else SEGMENTS_MAX, anew=anew)
         writer.set_metadata(dict.fromkeys(UNFINISHED, 0))

@@ -30,7 +30,7 @@ class IndexChanges(NamedTuple):
 def compare_files(
     indexed: Mapping[str, FileState], present: Mapping[str, tuple[int, int]], kept_out: Mapping[str, tuple[int, int]]
 ) -> IndexChanges:
-    """Compare files: `present` maps path to (size, mtime_ns), `kept_out` likewise for files skipped for their content."""
+    """Compare files. `present` maps path to (size, mtime_ns), `kept_out` those skipped for their content."""
     added, suspect, unchanged = [], [], 0
     for path, (size, mtime_ns) in present.items():
         state = indexed.get(path)

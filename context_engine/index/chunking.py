@@ -139,7 +139,7 @@ def _with_comment_above(lines: Sequence[str], line: int, end_before: int) -> int
 
 
 def _unbroken_ranges(symbols: Sequence[OutlineSymbol], offsets: Sequence[int]) -> list[tuple[int, int]]:
-    """Return half-open line ranges of the outermost definitions that fit into a chunk, in order: no chunk ends inside one."""
+    """Return half-open line ranges, in order, of the outermost definitions that fit into a chunk: none is split."""
     wholes: list[tuple[int, int]] = []
     for symbol in symbols:
         first, stop = symbol.first - 1, min(symbol.last, len(offsets) - 1)

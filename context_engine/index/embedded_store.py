@@ -305,7 +305,7 @@ class EmbeddedWriter:
         return _rows(self._db, "SELECT * FROM skipped ORDER BY path")
 
     def skipped_states(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
-        """Return (size, mtime_ns) of files below `paths` that were skipped for their content, so that they are not read again.
+        """Return (size, mtime_ns) of files below `paths` that were skipped for their content: they are not read again.
 
         A file that could not be read is tried every time: permission comes without another size or time.
         """
@@ -677,7 +677,7 @@ def find_problems(path: Path, looked: Callable[[int], None] = lambda _: None) ->
 
 
 def _connect_to_read(path: Path) -> tuple[apsw.Connection, bool]:
-    """Open a database, and return whether it is for one look only: on a full or read-only disk later changes are not detected."""
+    """Open a database; return whether it is a frozen copy, which shows no later changes (full or read-only disk)."""
     try:
         return _connect(path, apsw.SQLITE_OPEN_READWRITE), False
     except storage_errors.REFUSED:

@@ -24,7 +24,7 @@ again.
 1 head `path | chain | signature`, summary of 300 characters and 40 names
 """
 WINDOW_CHARS = 350
-"""MiniLM stops reading after 126 word pieces; Go, Python and PHP have 3.5 characters a piece, and a head takes some 90."""
+"""MiniLM reads 126 word pieces; Go, Python and PHP have 3.5 characters a piece, and a head takes some 90 characters."""
 SIGNATURE_CHARS_MAX = 160
 """A longer one is a list of parameters, which the body says as well."""
 SUMMARY_DOC_CHARS = 300

@@ -24,7 +24,10 @@ class GraphTraversal:
         self._notes: list[str] = []
 
     def symbols(self, start: Sequence[SymbolDefinition], direction: str) -> tuple[list[Edge], tuple[str, ...]]:
-        """Return callers, callees or impact (callers of callers, and importers of the defining files) of definitions."""
+        """Return callers, callees or impact of definitions.
+
+        Impact: callers of callers, and importers of the defining files.
+        """
         if len(start) > 1:
             places = ", ".join(f"{definition.path}:{definition.span.first}" for definition in start[:4])
             self._notes.append(f"{len(start)} definitions share this name ({places}...): uses are matched by name")
@@ -79,7 +82,7 @@ class GraphTraversal:
                 return
 
     def _resolve_use(self, use: SymbolUse) -> SymbolDefinition | None:
-        """Return the definition of this project that a use most likely means: of the same file, of an imported one, the only one."""
+        """Return the most likely definition of a use: in the same file, in an imported one, or the only one."""
         known = [definition for definition in self._graph.definitions(use.target) if definition.name == use.target]
         if not known:
             return None

@@ -21,7 +21,7 @@ UNKNOWN_NS = -1
 
 
 def seed(target: EmbeddedStore, folders: Iterable[Path], identity: str) -> bool:
-    """Start an index that does not exist yet with that of another work tree of the repository; return whether it was done.
+    """Start a missing index with that of another work tree of the repository; return whether that was done.
 
     `folders` contain the other indexes. The largest one with static vectors of this `identity` (empty: none) is copied.
     A failure is not an error: the index is then built from the files.

@@ -24,7 +24,7 @@ from context_engine.repo import changes_rules
 WAIT_S = 0.15
 """How long an answer waits for edited files to be indexed: a handful takes some 10 ms each."""
 FIRST_WAIT_S = 3.0
-"""How long an answer waits for the first part of the first index. Agents ask their first question within half a second."""
+"""How long an answer waits for the first part of the first index. Agents ask within half a second of the start."""
 FIRST_POLL_S = 0.01
 INLINE_FILES_MAX = 8
 EDITS_WAIT_S = 5.0

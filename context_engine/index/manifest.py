@@ -74,7 +74,7 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         skipped: Mapping[str, SkippedState],
         metadata: Mapping[str, Any],
     ) -> Manifest:
-        """Return the next state: segments added, files dead or touched; `skipped` and `metadata` replace the old ones."""
+        """Return the next state: segments added, files dead or touched, `skipped` and `metadata` replaced."""
         parts = [
             msgspec.structs.replace(
                 part,

@@ -103,7 +103,9 @@ class Heap:
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The documents of each term: term `i` (by ascending hash) is in documents `ids[indptr[i]:indptr[i+1]]`, `counts` times each.
+    """The documents of each term. Terms are ordered by hash.
+
+    Term `i` is in documents `ids[indptr[i]:indptr[i+1]]`, `counts` times each.
 
     `names` are the terms themselves where they are needed (symbols, tags, file stems), else empty.
     """
@@ -125,7 +127,7 @@ class Postings:
         weights: npt.NDArray[np.uint8] | None = None,
         names: Sequence[str] | None = None,
     ) -> Postings:
-        """Build postings from one (term number, document) pair per occurrence; `hashes[n]` is the hash of term number n.
+        """Build postings from one (term number, document) pair for each occurrence; `hashes[n]`: of term number n.
 
         Counts are occurrences, capped at 255; with `weights` the greatest weight of the pair instead.
         """

@@ -1,7 +1,7 @@
 """The shared store: a team's index is on a remote store; each machine has its segments and ranks them by itself.
 
-    <folder>/base.manifest   the last state of the remote store that was seen here; used while the remote store does not answer
-    <folder>/here.manifest   what was indexed here on top of that state, for this machine alone; or a first index not shared yet
+    <folder>/base.manifest   the last seen state of the remote store, for times when it does not answer
+    <folder>/here.manifest   what was indexed on top of that for this machine alone, or a first index not shared yet
     <folder>/<sha256>.seg    segments, named by their content; a missing or damaged one is fetched
     <folder>/writer.lock     one writing process of this machine
 
@@ -500,7 +500,7 @@ class SharedStore:
             self._here_file.remove()
 
     def _remove_leftovers(self, shown: Manifest | None) -> None:
-        """Delete files that no state names: only for a writer, because only writers make files that are not named yet."""
+        """Delete files that no state names. Only a writer may: only writers make files that are not named yet."""
         named = set() if shown is None else set(shown.names)
         for held, which in ((self._base, "base"), (self._here_file.read() or NOTHING, "here")):
             with suppress(StorageCorrupt):

@@ -1,4 +1,4 @@
-"""Write to a shared store: the same commits as the embedded one's, each a new manifest that replaces the old one as a whole."""
+"""Write to a shared store: the commits of an embedded one, each a new manifest that replaces the old one."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class SharedWriter:
         return sorted((path, *kept) for path, kept in self._manifest.skipped.items())
 
     def skipped_states(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
-        """Return (size, mtime_ns) of files below `paths` that were skipped for their content, so that they are not read again.
+        """Return (size, mtime_ns) of files below `paths` that were skipped for their content: they are not read again.
 
         A file that could not be read is tried every time: permission comes without another size or time.
         """
@@ -279,7 +279,7 @@ def file_states(snapshot: Snapshot) -> dict[str, FileState]:
 
 
 def confirmed_states(before: Mapping[str, FileState], now: Mapping[str, FileState]) -> list[tuple[str, int, int]]:
-    """Return (path, size, mtime_ns) of files that were checked here and have the same content: they need not be read again."""
+    """Return (path, size, mtime_ns) of files that were read here before with the same content."""
     return [
         (path, before[path].size, before[path].mtime_ns)
         for path, state in now.items()

@@ -38,7 +38,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class StaticParts:
-    """The static vectors of a snapshot where they are stored: (rows of a segment, number of its first chunk or file), in order.
+    """The static vectors of a snapshot: for each segment its rows and the number of its first chunk or file.
 
     Only vectors of the same `identity` may be compared with them.
     """
@@ -245,7 +245,7 @@ class Snapshot:
         return Matches(docs, counts, terms, sizes)
 
     def names(self, field: str) -> list[str]:
-        """Return all names of a named field (`symbol`, `tag`, `stem`), each once, sorted; those of dead files may be among them."""
+        """Return all names of a named field (`symbol`, `tag`, `stem`), sorted; some may be of dead files."""
         return sorted({name for segment in self.segments for name in segment.fields[field].names.texts()})
 
     def postings(self, field: str) -> list[tuple[Postings, int]]:

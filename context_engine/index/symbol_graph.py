@@ -197,7 +197,7 @@ class SymbolGraph:
         return self._parses.parse(path)
 
     def callers(self, name: str) -> tuple[list[SymbolUse], bool]:
-        """Return the uses of a name in all files; True when too many files contain it and only the first were parsed."""
+        """Return the uses of a name, and whether too many files contain it, so that only the first were parsed."""
         files = self._files_using(name)
         uses = [
             use

@@ -195,7 +195,7 @@ def main() -> None:
 
 
 def _can_run(job: IndexJob, encoder: StaticEncoder) -> bool:
-    """Return whether this process can make the vectors of a job: an upgrade may have replaced the table since its parent started."""
+    """Return whether this process can make the vectors of a job: an upgrade may have replaced the table meanwhile."""
     return not job.static or (encoder.open() and encoder.identity == job.static)
 
 

@@ -1,4 +1,4 @@
-"""Write an index as chunk files: every chunk of a snapshot in the fields of spec 004, with its vector if there is an embedder.
+"""Write an index as chunk files: every chunk of a snapshot in the fields of spec 004, with its vector on request.
 
 Files that changed on disk since they were indexed are left out, because their lines would be wrong: update the index
 first. Secrets are redacted in the texts that are written; the embedder gets the texts as they are.
@@ -86,7 +86,7 @@ def write_chunk_files(
     progress: Callable[[Progress], None] | None = None,
     cancel: threading.Event | None = None,
 ) -> ExportReport:
-    """Write the four files one after the other as soon as all vectors are made: a watcher of the folder sees them change once.
+    """Write the four files at once when all vectors are made: a watcher of the folder sees one change.
 
     Raises: Cancelled (nothing is written), InvalidPath, DiskFull, AccessFailed.
     """

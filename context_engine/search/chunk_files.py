@@ -221,7 +221,7 @@ def _row(kind: ChunkKind, chunk: _ChunkShape) -> ChunkRow:
 
 
 def _vectors(name: str, raw: Sequence[msgspec.Raw]) -> Floats:
-    """Return one row for each embedding, decoded one at a time: a list of Python floats is eight times as large as its row."""
+    """Return one row for each embedding, decoded one at a time: lists of Python floats are eight times as large."""
     decode = msgspec.json.Decoder(list[float] | None).decode
     rows, shape = np.zeros((len(raw), 0), np.float32), Struct("0f")
     for number, embedding in enumerate(raw):

@@ -159,7 +159,7 @@ class _Bm25Field:
 
 
 def _find_occurrences(postings: Postings, place: int, first: int) -> tuple[Ints, Floats]:
-    """Return the chunks of a term, and how often it occurs, where the first chunk of the postings has the number `first`."""
+    """Return the chunks of a term and its counts; `first` is the number of the first chunk of the postings."""
     own = slice(int(postings.indptr[place]), int(postings.indptr[place + 1]))
     return postings.ids[own].astype(np.int64) + first, postings.counts[own].astype(np.float32)
 
@@ -170,7 +170,7 @@ def _idf(frequency: int, size: int) -> np.float32:
 
 
 def _count_words(texts: Iterable[str]) -> tuple[Postings, Ints]:
-    """Return where each term occurs, and how many terms each text has: counted as the index counts the words of files."""
+    """Return where each term occurs, and how many terms each text has, counted as in the index."""
     vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
     field = FieldBuilder()
     for text in texts:

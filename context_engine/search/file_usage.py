@@ -28,7 +28,7 @@ from context_engine.index import translate_disk_errors
 from context_engine.storage import transaction
 
 AccessKind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
-"""A file was read, a part of it was read, it was shown as a hit, edited, named by a plan, or has a finding of a review."""
+"""A file or a part of it was read, shown as a hit, edited, named by a plan, or has a finding of a review."""
 WEIGHTS: Mapping[AccessKind, float] = {
     "read": 1.0,
     "fragment": 0.5,
@@ -198,7 +198,7 @@ class FileUsage:
     def scores(
         self, paths: Collection[str] | None = None, kinds: Collection[str] = frozenset(WEIGHTS)
     ) -> dict[str, float]:
-        """Return the current score of each file that was accessed; of these files and kinds of access only, if given."""
+        """Return the current score of each accessed file; of these files and kinds of access only, if given."""
         strengths: dict[str, float] = {}
         for row in self.export(paths):
             if row.kind in kinds:

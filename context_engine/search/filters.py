@@ -106,7 +106,7 @@ class FilterMasks:
         return mask
 
     def _code_files(self) -> Mask:
-        """Return which files contain code: at least one chunk of kind `definitions`, which prose and configuration lack."""
+        """Return which files contain code: a chunk of kind `definitions`, which prose and configuration lack."""
         snapshot = self._snapshot
         is_code = snapshot.chunk_column("kind") == CHUNK_KINDS.index("definitions")
         return np.bincount(snapshot.chunk_file[is_code], minlength=snapshot.files) > 0

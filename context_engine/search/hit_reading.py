@@ -1,4 +1,4 @@
-"""Turn ranked chunks into hits: the text of each is read from its file, and a file that changed since is marked stale."""
+"""Turn ranked chunks into hits: texts are read from the current files; hits of changed files are marked stale."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _is_continued(name: str, wanted: str) -> bool:
 
 
 def _find_best(known: Sequence[tuple[str, str]], typed: str, limit: int) -> tuple[list[str], int]:
-    """Return matching paths: those that begin with `typed` first, then those with such a part, then those containing it.
+    """Return matching paths: those beginning with `typed`, then those with such a part, then the others.
 
     >>> known = [(path, path) for path in ("app/serv/mcp.py", "serv/mcp.py", "reserv/mc.py", "app/server/mcp.py")]
     >>> _find_best(known, "serv/mc", 9), _find_best(known, "ap/mcp", 9)

@@ -112,7 +112,7 @@ class RankingView:
         return self._own_tags.get(chunk, [])
 
     def tags(self, file: int, kind: str) -> tuple[str, ...]:
-        """Return the tags of every chunk of a kind in a file: language, folders, kind, and `code` for files with definitions."""
+        """Return the tags of every chunk of a kind in a file: language, folders, kind, `code` next to definitions."""
         known = self._tags.get((file, kind))
         if known is None:
             snapshot = self.snapshot
@@ -264,7 +264,7 @@ def _likeness(word: str, stem: str, other: str, other_stem: str) -> float:
 def _rank_symbols(
     view: RankingView, asked: ParsedQuery, allowed: npt.NDArray[np.bool_] | None
 ) -> tuple[Floats, Floats, dict[int, float]]:
-    """Return the values of files that define the symbol a query is (`symbol`) or mentions (`mention`), and the chunks."""
+    """Return the files that define what a query is (`symbol`) or mentions (`mention`), and the chunks that do."""
     snapshot = view.snapshot
     whole, mention = np.zeros(snapshot.files, np.float32), np.zeros(snapshot.files, np.float32)
     names = [(asked.symbol, 1.0)] if asked.symbol else list(asked.mentioned)

@@ -47,7 +47,7 @@ def find_landmarks(snapshot: Snapshot, roles: tuple[str, ...], freshness: str) -
 
 
 def _folders(paths: list[str], above: str = "", levels: int = FOLDED_LEVELS_MAX) -> tuple[tuple[str, int], ...]:
-    """Return the folders of the parts, largest first: the top ones, or those in the one that contains nearly all files."""
+    """Return the main folders, largest first: the top ones, or those in the one that contains nearly all files."""
     counts = Counter(path[: path.index("/", len(above)) + 1] for path in paths if "/" in path[len(above) :])
     ordered = tuple(sorted(counts.items(), key=lambda row: (-row[1], row[0])))
     if levels and ordered and ordered[0][1] > len(paths) * ENCLOSING_SHARE:

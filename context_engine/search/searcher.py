@@ -24,7 +24,7 @@ from context_engine.search.semantic_scores import CandidateScores, SemanticRanke
 NEXT_CHUNK_FACTOR = 0.3
 """The worth of the second chunk of a file, of the third relative to it, and so on; flat between 0.3 and 0.5."""
 Row = tuple[float, str, int, int, int, float]
-"""(score, path, first line, chunk, file, factor): a chunk worth showing; the factor is its share of the file's score."""
+"""(score, path, first line, chunk, file, factor) of a chunk to show; the factor is its share of the file's score."""
 BELOW_FACTOR = 0.99
 SHOWN_BY_MEANING = np.float32(0.5)
 """Of the cosine of a chunk, relative to its words, for the choice of the chunk that a file shows.
@@ -32,7 +32,7 @@ SHOWN_BY_MEANING = np.float32(0.5)
 For 137 commits the chunks that were changed come first as often as by words alone; for questions in the words of a doc
 comment more often (docs/decisions/0017)."""
 COMPARED_BY_MEANING = np.float32(2.0)
-"""Of static cosines, relative to words, for the choice of chunks that a model compares: it adds most beyond the words."""
+"""Of static cosines, relative to words, for the choice of chunks that a model compares."""
 DEFINES_FIRST = np.float32(1_000)
 """Far above any BM25 value: the chunk that defines the requested symbol is shown first."""
 SCORE_DIGITS = 6

@@ -46,7 +46,7 @@ class CandidateScores:
 
 
 class AnswerModel:
-    """A model that ranks for an answer, in the time the answer has, and is told about answers; this one does nothing."""
+    """A model that ranks within the time of an answer and is notified of answers; this one does nothing."""
 
     def near(
         self,

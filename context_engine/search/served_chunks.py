@@ -178,7 +178,8 @@ class ServedChunks:
             return None, f"the vectors were made by another version of {chunks.model} than the one here"
         if made_by.dimensions not in (0, chunks.dimensions):
             raise InvalidVectors(
-                f"the files have vectors of {chunks.dimensions} numbers, but {chunks.model} makes vectors of {made_by.dimensions}",
+                f"the files have vectors of {chunks.dimensions} numbers, but those of {chunks.model} have "
+                f"{made_by.dimensions}",
                 suggestion="write all four files again, or name the model that made the vectors in their _metadata",
             )
         return asked, ""

@@ -29,8 +29,8 @@ STAMP_CHARS = 8
 
 DEFINING = (
     "abstract class const constexpr data def define defmodule defp defun enum export fn fun func function impl "
-    "interface let macro macro_rules! message mod module namespace object package private proc protected protocol pub public "
-    "record service static struct sub trait type typedef union val var"
+    "interface let macro macro_rules! message mod module namespace object package private proc protected protocol pub "
+    "public record service static struct sub trait type typedef union val var"
 ).split()
 """Words that begin a definition in some language."""
 
@@ -38,7 +38,7 @@ DEFINING = (
 
 
 class GlobSet(GlobMatcher):
-    """Globs in gitignore notation, with braces: `src/`, `*.py`, `docs/**/*.{md,rst}`; a later `!glob` takes back."""
+    """Globs in gitignore notation, with braces: `src/`, `*.py`, `docs/**/*.{md,rst}`; a `!glob` excludes."""
 
     def __init__(self, globs: Iterable[str]) -> None:
         super().__init__(part for glob in globs for part in expand_braces(glob.removeprefix("./").replace("\\", "/")))
@@ -115,7 +115,7 @@ def longest_first(keywords: Iterable[str]) -> tuple[str, ...]:
 def find_keywords(
     occurrences: Iterable[Occurrence], keywords: Sequence[str], *, case_sensitive: bool
 ) -> tuple[dict[str, Marks], set[str]]:
-    """Return each keyword once for each line, by file; and the files with overlapping keywords, to be searched again."""
+    """Return each keyword once for each line, by file; and the files with overlaps, to be searched again."""
     seen: dict[str, Marks] = defaultdict(dict)
     tangled: set[str] = set()
     inside: dict[str, list[tuple[int, int]]] = {}
