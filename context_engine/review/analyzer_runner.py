@@ -18,7 +18,7 @@ from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.review_coverage import NO_TIME, AnalyzerRun
 from context_engine.review.review_options import ReviewOptions
 from context_engine.review.reviewer import TESTS, is_generated
-from context_engine.review.source_versions import ChangedFile, FileVersion
+from context_engine.review.source_versions import FileVersion, ReviewedFile
 from context_engine.text import LineSpan
 
 ANALYZER_S = 20.0
@@ -65,7 +65,7 @@ class AnalyzerRunner:
 
     def run(
         self,
-        files: Sequence[ChangedFile],
+        files: Sequence[ReviewedFile],
         options: ReviewOptions,
         *,
         deadline: float,
@@ -129,7 +129,7 @@ class _Analysis:
 
     runner: AnalyzerRunner
     analyzer: Analyzer
-    files: Sequence[ChangedFile]
+    files: Sequence[ReviewedFile]
     limit_s: float
     cancel: threading.Event | None
 
@@ -198,7 +198,7 @@ class _Analysis:
             for message, is_new in zip(group, mark_new(lines, old_lines), strict=True):
                 yield self._make_finding(message, file, file.new, is_new=is_new)
 
-    def _make_finding(self, message: AnalyzerMessage, file: ChangedFile, new: FileVersion, *, is_new: bool) -> Finding:
+    def _make_finding(self, message: AnalyzerMessage, file: ReviewedFile, new: FileVersion, *, is_new: bool) -> Finding:
         return Finding(
             rule=message.rule,
             source=self.analyzer.name,
@@ -216,7 +216,7 @@ class _Analysis:
         )
 
 
-def _accepts(analyzer: Analyzer, file: ChangedFile) -> bool:
+def _accepts(analyzer: Analyzer, file: ReviewedFile) -> bool:
     source = file.new
     if source is None or not file.is_whole or source.is_binary or file.diff.is_symlink or is_generated(source):
         return False

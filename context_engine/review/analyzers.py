@@ -26,7 +26,7 @@ COMPILER_CONFIDENCE = 0.85
 
 
 class AnalyzerMessage(NamedTuple):
-    """What a program reports of a line. `path` is relative to the folder it ran in."""
+    """A message of a program about a line. `path` is relative to the folder it ran in."""
 
     path: str
     line: int

@@ -55,7 +55,7 @@ class FileStats(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What the file is: tests, code, data, or a kind that its path names."""
+        """The kind of the file: tests, code, data, or a kind that its path names."""
         if self.is_test:
             return "tests"
         named = next((name for name, pattern in KINDS if pattern.search(self.path)), "")

@@ -32,7 +32,7 @@ from context_engine.review.finding import CATEGORIES, PRIORITIES, Category, mark
 from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, ParseError, compile_linear, read_json, read_yaml
 
 if TYPE_CHECKING:
-    from context_engine.review.source_versions import ChangedFile, FileVersion
+    from context_engine.review.source_versions import FileVersion, ReviewedFile
 
 FILE_NAMES = (".review-invariants.yml", ".review-invariants.yaml", ".context-engine/review-invariants.yml")
 """Where rules are when the options name no file; the first that exists counts."""
@@ -192,7 +192,7 @@ def compile_globs(patterns: Sequence[str]) -> PathFilter:
 # -- using them --------------------------------------------------------------------------------------------------------
 
 
-def find_broken(invariants: Iterable[Invariant], file: ChangedFile, *, outside: str = "") -> list[Finding]:
+def find_broken(invariants: Iterable[Invariant], file: ReviewedFile, *, outside: str = "") -> list[Finding]:
     """Return the rules that a changed file breaks: a finding for each line, or one for the file when the scope is that.
 
     `outside` is the workspace: a program in it does not count as ast-grep.
@@ -208,7 +208,7 @@ def find_broken(invariants: Iterable[Invariant], file: ChangedFile, *, outside: 
     return findings
 
 
-def _find_places(rule: Invariant, file: ChangedFile, new: FileVersion) -> list[tuple[int, bool]]:
+def _find_places(rule: Invariant, file: ReviewedFile, new: FileVersion) -> list[tuple[int, bool]]:
     """Return the lines that break a rule, and whether each is new."""
     added = sorted(file.added)
     if rule.deny is not None:
@@ -220,7 +220,7 @@ def _find_places(rule: Invariant, file: ChangedFile, new: FileVersion) -> list[t
     return [(number, True) for number in added if rule.when.search(new.line(number))]
 
 
-def _find_denied(rule: Invariant, deny: Pattern, file: ChangedFile, new: FileVersion) -> list[tuple[int, bool]]:
+def _find_denied(rule: Invariant, deny: Pattern, file: ReviewedFile, new: FileVersion) -> list[tuple[int, bool]]:
     added = sorted(file.added)
     matching = [number for number in added if deny.search(new.line(number))]
     if rule.scope == "added":
@@ -232,7 +232,7 @@ def _find_denied(rule: Invariant, deny: Pattern, file: ChangedFile, new: FileVer
     return _mark([number for number, line in enumerate(new.lines, 1) if deny.search(line)], old_lines, new)
 
 
-def _find_shapes(shape: str, file: ChangedFile, new: FileVersion, outside: str) -> list[tuple[int, bool]]:
+def _find_shapes(shape: str, file: ReviewedFile, new: FileVersion, outside: str) -> list[tuple[int, bool]]:
     numbers = find_shape(shape, new, outside=outside)
     if isinstance(numbers, str) or not numbers:
         return []
@@ -246,7 +246,7 @@ def _mark(numbers: Sequence[int], old_lines: Iterable[str], new: FileVersion) ->
     return list(zip(numbers, mark_new(map(new.line, numbers), old_lines), strict=True))
 
 
-def _make_finding(rule: Invariant, line: int, file: ChangedFile, new: FileVersion, *, is_new: bool) -> Finding:
+def _make_finding(rule: Invariant, line: int, file: ReviewedFile, new: FileVersion, *, is_new: bool) -> Finding:
     span = LineSpan(line, line)
     return Finding(
         rule=rule.id,

@@ -1,4 +1,4 @@
-"""PURE. What a review looked at: every file or the reason why not, and every analyzer with its outcome."""
+"""PURE. The coverage of a review: every file or the reason why not, and every analyzer with its outcome."""
 
 from __future__ import annotations
 

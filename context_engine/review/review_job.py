@@ -1,7 +1,7 @@
 """The review of one change between two commits, as a session does it: file by file, from the cache where possible.
 
 The cache knows a file by its two blobs, its names and modes, the rules and the options: what was found in it once is
-reported again without reading it. What depends on the whole change is reviewed at the end, after all units.
+reported again without reading it. The checks of the whole change run at the end, after all units.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from context_engine.review.review_store import ReviewStore, ReviewUnit, UnitChec
 from context_engine.review.review_units import FileTie, UnitFile
 from context_engine.review.reviewer import count_lines
 from context_engine.review.second_pass import encode_pending, make_pending
-from context_engine.review.source_versions import ChangedFile
+from context_engine.review.source_versions import ReviewedFile
 from context_engine.review.telemetry import UnitMetrics
 from context_engine.review.verdict import make_result, suppression_reason
 from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
@@ -152,7 +152,7 @@ class ReviewJob:
         stages: Stages = {}
         bytes_read = 0
         if fresh:
-            with _timed(stages, "blobs"):
+            with _measure_stage(stages, "blobs"):
                 files, missing = self._read_files(fresh)
             versions = [version for file in files for version in (file.old, file.new) if version]
             bytes_read = sum(len(version.data) for version in versions)
@@ -178,15 +178,15 @@ class ReviewJob:
         """Return the whole review, from the reviews of the files and the change as a whole. Raises: Cancelled."""
         options = self.request.options
         stages: Stages = {"diff": [self.diff_ms]}
-        with _timed(stages, "blobs"):
+        with _measure_stage(stages, "blobs"):
             files, _ = self._read_files(sorted(self._diffs))
         _check_cancelled(cancel)
         context = self.workspace.open_context(self.taken.commit)
         reviewer, warnings = self.workspace.make_reviewer(options)
-        with _timed(stages, "history"):
+        with _measure_stage(stages, "history"):
             change_findings = reviewer.review_change(files, context)
         _check_cancelled(cancel)
-        with _timed(stages, "merge"):
+        with _measure_stage(stages, "merge"):
             reviews = [_decode(bodies[path]) for path in sorted(bodies)]
             findings = [finding for review in reviews for finding in review.findings]
             scrub = self.workspace.scrub_parts(files)
@@ -204,7 +204,7 @@ class ReviewJob:
         return SessionOutcome(msgspec.json.encode(outcome), encode_pending(pending))
 
     def _review_files(
-        self, files: Sequence[ChangedFile], missing: Mapping[str, str], stages: Stages, cancel: threading.Event
+        self, files: Sequence[ReviewedFile], missing: Mapping[str, str], stages: Stages, cancel: threading.Event
     ) -> dict[str, FileReview]:
         """Review files that are not in the cache."""
         options = self.request.options
@@ -216,7 +216,7 @@ class ReviewJob:
             for stage, ms in result.ms:
                 stages.setdefault(stage, []).append(ms)
         _check_cancelled(cancel)
-        with _timed(stages, "lint"):
+        with _measure_stage(stages, "lint"):
             report = self.workspace.run_analyzers(files, options, self.taken)
         reviews: dict[str, FileReview] = {}
         scrub = self.workspace.scrub_parts(files)
@@ -228,14 +228,14 @@ class ReviewJob:
             reviews[path] = FileReview(scrubbed, result.coverage.with_reason(missing.get(path, "")), runs)
         return reviews
 
-    def _read_files(self, paths: Sequence[str]) -> tuple[list[ChangedFile], dict[str, str]]:
+    def _read_files(self, paths: Sequence[str]) -> tuple[list[ReviewedFile], dict[str, str]]:
         """Return files with both their versions, and why some versions are missing."""
         touched = [self._touched_files[path] for path in paths if path in self._touched_files]
         versions = self.workspace.diffs.versions(touched)
         files = []
         for diff in (self._diffs[path] for path in paths):
             old, new = versions.old.get(diff.old_path), versions.new.get(diff.new_path)
-            files.append(ChangedFile.of(diff, old, new, self.workspace.parsers))
+            files.append(ReviewedFile.of(diff, old, new, self.workspace.parsers))
         return files, {skipped.path: skipped.detail or skipped.reason for skipped in versions.left_out}
 
     def _merge_coverage(self, reviews: Iterable[FileReview], failed: Iterable[ReviewUnit]) -> Coverage:
@@ -271,7 +271,7 @@ def _check_cancelled(cancel: threading.Event) -> None:
 
 
 @contextmanager
-def _timed(stages: Stages, stage: str) -> Generator[None]:
+def _measure_stage(stages: Stages, stage: str) -> Generator[None]:
     """Add the milliseconds of a block to a stage."""
     start = time.perf_counter()
     yield

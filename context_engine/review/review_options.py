@@ -1,4 +1,4 @@
-"""PURE. What a caller asks of a review: which change, which findings, and what makes it fail.
+"""PURE. The options of a review: the change, the findings to show, and the priority that makes it fail.
 
 >>> ReviewOptions(fail_on="P1").is_failing(1), ReviewOptions(fail_on="P1").is_failing(2), ReviewOptions().is_failing(0)
 (True, False, False)

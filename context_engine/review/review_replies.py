@@ -1,6 +1,6 @@
 """PURE. A review as JSON for replies, and as Markdown for people, with the most pressing finding first.
 
-What was not reviewed is in both as clearly as what was found.
+Both name the files that were not reviewed as clearly as the findings.
 """
 
 from __future__ import annotations

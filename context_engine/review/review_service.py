@@ -28,7 +28,7 @@ from context_engine.review.review_workspace import ReviewWorkspace, read_tree
 from context_engine.review.reviewer import FileFindings, Reviewer, count_lines
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
 from context_engine.review.session_runner import SessionTiming
-from context_engine.review.source_versions import ChangedFile, DiffVersions, ReviewContext
+from context_engine.review.source_versions import DiffVersions, ReviewContext, ReviewedFile
 from context_engine.review.synced_reviews import SyncedReviews
 from context_engine.review.verdict import ReviewResult, make_result
 from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
@@ -46,12 +46,12 @@ WHOLE_CHANGE_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ReviewedChange:
-    """What is reviewed: its files, the tree they lead to, and the whole tree they come from, for compilers.
+    """A change under review: its files, the tree they lead to, and the whole tree they come from, for compilers.
 
     `left_out` are files whose text is unavailable, with the reasons; `began` is a moment of `time.monotonic`.
     """
 
-    files: tuple[ChangedFile, ...]
+    files: tuple[ReviewedFile, ...]
     context: ReviewContext
     began: float
     before: TreeReader = dict
@@ -150,7 +150,7 @@ class ReviewService:
         before = read_tree(workspace.version(taken.base_commit))
         return taken, ReviewedChange(tuple(files), context, began, before, (*versions.left_out, *taken.left_out))
 
-    def _is_in_work_tree(self, file: ChangedFile) -> bool:
+    def _is_in_work_tree(self, file: ReviewedFile) -> bool:
         """Whether the work tree has the new version: then it is the tree that the change leads to."""
         return file.is_whole and file.new is not None and self.workspace.read_work_tree(file.path) == file.new.text
 
@@ -218,7 +218,7 @@ def _review_change(
 
 
 def _review_files(
-    reviewer: Reviewer, files: Sequence[ChangedFile], deadline: float, cancel: threading.Event | None
+    reviewer: Reviewer, files: Sequence[ReviewedFile], deadline: float, cancel: threading.Event | None
 ) -> list[FileFindings]:
     """Review the files one after the other while there is time."""
     reviewed: list[FileFindings] = []

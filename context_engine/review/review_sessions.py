@@ -62,7 +62,7 @@ class SessionView(NamedTuple):
 
     @property
     def request(self) -> ReviewRequest:
-        """What the session reviews."""
+        """The change that the session reviews."""
         return msgspec.json.decode(self.session.request, type=ReviewRequest)
 
 

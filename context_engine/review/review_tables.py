@@ -1,7 +1,6 @@
-"""What a review that lasts consists of, and the tables that hold it.
+"""The rows of review sessions, and their tables: a session is cut into units, and each unit has its findings.
 
-A session is cut into units; what was found in each stands beside them. What the bodies hold is somebody else's
-business.
+The bodies are not interpreted here.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from typing import Any, NamedTuple
 import apsw
 
 SCHEMA_VERSION = 2
-"""2: findings are numbered within their session, the same on all machines; what a team knows of them. 1 had one count
-for all."""
+"""Version 2 numbers findings within their session, the same on all machines; version 1 had one count for all."""
 FIRST = ("session", "unit", "log", "body", "cache", "kept")
-"""Tables that every version has."""
+"""The tables of every version."""
 SESSIONS_MAX = 100
-"""Older ones go, those under way excepted: who asks for a review of last month wants it done again."""
+"""Older ones are deleted, except running ones: a review of last month is better repeated."""
 
 _FINDING = """
 CREATE TABLE finding(
-    session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, number INT NOT NULL, unit INT NOT NULL, body BLOB NOT NULL,
+    session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, number INT NOT NULL, unit INT NOT NULL,
+    body BLOB NOT NULL,
     PRIMARY KEY(session, number)) WITHOUT ROWID;"""
 _TEAM = """
 CREATE TABLE team(mark TEXT PRIMARY KEY, revision INT NOT NULL) WITHOUT ROWID;
@@ -31,16 +30,17 @@ CREATE TABLE shared(mark TEXT, path TEXT, sha TEXT NOT NULL, PRIMARY KEY(mark, p
 _SCHEMA = f"""
 CREATE TABLE session(
     id TEXT PRIMARY KEY, key TEXT NOT NULL, status TEXT NOT NULL, owner TEXT NOT NULL, lease_until REAL NOT NULL,
-    created_at REAL NOT NULL, updated_at REAL NOT NULL, workers INT NOT NULL, request BLOB NOT NULL, outcome BLOB NOT NULL,
-    error TEXT NOT NULL);
+    created_at REAL NOT NULL, updated_at REAL NOT NULL, workers INT NOT NULL, request BLOB NOT NULL,
+    outcome BLOB NOT NULL, error TEXT NOT NULL);
 CREATE INDEX session_of_key ON session(key);
 CREATE TABLE unit(
-    session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, number INT NOT NULL, paths TEXT NOT NULL, cost INT NOT NULL,
-    state TEXT NOT NULL, tries INT NOT NULL, owner TEXT NOT NULL, queued_at REAL NOT NULL, began_at REAL NOT NULL,
+    session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, number INT NOT NULL, paths TEXT NOT NULL,
+    cost INT NOT NULL, state TEXT NOT NULL, tries INT NOT NULL, owner TEXT NOT NULL, queued_at REAL NOT NULL,
+    began_at REAL NOT NULL,
     ended_at REAL NOT NULL, figures BLOB NOT NULL, error TEXT NOT NULL, PRIMARY KEY(session, number)) WITHOUT ROWID;
 CREATE TABLE log(
-    id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, unit INT NOT NULL, at REAL NOT NULL,
-    owner TEXT NOT NULL, event TEXT NOT NULL);
+    id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, unit INT NOT NULL,
+    at REAL NOT NULL, owner TEXT NOT NULL, event TEXT NOT NULL);
 CREATE INDEX log_of_session ON log(session);
 {_FINDING}
 CREATE TABLE body(
@@ -62,14 +62,14 @@ DROP TABLE old;
 PRAGMA user_version = 2;
 """  # noqa: S608 - our own words
 }
-"""What makes the next version of each; one that was released never changes."""
+"""The SQL that upgrades each version to the next; released steps never change."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewSession:
-    """One review of one change. `key` is what makes two of them the same; moments are seconds since 1970.
+    """One review of one change; two with the same `key` are the same review. Times are seconds since 1970.
 
-    `owner` is the process that runs it, as long as its lease lasts; `request` and `outcome` are JSON.
+    `owner` is the process that runs it, until its lease ends; `request` and `outcome` are JSON.
     """
 
     id: str
@@ -87,7 +87,7 @@ class ReviewSession:
 
 @dataclass(frozen=True, slots=True)
 class ReviewUnit:
-    """Some files that are reviewed together. `state` is queued, running, done or failed; `figures` are JSON."""
+    """Files that are reviewed together. `state` is queued, running, done or failed; `figures` are JSON."""
 
     number: int
     paths: tuple[str, ...]
@@ -104,7 +104,7 @@ class ReviewUnit:
 
 @dataclass(frozen=True, slots=True)
 class UnitCheckpoint:
-    """What a unit leaves behind: a body for each path, what was found, what may be used again, and what was."""
+    """The result of a unit: a body for each path, findings, new cache entries, and the keys of used ones."""
 
     bodies: Mapping[str, bytes]
     findings: Sequence[bytes] = ()
@@ -114,7 +114,7 @@ class UnitCheckpoint:
 
 
 class UnitEvent(NamedTuple):
-    """One line of the log: what happened to a unit, when, and in whose hands."""
+    """One line of the log: what happened to a unit, when, and its owner."""
 
     unit: int
     at: float
@@ -122,15 +122,16 @@ class UnitEvent(NamedTuple):
     event: str  # taken, done, failed, again, given back, lost
 
 
-UNIT_COLUMNS = ", ".join(each.name for each in fields(ReviewUnit))
+UNIT_COLUMNS = ", ".join(column.name for column in fields(ReviewUnit))
 INSERT_SESSION = "INSERT INTO session VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 INSERT_FINDING = "INSERT INTO finding SELECT ?, coalesce(max(number), 0) + 1, ?, ? FROM finding WHERE session = ?"
 INSERT_UNIT = "INSERT OR REPLACE INTO unit VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 UPDATE_SESSION = (
-    f"UPDATE session SET {', '.join(f'{each.name} = ?' for each in fields(ReviewSession)[2:])} WHERE id = ?"  # noqa: S608 - our own names
+    f"UPDATE session SET {', '.join(f'{column.name} = ?' for column in fields(ReviewSession)[2:])} WHERE id = ?"  # noqa: S608 - our own names
 )
 NEXT_UNIT = f"""
-SELECT {", ".join(f"unit.{field.name}" for field in fields(ReviewUnit))} FROM unit JOIN session ON session.id = unit.session
+SELECT {", ".join(f"unit.{column.name}" for column in fields(ReviewUnit))}
+FROM unit JOIN session ON session.id = unit.session
 WHERE session.id = ? AND session.owner = ? AND session.status = 'running' AND unit.state = 'queued'
 ORDER BY number LIMIT 1"""  # noqa: S608 - our own names
 _DROP_OLD_SESSIONS = """
@@ -139,20 +140,20 @@ AND id NOT IN (SELECT id FROM session ORDER BY created_at DESC LIMIT ?)"""
 
 
 def unit_values(unit: ReviewUnit) -> tuple[Any, ...]:
-    """A unit as a row, without the session."""
+    """Return a unit as a row, without the session."""
     values = list(astuple(unit))
     values[1] = "\0".join(unit.paths)
     return tuple(values)
 
 
 def unit_of(row: Sequence[Any]) -> ReviewUnit:
-    """The unit of a row."""
+    """Return the unit of a row."""
     number, paths, *rest = row
     return ReviewUnit(number, tuple(paths.split("\0")), *rest)
 
 
 def put_unit(db: apsw.Connection, session_id: str, unit: ReviewUnit, at: float, event: str, *, owner: str = "") -> None:
-    """Write a unit anew, and the line of the log that says why."""
+    """Replace a unit, and add the reason to the log."""
     db.execute(INSERT_UNIT, (session_id, *unit_values(unit)))
     db.execute(
         "INSERT INTO log VALUES (NULL, ?, ?, ?, ?, ?)", (session_id, unit.number, at, owner or unit.owner, event)
@@ -160,15 +161,15 @@ def put_unit(db: apsw.Connection, session_id: str, unit: ReviewUnit, at: float, 
 
 
 def is_taken_by(db: apsw.Connection, session_id: str, unit: ReviewUnit) -> bool:
-    """Whether a unit is still in the hands, and in the try, of who took it."""
-    asked = "SELECT 1 FROM unit WHERE session = ? AND number = ? AND state = 'running' AND owner = ? AND tries = ?"
-    return bool(rows(db, asked, (session_id, unit.number, unit.owner, unit.tries)))
+    """Whether a unit still belongs to its taker, in the same try."""
+    sql = "SELECT 1 FROM unit WHERE session = ? AND number = ? AND state = 'running' AND owner = ? AND tries = ?"
+    return bool(rows(db, sql, (session_id, unit.number, unit.owner, unit.tries)))
 
 
 def requeue(db: apsw.Connection, session_id: str, states: Collection[str], at: float) -> None:
-    """Queue units again whose owner is gone, that failed, or that took too long to end."""
-    asked = f"SELECT {UNIT_COLUMNS} FROM unit WHERE session = ? AND state IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own names
-    for row in rows(db, asked, (session_id, json.dumps(sorted(states)))):
+    """Queue units again whose owner is gone, that failed, or that took too long."""
+    sql = f"SELECT {UNIT_COLUMNS} FROM unit WHERE session = ? AND state IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own names
+    for row in rows(db, sql, (session_id, json.dumps(sorted(states)))):
         unit = unit_of(row)
         event = "lost" if unit.state == "running" else "again"
         queued = replace(unit, state="queued", owner="", queued_at=at)
@@ -176,15 +177,12 @@ def requeue(db: apsw.Connection, session_id: str, states: Collection[str], at: f
 
 
 def drop_old_sessions(db: apsw.Connection) -> None:
-    """Let go of those that came long before the newest ones."""
+    """Delete all but the newest sessions."""
     db.execute(_DROP_OLD_SESSIONS, (SESSIONS_MAX,))
 
 
 def create_tables(db: apsw.Connection) -> int:
-    """Make the tables, or those of this release out of older ones; the version that was found.
-
-    One of a newer release stays.
-    """
+    """Create the tables, or upgrade older ones, and return the version that was found; a newer one stays."""
     db.execute("BEGIN IMMEDIATE")
     found = int(str(db.pragma("user_version")))
     for script in [_STEPS[version] for version in range(found, SCHEMA_VERSION)] if found else [_SCHEMA]:
@@ -194,5 +192,5 @@ def create_tables(db: apsw.Connection) -> int:
 
 
 def rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """All rows of an answer."""
+    """Return all rows of a query."""
     return db.execute(sql, values).fetchall()

@@ -1,4 +1,4 @@
-"""What the reviews of one workspace read: git, files, history, analyzers, the rules of the team.
+"""Everything that reviews read of a workspace: git, files, history, analyzers, the rules of the team.
 
 Every text of a reviewed file comes from git's objects or from the caller. The work tree is read where it is the version
 under review, and never written.
@@ -26,7 +26,7 @@ from context_engine.review.invariants import (
 )
 from context_engine.review.review_units import FileTie
 from context_engine.review.reviewer import Reviewer
-from context_engine.review.source_versions import ChangedFile, Parsers, ReviewContext, iterate_versions
+from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile, iterate_versions
 from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ TIED_FILES_MAX = 500
 
 @dataclass
 class ReviewWorkspace:
-    """What reviews read of a workspace. Thread-safe; nothing is opened before it is needed.
+    """The sources of the reviews of one workspace. Thread-safe; nothing is opened before it is needed.
 
     `programs` are the analyzers that the user allowed to run code of the project.
     """
@@ -92,14 +92,14 @@ class ReviewWorkspace:
         """Return the tree of a commit; None without one."""
         return GitRevision(self.git, commit) if commit else None
 
-    def read_changed_files(self, taken: GitDiff, versions: ChangeContents, paths: Iterable[str]) -> list[ChangedFile]:
+    def read_changed_files(self, taken: GitDiff, versions: ChangeContents, paths: Iterable[str]) -> list[ReviewedFile]:
         """Return files of a diff that git wrote, with their versions."""
         wanted = set(paths)
         files = []
         for diff in parse_diff(taken.text, bytes_max=GIT_DIFF_BYTES_MAX).files:
             if diff.path in wanted:
                 old, new = versions.old.get(diff.old_path), versions.new.get(diff.new_path)
-                files.append(ChangedFile.of(diff, old, new, self.parsers))
+                files.append(ReviewedFile.of(diff, old, new, self.parsers))
         return files
 
     def read_work_tree(self, path: str) -> str | None:
@@ -176,7 +176,7 @@ class ReviewWorkspace:
         """Return a filter of the paths that are not reviewed. Raises: InvalidArgument."""
         return compile_globs(options.exclude_patterns)
 
-    def run_analyzers(self, files: Sequence[ChangedFile], options: ReviewOptions, taken: GitDiff) -> AnalyzerReport:
+    def run_analyzers(self, files: Sequence[ReviewedFile], options: ReviewOptions, taken: GitDiff) -> AnalyzerReport:
         """Run the analyzers over some files of a change between two commits."""
         deadline = time.monotonic() + options.time_budget_s
         before = read_tree(self.version(taken.merge_base or taken.base_commit))
@@ -194,7 +194,7 @@ class ReviewWorkspace:
         """Return a text without secrets, as it is stored and sent to others."""
         return self.redactor.redact(text).text
 
-    def scrub_parts(self, files: Iterable[ChangedFile]) -> Scrub:
+    def scrub_parts(self, files: Iterable[ReviewedFile]) -> Scrub:
         """Return a function that takes secrets out of parts of these files, single lines of a key too."""
         return self.redactor.redact_parts(iterate_versions(files))
 

@@ -28,7 +28,7 @@ from context_engine.review.review_coverage import FileCoverage
 
 if TYPE_CHECKING:
     from context_engine.review.checks.check import FileRun, ReviewCheck, TextRun
-    from context_engine.review.source_versions import ChangedFile, FileVersion, ReviewContext
+    from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
 RULESET = "1"
 """Raised when a check finds something else than before: cached findings of another number are not used again."""
@@ -82,7 +82,7 @@ class Reviewer:
         """The invariants in words, for the brief of a second pass."""
         return tuple(f"{rule.id}: {rule.rule}" for rule in self._invariants)
 
-    def review_file(self, file: ChangedFile) -> FileFindings:
+    def review_file(self, file: ReviewedFile) -> FileFindings:
         """Review one file by itself. Only its two versions count, so the result may be cached by their hashes."""
         skipped = _skip_reason(file)
         if skipped:
@@ -103,7 +103,7 @@ class Reviewer:
             tuple((stage, duration * 1_000) for stage, duration in seconds),
         )
 
-    def review_change(self, files: Sequence[ChangedFile], surroundings: ReviewContext) -> tuple[Finding, ...]:
+    def review_change(self, files: Sequence[ReviewedFile], surroundings: ReviewContext) -> tuple[Finding, ...]:
         """Review a change as a whole: what it breaks elsewhere, and what it forgot."""
         by_path = {file.path: file for file in files}
         findings = []
@@ -114,7 +114,7 @@ class Reviewer:
                     findings.append(_complete(check, found, file))
         return assign_ids(findings)
 
-    def _run_text_checks(self, file: ChangedFile, *, dangers_only: bool) -> Iterator[Finding]:
+    def _run_text_checks(self, file: ReviewedFile, *, dangers_only: bool) -> Iterator[Finding]:
         new, old = file.new, file.old
         if new is None:
             return
@@ -129,7 +129,7 @@ class Reviewer:
             for found, is_new in zip(findings, marks, strict=True):
                 yield _complete(check, found, file, is_new=is_new, is_caused=False)
 
-    def _run_file_checks(self, file: ChangedFile, *, whole_only: bool) -> list[Finding]:
+    def _run_file_checks(self, file: ReviewedFile, *, whole_only: bool) -> list[Finding]:
         findings = []
         for check in check_registry.FILE:
             if (whole_only or not check.needs_whole) and _applies(check, file):
@@ -137,7 +137,7 @@ class Reviewer:
         return findings
 
 
-def _applies(check: ReviewCheck[TextRun] | ReviewCheck[FileRun], file: ChangedFile) -> bool:
+def _applies(check: ReviewCheck[TextRun] | ReviewCheck[FileRun], file: ReviewedFile) -> bool:
     """Whether a check understands a file, and wants to look at it."""
     if check.needs_whole and not file.is_whole:
         return False
@@ -151,9 +151,9 @@ def _applies(check: ReviewCheck[TextRun] | ReviewCheck[FileRun], file: ChangedFi
 
 
 def _complete(
-    check: ReviewCheck, found: Finding, file: ChangedFile, *, is_new: bool = True, is_caused: bool = True
+    check: ReviewCheck, found: Finding, file: ReviewedFile, *, is_new: bool = True, is_caused: bool = True
 ) -> Finding:
-    """Complete the finding of a check. What a comparison finds is caused by the change, whatever line it is on."""
+    """Complete the finding of a check; the change causes every finding of a comparison, on any line."""
     quote = file.new.line(found.line) if file.new else ""
     return replace(
         check.complete(found),
@@ -164,7 +164,7 @@ def _complete(
     )
 
 
-def _skip_reason(file: ChangedFile) -> str:
+def _skip_reason(file: ReviewedFile) -> str:
     """Return why the lines of a file are not reviewed; empty when they are."""
     if file.diff.is_submodule:
         return "submodule"
@@ -184,7 +184,7 @@ def is_generated(source: FileVersion) -> bool:
     return bool(GENERATED_MARK.search("\n".join(source.lines[:GENERATED_LINES])))
 
 
-def _partly_reason(file: ChangedFile) -> str:
+def _partly_reason(file: ReviewedFile) -> str:
     """Return why only some of the checks ran; empty when all did."""
     if not file.is_whole:
         return "only the hunks are known: checks that need the whole file did not run"
@@ -194,7 +194,7 @@ def _partly_reason(file: ChangedFile) -> str:
     return source.unparsed_reason and f"not parsed: {source.unparsed_reason}"
 
 
-def count_lines(files: Sequence[ChangedFile]) -> tuple[FileStats, ...]:
+def count_lines(files: Sequence[ReviewedFile]) -> tuple[FileStats, ...]:
     """Return the files of a change in numbers."""
     stats = []
     for file in files:

@@ -35,7 +35,7 @@ from context_engine.review.review_options import ReviewOptions
 from context_engine.review.review_store import ReviewStore
 from context_engine.review.reviewer import TESTS
 from context_engine.review.second_pass_findings import SCHEMA, join_findings, validate_draft
-from context_engine.review.source_versions import ChangedFile
+from context_engine.review.source_versions import ReviewedFile
 from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
 from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, uuid7
 from context_engine.timestamps import Now
@@ -178,7 +178,7 @@ def _normalize_draft(draft: Any) -> Any:
 def make_pending(
     result: ReviewResult,
     options: ReviewOptions,
-    files: Iterable[ChangedFile],
+    files: Iterable[ReviewedFile],
     scrub: Scrub,
     rules: Iterable[str] = (),
 ) -> PendingReview:
@@ -203,14 +203,14 @@ def make_pending(
     )
 
 
-def _rank(file: ChangedFile) -> tuple[int, str]:
+def _rank(file: ReviewedFile) -> tuple[int, str]:
     """Sort key of files where there is no room for all."""
     if file.new is None or not file.new.is_code:
         return 2, file.path
     return int(bool(TESTS.search(file.path))), file.path
 
 
-def _cut_hunks(file: ChangedFile) -> Iterator[DiffHunk]:
+def _cut_hunks(file: ReviewedFile) -> Iterator[DiffHunk]:
     """Yield the hunks of a file in pieces with changes, each with the function or class around it."""
     for hunk in file.diff.hunks:
         for start in range(0, len(hunk.lines), PIECE_LINES):

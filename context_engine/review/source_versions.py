@@ -1,4 +1,4 @@
-"""What every check looks at: a version of a file, a file before and after a change, and the tree that it leads to.
+"""The input of every check: a version of a file, a file before and after a change, and the tree that it leads to.
 
 Nothing here reads a file: the bytes are passed in. Lines, tree and outline are computed when a check first needs them.
 """
@@ -51,7 +51,7 @@ WordSearch = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Parsers:
-    """What turns bytes into trees, and `secrets(text, path)`, which finds secrets."""
+    """The parsers of files, and `secrets(text, path)`, which finds secrets."""
 
     languages: Languages
     grammars: Grammars
@@ -124,7 +124,7 @@ class FileVersion:
 
     @cached_property
     def outline(self) -> Outline:
-        """What the file defines and imports; empty where there is no tree."""
+        """The definitions and imports of the file; empty where there is no tree."""
         if self.unparsed_reason or self.language is None:
             return Outline()
         return outline_file(self.language, self.data, self._parsers.grammars)
@@ -173,7 +173,7 @@ class FileVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedFile:
+class ReviewedFile:
     """One file of a change. `old` or `new` is None where there was, or will be, no file.
 
     `added` are lines of the new version, `removed` those of the old one. Where `is_whole` is False only the hunks are
@@ -191,7 +191,7 @@ class ChangedFile:
     is_whole: bool = True
 
     @classmethod
-    def of(cls, diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers) -> ChangedFile:
+    def of(cls, diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers) -> ReviewedFile:
         """Return a file from its diff and its two versions.
 
         When a version is missing that must exist, only the hunks are known.
@@ -211,7 +211,7 @@ class ChangedFile:
         return any(line in self.added for line in range(span.first, span.last + 1))
 
 
-def iterate_versions(files: Iterable[ChangedFile]) -> Iterator[tuple[str, str]]:
+def iterate_versions(files: Iterable[ReviewedFile]) -> Iterator[tuple[str, str]]:
     """Yield path and text of both versions of files; where a version is unknown, what the diff shows of it."""
     for file in files:
         for side, version in (("old", file.old), ("new", file.new)):
@@ -235,7 +235,7 @@ class DiffVersions:
     in_work_tree: ReadText
     in_base: ReadText
 
-    def find_versions(self, diff: FileDiff, parsers: Parsers) -> ChangedFile:
+    def find_versions(self, diff: FileDiff, parsers: Parsers) -> ReviewedFile:
         """Return a file of the diff with both its versions."""
         old = new = None
         if diff.hunks and not diff.is_submodule:
@@ -245,7 +245,7 @@ class DiffVersions:
                 old = diff.revert("")
             else:
                 old, new = self._find_texts(diff)
-        return ChangedFile.of(diff, _encode(old), _encode(new), parsers)
+        return ReviewedFile.of(diff, _encode(old), _encode(new), parsers)
 
     def _find_texts(self, diff: FileDiff) -> tuple[str | None, str | None]:
         """Return the first pair of texts that the diff leads from and to."""

@@ -113,7 +113,7 @@ class SyncedReviews:
 
     def _put(self, db: apsw.Connection, lease: RecordLease, names: Iterable[str]) -> None:
         """Write what changed of these records, and delete those of sessions that no longer exist."""
-        known = self._shared(db)
+        known = self._read_known(db)
         contents = {name: content for name in names if (content := _content(db, name)) is not None}
         shas = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         changes: dict[str, bytes | None] = {
@@ -134,7 +134,7 @@ class SyncedReviews:
             return
         if revision < seen:  # it is another database
             db.execute("DELETE FROM shared WHERE mark = ?", (self._mark,))
-        known = self._shared(db)
+        known = self._read_known(db)
         changes = self._remote.list_changes(*self._key, 0 if revision < seen else seen)
         for record in changes:
             if record.is_deleted:
@@ -155,7 +155,7 @@ class SyncedReviews:
         found = tables.rows(db, "SELECT revision FROM team WHERE mark = ?", (self._mark,))
         return found[0][0] if found else 0
 
-    def _shared(self, db: apsw.Connection) -> dict[str, str]:
+    def _read_known(self, db: apsw.Connection) -> dict[str, str]:
         """Return every record that both sides have, with its hash."""
         return dict(tables.rows(db, "SELECT path, sha FROM shared WHERE mark = ?", (self._mark,)))
 

@@ -1,4 +1,4 @@
-"""PURE. What a review session took: times by stage, waiting, the use of its workers, the cache, findings by source.
+"""PURE. The cost of a review session: times by stage, waiting, the use of its workers, the cache, findings by source.
 
 Nothing is estimated: what was not measured is left out or None.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class UnitMetrics:
-    """What was measured in one unit, or at the end of the session. `stages` are milliseconds."""
+    """The measurements of one unit, or at the end of the session. `stages` are milliseconds."""
 
     stages: Mapping[str, Sequence[float]] = field(default_factory=dict)
     hits: int = 0

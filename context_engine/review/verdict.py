@@ -48,7 +48,7 @@ class SuppressedCounts:
 
 @dataclass(frozen=True, slots=True)
 class ReviewResult:
-    """What a review reports. `findings` are those that are shown, most pressing first.
+    """The result of a review. `findings` are those that are shown, most pressing first.
 
     `is_partial`: the time was over before everything was reviewed. `second_pass`: the findings of an agent or a model
     are among them.

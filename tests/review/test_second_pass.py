@@ -37,7 +37,7 @@ from context_engine.review.second_pass_findings import (
     validate_draft,
     word_similarity,
 )
-from context_engine.review.source_versions import ChangedFile, Parsers
+from context_engine.review.source_versions import Parsers, ReviewedFile
 from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
 from context_engine.secrets import redact
 from context_engine.text.diff_reader import parse_diff
@@ -79,7 +79,9 @@ NEW = {
     "tests/test_pay.py": "import pay\nassert pay\n",
 }
 FILES = parse_diff(DIFF).files
-CHANGED = [ChangedFile.of(each, b"", NEW[each.new_path].encode() if each.new_path else None, PARSERS) for each in FILES]
+CHANGED = [
+    ReviewedFile.of(each, b"", NEW[each.new_path].encode() if each.new_path else None, PARSERS) for each in FILES
+]
 CHECKED = Finding(
     "retry-sends-twice", "builtin", "The card is charged again", "Each try sends the charge again, paid or not.", 1,
     "correctness", 0.75, "src/pay.py", LineSpan(12, 13), "for try_number in range(3):", "id-1", is_on_changed_line=True,
@@ -289,7 +291,7 @@ def test_a_brief_is_never_too_long_and_says_what_it_left_out() -> None:
     lines = [f"line number {number} of a long file" for number in range(5_000)]
     body = "".join(f"+{line}\n" for line in lines)
     (file,) = parse_diff(f"--- /dev/null\n+++ b/x.py\n@@ -0,0 +1,5000 @@\n{body}").files
-    long = ChangedFile.of(file, None, "\n".join(lines).encode(), PARSERS)
+    long = ReviewedFile.of(file, None, "\n".join(lines).encode(), PARSERS)
     cut = make_pending(reviewed(), ReviewOptions(), [long], lambda text: text).files
     text = review_brief(cut, [CHECKED] * 50, ["rule"] * 50)
     assert estimate_max_tokens(text) <= 2_000

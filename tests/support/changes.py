@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from context_engine.review.checks.check import CheckExample
-from context_engine.review.source_versions import ChangedFile, Parsers, ReviewContext
+from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile
 from context_engine.secrets import find_secrets
 from context_engine.text.diff_reader import parse_diff
 from tests.support.engines import GRAMMARS, LANGUAGES
@@ -34,13 +34,13 @@ def diff_text(path: str, old: str | None, new: str | None) -> str:
     return body or f"diff --git a/{path} b/{path}\nold mode 100644\nnew mode 100755\n"
 
 
-def changed_file(path: str, old: str | None, new: str | None) -> ChangedFile:
+def changed_file(path: str, old: str | None, new: str | None) -> ReviewedFile:
     """A file as it was and as it becomes."""
     encoded = [None if text is None else text.encode() for text in (old, new)]
-    return ChangedFile.of(parse_diff(diff_text(path, old, new)).files[0], *encoded, PARSERS)
+    return ReviewedFile.of(parse_diff(diff_text(path, old, new)).files[0], *encoded, PARSERS)
 
 
-def of_example(example: CheckExample) -> ChangedFile:
+def of_example(example: CheckExample) -> ReviewedFile:
     """The change that an example shows."""
     return changed_file(example.path, example.old, example.text)
 

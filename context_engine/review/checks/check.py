@@ -1,4 +1,4 @@
-"""What a check is: its constants, the function or query that finds something, and the examples that are its tests.
+"""The parts of a check: its constants, the function or query that finds something, and the examples that are its tests.
 
 A *text check* reports what is wrong with one version of a file; it runs on the old version as well, which shows what is
 new. A *file check* compares the two versions itself. A *change check* reads all files of the change and the tree around
@@ -19,7 +19,7 @@ from context_engine.text import LineSpan
 if TYPE_CHECKING:
     from context_engine.languages import Capture, CaptureMatch
     from context_engine.review.finding import Category
-    from context_engine.review.source_versions import ChangedFile, FileVersion, ReviewContext
+    from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
 MARK = "«"
 PYTHON = ("python",)
@@ -51,8 +51,8 @@ class CheckExample:
 
 
 TextRun = Callable[["FileVersion"], Iterable[Finding]]
-FileRun = Callable[["ChangedFile"], Iterable[Finding]]
-ChangeRun = Callable[[Sequence["ChangedFile"], "ReviewContext"], Iterable[Finding]]
+FileRun = Callable[["ReviewedFile"], Iterable[Finding]]
+ChangeRun = Callable[[Sequence["ReviewedFile"], "ReviewContext"], Iterable[Finding]]
 Run = TypeVar("Run", TextRun, FileRun, ChangeRun)
 CheckKind = Literal["text", "file", "change"]
 

@@ -1,4 +1,4 @@
-"""What a change should have come with: lock files, files that usually change together, tests."""
+"""Files that should change together with others: lock files, files that usually change together, tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from context_engine.text import LineSpan, read_json, read_toml
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
-    from context_engine.review.source_versions import ChangedFile, FileVersion, ReviewContext
+    from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
 LOCKS_OF: Mapping[str, tuple[str, ...]] = {
     "package.json": tuple("package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb".split()),
@@ -48,7 +48,7 @@ JSON_TABLES = ("dependencies", "devDependencies", "optionalDependencies", "requi
     confidence=0.75,
     category="correctness",
 ).change
-def lock_behind(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
+def lock_behind(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report a manifest whose dependencies change while a lock file next to it, or at the top, does not."""
     changed = {file.path for file in files}
     for file in files:
@@ -139,7 +139,7 @@ def _merge_tables(tables: Any) -> dict[str, str]:
     return merged
 
 
-def _find_line(file: ChangedFile, names: Sequence[str]) -> int:
+def _find_line(file: ReviewedFile, names: Sequence[str]) -> int:
     """Return the first added line that contains one of the names, else the first added line."""
     new = file.new
     added = sorted(file.added) or [1]
@@ -158,7 +158,7 @@ def _find_line(file: ChangedFile, names: Sequence[str]) -> int:
     category="maintainability",
     in_tests=False,
 ).change
-def usually_together(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
+def usually_together(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report a file that usually changes with a changed one, and is not in the change."""
     changed = {file.path for file in files}
     for file in files:
@@ -186,7 +186,7 @@ def usually_together(files: Sequence[ChangedFile], surroundings: ReviewContext) 
     category="maintainability",
     in_tests=False,
 ).change
-def untested_function(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
+def untested_function(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report a new public function that no test names, in a file whose other functions mostly are in tests.
 
     The confidence is the share of the file's older public functions that tests name.
@@ -208,7 +208,7 @@ def untested_function(files: Sequence[ChangedFile], surroundings: ReviewContext)
                 yield on_line(line, body, path=file.path, confidence=confidence)
 
 
-def _public_functions(file: ChangedFile, *, of_new: bool) -> dict[str, int]:
+def _public_functions(file: ReviewedFile, *, of_new: bool) -> dict[str, int]:
     """Return the public functions that the change adds to a file, or the older ones, with their lines."""
     if file.new is None or file.old is None or not file.is_whole:
         return {}

@@ -13,7 +13,7 @@ from context_engine.text import LineSpan
 if TYPE_CHECKING:
     from context_engine.languages import CaptureMatch, Symbol
     from context_engine.model import Finding
-    from context_engine.review.source_versions import ChangedFile, FileVersion
+    from context_engine.review.source_versions import FileVersion, ReviewedFile
 
 LONG_LINES = 80
 """More than a screen: readers must scroll to see the end."""
@@ -37,7 +37,7 @@ PATHS_MAX, PATHS_GROWTH = 15, 3
         py("def f():\n" + "    x()\n" * 60, "def f():\n    x()"),
     ),
 ).file
-def long_function(file: ChangedFile) -> Iterator[Finding]:
+def long_function(file: ReviewedFile) -> Iterator[Finding]:
     """Report a function above 80 lines that has more of them than before."""
     before = {name: function.last - function.first + 1 for name, function in _functions(file.old).items()}
     for name, function in _functions(file.new).items():
@@ -66,7 +66,7 @@ def long_function(file: ChangedFile) -> Iterator[Finding]:
         py("def f(a):\n" + "    if a and b:\n        x()\n" * 5, "def f(a): pass"),
     ),
 ).file
-def complexity(file: ChangedFile) -> Iterator[Finding]:
+def complexity(file: ReviewedFile) -> Iterator[Finding]:
     """Report a function with a cyclomatic complexity above 15 that is 3 more than before."""
     known = _functions(file.new)
     if file.new is None or not any(function.last - function.first > PATHS_MAX for function in known.values()):
@@ -163,7 +163,7 @@ FORKS = {
         ),
     ),
 ).file
-def docs_behind(file: ChangedFile) -> Iterator[Finding]:
+def docs_behind(file: ReviewedFile) -> Iterator[Finding]:
     """Report a parameter in a docstring that the signature had before and no longer has."""
     if file.new is None or file.old is None:
         return

@@ -11,7 +11,7 @@ from context_engine.review.checks.check import CheckRule, on_line
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
-    from context_engine.review.source_versions import ChangedFile
+    from context_engine.review.source_versions import ReviewedFile
 
 LARGE_BYTES = 1_000_000
 """A binary of a megabyte stays in every clone forever."""
@@ -26,7 +26,7 @@ LARGE_BYTES = 1_000_000
     category="security",
     needs_whole=False,
 ).file
-def path_escape(file: ChangedFile) -> Iterator[Finding]:
+def path_escape(file: ReviewedFile) -> Iterator[Finding]:
     """Report `../x`, `/etc/x`, `.git/x` as the path of a changed file."""
     for path in {file.path, file.old_path}:
         parts = path.replace("\\", "/").split("/")
@@ -51,7 +51,7 @@ def path_escape(file: ChangedFile) -> Iterator[Finding]:
     category="security",
     needs_whole=False,
 ).file
-def symlink_escape(file: ChangedFile) -> Iterator[Finding]:
+def symlink_escape(file: ReviewedFile) -> Iterator[Finding]:
     """Report a new or changed symbolic link to an absolute path, or above the top folder."""
     if file.diff.new_mode != "120000" or not file.diff.added_lines:
         return
@@ -70,7 +70,7 @@ def symlink_escape(file: ChangedFile) -> Iterator[Finding]:
     category="maintainability",
     needs_whole=True,
 ).file
-def executable_text(file: ChangedFile) -> Iterator[Finding]:
+def executable_text(file: ReviewedFile) -> Iterator[Finding]:
     """Report the executable bit on a text without an interpreter."""
     if file.diff.new_mode != "100755" or file.diff.old_mode == "100755" or file.new is None:
         return
@@ -88,7 +88,7 @@ def executable_text(file: ChangedFile) -> Iterator[Finding]:
     category="performance",
     needs_whole=False,
 ).file
-def large_binary(file: ChangedFile) -> Iterator[Finding]:
+def large_binary(file: ReviewedFile) -> Iterator[Finding]:
     """Report a new binary above a megabyte, or one that grew above it."""
     size = len(file.new.data) if file.new else 0
     before = len(file.old.data) if file.old else 0

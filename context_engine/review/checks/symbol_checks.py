@@ -16,7 +16,7 @@ from context_engine.review.checks.check import PYTHON, SCRIPT, CheckRule, js, on
 if TYPE_CHECKING:
     from context_engine.languages import Capture, Import
     from context_engine.model import Finding
-    from context_engine.review.source_versions import ChangedFile, FileVersion, ReviewContext
+    from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
 NAME_CHARS_MIN = 3
 """Shorter names are too common to be followed."""
@@ -47,7 +47,7 @@ EVIDENCE_MAX = 5
         js("class A {\n  get x() { return 1; }\n  set x(v) {}\n  static x() {}\n}"),
     ),
 ).file
-def duplicate_definition(file: ChangedFile) -> Iterator[Finding]:
+def duplicate_definition(file: ReviewedFile) -> Iterator[Finding]:
     """Report functions, methods or classes with the name of another one in the same block, on the added one."""
     if file.new is None:
         return
@@ -105,7 +105,7 @@ _DEFINED = {"python": _DEFINED_PYTHON, **dict.fromkeys(SCRIPT, _DEFINED_SCRIPT)}
     confidence=0.85,
     category="correctness",
 ).change
-def unresolved_import(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
+def unresolved_import(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report an added relative import of a file that the tree does not have."""
     if not surroundings.is_known:
         return
@@ -143,7 +143,7 @@ def _can_be_resolved(source: FileVersion, imported: Import, surroundings: Review
 
 
 def _is_below_module(source: FileVersion, target: str, surroundings: ReviewContext) -> bool:
-    """Whether a part of the path is a module, not a package: it creates what is below it (`six.moves`)."""
+    """Whether a part of the path is a module, not a package: it creates its content (`six.moves`)."""
     dots = target[: len(target) - len(target.lstrip("."))]
     parts = target.lstrip(".").split(".") if source.language_name == "python" else []
     for count in range(len(parts) - 1, 0, -1):
@@ -160,7 +160,7 @@ def _is_guarded(source: FileVersion, line: int) -> bool:
     return bool(re.search(r"\btry\b|TYPE_CHECKING|@ts-(?:ignore|expect-error)|(?:jest|vi)\.mock|type:\s*ignore", above))
 
 
-# -- removed names that are still used ----------------------------------------------------------------------------------
+# -- removed names that are still used ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class NameUse:
     confidence=0.88,
     category="correctness",
 ).change
-def removed_symbol(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
+def removed_symbol(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report a top-level name that a change removes or renames while other files still import it."""
     removed = {file.path: names for file in files if (names := _removed_names(file))}
     if not removed:
@@ -203,7 +203,7 @@ def removed_symbol(files: Sequence[ChangedFile], surroundings: ReviewContext) ->
                 yield _report_uses(file, name, uses)
 
 
-def _has_successor(name: str, file: ChangedFile, surroundings: ReviewContext) -> bool:
+def _has_successor(name: str, file: ReviewedFile, surroundings: ReviewContext) -> bool:
     """Whether the former path of a moved file has another file now, which has the name."""
     if file.old_path in ("", file.path) or file.old_path not in surroundings.paths:
         return False
@@ -211,7 +211,7 @@ def _has_successor(name: str, file: ChangedFile, surroundings: ReviewContext) ->
     return successor is not None and name in successor.words
 
 
-def _report_uses(file: ChangedFile, name: str, uses: Sequence[NameUse]) -> Finding:
+def _report_uses(file: ReviewedFile, name: str, uses: Sequence[NameUse]) -> Finding:
     first = uses[0]
     more = f" and in {len(uses) - 1} more places" if len(uses) > 1 else ""
     line = min(file.added, default=1)
@@ -224,7 +224,7 @@ def _report_uses(file: ChangedFile, name: str, uses: Sequence[NameUse]) -> Findi
     )
 
 
-def _removed_names(file: ChangedFile) -> list[str]:
+def _removed_names(file: ReviewedFile) -> list[str]:
     """Return the top-level names of a file that its new version does not even contain as a word."""
     if file.old is None or not file.is_whole or file.kind == "copied":
         return []
@@ -235,7 +235,7 @@ def _removed_names(file: ChangedFile) -> list[str]:
     return [name for name in names if len(name) >= NAME_CHARS_MIN and name not in words]
 
 
-def _find_uses(name: str, file: ChangedFile, path: str, surroundings: ReviewContext) -> list[NameUse]:
+def _find_uses(name: str, file: ReviewedFile, path: str, surroundings: ReviewContext) -> list[NameUse]:
     """Return the lines of another file that import a name from this one."""
     other = surroundings.source(path)
     was = file.old_path or file.path
@@ -336,7 +336,7 @@ class CallSignature:
     category="correctness",
     languages=PYTHON,
 ).change
-def call_mismatch(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
+def call_mismatch(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report calls of a Python function that fit its old signature and do not fit the new one."""
     changed = {file.path: pairs for file in files if (pairs := _changed_signatures(file))}
     names = sorted({name for pairs in changed.values() for name in pairs})
@@ -359,7 +359,7 @@ def call_mismatch(files: Sequence[ChangedFile], surroundings: ReviewContext) -> 
                 )
 
 
-def _changed_signatures(file: ChangedFile) -> dict[str, tuple[CallSignature, CallSignature, int]]:
+def _changed_signatures(file: ReviewedFile) -> dict[str, tuple[CallSignature, CallSignature, int]]:
     """Return the old and the new signature of top-level functions where these differ, with the line."""
     if file.old is None or file.new is None or file.new.language_name != "python" or not file.is_whole:
         return {}
@@ -406,7 +406,7 @@ def _find_misfits(
     name: str,
     old: CallSignature,
     new: CallSignature,
-    file: ChangedFile,
+    file: ReviewedFile,
     paths: Iterable[str],
     surroundings: ReviewContext,
 ) -> Iterator[tuple[str, NameUse]]:
@@ -464,7 +464,7 @@ def _binds(node: ast.AST, name: str) -> bool:
     category="correctness",
     in_tests=False,
 ).change
-def api_break(files: Sequence[ChangedFile], surroundings: ReviewContext) -> Iterator[Finding]:
+def api_break(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
     """Report names that a package exports and that are removed, or whose old calls no longer fit."""
     for file in files:
         if file.new is None or file.old is None or not re.search(r"\.pyi?$", file.path) or not file.is_whole:

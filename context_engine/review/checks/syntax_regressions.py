@@ -11,7 +11,7 @@ from context_engine.review.content_parsers import find_toml_errors, find_yaml_er
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
-    from context_engine.review.source_versions import ChangedFile, FileVersion
+    from context_engine.review.source_versions import FileVersion, ReviewedFile
 
 
 @CheckRule(
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         go("package a\nfunc f( { «\n}", "package a\nfunc f() {}"),
     ),
 ).file
-def syntax_error(file: ChangedFile) -> Iterator[Finding]:
+def syntax_error(file: ReviewedFile) -> Iterator[Finding]:
     """Report the first error of a file that had none; one that had some is in a dialect unknown to the parser."""
     new, old = file.new, file.old
     if new is None or new.language is None or new.language.content != "code" or new.language_name in _PREPROCESSED:
@@ -89,7 +89,7 @@ has too many dialects for that: Flow, and languages of test frameworks."""
         CheckExample("two.yml", "a: 1\n---\nb: 2"),
     ),
 ).file
-def invalid_data(file: ChangedFile) -> Iterator[Finding]:
+def invalid_data(file: ReviewedFile) -> Iterator[Finding]:
     """Report JSON, TOML or YAML that its parser refuses and accepted before."""
     if file.new is None or not file.new.text.strip():
         return

@@ -2,7 +2,7 @@
 
     engine.validation.validate('x = "("', ValidationRequest(path="a.py")).has_passed   ->   True
 
-Only tiers 0 and 1 report errors. What cannot be checked is reported as skipped and fails nothing. No content is kept.
+Only tiers 0 and 1 report errors. Parts that cannot be checked are reported as skipped. No content is kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-r"""PURE.
+r"""PURE. Check Mermaid diagrams: the kind exists, blocks end, brackets close. Texts of labels are not checked.
 
-Check Mermaid diagrams: whether the kind exists, blocks end and brackets close. The text of labels is not checked.
-
-This is not a parser of Mermaid: new kinds and arrows come with every release, so what is unknown is doubted, never
-called wrong.
+This is not a parser of Mermaid: new kinds and arrows come with every release, so unknown ones are doubtful, not wrong.
 
 >>> [(error.line, error.column, error.title) for error in find_mermaid_errors("graph TD\n  A[Start --> B")]
 [(2, 4, "'[' is never closed")]

@@ -82,7 +82,7 @@ DEBUG_OUTPUT: dict[str, tuple[DebugPattern, ...]] = {
     "swift": (_debug(r"^\s*(?:debugPrint|dump)\s*\(", "info", "debug output"),),
     "elixir": (_debug(r"\bIEx\.pry\b|\bIO\.inspect\b", "info", "debug output"),),
 }
-"""What shows the state of a running program, by language; searched for in code without its strings and comments.
+"""Code that shows the state of a running program, by language; searched for in code without its strings and comments.
 
 The checks of a change (`checks.leftover_checks`) look at syntax trees and at the role of the file, for two languages.
 """
@@ -161,12 +161,12 @@ def _search(
 
 
 def _find_omissions(lines: Sequence[str]) -> Iterator[Finding]:
-    """Report lines that stand for code which was left out."""
+    """Report placeholders of code that was left out."""
     omissions = set(placeholders("\n".join(lines)))
     for number, line in enumerate(lines, 1):
         if line.strip() in omissions or _TO_BE_WRITTEN.search(line):
-            message = f"this stands for code that is missing: {line.strip()[:80]}"
-            advice = "Write the code that it stands for."
+            message = f"this is a placeholder for missing code: {line.strip()[:80]}"
+            advice = "Write the missing code."
             yield make_finding(2, "warning", "unfinished", "placeholder", message, (number, 1), advice)
 
 
@@ -221,7 +221,7 @@ def _find_mixed_indents(code: Sequence[str]) -> Iterator[Finding]:
     indents = [(number, line[0]) for number, line in enumerate(code, 1) if line[:1] in "\t " and line.strip()]
     tabs = sum(mark == "\t" for _, mark in indents)
     spaces = len(indents) - tabs
-    # A tenth at most: half and half is a choice that somebody made.
+    # A tenth at most: half and half is a choice.
     if not 0 < tabs < len(indents) or min(tabs, spaces) * 10 > len(indents):
         return
     is_tab_rare = tabs < spaces

@@ -24,7 +24,7 @@ ID_CHARS = 12
 
 @dataclass(frozen=True, slots=True)
 class ValidationRequest:
-    """What a content is, and what to look for. With `base`, an older version, only new findings are reported."""
+    """The kind of a content, and the checks to run. With `base`, an older version, only new findings are reported."""
 
     kind: str = "raw_text"
     path: str = ""
