@@ -1,6 +1,7 @@
 """The server: MCP over stdio and HTTP. Only this package is async and speaks the protocol.
 
-`serve.main` runs a server until its client leaves; every call passes `dispatcher.ToolDispatcher`, also that of `ctx call`.
+`serve.main` runs a server until its client leaves. Every call passes a `dispatcher.ToolDispatcher`, also with `ctx
+call`.
 
 | topic | files |
 | --- | --- |

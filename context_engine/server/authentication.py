@@ -5,8 +5,8 @@ request has that name in `Host`, and the page in `Origin`; other clients send no
 the server that it came from, by name and port, and to no other.
 
 >>> guard = RequestGuard(AllowedHosts("127.0.0.1"), token="s3cret")
->>> guard.find_refusal("/mcp", {"host": "evil.example:8000"}).status, guard.find_refusal("/mcp", {"host": "localhost:8000"}).status
-(421, 401)
+>>> [guard.find_refusal("/mcp", {"host": host}).status for host in ("evil.example:8000", "localhost:8000")]
+[421, 401]
 >>> guard.find_refusal("/mcp", {"host": "localhost:8000", "authorization": "Bearer s3cret"}) is None
 True
 
@@ -102,7 +102,7 @@ class AllowedHosts:
         return _has_ip_property(name, "is_loopback") or (is_bound_to_all and _has_ip_property(name, "version"))
 
     def allows_origin(self, origin: str, host: str) -> bool:
-        """Return whether an `Origin` header names a page of this server, by the name and port of `Host` or a given name.
+        """Return whether an `Origin` header is that of this server, by the name and port of `Host` or a given name.
 
         Another port of this machine is another server, whose pages are not ours.
         """
@@ -129,7 +129,7 @@ class RequestGuard:
             return HttpRefusal(403, "Pages of other origins may not use this server.")
         if not self.token or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
             return None
-        text = "Send the header `Authorization: Bearer <token>`; `ctx serve --http` printed at its start where the token is."
+        text = "Send the header `Authorization: Bearer <token>`; `ctx serve --http` printed at its start where it is."
         return _unauthorized_refusal(text, is_invalid="authorization" in headers)
 
     def _has_token(self, authorization: str) -> bool:
@@ -186,7 +186,7 @@ class BearerToken:
 
 
 def choose_token(*, given: str | None, file: str | None, is_loopback: bool) -> BearerToken:
-    """Return the token to require: the given one, the one in the file, our own if other machines reach the server, or none.
+    """Return the required token: the given one, that of the file, our own if other machines reach the server, or none.
 
     Raises: InvalidArgument for an invalid token or a missing file, AccessFailed, HostError.
     """
@@ -248,7 +248,7 @@ def _check_token(value: str, source: str) -> str:
     if len(value) < TOKEN_CHARS_MIN or not value.isascii() or not value.isprintable() or " " in value:
         raise InvalidArgument(
             f"the token in {source} is invalid",
-            suggestion=f"Use at least {TOKEN_CHARS_MIN} ASCII characters and no blank; delete the file to get a new one.",
+            suggestion=f"Use {TOKEN_CHARS_MIN} or more ASCII characters and no blank; delete the file for a new one.",
         )
     return value
 

@@ -1,13 +1,13 @@
 """PURE. Replies before the protocol library is loaded, and a queue of the messages that wait for it.
 
-    front = Front(catalogue, shown, private="4f1c")
-    front.hear(initialize)      # a reply: it is in the catalogue
-    front.hear(tools_call)      # None: it waits
-    front.hand_over()           # what the library must see, now that it is there
-    front.is_known(reply)       # whether a reply of the library repeats one that was given here
+    bootstrap = BootstrapResponder(catalogue, selection, private="4f1c")
+    bootstrap.respond(initialize)    # a reply: it is in the catalogue
+    bootstrap.respond(tools_call)    # None: it waits
+    bootstrap.hand_over()            # the messages for the library, which is loaded by now
+    bootstrap.is_repeat(reply_id)    # whether a reply of the library repeats one that was sent from here
 
-An answer is given only to a request that the library would answer with exactly the same; all others wait. The opening
-of a connection is replayed to the library under a private id, because it decides how it goes on.
+A request is answered only where the library would give exactly the same reply; all others wait. The opening of a
+connection is replayed to the library under a private id, because the library needs its state.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 META = "io.modelcontextprotocol/"
 PROTOCOL_VERSION = f"{META}protocolVersion"
 
-# What a value must look like to be answered here. A key with ? may be missing, ... stands for every other key (without
-# it, others may be anything), a tuple lists the words or types to choose from, [x] is a list of x.
+# The shapes of values that are answered here. A key with ? may be missing. The key ... means every other key; without
+# it others may have any value. A tuple lists the possible words or types, and [x] is a list of x.
 ICON = {"src": str, "mimeType?": str, "sizes?": [str], "theme?": ("light", "dark")}
 WHO = {"name": str, "version": str, "title?": str, "description?": str, "websiteUrl?": str, "icons?": [ICON]}
 ABILITIES = {
@@ -52,7 +52,7 @@ META_OF_MODERN = {
 }
 OPENING = {"protocolVersion": str, "capabilities": ABILITIES, "clientInfo": WHO, "_meta?": META_OF_LEGACY}
 OF_ONE_PROJECT = ("prompts/list", "resources/list", "resources/templates/list")
-"""With several projects these name them; the library does that."""
+"""Methods whose replies name the projects if there are several; then the library answers."""
 ASKING = {"legacy": {"_meta?": META_OF_LEGACY}, "modern": {"_meta": META_OF_MODERN}}
 
 
@@ -70,7 +70,7 @@ class BootstrapResponder:
         self._replays = 0
 
     def respond(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """The reply, where it is certain; what the library has to see is kept for it."""
+        """Return the reply where it is certain; keep the messages that the library must receive."""
         if "method" not in message or "id" not in message:
             if not self._withdraw(message):
                 self._waiting.append(message)
@@ -88,7 +88,7 @@ class BootstrapResponder:
 
     @property
     def waiting(self) -> int:
-        """How many messages are kept."""
+        """The number of kept messages."""
         return len(self._waiting)
 
     def hand_over(self) -> list[dict[str, Any]]:
@@ -97,11 +97,11 @@ class BootstrapResponder:
         return waiting
 
     def is_repeat(self, reply_id: Any) -> bool:
-        """Whether the client has had this reply of the library already, from here."""
+        """Return whether the client has this reply of the library already."""
         return isinstance(reply_id, str) and reply_id.startswith(f"{self._private}-")
 
     def _result(self, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The result of a request, or None where the library has to give it."""
+        """Return the result of a request, or None where the library must give it."""
         if method == "initialize":
             return self._initialize_result(params)
         template = self._catalogue[self._protocol]["results"].get(method)
@@ -115,12 +115,12 @@ class BootstrapResponder:
         if self._protocol != "legacy" or not matches_shape(params, OPENING):
             return None
         self._is_initialized = True
-        asked = params["protocolVersion"]
-        version = asked if asked in era["versions"] else era["versions"][-1]
+        requested = params["protocolVersion"]
+        version = requested if requested in era["versions"] else era["versions"][-1]
         return {**era["results"]["initialize"], "protocolVersion": version}
 
     def _has_plain_result(self, method: str, params: Mapping[str, Any]) -> bool:
-        """Whether the library would answer this connection, and these parameters, with the plain result."""
+        """Return whether the library would answer these parameters on this connection with the plain result."""
         if not matches_shape(params, ASKING[self._protocol]) or params.get("cursor") is not None:
             return False
         if method in OF_ONE_PROJECT and len(self._selection.projects) > 1:
@@ -140,31 +140,34 @@ class BootstrapResponder:
         if message.get("method") != "notifications/cancelled":
             return False
         wanted = str((message.get("params") or {}).get("requestId"))  # some clients turn 7 into "7" here
-        for place in reversed(range(len(self._waiting))):
-            one = self._waiting[place]
-            if "method" in one and str(one.get("id")) == wanted:
-                del self._waiting[place]
+        for index in reversed(range(len(self._waiting))):
+            request = self._waiting[index]
+            if "method" in request and str(request.get("id")) == wanted:
+                del self._waiting[index]
                 return True
         return False
 
 
 def matches_shape(value: Any, shape: Any) -> bool:
-    """Whether a JSON value has a shape as those above.
+    """Return whether a JSON value has one of the shapes above.
 
-    >>> matches_shape({"name": "x", "version": "1", "more": None}, WHO), matches_shape({"name": "x"}, WHO), matches_shape(True, int)
-    (True, False, False)
+    >>> matches_shape({"name": "x", "version": "1", "more": None}, WHO), matches_shape({"name": "x"}, WHO)
+    (True, False)
     """
     if isinstance(shape, dict):
-        return isinstance(value, dict) and all(_matches_key(value, key, each, shape) for key, each in shape.items())
+        return isinstance(value, dict) and all(_matches_key(value, key, inner, shape) for key, inner in shape.items())
     if isinstance(shape, list):
-        return isinstance(value, list) and all(matches_shape(each, shape[0]) for each in value)
+        return isinstance(value, list) and all(matches_shape(item, shape[0]) for item in value)
     if isinstance(shape, tuple):
-        return any(matches_shape(value, one) if isinstance(one, type) else value == one for one in shape)
+        kinds = [choice for choice in shape if isinstance(choice, type)]
+        return value in [choice for choice in shape if choice not in kinds] or any(
+            type(value) is kind for kind in kinds
+        )
     return type(value) is shape
 
 
 def order_keys(keys: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
-    """The same, with those of `order` first.
+    """Return the keys in another order: those of `order` first.
 
     >>> order_keys({"type": 1, "more": 2, "required": 3}, ("required", "type"))
     {'required': 3, 'type': 1, 'more': 2}
@@ -173,9 +176,10 @@ def order_keys(keys: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
 
 
 def _matches_key(value: Mapping[str, Any], key: Any, shape: Any, whole: Mapping[Any, Any]) -> bool:
-    """One line of a shape."""
+    """Return whether a value matches one key of a shape."""
     if key is ...:
-        return all(matches_shape(each, shape) for name, each in value.items() if name not in whole)
+        others = [item for name, item in value.items() if name not in whole]
+        return all(matches_shape(item, shape) for item in others)
     name = key.removesuffix("?")
     return matches_shape(value[name], shape) if name in value else key != name
 

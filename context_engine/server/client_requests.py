@@ -5,8 +5,8 @@ the answer. Since then a server sends no requests: the call ends with the questi
 answer, and the tool runs again from its start. Earlier answers travel along, sealed, so that a tool may ask twice.
 
 Folders are requested in the same two ways, by `roots/list` or by `input_required`. A client that named a folder at the
-start is never asked. Without an answer the project around the server's own folder is used, or a later error reports what
-to set.
+start is never asked. Without an answer the project around the server's own folder is used, or a later error names the
+setting.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Redact = Callable[[str], str]
 
 
 class ClientInputRequired(BaseException):
-    """A question that only the next call can answer. It is not an `Exception`, so that no code handles it as a failure."""
+    """A question that only the next call can answer. It is not an `Exception`, so that no code handles it as one."""
 
     def __init__(self, question: UserQuestion, required: types.InputRequiredResult) -> None:
         super().__init__(question.text)

@@ -1,11 +1,11 @@
-"""The connections of an HTTP server: how many there may be, how long each may take, and which heads are taken at all.
+"""The connections of an HTTP server: their number, their time limits, and the accepted request heads.
 
-A connection waits for its client until a request has come whole, and again when that is answered. One that waits too
-long is closed; where there are as many as there may be, the one that has waited longest makes room for a new one. So
-clients that connect and say nothing, or one byte a second, cannot keep others out.
+A connection waits for its client until a request is complete, and again after the reply. One that waits too long is
+closed. At the maximum number of connections, the one that has waited longest is closed for a new one. So clients that
+connect and send nothing, or one byte a second, cannot keep others out.
 
-What a head may look like is checked before h11 reads it, which would take more than one server and its proxy agree on:
-lines that end without CR, values folded over lines, a header twice of which only one counts.
+A head is checked before h11 parses it, because h11 accepts forms on which a server and its proxy may disagree: lines
+that end without CR, values that are folded over lines, duplicate headers.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 CONNECTIONS_MAX = 1_000
-"""Two for each of 500 sessions: the stream that a client keeps open, and the request that it sends meanwhile."""
+"""Two for each of 500 sessions: the open stream of a client, and a request at the same time."""
 DESCRIPTORS_SHARE = 0.5
-"""Of the descriptors that the system gives this process: the other half is for the index, its databases and git."""
+"""The share of the descriptors of this process; the other half is for the index, its databases and git."""
 HEAD_S = 10.0
-"""A client sends its head in one packet; this is enough for one that is resent thrice."""
+"""A client sends its head in one packet; this is enough for one that is sent again three times."""
 BODY_S = 60.0
 """The largest body at 70 KB a second."""
 KEEP_ALIVE_S = 5
-"""A connection without a further request stays open so long after a reply, uvicorn's own value."""
+"""A connection without a further request stays open this long after a reply; the default of uvicorn."""
 HEAD_BYTES_MAX = 16_384
 """Line and headers of a request; what h11 allows where they come in pieces."""
 HEADERS_MAX = 100
@@ -42,7 +42,7 @@ ONCE = frozenset(
     b"host origin authorization content-length content-type transfer-encoding content-encoding mcp-session-id "
     b"mcp-protocol-version mcp-method last-event-id expect upgrade".split()
 )
-"""Headers of which two would leave open which one counts: for us, for the library, for a proxy before us."""
+"""Headers that must not be repeated: this server, the library and a proxy might use different ones."""
 VERSIONS = (b" HTTP/1.1", b" HTTP/1.0")
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
@@ -52,7 +52,7 @@ _LONE_CR = re.compile(rb"\r(?!\n)")
 
 
 def _reply(status: str, text: str) -> bytes:
-    """A whole answer to a connection that is closed behind it, for when h11 has no request to answer."""
+    """Return a complete response for a connection that is closed after it, when h11 has no request."""
     kind = "content-type: text/plain; charset=utf-8"
     return f"HTTP/1.1 {status}\r\n{kind}\r\nconnection: close\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode()
 
@@ -73,7 +73,7 @@ def connection_limit(descriptors: int | None = None) -> int:
 
 
 def _descriptors() -> int:
-    """How many descriptors this process may have at once."""
+    """Return how many descriptors this process may have at once."""
     if sys.platform == "win32":
         return CONNECTIONS_MAX * 2  # sockets are not counted among them there
     import resource
@@ -98,7 +98,7 @@ class Connections:
         return len(self._all) - len(self._closing)
 
     def admit(self, connection: Connection) -> bool:
-        """Count a connection, if need be in place of one that waits; False where all are being answered."""
+        """Count a connection, if necessary in place of a waiting one; return False where all are being answered."""
         if len(self) >= self.limit and not self.close_longest_waiting():
             return False
         self._all.add(connection)
@@ -122,7 +122,7 @@ class Connections:
         self._all.discard(connection)
 
     def close_longest_waiting(self) -> bool:
-        """Close the connection that has waited longest for its client; False where none waits."""
+        """Close the connection that has waited longest for its client; return False where none waits."""
         longest = next(iter(self._waiting), None)
         if longest is None:
             return False
@@ -132,7 +132,7 @@ class Connections:
         return True
 
     def handle_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Handle an error that asyncio reports: where no descriptor is left, one is taken from a connection that waits."""
+        """Handle an error that asyncio reports: if no descriptor is left, close a waiting connection."""
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             self.close_longest_waiting()
@@ -142,7 +142,7 @@ class Connections:
 class HeadParser(h11.Connection):
     """h11, which sees only heads of the plain form.
 
-    `refusal` says why the last one was not taken, and with which status.
+    `refusal` is the status and text for a head that was refused.
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class HeadParser(h11.Connection):
 
 
 def find_head_problem(data: bytes) -> tuple[int, str] | None:
-    r"""Return status and text of the refusal of what begins like a head, whole or not; None where nothing is wrong with it.
+    r"""Return status and text of the refusal of a head, complete or not; None for a valid one.
 
     >>> find_head_problem(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), find_head_problem(b"GET / HTTP/1.1\nHost: a\n\n")
     (None, (400, 'Lines of a request end with CR and LF.'))
@@ -187,7 +187,7 @@ def find_head_problem(data: bytes) -> tuple[int, str] | None:
 
 
 class Connection(H11Protocol):
-    """One connection: uvicorn's, with a place among all, and a time in which each request has to come."""
+    """A connection of uvicorn that is counted, and has a time limit for each request."""
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def _is_answering(self) -> bool:
-        """Whether a whole request has come that is not answered yet."""
+        """Return whether a complete request is not answered yet."""
         return (
             self.conn.their_state is not h11.SEND_BODY and self.cycle is not None and not self.cycle.response_complete
         )
@@ -273,7 +273,7 @@ class Connection(H11Protocol):
             self._deadline = None
 
     def _close_late(self) -> None:
-        """Close a connection whose request did not come in time; one that began to send hears why."""
+        """Close a connection whose request did not come in time; one that began to send receives the reason."""
         if self.transport.is_closing():
             return
         if self.conn.trailing_data[0] and self.conn.our_state is h11.IDLE:

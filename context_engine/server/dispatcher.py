@@ -324,7 +324,7 @@ class ToolDispatcher:
         return CallResult(Reply(self.redact(tools.failure(error).text, sender), is_error=True), error)
 
     def _shorten_error(self, error: ContextEngineError, sender: str) -> ContextEngineError:
-        """Return the same error with shorter texts and as many of its failed edits as fit. Texts are redacted, then cut."""
+        """Return the same error with texts that are redacted, then cut, and as many of its failed edits as fit."""
         failed = [_shorten_failure(row) for row in error.details.get("failed", ())]
         room = self._chars_max - 4 * MESSAGE_CHARS_MAX
         count = count_fitting(map(compact_json, failed), chars_max=room)
@@ -446,7 +446,7 @@ def _shorten_failure(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _too_large_error(chars: int, chars_max: int) -> TooLarge:
-    """Return the error for a reply over the limit, which a client would cut silently. Tools keep the limit themselves."""
+    """Return the error for a reply over the limit, which a client would cut silently. Tools keep the limit."""
     return TooLarge(
         f"the reply has {chars:,} characters, at most {chars_max:,} are sent",
         suggestion="Ask for less: fewer results, a narrower path, a line range.",

@@ -25,9 +25,9 @@ PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 DEPTH_MAX = 64
 """Levels of a message. A call of a tool has 5 to 10, and Python's own functions are safe far beyond 64."""
 NAMES_MAX = 20_000
-"""Names in all objects of a message: the largest plan has some thousand, and each costs time in every check behind."""
+"""The names in all objects of a message: the largest plan has some thousand, and each takes time in later checks."""
 ID_CHARS_SHOWN = 100
-"""Of an id that a message names."""
+"""The shown part of the id of a message."""
 NUMBER_CHARS_MAX = 100
 """Python converts digits in quadratic time, and no argument of a tool has more than 10."""
 
@@ -35,7 +35,7 @@ TOO_LONG = b"\n"
 """The value for a line over the limit; no line contains a newline."""
 
 ParsedLine = namedtuple("ParsedLine", "message error")  # noqa: PYI024 - annotations need `typing`
-"""A message as a dict, or the reply that refuses it, or neither: a blank line."""
+"""A message as a dict, or the reply that refuses it, or neither for a blank line."""
 
 
 class LineFramer:
@@ -47,7 +47,7 @@ class LineFramer:
         self._bytes = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk ends, without their newline; `TOO_LONG` for one over the limit."""
+        """Return the lines that this chunk completes, without their newline; `TOO_LONG` for one over the limit."""
         *ended, rest = chunk.split(b"\n")
         lines = []
         for part in ended:
@@ -90,7 +90,7 @@ def parse_line(line: bytes, *, bytes_max: int = 0) -> ParsedLine:
 
 
 def error_reply(code: int, what: str, message: Any = None) -> dict[str, Any]:
-    """An error reply, with the id of what it refuses when that has one."""
+    """Return an error reply, with the id of the refused message if it has one."""
     given = message.get("id") if isinstance(message, dict) else None
     return {"jsonrpc": "2.0", "id": given if _is_id(given) else None, "error": {"code": code, "message": what}}
 
@@ -144,7 +144,7 @@ def _object_reader() -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
 
 
 def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
-    """The first name that comes a second time."""
+    """Return the first name that is repeated."""
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
@@ -164,7 +164,9 @@ def _check_depth(value: Any) -> None:
 
 
 def _inside(value: Any) -> Any:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _parse_int(digits: str) -> int:
@@ -205,12 +207,14 @@ def _find_problem(message: Any) -> str:
 
 
 def _is_id(value: Any) -> bool:
-    """A text or a whole number; JSON's true is neither."""
-    return _is_text(value) if isinstance(value, str) else isinstance(value, int) and not isinstance(value, bool)
+    """Return whether a value is a text or a whole number; true is neither."""
+    if isinstance(value, str):
+        return _is_text(value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_text(value: str) -> bool:
-    """Whether every character can be written as UTF-8."""
+    """Return whether every character can be written as UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError:

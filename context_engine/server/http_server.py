@@ -401,7 +401,7 @@ class _GracefulServer(uvicorn.Server):
         deadline.start()
 
     async def _accept_pending(self) -> None:
-        """Stop listening, and read from accepted connections: uvicorn would close those that have not sent anything yet."""
+        """Stop listening, and read from accepted connections: uvicorn would close those that have sent nothing yet."""
         self.server_state.default_headers.append((b"connection", b"close"))
         loop = asyncio.get_running_loop()
         for connection in [accepted for server in self.servers for accepted in _stop_listening(server)]:

@@ -65,8 +65,8 @@ def build_server(
 ) -> Server[Any]:
     """Return a protocol server over the dispatcher, with no stream yet.
 
-    `selection` decides which tools are listed; by default that of the dispatcher. With `shared` each request is answered
-    as its token sees the server; a request without a grant is an error.
+    `selection` decides which tools are listed; by default that of the dispatcher. With `shared` each request is
+    answered as its token sees the server; a request without a grant is an error.
     """
     views = ServerViews(dispatcher, selection or dispatcher.selection, shared.sessions if shared else None)
     handlers = _RequestHandlers(views, projects, WorkerThreads(shutdown or ShutdownCoordinator(lambda: None)))
@@ -100,7 +100,7 @@ def build_server(
 
 
 def _state_security(shared: SharedServer | None) -> RequestStateSecurity:
-    """Return how the state that a client carries between rounds of a call is sealed: for this process, or for a team."""
+    """Return how the state between the rounds of a call is sealed: for this process, or for all processes of a team."""
     if shared is None:
         return RequestStateSecurity.ephemeral()
     return RequestStateSecurity(keys=[shared.sealing_key], bind_principal=lambda context: grant_of(context).id)
@@ -374,8 +374,8 @@ async def _log_reads(views: ServerViews, ctx: Context, call_next: CallNext) -> H
 def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
     """Return the project that a request other than a tool call names; empty when it names none.
 
-    >>> requested_project("resources/read", {"uri": "ctx://status?project=web"}), requested_project("prompts/get", {"name": "find"})
-    ('web', '')
+    >>> requested_project("resources/read", {"uri": "ctx://status?project=web"})
+    'web'
     """
     given = params or {}
     if method == "resources/read":

@@ -1,7 +1,7 @@
 """Checks before the protocol library receives a POST: it is one message, and its id is not in use.
 
-The library takes what two readers would read differently - a name twice, NaN - and answers a second request with the id
-of one under way by a stream that never ends. Here both are refused, with the id of what they refuse where it has one.
+The library accepts JSON that two readers would read differently, such as duplicate names and NaN. It answers a second
+request with the id of an open one by a stream that never ends. Both are refused here.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from context_engine.server.framing import INVALID_REQUEST, duplicate_id_reply, e
 SESSIONS_MAX = 500
 """Concurrent sessions of older protocol versions; each takes about 50 KB and a task. Agents open one and keep it."""
 SESSIONS_A_TOKEN_MAX = 100
-"""The sessions of one token of a shared server: four more tokens can have as many."""
+"""The maximum for one token of a shared server; four more tokens can have as many."""
 SESSION_HEADER = "mcp-session-id"
 
 
 class SessionLimiter:
-    """The sessions of a server: where a token has as many as it may have, its longest unused one ends for a new one.
+    """The sessions of a server: at the maximum of a token, its longest unused session ends for a new one.
 
-    Its client is told that it is over (404), and opens another, as the protocol wants. Where the server is full, the
-    token with the most sessions gives one up, so that nobody can keep others out.
+    Its client receives a 404 and opens another one, as the protocol requires. Where the server is full, the token with
+    the most sessions loses one, so that no client can keep others out.
     """
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:
         self._manager = manager
 
     async def make_room(self, scope: Scope) -> bool:
-        """End a session, if the one that a request opens needs its place; False where every session is in use."""
+        """End a session if a new one needs its place; return False where every session is in use."""
         user = scope.get("user")
         owner = authorization_context(user)["client_id"] if isinstance(user, AuthenticatedUser) else ""
         owners = {name: self._owner(name) for name in self._manager._server_instances}  # no public name (mcp 2.3)
-        own = [name for name, each in owners.items() if each == owner]
+        own = [name for name, other in owners.items() if other == owner]
         if owner and len(own) >= SESSIONS_A_TOKEN_MAX:
             return await self._end_unused(own)
         if len(owners) < SESSIONS_MAX:
             return True
         (most, _), *_ = Counter(owners.values()).most_common(1)
-        return await self._end_unused([name for name, each in owners.items() if each == most])
+        return await self._end_unused([name for name, other in owners.items() if other == most])
 
     def _owner(self, name: str) -> str:
-        """The token that opened a session; empty on a server that has one for all, or none."""
+        """Return the token that opened a session; empty on a server with a single token or none."""
         known = self._manager._session_owners.get(name)
         return known["client_id"] if known else ""
 
     async def _end_unused(self, names: list[str]) -> bool:
-        """End the one of these that has not been used for longest; False where requests of all of them are under way."""
+        """End the longest unused of these sessions; return False where all of them have open requests."""
         ends = {name: self._ends(name) for name in names}
         unused = min(ends, key=lambda name: ends[name])
         if ends[unused] == float("inf"):
@@ -63,16 +63,16 @@ class SessionLimiter:
         return True
 
     def _ends(self, name: str) -> float:
-        """When a session would end if it stayed unused; never while a request of it is under way."""
+        """Return when an unused session would end; never while it has an open request."""
         idle = self._manager._server_instances[name].idle_scope
         return float("inf") if idle is None else idle.deadline
 
 
 class MessageMiddleware:
-    """Hands on what is one message whose id is not under way; answers the rest."""
+    """A middleware that passes on valid messages with an unused id, and answers all others."""
 
     def __init__(self, app: ASGIApp, *, path: str, bytes_max: int, sessions: SessionLimiter | None = None) -> None:
-        """`path` is where the protocol is served; `sessions` where there are some."""
+        """Wrap an application. `path` is that of the protocol; `sessions` is None on a stateless server."""
         self._app = app
         self._path = path
         self._bytes_max = bytes_max
@@ -95,7 +95,7 @@ class MessageMiddleware:
         await self._hand_on(message or {}, scope, _replay_body(body, receive), send)
 
     async def _hand_on(self, message: dict[str, Any], scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a message be answered, unless its id is under way or there is no room for the session that it opens."""
+        """Pass on a message, unless its id is in use or there is no room for the session that it opens."""
         session = Headers(scope=scope).get(SESSION_HEADER)
         opens = session is None and message.get("method") == "initialize"
         if opens and self._sessions and not await self._sessions.make_room(scope):
@@ -117,8 +117,8 @@ class MessageMiddleware:
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the body of a request; None when it is too large, by its header or as it is read."""
-        said = Headers(scope=scope).get("content-length", "0")
-        if not said.isdecimal() or int(said) > self._bytes_max:
+        stated = Headers(scope=scope).get("content-length", "0")
+        if not stated.isdecimal() or int(stated) > self._bytes_max:
             return None
         parts: list[bytes] = []
         size = 0
@@ -135,7 +135,7 @@ class MessageMiddleware:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """A receive that gives the body once more, whole, and then what comes behind it."""
+    """Return a receive function that returns the whole body again, and then the following messages."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

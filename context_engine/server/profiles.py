@@ -1,9 +1,9 @@
-"""PURE. Which tools a client is shown: profiles that add up, single tools, what is left out, read-only.
+"""PURE. The tools that a client sees: profiles, which add up, single tools, excluded tools, read-only.
 
-A client pays for every listed tool in each request, so the default lists a few. What is not listed can still be called,
-by its name or through `call_tool`; what is left out or would write under read-only is refused by the dispatcher.
+A client pays for every listed tool in each request, so the default lists a few. Other tools can still be called, by
+name or through `call_tool`. The dispatcher refuses excluded tools, and tools that write under read-only.
 
-Nothing is imported here but what every interpreter has loaded already: the answer to the first request waits for it.
+This module imports only what every interpreter has loaded already, because the first reply waits for it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SEEDS = (
     *("context_search", "grep_codebase"),  # seed 003, which has read_file too
     "cortex_search",  # seed 004
 )
-"""The 50 names of the documents this product was made from."""
+"""The 50 names in the documents that this product was made from."""
 OWN = ("find_symbol", "trace", "undo_edit", "rename_symbol", "call_tool", "update_memory", "delete_memory")
 """The names that this product adds."""
 ALIASES = ("get_file",)
-"""Second names of a tool: listed where a profile or `--tools` says so, else only callable."""
+"""Other names of a tool: listed where a profile or `--tools` has them, else only callable."""
 
 PROFILES: Mapping[str, tuple[str, ...]] = {
     "core": CORE,
@@ -55,13 +55,13 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
     "seeds": SEEDS,
     "all": (*(name for name in SEEDS if name not in ALIASES), *OWN),
 }
-"""Profile -> the tools it lists. Tools of a later release have their place already and are listed once they exist."""
+"""Profile -> its listed tools. Tools of a later release are listed once they exist."""
 
 
 MULTI_PROJECT_TOOLS = frozenset(
     ("codebase_retrieval", "semantic_search", "search_files", "find_symbol", "get_context_for_prompt", "context_search")
 )
-"""The tools that can be asked of several projects at once; of the others a call must say which one is meant."""
+"""The tools that search several projects at once; calls of all others must name one."""
 EVERY_PROJECT = "*"
 """In place of a project's name: all of them."""
 
@@ -71,7 +71,7 @@ _ToolSelectionFields = namedtuple(  # noqa: PYI024 - no annotations: see above
 
 
 class ToolSelection(_ToolSelectionFields):
-    """How the server was started: `tools` are listed besides those of the profiles, `exclude` goes before both.
+    """The selection of tools at the start of a server: `tools` are added to the profiles; `exclude` overrides both.
 
     `projects` are the names of the open projects; a single one needs no name.
 
@@ -82,12 +82,12 @@ class ToolSelection(_ToolSelectionFields):
     __slots__ = ()
 
     def mentions(self, name: str) -> bool:
-        """Whether a profile or `--tools` says this name."""
-        said = name in self.tools or any(name in PROFILES[profile] for profile in self.profiles)
-        return said and name not in self.exclude
+        """Return whether a profile or `--tools` has this name."""
+        is_named = name in self.tools or any(name in PROFILES[profile] for profile in self.profiles)
+        return is_named and name not in self.exclude
 
     def lists(self, name: str) -> bool:
-        """Whether the tool of this name is listed. `all` lists those it does not know, too."""
+        """Return whether a tool is listed; `all` also lists tools that it does not name."""
         return self.mentions(name) or ("all" in self.profiles and name not in self.exclude)
 
     def find_unknown_name(self) -> str:
@@ -106,7 +106,7 @@ class ToolSelection(_ToolSelectionFields):
 
 
 def list_tools(rows: Iterable[Mapping[str, Any]], selection: ToolSelection) -> list[dict[str, Any]]:
-    """The tools of `tools/list`, in the order of the rows; a name of another tool comes right after it.
+    """Return the tools of `tools/list` in the order of the rows, with aliases right after their tool.
 
     A row is `{"tool": <as on the wire>, "touches": <what it may change>, "aliases": [<other names>]}`.
     """
@@ -144,26 +144,22 @@ def _alias_tool(wire: Mapping[str, Any], alias: str) -> dict[str, Any]:
 
 
 def _add_project_parameter(wire: dict[str, Any], projects: Sequence[str]) -> dict[str, Any]:
-    """With a parameter that names the project, where there are several: which one is meant cannot be guessed."""
+    """Return a tool with the parameter `project` where there are several projects."""
     schema = wire["inputSchema"]
     if len(projects) < 2 or not isinstance(schema, Mapping):
         return wire
     across = wire["name"] in MULTI_PROJECT_TOOLS
-    which = {
-        "type": "string",
-        "enum": [*projects, EVERY_PROJECT] if across else list(projects),
-        "description": "Which project; none: all." if across else "Which project.",
-    }
-    required = [*schema.get("required", ())] if across else ["project", *schema.get("required", ())]
-    return {
-        **wire,
-        "inputSchema": {**schema, "properties": {**schema["properties"], "project": which}, "required": required},
-    }
+    names, description, required = list(projects), "Which project.", ["project", *schema.get("required", ())]
+    if across:
+        names, description, required = [*projects, EVERY_PROJECT], "Which project; none: all.", required[1:]
+    parameter = {"type": "string", "enum": names, "description": description}
+    properties = {**schema["properties"], "project": parameter}
+    return {**wire, "inputSchema": {**schema, "properties": properties, "required": required}}
 
 
 def _describe_unknown(noun: str, name: str, known: Sequence[str]) -> str:
-    import difflib  # only a start that fails pays for it
+    import difflib  # imported only when the start fails
 
     close = difflib.get_close_matches(name, known, 1, 0.6)
-    way_on = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-    return f"no {noun} is called {name}; {way_on}"
+    advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    return f"no {noun} is called {name}; {advice}"

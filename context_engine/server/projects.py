@@ -37,7 +37,7 @@ Sees = Callable[[str, str], bool]
 
 
 def initial_folders(roots: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that are known before the client sends anything: by option or `CTX_ROOT`, else by its variable.
+    """Return the folders that are known before the first message: by option or `CTX_ROOT`, else by its variable.
 
     >>> initial_folders([], {"CLAUDE_PROJECT_DIR": "/work/web"}), initial_folders(["/a", "/b", "/a"], {})
     (('/work/web',), ('/a', '/b'))
@@ -209,7 +209,10 @@ class Projects:
 
 
 def find_project_path(paths_by_name: Mapping[str, str], project: str) -> str:
-    """Return the folder of a project by name or path, or the only one. Raises: InvalidArgument, with the open projects."""
+    """Return the folder of a project by name or path, or the only one.
+
+    Raises: InvalidArgument, with the open projects.
+    """
     listed = ", ".join(paths_by_name)
     verb = "is" if len(paths_by_name) == 1 else "are"
     if not project:
@@ -393,6 +396,6 @@ class ScopedProjects:
         if not visible:
             raise UnsuitableRoot(
                 "no project is open to this token",
-                suggestion="Ask the operator of the server for a token of a project: ctx token create NAME --project PROJECT.",
+                suggestion="Ask the operator of the server for a token: ctx token create NAME --project PROJECT.",
             )
         return find_project_path(visible, project)

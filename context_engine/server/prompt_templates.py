@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
 
 INSTRUCTIONS = """\
-Finds code in this repository. Before grepping or opening files, ask codebase_retrieval in plain words; search_files finds \
-text, find_symbol finds definitions, read_fragment reads only the lines you need.
+Finds code in this repository. Before grepping or opening files, ask codebase_retrieval in plain words; search_files \
+finds text, find_symbol finds definitions, read_fragment reads only the lines you need.
 
-Local, fast, always current: the index follows edits, and each answer states how fresh it is. Answers name path and lines; \
-an empty answer states the reason and the next step. Use read_file when you need more than a fragment. \
+Local, fast, always current: the index follows edits, and each answer states how fresh it is. Answers name path \
+and lines; an empty answer states the reason and the next step. Use read_file when you need more than a fragment. \
 To change files call edit_file, which refuses an uncertain edit and says what to send instead. \
-index_status reports what is indexed. More tools (callers and impact, undo, plans, reviews) are found with tool_manifest \
-and run with call_tool."""
+index_status reports what is indexed. More tools (callers and impact, undo, plans, reviews) are found with \
+tool_manifest and run with call_tool."""
 """Some clients show a model only the first 250 characters, so these have the purpose and when to use it."""
 PLACES_MAX = 6
 """The number of places to start from; the agent searches further itself."""
@@ -186,8 +186,8 @@ def _write_understand(engine: Engine, given: Mapping[str, str], calls: CallForma
             (calls.format("trace", symbol="Name", direction="callers"), "who uses what you found"),
             (_lines_of_a_file(calls), "the lines themselves"),
         ),
-        "Then report what it is for, its main parts and how they work together, where a change would begin, and what you "
-        "are not sure of. Give path:line for every statement.",
+        "Then report what it is for, its main parts and how they work together, where a change would begin, and what "
+        "you are not sure of. Give path:line for every statement.",
     )
 
 
@@ -201,7 +201,8 @@ def _write_find(engine: Engine, given: Mapping[str, str], calls: CallFormatter) 
             (calls.format("codebase_retrieval", query="other words for it"), "other places"),
             (calls.format("trace", symbol="Name", direction="callers"), "who uses a name"),
         ),
-        "Give path:line for each place and a sentence on what is there. If it does not exist, say so and what you tried.",
+        "Give path:line for each place and a sentence on what is there. If it does not exist, say so and what "
+        "you tried.",
     )
 
 
@@ -224,12 +225,13 @@ def _write_change(engine: Engine, given: Mapping[str, str], calls: CallFormatter
 
 def _write_begin(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
     task = given.get("task", "")
+    subject = f" on this: {task}" if task else ""
     context_call = calls.format("get_context_for_prompt", query=task[:QUERY_CHARS]) if task else ""
     search_call = calls.format("context_search", query=task[:QUERY_CHARS] or "what the task is about")
     memory_call = calls.format("add_memory", category="decisions", content="what was decided, and why")
     return _join_paragraphs(
-        f"Before work begins{f' on this: {task}' if task else ''}, here is what holds in this project. Keep to it; where the "
-        "task asks for something else, say so and ask.",
+        f"Before work begins{subject}, here is what holds in this project. Keep to it; where the task asks for "
+        "something else, say so and ask.",
         render_rules_page(engine, chars_max=RULES_CHARS),
         *([_describe_missing_index(engine, calls)] if engine.status().state != "ready" else []),
         *_format_steps(

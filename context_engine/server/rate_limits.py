@@ -1,7 +1,7 @@
 """PURE. How often a tool may be called, and how long a call may take before it is reported as slow.
 
-Each limited tool has a bucket. It holds some minutes' worth of calls, each call takes one out, and it fills again at
-the tool's rate: an agent may read 150 files in a minute of honest work, a loop that never ends is stopped.
+Each limited tool has a bucket with the calls of some minutes. Each call takes one out, and the bucket fills at the rate
+of the tool. So an agent may read 150 files in a minute of honest work, and an endless loop is stopped.
 
 >>> limits = RateLimiter({"read_file": 60}, burst_minutes=1)
 >>> [limits.wait_s("read_file", now_s=0.0) for _ in range(61)][-2:]
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 CALLS_PER_MINUTE: Mapping[str, int] = {"context_search": 30, "read_file": 100, "grep_codebase": 60}
-"""Of seed 003. Other tools have no limit unless the settings give them one."""
+"""The limits of seed 003. Other tools have none by default."""
 
 LONGEST_S: Mapping[str, float] = {
     # seed 003's maximum times, and the same for what does the same work
@@ -24,14 +24,14 @@ LONGEST_S: Mapping[str, float] = {
     **dict.fromkeys(("grep_codebase", "search_files", "scout"), 3.0),
     **dict.fromkeys(("read_file", "read_fragment", "read_regions"), 0.5),
 }
-"""A call that takes longer is reported; tools that are not named may take as long as their work does."""
+"""Longer calls are reported; other tools have no limit."""
 LONGEST_WITH_DEPENDENCIES_S = 2.0
 """For `read_file` when it also reads what the file imports (seed 003)."""
 
 
 @dataclass(slots=True)
 class CallBucket:
-    """The calls that are left for one tool, as of `since_s`."""
+    """The calls left for one tool at `since_s`."""
 
     per_minute: int
     size: float
@@ -39,7 +39,7 @@ class CallBucket:
     since_s: float
 
     def wait_s(self, now_s: float) -> float:
-        """Take one call out and answer 0; or, when none is left, the seconds until there is one."""
+        """Take one call out and return 0; if none is left, return the seconds until there is one."""
         self.left = min(self.size, self.left + max(0.0, now_s - self.since_s) * self.per_minute / 60)
         self.since_s = now_s
         if self.left < 1:
@@ -57,7 +57,7 @@ class RateLimiter:
         self._buckets: dict[str, CallBucket] = {}
 
     def wait_s(self, tool: str, now_s: float) -> float:
-        """0 when the call may go ahead, which is then counted; else how many seconds to wait."""
+        """Count a call and return 0 if it is admitted, else return the seconds to wait."""
         rate = self.per_minute.get(tool)
         if rate is None:
             return 0.0
@@ -66,7 +66,7 @@ class RateLimiter:
 
 
 def parse_rates(stated: str) -> dict[str, int]:
-    """The limits that the settings state, over those of `CALLS_PER_MINUTE`.
+    """Return the limits of `CALLS_PER_MINUTE` with the changes in the settings.
 
     >>> parse_rates("read_file=0, trace=20")
     {'context_search': 30, 'read_file': 0, 'grep_codebase': 60, 'trace': 20}
@@ -76,7 +76,7 @@ def parse_rates(stated: str) -> dict[str, int]:
 
 
 def slow_after_s(tool: str, *, with_dependencies: bool) -> float:
-    """How many seconds a call may take before it is reported as slow."""
+    """Return the seconds after which a call is reported as slow."""
     if tool == "read_file" and with_dependencies:
         return LONGEST_WITH_DEPENDENCIES_S
     return LONGEST_S.get(tool, float("inf"))

@@ -26,7 +26,7 @@ from context_engine.tools import Call, render_rules_page
 STATUS, RULES, METRICS, FILE = "ctx://status", "ctx://rules", "ctx://metrics", "ctx://file/"
 WHICH = "?project="
 SENDER = "(resource)"
-"""Under this name the metrics count what was masked here."""
+"""The name under which the metrics count masked secrets."""
 JSON = "application/json"
 MIME_TYPES = {
     "css": "text/css",
@@ -46,17 +46,18 @@ MIME_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class ResourceContent:
-    """One resource, read."""
+    """The content of a resource."""
 
     mime_type: str
     text: str
 
 
 def list_resources(projects: Sequence[str]) -> list[types.Resource]:
-    """The resources with an address of their own: a status for each project where there are several, and the metrics."""
+    """Return the resources with an address of their own: status and rules of each project, and the metrics."""
+    named = projects if len(projects) > 1 else ("",)
     return [
-        *(_status_resource(project) for project in (projects if len(projects) > 1 else ("",))),
-        *(_rules_resource(project) for project in (projects if len(projects) > 1 else ("",))),
+        *(_status_resource(project) for project in named),
+        *(_rules_resource(project) for project in named),
         types.Resource(
             uri=METRICS,
             name="metrics",
@@ -68,7 +69,7 @@ def list_resources(projects: Sequence[str]) -> list[types.Resource]:
 
 
 def file_template(projects: Sequence[str]) -> types.ResourceTemplate:
-    """The address of any file of the workspace."""
+    """Return the template of the addresses of files."""
     return types.ResourceTemplate(
         uri_template=FILE + "{+path}" + ("{?project}" if len(projects) > 1 else ""),
         name="file",
@@ -78,11 +79,12 @@ def file_template(projects: Sequence[str]) -> types.ResourceTemplate:
 
 
 def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> ResourceContent:
-    """Return the content of an address, redacted.
+    """Return the redacted content of an address.
 
-    Raises: FileNotFound where there is nothing, and why it must not or cannot be read.
+    Raises: FileNotFound for an unknown address, and why a file must not or cannot be read.
     """
-    address, project = uri.rpartition(WHICH)[0] if WHICH in uri else uri, project_in_uri(uri)
+    project = project_in_uri(uri)
+    address = uri.rpartition(WHICH)[0] if WHICH in uri else uri
     if address == STATUS:
         return _read_status(dispatcher, project, call)
     if address == RULES:
@@ -102,7 +104,7 @@ def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> ResourceC
 
 
 def project_in_uri(uri: str) -> str:
-    """The project that an address names; empty when it names none.
+    """Return the project in an address; empty without one.
 
     >>> project_in_uri("ctx://file/a.py?project=a%2Fweb"), project_in_uri("ctx://status")
     ('a/web', '')
@@ -111,7 +113,7 @@ def project_in_uri(uri: str) -> str:
 
 
 def mime_type(language: str) -> str:
-    """The media type of a language's files.
+    """Return the media type of the files of a language.
 
     >>> mime_type("markdown"), mime_type("python")
     ('text/markdown', 'text/x-python')

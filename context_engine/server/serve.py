@@ -31,7 +31,7 @@ CATALOGUE_FILE = os.path.join(os.path.dirname(__file__), "protocol_catalogue.jso
 QUIET_S = 0.05
 """The imports start after this time even if the client has not sent anything yet."""
 TURN_S = 0.000_5
-"""The switch interval: a thread that wakes up waits this long for the interpreter; the default is ten times as long."""
+"""The switch interval: a thread waits this long for the interpreter; the default is ten times as long."""
 LOG_S = 0.1
 """The client has this long to read the last lines of the log."""
 
@@ -124,7 +124,7 @@ class StdioServer:
 
 
 def read_catalogue() -> dict[str, Any]:
-    """Return the rows of all tools, and for each kind of the protocol its versions, results and order of schema keys."""
+    """Return the rows of all tools, and the versions, results and order of schema keys of each kind of protocol."""
     with open(CATALOGUE_FILE, encoding="utf-8") as file:  # `importlib.resources` would take longer than all else here
         return json.load(file)
 

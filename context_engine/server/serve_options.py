@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 ServeOption = namedtuple("ServeOption", "name kind variable metavar meaning")  # noqa: PYI024 - annotations need `typing`
-"""`kind`: `paths` (repeatable; the variable lists them as PATH does), `names` (comma list, repeatable), `text`, `flag`."""
+"""The kinds are `paths` (repeatable; the variable lists them as PATH does), `names` (comma list, repeatable), `text`
+and `flag`."""
 
 OPTIONS = (
     ServeOption(
         *("root", "paths", "CTX_ROOT", "PATH"),
-        "A project to serve; repeatable. Default: the folders the client works in, else the project around this folder.",
+        "A project to serve; repeatable. Default: the folders the client works in, else the project around "
+        "this folder.",
     ),
     ServeOption(
         *("workspace", "text", "CTX_WORKSPACE", "NAME"),
@@ -51,7 +53,7 @@ OPTIONS = (
     ),
     ServeOption(
         *("token-file", "text", "CTX_HTTP_TOKEN_FILE", "PATH"),
-        "With --http: the file that holds the bearer token. CTX_HTTP_TOKEN holds the token itself.",
+        "With --http: the file with the bearer token. CTX_HTTP_TOKEN is the token itself.",
     ),
     ServeOption(
         *("http-host", "names", "CTX_HTTP_HOSTS", "NAMES"),
@@ -59,11 +61,11 @@ OPTIONS = (
     ),
     ServeOption(
         *("tokens", "text", "CTX_HTTP_TOKENS", "PATH"),
-        "With --http, for a team: the file of tokens that ctx token makes; each has a role and the projects it may see.",
+        "With --http, for a team: the file of tokens that ctx token creates; each has a role and the visible projects.",
     ),
     ServeOption(
         *("audit-log", "text", "CTX_AUDIT_LOG", "PATH"),
-        "With --tokens: a line for each call, of who called what; - is stderr. Default: the log.",
+        "With --tokens: the file for a line about each call, with token and tool; - is stderr. Default: the log.",
     ),
     ServeOption(
         *("stateless", "flag", "CTX_HTTP_STATELESS", ""),
@@ -71,16 +73,16 @@ OPTIONS = (
     ),
     ServeOption(
         *("shutdown-timeout", "text", "CTX_HTTP_SHUTDOWN_TIMEOUT_S", "SECONDS"),
-        "With --http: how long running calls may take once the server is told to end (default 0.6).",
+        "With --http: how long running calls may take once the server is asked to end (default 0.6).",
     ),
     ServeOption(
         *("shutdown-delay", "text", "CTX_HTTP_SHUTDOWN_DELAY_S", "SECONDS"),
-        "With --http: how long /ready reports the end before the server stops accepting requests (default 0), so that a "
-        "load balancer can send clients elsewhere.",
+        "With --http: how long /ready reports the end before the server stops accepting requests (default 0), so that "
+        "a load balancer can send clients elsewhere.",
     ),
     ServeOption(
         *("otel", "flag", "CTX_OTEL", ""),
-        "With --http: send spans of the calls to where OpenTelemetry's own variables say. Needs the extra otel.",
+        "With --http: send spans of the calls as OpenTelemetry's own variables configure. Needs the extra otel.",
     ),
 )
 TOKEN_VARIABLE = "CTX_HTTP_TOKEN"  # noqa: S105 - the name of a variable; an option would show the token in every process list
@@ -153,8 +155,8 @@ def _create_parser() -> _Parser:
         usage="ctx serve [OPTIONS]",
         description="Serve projects to a coding agent over MCP. Clients start it; you rarely do. "
         "The index is built in the background and follows edits. The process ends with its client.",
-        epilog="Examples: ctx serve --root ~/src/web; ctx serve --profile core,plan --read-only; ctx serve --http 8931. "
-        "In a client's settings: command ctx, arguments serve --root /path; ctx setup CLIENT writes that. "
+        epilog="Examples: ctx serve --root ~/src/web; ctx serve --profile core,plan --read-only; ctx serve --http 8931."
+        " In a client's settings: command ctx, arguments serve --root /path; ctx setup CLIENT writes that. "
         "The environment variable of each option is in brackets; the option takes precedence.",
         allow_abbrev=False,
         add_help=False,

@@ -136,8 +136,8 @@ def install_bridge(log: Log) -> None:
 def format_audit_line(line: Mapping[str, Any], at_s: float) -> str:
     """Format one line of the audit log.
 
-    >>> format_audit_line({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "text": "secret"}, 0.0)
-    '{"at":"1970-01-01T00:00:00.000Z","event":"call","tool":"trace","ok":false,"error":"NOT_INDEXED"}'
+    >>> format_audit_line({"event": "call", "tool": "trace", "ok": False, "text": "not logged"}, 0.0)
+    '{"at":"1970-01-01T00:00:00.000Z","event":"call","tool":"trace","ok":false}'
     """
     fields = {"at": format_timestamp(at_s)} | {key: line[key] for key in AUDIT_FIELDS if key in line}
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

@@ -116,7 +116,7 @@ class StdioSession:
         self._out.close()
 
     async def run(self, server: Server[Any], *, began: Callable[[], None] = lambda: None) -> None:
-        """Be the transport of the server of the library. `began` is called after the hand-over of the waiting messages."""
+        """Be the transport of the server of the library. `began` is called after the waiting messages are passed on."""
         import asyncio
 
         import anyio
@@ -267,7 +267,7 @@ class StreamWriter:
     """
 
     def __init__(self, descriptor: int, *, bytes_max: int, gone: Callable[[], None] = lambda: None) -> None:
-        """The caller keeps `descriptor` and may close it.
+        """Start the thread. The caller keeps `descriptor` and may close it.
 
         `gone` is called when the other side does not exist any more.
         """

@@ -1,10 +1,10 @@
-"""The tokens of a shared server: made, listed and revoked in one file, and recognised by what is kept of them.
+"""The tokens of a shared server: created, listed and revoked in one file, and recognized by their hashes.
 
-    ctx_1f0c9a52e7b4_Zk3...        what a client shows; the part in the middle says which one it is, and is no secret
+    ctx_1f0c9a52e7b4_Zk3...        the token of a client; the part in the middle is its id, which is not secret
 
-Of a token only a keyed hash is kept, so who reads the file cannot use what it names. A token is 256 random bits: there
-is nothing to guess, so the hash is a quick one (docs/decisions/0039-tokens.md). The file is looked at with each request
-and read again when it has changed: what is revoked is refused at once, by every server that shares the file.
+Only a keyed hash of a token is stored, so a reader of the file cannot use the tokens. A token is 256 random bits, which
+cannot be guessed, so the hash is a fast one (docs/decisions/0039-tokens.md). The file is checked with each request, and
+read again when it has changed. So a revoked token is refused at once, by every server that shares the file.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from context_engine.server.grants import EVERY_PROJECT, ROLES, Grant
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1
-"""Of the file. A server that finds a higher one refuses it rather than guess what it may allow."""
+"""The format of the file. A server refuses a higher one, because it cannot know what that would allow."""
 MARK = "ctx"
 ID_BYTES = 6
-"""Tells tokens of one file apart, and means nothing else."""
+"""The id only distinguishes the tokens of one file."""
 SECRET_BYTES = 32
 """256 bits cannot be guessed at any rate."""
 KEY_BYTES = 32
 FILE_BYTES_MAX = 10_000_000
-"""Some forty thousand tokens."""
+"""About forty thousand tokens."""
 LOCK_WAIT_S = 5.0
 OTHERS_READ, OTHERS_WRITE = 0o077, 0o022
 """The permissions that other users must not have: any for the default file, writing for a named file."""
@@ -70,7 +70,7 @@ class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TokenPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole file. `key` is for the hashes, and for what servers side by side seal for each other."""
+    """The whole file. `key` is for the hashes, and for the state that several servers seal for each other."""
 
     format: int
     key: str
@@ -79,7 +79,7 @@ class TokenPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """A token to be made."""
+    """A token to create."""
 
     name: str
     role: str
@@ -103,7 +103,7 @@ def default_token_file() -> Path:
 
 
 class TokenFile:
-    """One file of tokens, for who makes them and for a server that asks for them. Thread-safe."""
+    """A file of tokens, for creating and for checking them. Thread-safe."""
 
     def __init__(self, path: Path | None = None, *, now: Now) -> None:
         """Read nothing yet. The default path is that of `default_token_file`."""
@@ -117,7 +117,7 @@ class TokenFile:
     # -- for a person -----------------------------------------------------------------------------------------------
 
     def create(self, wish: TokenRequest) -> tuple[Grant, str]:
-        """A new token: what it allows, and the token itself, which is not kept.
+        """Create a token. Return its grant, and the token itself, which is not stored.
 
         Raises: InvalidArgument, Conflict (the name is taken), and as `page`.
         """
@@ -125,7 +125,7 @@ class TokenFile:
         token_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
 
         def with_one_more(page: TokenPage) -> TokenPage:
-            if any(each.name == wish.name for each in page.tokens):
+            if any(record.name == wish.name for record in page.tokens):
                 raise Conflict(
                     f"there is a token called {wish.name} already",
                     suggestion=f"Choose another name, or revoke it first: ctx token revoke {wish.name}.",
@@ -138,20 +138,20 @@ class TokenFile:
         return page.tokens[-1].grant, f"{MARK}_{token_id}_{secret}"
 
     def revoke(self, name: str) -> Grant:
-        """Forget a token. Raises: InvalidArgument when there is none of that name, and as `page`."""
-        gone: list[TokenRecord] = []
+        """Delete a token. Raises: InvalidArgument for an unknown name, and as `page`."""
+        revoked: list[TokenRecord] = []
 
         def without(page: TokenPage) -> TokenPage:
-            gone.extend(each for each in page.tokens if each.name == name)
-            return msgspec.structs.replace(page, tokens=tuple(each for each in page.tokens if each.name != name))
+            revoked.extend(record for record in page.tokens if record.name == name)
+            return msgspec.structs.replace(page, tokens=tuple(record for record in page.tokens if record.name != name))
 
-        self._change(without, wanted=lambda: bool(gone))
-        if not gone:
+        self._change(without, wanted=lambda: bool(revoked))
+        if not revoked:
             raise InvalidArgument(f"no token is called {name}", suggestion="See ctx token list.")
-        return gone[0].grant
+        return revoked[0].grant
 
     def page(self) -> TokenPage:
-        """The file; an empty one where there is none.
+        """Return the content of the file; an empty one if it is missing.
 
         Raises: StorageCorrupt, AccessFailed, HostError (others could change it, or read our own).
         """
@@ -163,7 +163,7 @@ class TokenFile:
     def find_grant(self, shown: str) -> Grant | None:
         """Return the grant of a token, expired or not; None for an unknown token. Raises: as `page`.
 
-        It takes as long for an id that is not there as for a secret that is not right.
+        It takes as long for an unknown id as for a wrong secret.
         """
         parts = _SHOWN.fullmatch(shown)
         with self._lock:
@@ -196,12 +196,12 @@ class TokenFile:
         )
 
     def _current(self) -> _FileCache:
-        """The file as it is now; read only when it is another one than before. The lock is held."""
+        """Return the current file, read only if it has changed. The lock is held."""
         stamp = self._stamp()
         if stamp != self._read.stamp:
             self._read = _FileCache()  # an unreadable file grants no access, whatever it contained before
             page = self._parse_file() if stamp else None
-            self._read = _FileCache(stamp, page, {each.id: each for each in page.tokens} if page else {})
+            self._read = _FileCache(stamp, page, {record.id: record for record in page.tokens} if page else {})
         return self._read
 
     def _stamp(self) -> Stamp | None:
@@ -229,10 +229,9 @@ class TokenFile:
             raise self._damage_error(str(error)) from error
         if page.format != FORMAT:
             raise self._damage_error(f"it is of the format {page.format}, and this release reads {FORMAT}")
-        if not re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}", page.key) or any(
-            each.role not in ROLES for each in page.tokens
-        ):
-            raise self._damage_error("it has no key, or a role that there is not")
+        has_key = re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}", page.key)
+        if not has_key or any(record.role not in ROLES for record in page.tokens):
+            raise self._damage_error("it has no key, or an unknown role")
         return page
 
     def _change(
@@ -260,25 +259,25 @@ class TokenFile:
 
     def _write(self, data: bytes) -> None:
         """Replace the content atomically, with the permissions that the file had."""
-        beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
-            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
                 out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
                 self._copy_owner(out.fileno())
-            beside.replace(self.path)
+            temporary.replace(self.path)
         finally:
             with suppress(FileNotFoundError):
-                beside.unlink()
+                temporary.unlink()
 
     def _copy_owner(self, descriptor: int) -> None:
-        """Give the new file to whom the old one belonged: the server may be another user than who makes tokens for it."""
+        """Give the new file the owner of the old one: the server may run as another user than `ctx token`."""
         if os.name != "posix":
             return
         with suppress(FileNotFoundError):
             before = self.path.stat()
-            with suppress(PermissionError):  # not ours to give away
+            with suppress(PermissionError):  # only the superuser may change the owner
                 os.fchown(descriptor, before.st_uid, before.st_gid)
                 os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
@@ -302,7 +301,7 @@ def _digest(secret: str, token_id: str, key: str) -> str:
 
 
 def _check(wish: TokenRequest, now_s: float) -> None:
-    """Raises: InvalidArgument for what no token can be."""
+    """Check a request for a token. Raises: InvalidArgument."""
     if not _NAME.fullmatch(wish.name):
         raise InvalidArgument(
             f"{wish.name[:64]!r} is not a valid token name",
@@ -310,7 +309,7 @@ def _check(wish: TokenRequest, now_s: float) -> None:
         )
     if wish.role not in ROLES:
         raise InvalidArgument(f"no role is called {wish.role!r}", suggestion=f"There are {', '.join(ROLES)}.")
-    if not wish.projects or not all(each.strip() for each in wish.projects):
+    if not wish.projects or not all(map(str.strip, wish.projects)):
         raise InvalidArgument(
             "a token must name the projects that it may see",
             suggestion=f"--project NAME, as often as needed, or --project '{EVERY_PROJECT}' for every project.",

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 def register_tools(
     server: Server[Any] | MCPServer[Any], engine: Engine, *, profile: str = "core", prefix: str = ""
 ) -> tuple[str, ...]:
-    """Add the tools of a profile (or of several, comma-separated) to a server; their names, each with the prefix.
+    """Add the tools of a profile (or of several, comma-separated) to a server, and return their names with the prefix.
 
-    What the profile does not list is reached through its `call_tool`.
+    Tools that the profile does not list are reached through its `call_tool`.
 
     Raises: InvalidArgument for an unknown profile, and when the server has tools of these names already.
     """
@@ -46,10 +46,10 @@ def register_tools(
     if trouble := shown.find_unknown_name():
         raise InvalidArgument(trouble)
     host = server._lowlevel_server if isinstance(server, MCPServer) else server  # no public name yet (mcp 2.3)
-    both = _CombinedTools(host, ToolDispatcher(single_engine(engine), selection=shown), prefix)
-    host.add_request_handler("tools/list", types.PaginatedRequestParams, both.list_tools)
-    host.add_request_handler("tools/call", types.CallToolRequestParams, both.call_tool)
-    return tuple(both.names)
+    combined = _CombinedTools(host, ToolDispatcher(single_engine(engine), selection=shown), prefix)
+    host.add_request_handler("tools/list", types.PaginatedRequestParams, combined.list_tools)
+    host.add_request_handler("tools/call", types.CallToolRequestParams, combined.call_tool)
+    return tuple(combined.names)
 
 
 class _CombinedTools:
@@ -73,7 +73,7 @@ class _CombinedTools:
     async def list_tools(
         self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams
     ) -> types.ListToolsResult:
-        """Their pages, with ours on the last one."""
+        """Return the pages of the server, with our tools on the last one."""
         theirs = await _list_page(self._their_list, context, params)
         if clashing := self._clashing(tool.name for tool in theirs.tools):
             raise MCPError(types.INTERNAL_ERROR, f"two tools each are called {', '.join(clashing)}: use a prefix")
@@ -82,7 +82,7 @@ class _CombinedTools:
         return theirs.model_copy(update={"tools": [*theirs.tools, *self._tools]})
 
     async def call_tool(self, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> HandlerResult:
-        """Ours through the dispatcher, the others as before."""
+        """Call our tools through the dispatcher, and the others as before."""
         if name := self.names.get(params.name):
             return await call_tool(self._dispatcher, self._threads, context, params, name)
         if self._their_call is None:
@@ -103,7 +103,7 @@ async def _list_page(
     context: ServerRequestContext[Any],
     params: types.PaginatedRequestParams,
 ) -> types.ListToolsResult:
-    """One page of a server's own tools; an empty one for a server without any."""
+    """Return one page of a server's own tools; an empty one for a server without tools."""
     result = await handler(context, params) if handler else types.ListToolsResult(tools=[])
     if isinstance(result, Mapping):
         return types.ListToolsResult.model_validate(result)
@@ -111,7 +111,7 @@ async def _list_page(
 
 
 def _list_names(handler: RequestHandler[Any, Any] | None) -> list[str]:
-    """Return the tools that a server lists without a client; empty if it cannot, and then the first listing checks them."""
+    """Return the tools that a server lists without a client; empty if it cannot, and the first listing checks them."""
     context = ServerRequestContext(
         session=cast("Any", None), lifespan_context={}, protocol_version=LATEST_MODERN_VERSION, method="tools/list"
     )
@@ -128,5 +128,5 @@ def _list_names(handler: RequestHandler[Any, Any] | None) -> list[str]:
     with ThreadPoolExecutor(1) as pool:  # the caller may be inside an event loop, where no second one can run
         try:
             return pool.submit(lambda: anyio.run(every_page)).result()
-        except Exception:  # noqa: BLE001 - it is the host's own code, and asking it was a courtesy
+        except Exception:  # noqa: BLE001 - it is the code of the host, and this check is optional
             return []

@@ -90,7 +90,7 @@ def test_the_help_does_not_list_the_former_names(capsys: pytest.CaptureFixture[s
 def test_the_token_itself_is_never_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     shown = print_help(capsys)
     assert parse_options([], {"CTX_HTTP_TOKEN": "s3cret"}).http_token == "s3cret"
-    assert "CTX_HTTP_TOKEN holds" in shown
+    assert "CTX_HTTP_TOKEN is the token" in shown
     assert "--token " not in shown
 
 
