@@ -20,8 +20,7 @@ from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_file import LinkedFile, Memory, format_file
 from context_engine.memory.memory_folder import MemoryFolder
-from context_engine.memory.memory_index import MemoryIndex
-from context_engine.memory.memory_similarity import TextEmbedder
+from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.repo import Root
 from context_engine.sharing import RecordFolder
 from context_engine.text import uuid7

@@ -164,7 +164,7 @@ class SnippetPacker:
     shown: dict[int, list[LineSpan]] = field(default_factory=dict)  # spans that touch are joined
 
     def select_first_places(self, options: Iterable[SnippetOption]) -> None:
-        """Select the first place of each file in the order of files, cut to its share: the best file has the largest."""
+        """Select the first place of each file, in the order of files, cut to its share; the best has the largest."""
         firsts = sorted((option for option in options if option.is_first), key=lambda option: option.file)
         del firsts[max(1, self.room // FIRST_TOKENS_MIN) :]
         for number, option in enumerate(firsts):

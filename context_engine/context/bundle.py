@@ -128,7 +128,7 @@ class ExternalMention(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """What was found and is not shown: places, extra rows, the next files, and files that cannot be read with the reason."""
+    """What was found and is not shown: places, extra rows, the next files, and unreadable files with the reason."""
 
     places: int
     rows: int
@@ -300,7 +300,8 @@ def _list_options(
 def find_best_line(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str]) -> int:
     """Return the first line with the most words of the question: a cut place begins there.
 
-    >>> find_best_line(LineSpan(1, 3), {1: "# License", 2: "def drain(pool):", 3: "    pool.drain()"}, ["drain", "pool"])
+    >>> lines = {1: "# License", 2: "def drain(pool):", 3: "    pool.drain()"}
+    >>> find_best_line(LineSpan(1, 3), lines, ["drain", "pool"])
     2
     """
 
@@ -366,7 +367,7 @@ def _find_mentions(address: str, workspace: Workspace) -> ExternalMention:
 def _list_related(
     file: _OpenedFile, importers: Sequence[RelPath], workspace: Workspace, history: FileHistory | None
 ) -> Iterator[RelatedFile]:
-    """Yield tests, files that change with it, files it imports (those named where it was found first), and importers."""
+    """Yield tests, files that change with it, its imports (those that its places name first), and importers."""
     for other in find_partners(file.path, workspace.symbols.files_named)[:RELATED_MAX]:
         yield RelatedFile(other, "paired by name")
     if history:
@@ -390,7 +391,7 @@ def _ask_index(ask: Callable[[str], tuple[RelPath, ...]], path: str) -> tuple[Re
 def _list_hints(
     opened: Sequence[_OpenedFile], importers: Sequence[Sequence[str]], history: FileHistory | None
 ) -> Iterator[str]:
-    """Yield facts about the files that the code does not show, the most useful kind first. Never advice or a guess."""
+    """Yield facts that the code does not show, the most useful kind first. Never advice or a guess."""
     for file in opened if history else ():
         for partner in history.list_usual_cochanges(file.path) if history else ():
             commits = _format_count(round(partner.together / partner.confidence), "commit")

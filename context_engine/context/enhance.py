@@ -60,8 +60,8 @@ SCHEMA: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 20_000}
 TASK = (
     "Write a better version of the prompt below for an agent that works on this repository. Write "
     f"{PLACEHOLDER} exactly where the prompt's own words shall be, once; before or after them say in a few sentences "
-    "what the facts make clear: where to look, what to keep to, how to check the work. Invent nothing: name only files, "
-    "lines, names and commands that are listed below."
+    "what the facts make clear: where to look, what to keep to, how to check the work. Invent nothing: name only "
+    "files, lines, names and commands that are listed below."
 )
 HOST_BRIEF = (
     f"To reword it, send your version as draft: keep the original whole in it (or write {PLACEHOLDER} where it shall "

@@ -162,7 +162,8 @@ class _ClaimChecker:
         if self._facts.spans is not None:
             spans = self._facts.spans(lines.path)
             if not any(allowed.contains(span) for allowed in spans):
-                yield f"lines {span} of {lines.path} are not in the diff, which has {', '.join(map(str, spans)) or 'none'}"
+                shown = ", ".join(map(str, spans)) or "none"
+                yield f"lines {span} of {lines.path} are not in the diff, which has {shown}"
             return
         text = self._facts.text(lines.path)
         if text is not None and span.last > count_lines(text):

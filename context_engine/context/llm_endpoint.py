@@ -56,7 +56,7 @@ class ChatModel:
     """One model at one address. Thread-safe."""
 
     def __init__(self, address: str, model: str, key: str = "", *, wait_s: float, **world: Any) -> None:
-        """`wait_s` is the time limit of one draft including its repair; `world` is passed to `Endpoint`.
+        """Limit one draft with its repair to `wait_s` seconds; `world` is passed to `Endpoint`.
 
         Raises: EmbedderUnusable if the address or the key is not valid.
         """

@@ -50,7 +50,7 @@ class _FoundMention(NamedTuple):
 
 
 def parse_mentions(prompt: str) -> list[Mention]:
-    """Return everything that a prompt names, each once, in its order. Of two readings of the same words the first wins."""
+    """Return everything that a prompt names, once each, in its order. Of two readings of the same words one wins."""
     found: list[_FoundMention] = []
     for find in (_find_urls, _find_frames, _find_commands, _find_paths, _find_errors, _find_symbols):
         for candidate in find(prompt):
@@ -209,13 +209,14 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 VERBS = frozenset(
-    "add allow apply avoid bump cache change check clean convert copy create cut debug decrease define delete deprecate "
-    "detect disable document drop enable ensure expose export extend extract find fix format generate guard handle hide "
-    "ignore implement import improve include increase inline introduce investigate keep limit load log make mark merge "
-    "migrate mock move normalise normalize optimise optimize parse port prevent print profile raise read reduce refactor "
-    "reject remove rename reorder replace report reproduce resolve restore retry return reuse revert rewrite run save "
-    "set show simplify skip sort speed split start stop store strip support switch test throw tighten trim try turn type "
-    "unify update upgrade use validate verify warn wrap write".split()
+    "add allow apply avoid bump cache change check clean convert copy create cut debug decrease define delete "
+    "deprecate detect disable document drop enable ensure expose export extend extract find fix format "
+    "generate guard handle hide ignore implement import improve include increase inline introduce investigate "
+    "keep limit load log make mark merge migrate mock move normalise normalize optimise optimize parse port "
+    "prevent print profile raise read reduce refactor reject remove rename reorder replace report reproduce "
+    "resolve restore retry return reuse revert rewrite run save set show simplify skip sort speed split start "
+    "stop store strip support switch test throw tighten trim try turn type unify update upgrade use validate "
+    "verify warn wrap write".split()
 )
 """Verbs that ask for a change of code. A clause that begins with none of them asks for nothing that can be checked."""
 

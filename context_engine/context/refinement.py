@@ -1,7 +1,7 @@
 """LLM refinement: a second pass over a result that was computed without a model, by a model or the calling agent.
 
     result = engine.second_pass.run(SecondPass("create_plan", brief, SCHEMA, {"plan_id": plan.id}), assist)
-    if result.draft is not None: ...            # a draft of the model that keeps to its schema; check it against the code
+    if result.draft is not None: ...            # the draft keeps to its schema; check it against the code
 
 The first result is computed and stored before. A second pass only adds to it, and its failures are warnings, never
 errors. Nothing here reads a file.

@@ -1,4 +1,4 @@
-"""Looks up the names of a prompt in the workspace: each leads to places, to similar names, or is reported as missing."""
+"""Looks up the names of a prompt in the workspace: each leads to places or to similar names, or is missing."""
 
 from __future__ import annotations
 
@@ -109,8 +109,10 @@ def list_path_tails(path: str) -> Iterator[str]:
 
     A trace of another machine begins with folders of that machine, a relative path at most with the workspace's own.
 
-    >>> list(list_path_tails("/home/me/zoo/src/a.py")), list(list_path_tails("zoo/src/a.py")), list(list_path_tails("a.py"))
-    (['home/me/zoo/src/a.py', 'me/zoo/src/a.py', 'zoo/src/a.py', 'src/a.py'], ['zoo/src/a.py', 'src/a.py'], ['a.py'])
+    >>> list(list_path_tails("/home/me/zoo/src/a.py"))
+    ['home/me/zoo/src/a.py', 'me/zoo/src/a.py', 'zoo/src/a.py', 'src/a.py']
+    >>> list(list_path_tails("zoo/src/a.py")), list(list_path_tails("a.py"))
+    (['zoo/src/a.py', 'src/a.py'], ['a.py'])
     """
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     is_absolute = path.startswith("/") or path[1:2] == ":"

@@ -27,17 +27,19 @@ PROVIDERS: tuple[Provider, ...] = (
         "all-MiniLM-L6-v2 on this machine, in a form we build",
         needs="pip install onnxruntime, then ctx model pull minilm",
     ),
-    Provider("openai-compatible", f"{_ROOM}.openai_compatible:open_embedder", "any endpoint with /v1/embeddings"),
-    Provider("ollama", f"{_ROOM}.ollama:open_embedder", "a model that Ollama serves"),
+    Provider(
+        "openai-compatible", f"{_ROOM}.remote_embedder:open_openai_compatible", "any endpoint with /v1/embeddings"
+    ),
+    Provider("ollama", f"{_ROOM}.remote_embedder:open_ollama", "a model that Ollama serves"),
     Provider(
         "sentence-transformers",
-        f"{_ROOM}.sentence_transformers:open_embedder",
+        f"{_ROOM}.model_folder:open_sentence_transformers",
         "a model folder, run by sentence-transformers and torch",
         needs="pip install 'smart-context-engine[sentence-transformers]'",
     ),
     Provider(
         "model2vec",
-        f"{_ROOM}.model2vec:open_embedder",
+        f"{_ROOM}.model_folder:open_model2vec",
         "a Model2Vec folder",
         needs="pip install 'smart-context-engine[model2vec]'",
     ),

@@ -104,13 +104,13 @@ def response_error(answer: HttpAnswer, place: EndpointSpec, *, now: float) -> Ho
     if answer.status == 200 and not is_page(answer):
         return None
     what, next_step = _diagnosis(answer, place)
-    said = "" if is_page(answer) else extract_message(answer)
+    message = "" if is_page(answer) else extract_message(answer)
     kind = EmbedderFailed if is_transient(answer) else EmbedderUnusable
     details: dict[str, Any] = {"address": place.url, "model": place.model, "status": answer.status or answer.failure}
     wait = parse_retry_after(answer, now)
     if wait is not None:
         details["retry_after_s"] = wait
-    return kind(f"{place.provider}: {what}{said and ': ' + said}", suggestion=next_step, details=details)
+    return kind(f"{place.provider}: {what}{message and ': ' + message}", suggestion=next_step, details=details)
 
 
 def _diagnosis(answer: HttpAnswer, place: EndpointSpec) -> tuple[str, str]:
@@ -155,15 +155,15 @@ def extract_message(answer: HttpAnswer) -> str:
         return sanitize_text(answer.body.decode("utf-8", "replace"))
 
 
-def extract_json_message(told: Any) -> str:
+def extract_json_message(value: Any) -> str:
     """Return the message in a JSON answer, from the fields that such endpoints use.
 
     >>> extract_json_message({"error": {"message": "no such model"}}), extract_json_message({"error": "out of memory"})
     ('no such model', 'out of memory')
     """
     for name in ("error", "message", "detail"):
-        told = told.get(name, told) if isinstance(told, dict) else told
-    return sanitize_text(told if isinstance(told, str) else json.dumps(told))
+        value = value.get(name, value) if isinstance(value, dict) else value
+    return sanitize_text(value if isinstance(value, str) else json.dumps(value))
 
 
 def sanitize_text(text: str) -> str:

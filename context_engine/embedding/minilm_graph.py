@@ -6,7 +6,7 @@ Six BERT layers, the mean over the tokens and the division by the length are all
 `Small` is what is used, a quarter of that and about twice as fast: weights in 7 bits, tokens in 8.
 
 Two traps decided how `Small` multiplies. The usual dynamic quantisation takes one scale for a whole batch, so that a
-vector depends on its neighbours (cosines down to .988): here each token has a scale of its own. And processors without
+vector depends on its neighbors (cosines down to 0.988): here each token has a scale of its own. And processors without
 VNNI add two products of 8 x 8 bits in 16 bits, which overflow: with 7 bits a weight they never do.
 """
 
@@ -150,8 +150,8 @@ def _layer(graph: OnnxGraph, weights: Weights, making: Quantization, layer: int,
         weight, bias = weights[f"{at}.{part}.weight"], weights[f"{at}.{part}.bias"]
         return making.linear(graph, f"{at}.{part}", tokens, weight.T, bias)
 
-    told = linear("attention.output.dense", _attention(graph, weights, making, at, x, ids, mask))
-    x = _normalize(graph, weights, f"{at}.attention.output.LayerNorm", graph.node("Add", x, told))
+    attended = linear("attention.output.dense", _attention(graph, weights, making, at, x, ids, mask))
+    x = _normalize(graph, weights, f"{at}.attention.output.LayerNorm", graph.node("Add", x, attended))
     made = linear("output.dense", graph.node("Gelu", linear("intermediate.dense", x), domain=MICROSOFT))
     return _normalize(graph, weights, f"{at}.output.LayerNorm", graph.node("Add", x, made))
 

@@ -103,3 +103,59 @@ def model_folder(choice: EmbedderConfig) -> Path:
             details={"embedder": choice.provider, "model": choice.model[:200]},
         )
     return folder
+
+
+# -- sentence transformers --------------------------------------------------------------------------------------------
+
+
+def open_sentence_transformers(choice: EmbedderConfig) -> FolderEmbedder:
+    """Open the model in the configured folder; no code in it is run.
+
+    Raises: ImportError without the extra, EmbedderUnusable without a model.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    model = model_in_folder(
+        choice, lambda folder: SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)
+    )
+
+    def encode(texts: list[str], mode: Mode) -> np.ndarray:
+        asked = model.encode_query if mode == "query" else model.encode_document  # with the model's own prefixes
+        return np.asarray(asked(texts, show_progress_bar=False), np.float32)
+
+    weights = (tensor.float().cpu().numpy().tobytes() for _, tensor in sorted(model.state_dict().items()))
+    return FolderEmbedder(
+        choice,
+        encode,
+        weights=weights,
+        dimensions=model.get_sentence_embedding_dimension() or 0,
+        tokens_max=model.get_max_seq_length(),
+    )
+
+
+# -- model2vec --------------------------------------------------------------------------------------------------------
+
+
+def open_model2vec(choice: EmbedderConfig) -> FolderEmbedder:
+    """Open the model in the configured folder. Raises: ImportError without the extra, EmbedderUnusable without a model.
+
+    Raises: ImportError without the extra, EmbedderUnusable without a model.
+    """
+    from model2vec import StaticModel
+
+    model = model_in_folder(
+        choice, lambda folder: StaticModel.from_pretrained(folder, force_download=False, normalize=True)
+    )
+
+    def encode(texts: list[str], _: Mode) -> np.ndarray:
+        return model.encode(texts, use_multiprocessing=False)
+
+    parts = (model.embedding, model.weights, model.token_mapping)
+    arrays = [np.ascontiguousarray(part).tobytes() for part in parts if part is not None]
+    return FolderEmbedder(
+        choice,
+        encode,
+        weights=[*arrays, model.tokenizer.to_str().encode()],
+        dimensions=model.dim,
+        tokens_max=model.max_length,
+    )

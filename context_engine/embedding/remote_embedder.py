@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -152,11 +152,76 @@ def parse_vectors(rows: Sequence[Any], count: int, dimensions: int) -> np.ndarra
         found = ", ".join(str(width) for width in islice((w for w in widths if w != wanted or not w), 3))
         raise ValueError(f"vectors of {found} numbers where all must have {wanted or 'at least one'}")
     if not all(type(number) in (int, float) for row in rows for number in row):
-        raise ValueError("a vector holds something that is not a number")
+        raise ValueError("a vector has something that is not a number")
     try:
         vectors = np.array(rows, dtype=np.float64)
     except OverflowError:
-        raise ValueError("a vector holds a number without measure") from None
+        raise ValueError("a vector has a number that is too large") from None
     if not np.isfinite(vectors).all():
-        raise ValueError("a vector holds NaN or infinity")
+        raise ValueError("a vector has NaN or infinity")
     return normalize_rows(vectors)
+
+
+# -- openai compatible ------------------------------------------------------------------------------------------------
+
+
+def open_openai_compatible(choice: EmbedderConfig) -> RemoteEmbedder:
+    """Open the endpoint at the configured address. Raises: EmbedderUnusable if address or model is missing or wrong."""
+    return RemoteEmbedder(choice, OPENAI_COMPATIBLE)
+
+
+def _openai_question(texts: Sequence[str], model: str, dimensions: int) -> dict[str, Any]:
+    """Return the body with only what all of them know. `encoding_format` is left out, because some refuse it."""
+    asked: dict[str, Any] = {"model": model, "input": list(texts)}
+    return asked | {"dimensions": dimensions} if dimensions else asked
+
+
+def _openai_vectors(answer: Any) -> list[Any]:
+    """Return the rows by their `index`; an answer may list them in any order."""
+    rows = {row["index"]: row["embedding"] for row in answer["data"]}
+    if len(rows) != len(answer["data"]) or (rows and sorted(rows) != list(range(len(rows)))):
+        raise ValueError("its vectors are not numbered 0, 1, 2 ...")
+    return [rows[number] for number in range(len(rows))]
+
+
+OPENAI_COMPATIBLE = Dialect(
+    provider="openai-compatible",
+    path="/v1/embeddings",
+    question=_openai_question,
+    vectors=_openai_vectors,
+    start="Start the server there, or correct the address.",
+    get_model="Name a model that this endpoint has; `GET /v1/models` there lists them.",
+)
+
+
+# -- ollama -----------------------------------------------------------------------------------------------------------
+
+
+OLLAMA_ADDRESS = "http://127.0.0.1:11434"
+"""The default address of Ollama."""
+
+
+def open_ollama(choice: EmbedderConfig) -> RemoteEmbedder:
+    """Open Ollama at the configured address, or at the default. Raises: EmbedderUnusable if no model is configured."""
+    return RemoteEmbedder(replace(choice, address=choice.address or OLLAMA_ADDRESS), OLLAMA)
+
+
+def _ollama_question(texts: Sequence[str], model: str, dimensions: int) -> dict[str, Any]:
+    """Return the body. `truncate` is the default, but stated: a text that is too long must not be an error."""
+    asked: dict[str, Any] = {"model": model, "input": list(texts), "truncate": True}
+    return asked | {"dimensions": dimensions} if dimensions else asked
+
+
+def _ollama_vectors(answer: Any) -> list[Any]:
+    """Return the rows, in the order of the texts."""
+    return list(answer["embeddings"])
+
+
+OLLAMA = Dialect(
+    provider="ollama",
+    path="/api/embed",
+    question=_ollama_question,
+    vectors=_ollama_vectors,
+    start="Start Ollama (`ollama serve`), or correct the address.",
+    get_model="Run `ollama pull {model}`.",
+)

@@ -150,8 +150,8 @@ class WordPieceCache(dict[str, tuple[int, ...]]):
 
 def _map_file(path: Path) -> memoryview:
     """Return the bytes of a file. Raises: OSError, ValueError if it is empty."""
-    with path.open("rb") as held:
-        return memoryview(mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ))
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 @contextmanager

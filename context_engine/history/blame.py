@@ -42,18 +42,18 @@ class Blame:
 
     def _run_blame(self, path: str) -> Mapping[int, LineOrigin]:
         try:
-            said = self._git.run("blame", "-w", "--porcelain", "--", path, timeout_s=TIMEOUT_S)
+            output = self._git.run("blame", "-w", "--porcelain", "--", path, timeout_s=TIMEOUT_S)
         except (AccessFailed, TooLarge, UnsupportedHost):  # no repository, or a file that it does not have
             return {}
-        return _parse_porcelain(said)
+        return _parse_porcelain(output)
 
 
-def _parse_porcelain(said: bytes) -> dict[int, LineOrigin]:
+def _parse_porcelain(output: bytes) -> dict[int, LineOrigin]:
     """Parse the porcelain format: a head for each line, facts of a commit at its first line, then the line after a tab."""
     found: dict[int, bytes] = {}
     times: dict[bytes, str] = {}
     commit = b""
-    for line in said.split(b"\n"):
+    for line in output.split(b"\n"):
         if line.startswith(b"\t"):
             continue
         if head := _HEAD.fullmatch(line):

@@ -5,7 +5,7 @@ somebody wrote much the same before: four named addends, each at most 1 times it
 
 >>> from context_engine.history.commit_facts import CommitTable
 >>> found = combine_signals([("a.py", 8.0), ("b.py", 4.0)], FileHistory(CommitTable.empty(), ""), "task")
->>> [(each.path, each.score) for each in found]
+>>> [(change.path, change.score) for change in found]
 [('a.py', 1.0), ('b.py', 0.5)]
 """
 

@@ -190,8 +190,8 @@ def _pack(facts: CommitTable) -> dict[str, Any]:
         "is_gone": np.packbits(facts.is_gone).tobytes(),
         "names": _join_texts(facts.names),
         "heads": [
-            (head, each.rows.astype("<i4").tobytes(), each.missing, each.has_older, each.is_shallow)
-            for head, each in facts.heads.items()
+            (head, listing.rows.astype("<i4").tobytes(), listing.missing, listing.has_older, listing.is_shallow)
+            for head, listing in facts.heads.items()
         ],
     }
 

@@ -22,19 +22,19 @@ class CommitSearch:
 
     def __init__(self, subjects: Sequence[str]) -> None:
         """Index the subjects; from here on they are known by their number."""
-        said = [split_words(subject) for subject in subjects]
-        known = unique(word for each in said for word in each)
+        subject_words = [split_words(subject) for subject in subjects]
+        known = unique(word for row in subject_words for word in row)
         terms = dict(zip(known, expand_words(known), strict=True))
         number: dict[str, int] = {}
         numbers = {word: [number.setdefault(term, len(number)) for term in terms[word]] for word in known}
-        spoken = [[term for word in each for term in numbers[word]] for each in said]
-        lengths = np.array([len(each) for each in spoken], np.int64)
-        owners = np.repeat(np.arange(len(spoken)), lengths)
-        flat = np.array([term for each in spoken for term in each], np.int64)
-        pairs, counts = np.unique(flat * max(len(spoken), 1) + owners, return_counts=True)
+        subject_terms = [[term for word in row for term in numbers[word]] for row in subject_words]
+        lengths = np.array([len(row) for row in subject_terms], np.int64)
+        owners = np.repeat(np.arange(len(subject_terms)), lengths)
+        flat = np.array([term for row in subject_terms for term in row], np.int64)
+        pairs, counts = np.unique(flat * max(len(subject_terms), 1) + owners, return_counts=True)
         self._number = number
-        self._docs, self._counts = pairs % max(len(spoken), 1), counts
-        self._starts = np.searchsorted(pairs // max(len(spoken), 1), np.arange(len(number) + 1))
+        self._docs, self._counts = pairs % max(len(subject_terms), 1), counts
+        self._starts = np.searchsorted(pairs // max(len(subject_terms), 1), np.arange(len(number) + 1))
         self._norms = K1 * (1 - B + B * lengths / max(float(lengths.mean()) if len(lengths) else 1.0, 1e-9))
 
     def matches(self, text: str) -> Floats:

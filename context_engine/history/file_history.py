@@ -101,7 +101,7 @@ class FileHistory:
             for other, count in zip(others.tolist(), counts.tolist(), strict=True)
             if count >= support and count >= confidence * whole and not self._is_gone[other]
         ]
-        return sorted(found, key=lambda each: (-each.together, each.path))
+        return sorted(found, key=lambda partner: (-partner.together, partner.path))
 
     def list_usual_cochanges(self, path: str) -> list[CochangedFile]:
         """Return the partners so regular that a reply may state them."""
@@ -273,7 +273,7 @@ class FileHistory:
         facts = self._facts
         rows = self._listed.rows[commits]
         counted = Counter(facts.authors[author] for author in facts.author[rows].tolist())
-        return tuple(sorted(counted.items(), key=lambda each: (-each[1], each[0])))
+        return tuple(sorted(counted.items(), key=lambda author_count: (-author_count[1], author_count[0])))
 
     def _values(self, column: Floats, paths: Sequence[str]) -> Floats:
         return np.array([column[self._file_of[path]] if path in self._file_of else 0.0 for path in paths], np.float64)

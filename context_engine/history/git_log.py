@@ -62,12 +62,12 @@ def list_commits(git: Git, *, most: int = COMMITS_MAX) -> CommitListing:
     if head.commit is None:
         return CommitListing(reason="there is no commit yet")
     try:
-        said = git.run("rev-list", "--no-merges", f"--max-count={most + 1}", head.commit, "--")
+        output = git.run("rev-list", "--no-merges", f"--max-count={most + 1}", head.commit, "--")
     except (AccessFailed, UnsupportedHost) as error:
         return CommitListing(head.commit, reason=error.message)
-    hashes = said.decode("ascii").split()
+    hashes = output.decode("ascii").split()
     cut = git.shallow_commits()
-    whole = tuple(each for each in hashes[:most] if each not in cut)
+    whole = tuple(name for name in hashes[:most] if name not in cut)
     reason = "" if whole else "the clone is shallow and holds no whole commit" if cut else "there are only merges"
     return CommitListing(head.commit, whole, len(hashes) > most, bool(cut), reason)
 
@@ -117,20 +117,20 @@ def search_messages(git: Git, pattern: str, *, most: int) -> list[CommitMessage]
     head = git.head()
     if head is None or head.commit is None:
         return []
-    asked = ("--no-merges", "--extended-regexp", "--regexp-ignore-case", f"--grep={pattern}", f"--max-count={most}")
-    said = git.run("log", *asked, "-z", "--encoding=UTF-8", _MESSAGE, head.commit, "--", timeout_s=READ_S)
-    words = [_printable(word) for word in said.decode("utf-8", "surrogateescape").split("\0")]
+    options = ("--no-merges", "--extended-regexp", "--regexp-ignore-case", f"--grep={pattern}", f"--max-count={most}")
+    output = git.run("log", *options, "-z", "--encoding=UTF-8", _MESSAGE, head.commit, "--", timeout_s=READ_S)
+    words = [_printable(word) for word in output.decode("utf-8", "surrogateescape").split("\0")]
     rows = zip(*(words[at::4] for at in range(4)), strict=False)
     return [CommitMessage(name, int(at), subject, body.strip()) for name, at, subject, body in rows]
 
 
-def parse_log(said: bytes) -> list[Commit]:
+def parse_log(output: bytes) -> list[Commit]:
     r"""Parse `git log` in the format requested here.
 
     >>> parse_log(b"\x01c0ffee\x0012\x00Ann\x00Move it\x00\nR090\x00a.py\x00b.py\x00D\x00c.py\x00")[0].files
     (CommitFileChange(path='b.py', was='a.py', is_gone=False), CommitFileChange(path='c.py', was='', is_gone=True))
     """
-    words = iter(said.decode("utf-8", "surrogateescape").split("\0"))
+    words = iter(output.decode("utf-8", "surrogateescape").split("\0"))
     found: list[Commit] = []
     word = next(words, "")
     while word:

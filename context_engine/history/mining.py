@@ -58,7 +58,7 @@ class HistoryMiner:
         """Read missing commits. A listing without new commits leaves facts and file unchanged."""
         facts = self._facts
         known = set(facts.hashes)
-        unknown = [each for each in listed.hashes if each not in known]
+        unknown = [name for name in listed.hashes if name not in known]
         if listed.reason or (not unknown and listed.head in facts.heads):
             return MinedHistory(facts, listed.head, listed.reason)
         read: list[Commit] = []
@@ -84,8 +84,8 @@ class HistoryMiner:
 
 def _without_secrets(batch: list[Commit]) -> list[Commit]:
     """Return the commits with secrets in their subjects masked; no secret spans several subjects."""
-    subjects = redact_file("\n".join(each.subject.replace("\n", " ") for each in batch)).split("\n")
-    return [replace(each, subject=subject) for each, subject in zip(batch, subjects, strict=True)]
+    subjects = redact_file("\n".join(commit.subject.replace("\n", " ") for commit in batch)).split("\n")
+    return [replace(commit, subject=subject) for commit, subject in zip(batch, subjects, strict=True)]
 
 
 def _is_settled(facts: CommitTable, head: str) -> bool:
@@ -96,7 +96,7 @@ def _is_settled(facts: CommitTable, head: str) -> bool:
 
 def _add_head(facts: CommitTable, listed: CommitListing) -> CommitTable:
     """Return the facts with the list of the head, without commits that are not read yet."""
-    row = {name: at for at, name in enumerate(facts.hashes)}
-    rows = np.array([row[each] for each in listed.hashes if each in row], np.int32)
+    row = {name: number for number, name in enumerate(facts.hashes)}
+    rows = np.array([row[name] for name in listed.hashes if name in row], np.int32)
     missing = len(listed.hashes) - len(rows)
     return facts.with_head(listed.head, HeadCommits(rows, missing, listed.has_older, listed.is_shallow))

@@ -15,7 +15,7 @@ from pathlib import Path
 from context_engine.errors import BugError, Cancelled, ContextEngineError
 from context_engine.history import Blame, FileHistory, HistoryFile, HistoryMiner, search_messages
 from context_engine.memory import importers
-from context_engine.memory.discovery import Discovery
+from context_engine.memory.importers import Discovery
 from context_engine.memory.knowledge import Knowledge
 from context_engine.repo import Git
 from context_engine.search import FileUsage
@@ -203,7 +203,7 @@ class BackgroundRefresh:
         )
 
     def _add_dates(self, seconds: float) -> None:
-        """Look up when issues were written: one process for each file, so answers do not wait for a large repository."""
+        """Look up when issues were written: one process for each file, for which no answer waits."""
         if self._history_head:
             self._knowledge.add_dates(self._blame, seconds=seconds, cancel=self._interrupt)
 

@@ -4,7 +4,8 @@ Do two memories say the same, nearly the same, or the opposite? Judged by their 
 
 >>> compare_words(parse_statement("Use tabs for indentation."), parse_statement("use TABS for indentation"))
 1.0
->>> find_conflict(parse_statement("The server listens on port 3000"), parse_statement("The server listens on port 4000"))
+>>> one = parse_statement("The server listens on port 3000")
+>>> find_conflict(one, parse_statement("The server listens on port 4000"))
 'port is 3000 in one and 4000 in the other'
 >>> find_conflict(parse_statement("Always use tabs in Makefiles"), parse_statement("Never use tabs in Makefiles"))
 'one says to, the other says not to'
@@ -45,7 +46,7 @@ def hash_content(content: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The parts of a content that are compared: all terms, the terms of its subject, whether it is negative, and values."""
+    """The parts of a content that are compared: terms, terms of the subject, whether it is negative, values."""
 
     terms: frozenset[str]
     subject: frozenset[str]

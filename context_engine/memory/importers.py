@@ -15,9 +15,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from context_engine.memory.discovery import Discovery, DiscoverySource, DiscoveryType, make_discovery
-from context_engine.text import escape_line
+from context_engine.text import escape_line, uuid8
 
 CONFIDENCE: Mapping[str, float] = {
     "adr": 0.95,
@@ -220,7 +220,8 @@ def _bullets(part: DocumentSection) -> Iterator[tuple[int, str, bool]]:
 # -- issues in comments ------------------------------------------------------------------------------------------------
 
 _MARKER = re.compile(
-    r"(?:#|//|/\*|\*|--|;|<!--|%|\"\"\"|'''|{-|\(\*|\bREM)[ \t*/#!-]{0,40}\b(TODO|FIXME|XXX|HACK)\b(?:\(([^)\n]{0,60})\))?[ \t]*[:\-–]?[ \t]*(.*)"
+    r"(?:#|//|/\*|\*|--|;|<!--|%|\"\"\"|'''|{-|\(\*|\bREM)"
+    r"[ \t*/#!-]{0,40}\b(TODO|FIXME|XXX|HACK)\b(?:\(([^)\n]{0,60})\))?[ \t]*[:\-–]?[ \t]*(.*)"
 )
 _COMMENT_END = re.compile(r"(?:\*/|-->|\*\)|-}|\"\"\"|''').*$")
 MARKERS = ("TODO", "FIXME", "XXX", "HACK")
@@ -322,3 +323,65 @@ def _make_discovery(  # one place where a confidence is given
 ) -> Discovery:
     made = make_discovery(type, title, content, source, path=path, line=line, commit=commit, date=date, twin=twin)
     return replace(made, confidence=CONFIDENCE[importer], status=status)
+
+
+# -- discovery --------------------------------------------------------------------------------------------------------
+
+
+DiscoveryType = Literal["pattern", "rule", "decision", "issue"]
+DiscoverySource = Literal["discovery", "git"]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """One discovery. `line` is 0 and `path` empty if no file contains it; `commit` and `date` are empty if unknown.
+
+    `confidence` is the share of its importer's findings that a reader called right (`importers`). `status` is `active`,
+    or `superseded` if its author has withdrawn it.
+    """
+
+    id: str
+    type: DiscoveryType
+    title: str
+    content: str
+    source: DiscoverySource
+    path: str = ""
+    line: int = 0
+    commit: str = ""
+    date: str = ""
+    confidence: float = 1.0
+    status: str = "active"
+
+    @property
+    def provenance(self) -> str:
+        """Its source as `path:line@commit`, as far as known.
+
+        >>> rule = make_discovery("rule", "", "Use tabs.", "discovery", path="AGENTS.md", line=3, commit="1a2b3c4d5e6f7")
+        >>> rule.provenance
+        'AGENTS.md:3@1a2b3c4d5e6f'
+        """
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{place}@{self.commit[:12]}" if self.commit else place
+
+
+def make_discovery(
+    type: DiscoveryType,  # noqa: A002 - the word of the reply
+    title: str,
+    content: str,
+    source: DiscoverySource,
+    *,
+    path: str = "",
+    line: int = 0,
+    commit: str = "",
+    date: str = "",
+    confidence: float = 1.0,
+    status: str = "active",
+    twin: int = 0,
+) -> Discovery:
+    """Return a discovery whose id follows from its content and its file, but not from its line, because lines move.
+
+    `twin` counts the discoveries of one file with the same content.
+    """
+    held_by = path or commit
+    name = f"dis_{uuid8(type, held_by, content, str(twin))}"
+    return Discovery(name, type, title, content, source, path, line, commit, date, confidence, status)

@@ -1,6 +1,6 @@
-"""What is known about a repository, in one ranking: memories that people wrote, and discoveries that it contains itself.
+"""What is known about a repository, in one ranking: memories that people wrote, and its own discoveries.
 
-    knowledge.refresh(stamps, read)                 after an index run: changed files are read again, deleted ones forgotten
+    knowledge.refresh(stamps, read)                 after an index run: reads changed files, forgets deleted ones
     knowledge.refresh_page("history", stamp, make)  the same for other sources, such as commits
     knowledge.search(KnowledgeQuery("how are amounts rounded"))
 
@@ -22,14 +22,13 @@ from context_engine import timestamps
 from context_engine.context import RememberedItem
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
-from context_engine.memory.discovery import Discovery
+from context_engine.memory.importers import Discovery
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_folder import MemoryEntry
-from context_engine.memory.memory_index import IndexItem, IndexPage, Pages
+from context_engine.memory.memory_index import IndexItem, IndexPage, Pages, compute_similarity, embed_missing
 from context_engine.memory.memory_listing import MemoryStatus, describe_unreadable
 from context_engine.memory.memory_ranking import compute_freshness, compute_score, fuse_scores, take_best
 from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, KnowledgeQuery
-from context_engine.memory.memory_similarity import compute_similarity, embed_missing
 from context_engine.secrets import redact_file
 from context_engine.text import query_terms
 from context_engine.timestamps import DAY_S, Now

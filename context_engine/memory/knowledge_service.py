@@ -19,8 +19,7 @@ from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_folder import MemoryFolder
-from context_engine.memory.memory_index import MemoryIndex
-from context_engine.memory.memory_similarity import TextEmbedder
+from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.model import Query
 from context_engine.repo import Git, Root, WorkspaceFiles
 from context_engine.search import FileUsage, SearchService

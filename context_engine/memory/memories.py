@@ -28,7 +28,7 @@ from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memory_checks import Scrub
 from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import MemoryEntry, MemoryFolder
-from context_engine.memory.memory_index import IndexItem, MemoryIndex
+from context_engine.memory.memory_index import IndexItem, MemoryIndex, TextEmbedder, compute_similarity
 from context_engine.memory.memory_listing import MemoryListing, MemoryStatus
 from context_engine.memory.memory_ranking import fuse_scores
 from context_engine.memory.memory_requests import (
@@ -39,7 +39,6 @@ from context_engine.memory.memory_requests import (
     MemoryQuery,
     MemoryRevision,
 )
-from context_engine.memory.memory_similarity import TextEmbedder, compute_similarity
 from context_engine.secrets import redact
 from context_engine.text import CHANCE_BYTES, query_terms, uuid7
 from context_engine.timestamps import Now, format_timestamp
@@ -245,7 +244,8 @@ class Memories:
         both = _merge_contents(old, made)
         if len(both.content) > CONTENT_CHARS_MAX:
             raise InvalidArgument(
-                f"merged with {old.id} the content has {len(both.content):,} characters, at most {CONTENT_CHARS_MAX:,} are allowed",
+                f"merged with {old.id} the content has {len(both.content):,} characters, "
+                f"at most {CONTENT_CHARS_MAX:,} are allowed",
                 suggestion='Send one content that says both, with on_similar "supersede".',
                 details={"id": old.id},
             )
@@ -355,7 +355,7 @@ def _warnings(count: int, similar: Sequence[SimilarMemory], on_similar: str) -> 
             f"{len(similar)} similar: update_memory changes one; on_similar merge or supersede puts this in its place"
         )
     if count >= MEMORIES_MAX:
-        warnings.append(f"{count:,} memories are more than anybody keeps true: delete or archive some")
+        warnings.append(f"{count:,} memories are more than a team can keep up to date: delete or archive some")
     return tuple(warnings)
 
 

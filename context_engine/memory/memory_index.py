@@ -1,4 +1,4 @@
-"""The index of memories and discoveries: words in FTS5 and vectors by text hash, in one SQLite file of the user's cache.
+"""The index of memories and discoveries: words in FTS5 and vectors by text hash, in one SQLite file of the cache.
 
     page            one source of items - a record, a file of the repository, the history - and the stamp it was read at
     item            one thing that can be found; its payload belongs to its owner
@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import hash_texts
+from context_engine.errors import HostError
+from context_engine.memory.memory_ranking import COSINE_MIN
 from context_engine.storage import is_network_drive, storage_errors, transaction
 from context_engine.text import expand_words, split_words
 
@@ -43,11 +45,15 @@ KEPT = storage_errors.StorageAdvice(
 )
 
 _SCHEMA = """
-CREATE TABLE page(id INTEGER PRIMARY KEY, source TEXT NOT NULL, name TEXT NOT NULL, stamp BLOB NOT NULL, UNIQUE(source, name));
-CREATE TABLE item(id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NULL, payload BLOB NOT NULL, text TEXT NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE page(id INTEGER PRIMARY KEY, source TEXT NOT NULL, name TEXT NOT NULL, stamp BLOB NOT NULL,
+    UNIQUE(source, name));
+CREATE TABLE item(id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NULL, payload BLOB NOT NULL,
+    text TEXT NOT NULL, digest BLOB NOT NULL);
 CREATE INDEX item_of_page ON item(page);
-CREATE VIRTUAL TABLE words USING fts5(title, body, tags, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 0');
-CREATE TABLE vector(space TEXT NOT NULL, digest BLOB NOT NULL, row BLOB NOT NULL, PRIMARY KEY(space, digest)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5(title, body, tags, content='', contentless_delete=1,
+    tokenize='unicode61 remove_diacritics 0');
+CREATE TABLE vector(space TEXT NOT NULL, digest BLOB NOT NULL, row BLOB NOT NULL,
+    PRIMARY KEY(space, digest)) WITHOUT ROWID;
 PRAGMA user_version = {version};
 """
 
@@ -170,7 +176,8 @@ class MemoryIndex:
         if self._matrix is None or self._matrix[0] != mark:
             while _embed_some(db, space, embed):
                 pass
-            sql = "SELECT item.id, row FROM item JOIN vector ON vector.digest = item.digest WHERE space = ? ORDER BY item.id"
+            sql = """SELECT item.id, row FROM item JOIN vector ON vector.digest = item.digest
+                     WHERE space = ? ORDER BY item.id"""
             rows = _fetch_rows(db, sql, (space,))
             numbers = np.array([number for number, _ in rows], np.int64)
             matrix = np.frombuffer(b"".join(row for _, row in rows), np.float32).reshape(len(rows), -1 if rows else 0)
@@ -185,7 +192,8 @@ class MemoryIndex:
         version = db.pragma("data_version")
         if version == self._seen:
             return
-        sql = "SELECT source, name, stamp, item.id, payload FROM page LEFT JOIN item ON item.page = page.id ORDER BY item.id"
+        sql = """SELECT source, name, stamp, item.id, payload FROM page
+                 LEFT JOIN item ON item.page = page.id ORDER BY item.id"""
         gathered: dict[str, dict[str, tuple[bytes, list[tuple[int, bytes]]]]] = {}
         for source, name, stamp, number, payload in _fetch_rows(db, sql):
             items = gathered.setdefault(source, {}).setdefault(name, (stamp, []))[1]
@@ -322,3 +330,46 @@ def _delete(path: Path | None) -> None:
     if path is not None:
         for end in ("", "-wal", "-shm", "-journal"):
             Path(f"{path}{end}").unlink(missing_ok=True)
+
+
+# -- memory similarity ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TextEmbedder:
+    """Makes vectors. `space` names how they are made, and changes with anything that changes a vector.
+
+    It must be quick, a fraction of a millisecond for a text, because an answer waits for it. `texts` raises a HostError
+    if it fails.
+    """
+
+    space: str
+    texts: Callable[[Sequence[str]], npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityScores:
+    """The cosine of each item with a text, by number. `problem` says why there are none; empty if there are."""
+
+    cosines: dict[int, float]
+    problem: str = ""
+
+
+def compute_similarity(recall: MemoryIndex, embed: TextEmbedder | None, text: str) -> SimilarityScores:
+    """Return the similarity of items to a text, without distant ones. A failing embedder is a reason, not an error."""
+    if embed is None:
+        return SimilarityScores({}, "no embeddings are at hand")
+    try:
+        return SimilarityScores(recall.score_vectors(embed.space, embed.texts, text, least=COSINE_MIN))
+    except HostError as error:
+        return SimilarityScores({}, f"embedding failed: {error.message}")
+
+
+def embed_missing(recall: MemoryIndex, embed: TextEmbedder | None) -> None:
+    """Make all missing vectors now, so that no question waits for them.
+
+    A failing embedder is reported when it is used.
+    """
+    if embed is not None:
+        with suppress(HostError):
+            recall.embed_missing(embed.space, embed.texts)

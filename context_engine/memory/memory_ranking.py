@@ -1,7 +1,9 @@
 """PURE. Combines the scores of words and vectors, and lowers them by age, staleness and use.
 
->>> round(compute_freshness("issue", age_days=180, stale=False), 3), compute_freshness("rule", age_days=4_000, stale=False)
-(0.5, 1.0)
+>>> round(compute_freshness("issue", age_days=180, stale=False), 3)
+0.5
+>>> compute_freshness("rule", age_days=4_000, stale=False)
+1.0
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Container, Mapping
 
 WORDS_WEIGHT = 1.0
 MEANING_WEIGHT = 0.6
-"""Weight of the best cosine compared with the best BM25: anything from 0.3 to 1 does as well (evals/remembering)."""
+"""Weight of the best cosine next to the best BM25: 0.3 to 1 do as well (evals/remembering)."""
 COSINE_MIN = 0.10
 """From 0.15 on, what only vectors find is lost: recall@5 falls from 0.895 to that of words alone (evals/remembering)."""
 NEAR_MAX = 20

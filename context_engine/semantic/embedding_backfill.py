@@ -31,8 +31,15 @@ from context_engine.index import (
     summary_names,
 )
 from context_engine.languages import Languages, read_file_header
-from context_engine.semantic.embedding_queue import EmbeddingProgress, EmbeddingQueue, order_files
-from context_engine.semantic.missing_vectors import CARDS, KINDS, MissingVectors, VectorKind
+from context_engine.semantic.missing_vectors import (
+    CARDS,
+    KINDS,
+    EmbeddingProgress,
+    EmbeddingQueue,
+    MissingVectors,
+    VectorKind,
+    order_files,
+)
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.semantic.vector_sync import VectorSync
 
@@ -284,9 +291,10 @@ class EmbeddingTexts:
             places = np.flatnonzero(owners == file)
             columns = [snapshot.chunk_column(name)[chunks[places]].tolist() for name in ("start", "stop", "symbol")]
             outline = snapshot.outline(file)
-            made = build_chunk_texts(path, data, outline, [ChunkLocation(*each) for each in zip(*columns, strict=True)])
-            for place, each in zip(places.tolist(), made, strict=True):
-                texts[place] = each.text()
+            locations = [ChunkLocation(*row) for row in zip(*columns, strict=True)]
+            made = build_chunk_texts(path, data, outline, locations)
+            for place, chunk_text in zip(places.tolist(), made, strict=True):
+                texts[place] = chunk_text.text()
         return texts
 
 

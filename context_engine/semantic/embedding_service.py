@@ -215,9 +215,9 @@ class EmbeddingService(AnswerModel):
         identity = thinker.embedder.identity
         name = identity.name if identity else "minilm" if self._chosen.provider == "auto" else self._chosen.provider
         team = thinker.vector_sync
-        told = team.error.message if team.error else ""
+        problem = team.error.message if team.error else ""
         return EmbeddingStatus(
-            static, name, thinker.state, thinker.embedder.suggestion, *counts, team.fetched_count, told
+            static, name, thinker.state, thinker.embedder.suggestion, *counts, team.fetched_count, problem
         )
 
     def _open_chosen(self) -> _ModelRuntime:

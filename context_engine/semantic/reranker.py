@@ -159,14 +159,14 @@ def _combine_some(
 ) -> SemanticSignals | None:
     """Compare the best places: those of the first files, up to the first with an unknown vector."""
     owners = view.snapshot.chunk_file[chosen]
-    told = known.copy()
+    usable = known.copy()
     if not known.all():
-        told[np.flatnonzero(owners == owners[np.argmin(known)])[0] :] = False
-    if not told.any() and cards is None:
+        usable[np.flatnonzero(owners == owners[np.argmin(known)])[0] :] = False
+    if not usable.any() and cards is None:
         return None
-    least = np.float32(0) if cards is None else np.float32(min(0.0, float(values[told].min(initial=0.0))))
+    least = np.float32(0) if cards is None else np.float32(min(0.0, float(values[usable].min(initial=0.0))))
     chunk, found = np.zeros(view.snapshot.chunks, np.float32), np.zeros(view.snapshot.chunks, bool)
-    chunk[chosen[told]], found[chosen[told]] = np.maximum(values[told] - least, 0), True
+    chunk[chosen[usable]], found[chosen[usable]] = np.maximum(values[usable] - least, 0), True
     files = fold_by_file(chunk, found, view.snapshot.chunk_file, view.snapshot.files)
     return _near(view, files, chunk, cards)
 

@@ -176,7 +176,7 @@ class VectorStore:
             before, number = self._size(), _number(_names(self.folder)[-1]) + 1
             ours = [self._segments[name] for name in chosen if name in self._segments]
             together = np.concatenate(
-                [_empty_records(self.space.dimensions), *(each.records()[each.sound()] for each in ours)]
+                [_empty_records(self.space.dimensions), *(segment.records()[segment.sound()] for segment in ours)]
             )
             self._write_whole(together[np.unique(together["key"], return_index=True)[1]], number)
             self._forget()
@@ -248,7 +248,7 @@ class VectorStore:
     def _worth_writing_anew(self) -> list[str]:
         """Return files with problems, and those less than half full if there are several."""
         troubled = {name for name, _ in self._troubles()}
-        small = {name for name, each in self._segments.items() if each.bytes * 2 < self._segment_bytes_max}
+        small = {name for name, segment in self._segments.items() if segment.bytes * 2 < self._segment_bytes_max}
         return sorted(troubled | small if len(small) > 1 else troubled)
 
     def _write_whole(self, records: npt.NDArray[Any], number: int) -> None:
@@ -405,12 +405,12 @@ class _VectorFile:
         """
         with open(self._path, "rb", buffering=0) as source:
             header = source.read(HEADER_BYTES)
-            held = max(0, os.fstat(source.fileno()).st_size - HEADER_BYTES) // self._type.itemsize
+            room = max(0, os.fstat(source.fileno()).st_size - HEADER_BYTES) // self._type.itemsize
         if header[:_COUNT_AT] != self._head:
             raise FileNotFoundError(self._path)
         field = header[_COUNT_AT : _COUNT_AT + _COUNT_BYTES]
         stated = int.from_bytes(field[:8], "little")
-        return min(stated, held) if field == _count_field(stated) else held
+        return min(stated, room) if field == _count_field(stated) else room
 
     def _map_records(self, count: int) -> npt.NDArray[Any]:
         with open(self._path, "rb") as source:

@@ -30,7 +30,7 @@ from context_engine.search.fuse import WEIGHTS
 from context_engine.search.hit_reading import HitReader
 from context_engine.search.semantic_scores import Mask, SemanticRanker
 from context_engine.semantic.embedding_backfill import vector_space
-from context_engine.semantic.embedding_queue import EmbeddingProgress
+from context_engine.semantic.missing_vectors import EmbeddingProgress
 from context_engine.semantic.reranker import Reranker
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.settings import Settings

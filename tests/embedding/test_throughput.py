@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding.throughput import MEASURED_MAX, TEXT_CHARS, ThroughputEstimator
+from context_engine.embedding.deadline_embedder import MEASURED_MAX, TEXT_CHARS, ThroughputEstimator
 
 TEXTS = st.lists(st.integers(0, 2_000).map("x".__mul__), max_size=12)
 SECONDS = st.floats(0.0, 2.0)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.memory.discovery import Discovery
 from context_engine.memory.importers import (
     CONFIDENCE,
+    Discovery,
     LoggedCommit,
     add_dates,
     import_commits,

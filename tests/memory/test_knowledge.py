@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from context_engine.errors import Cancelled, EmbedderFailed, InvalidArgument
 from context_engine.memory.importers import LoggedCommit, import_commits
 from context_engine.memory.knowledge import KnowledgeResults, RefreshCounts
+from context_engine.memory.memory_index import TextEmbedder
 from context_engine.memory.memory_ranking import compute_freshness, compute_score, fuse_scores, take_best
 from context_engine.memory.memory_requests import KnowledgeQuery, MemoryDraft
-from context_engine.memory.memory_similarity import TextEmbedder
 from tests.support.remembering import Remembering
 
 ADR = "# Count money in cents\n\nStatus: accepted\n\n## Decision\n\nAmounts are whole numbers of cents.\n"

@@ -25,8 +25,8 @@ from context_engine.errors import (
     StorageCorrupt,
 )
 from context_engine.memory.memories import AddResult
+from context_engine.memory.memory_index import TextEmbedder
 from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery, MemoryRevision
-from context_engine.memory.memory_similarity import TextEmbedder
 from tests.support import preloaded
 from tests.support.remembering import FOLDER, Remembering
 

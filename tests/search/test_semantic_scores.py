@@ -25,8 +25,7 @@ from context_engine.search.searcher import Ranking, Searcher
 from context_engine.search.semantic_scores import CandidateScores, SemanticRanker
 from context_engine.semantic import reranker
 from context_engine.semantic.embedding_backfill import EmbeddingTexts
-from context_engine.semantic.embedding_queue import EmbeddingProgress
-from context_engine.semantic.missing_vectors import CHUNKS
+from context_engine.semantic.missing_vectors import CHUNKS, EmbeddingProgress
 from context_engine.semantic.reranker import Reranker, select_candidates
 from context_engine.semantic.vector_store import VectorStore
 from tests.support.engines import LANGUAGES, indexed

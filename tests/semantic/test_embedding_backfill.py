@@ -26,7 +26,7 @@ from context_engine.errors import StorageBusy, UnsupportedHost
 from context_engine.index.file_roles import ROLES
 from context_engine.index.snapshot import Snapshot
 from context_engine.semantic.embedding_backfill import GROUP, NICENESS, EmbeddingBackfill, vector_space
-from context_engine.semantic.embedding_queue import EARLY, EmbeddingProgress, EmbeddingQueue, order_files
+from context_engine.semantic.missing_vectors import EARLY, EmbeddingProgress, EmbeddingQueue, order_files
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.semantic.vector_sync import VectorSync
 from tests.support import weights
