@@ -108,7 +108,7 @@ def gather_files(request: GatherRequest, workspace: Workspace) -> GatheredFiles:
 
 
 def _gather_by_search(request: GatherRequest, answer: Answer, workspace: Workspace) -> GatheredFiles:
-    """Return the best files with their best chunks. The first search found one chunk each, a second finds the others."""
+    """Return the best files with their best chunks: the first search finds one chunk each, a second the others."""
     firsts = {hit.chunk.path: hit for hit in reversed(answer.hits)}  # the best hit of each file
     paths = list(dict.fromkeys(hit.chunk.path for hit in answer.hits))
     shown, next_files = paths[: request.files_max], paths[request.files_max :]

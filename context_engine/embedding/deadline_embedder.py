@@ -476,7 +476,8 @@ class ThroughputEstimator:
     def count_fitting(self, texts: Sequence[str], seconds: float, step_s: float) -> int:
         """Return how many of the first texts make a batch of `step_s`: at least one, if that takes at most `seconds`.
 
-        >>> ThroughputEstimator(128).count_fitting(["x" * 500] * 9, seconds=1.0, step_s=0.15), ThroughputEstimator(128).count_fitting(["x" * 500], 0.01, 0.15)
+        >>> estimator = ThroughputEstimator(128)
+        >>> estimator.count_fitting(["x" * 500] * 9, 1.0, 0.15), estimator.count_fitting(["x" * 500], 0.01, 0.15)
         (3, 0)
         """
         pace = median(self._measured or [TEXT_S / (TEXT_CHARS + self._chars_max)])

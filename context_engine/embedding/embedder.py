@@ -39,7 +39,7 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Hex digits that change with everything that changes vectors: provider, model, hash of the weights, text recipe.
+        """Hex digits that change with everything that changes vectors: provider, model, weights, text recipe.
 
         Vectors of different fingerprints are never compared. The same configuration has the same one in every process.
         """
@@ -109,8 +109,10 @@ class Provider:
 def compute_fingerprint(*facts: object) -> str:
     """Return 32 hex digits for the facts that decide a vector, equal in every process; their order counts.
 
-    >>> compute_fingerprint("static", 1) == compute_fingerprint("static", "1"), compute_fingerprint("ab", "c") == compute_fingerprint("a", "bc")
-    (True, False)
+    >>> compute_fingerprint("static", 1) == compute_fingerprint("static", "1")
+    True
+    >>> compute_fingerprint("ab", "c") == compute_fingerprint("a", "bc")
+    False
     """
     stated = "\0".join(str(fact) for fact in facts)
     return hashlib.sha256(stated.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -46,8 +46,10 @@ def build_url(address: str, path: str, provider: str) -> str:
 
     An address without a path gets all of `path`, one with a path what follows its first step, if it lacks it.
 
-    >>> build_url("http://127.0.0.1:1234", "/v1/embeddings", "x"), build_url("https://a.io/api/v1/", "/v1/embeddings", "x")
-    ('http://127.0.0.1:1234/v1/embeddings', 'https://a.io/api/v1/embeddings')
+    >>> build_url("http://127.0.0.1:1234", "/v1/embeddings", "x")
+    'http://127.0.0.1:1234/v1/embeddings'
+    >>> build_url("https://a.io/api/v1/", "/v1/embeddings", "x")
+    'https://a.io/api/v1/embeddings'
 
     Raises: EmbedderUnusable when it is no plain http address.
     """
@@ -98,7 +100,7 @@ class Endpoint:
         now: Callable[[], float] = time.time,
         pause: Callable[[float, threading.Event | None], None] = pause,
     ) -> None:
-        """Raises: EmbedderUnusable if the key is not valid."""
+        """Check the key. Raises: EmbedderUnusable if it is not valid."""
         if not key.isascii() or not key.isprintable():
             raise EmbedderUnusable(
                 f"{place.provider}: the key holds characters that no key has",
@@ -213,8 +215,9 @@ class Endpoint:
         try:
             return read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX, has_constants=True)
         except ParseError:
+            message = extract_message(answer)
             raise EmbedderUnusable(
-                f"{self.info.provider}: {self.info.url} answers with something that is not JSON: {extract_message(answer)}",
+                f"{self.info.provider}: {self.info.url} answers with something that is not JSON: {message}",
                 suggestion="Check the address, also its path.",
                 details={"address": self.info.url, "model": self.info.model, "status": answer.status},
             ) from None

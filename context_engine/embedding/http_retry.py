@@ -36,7 +36,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class EndpointSpec:
-    """The provider, its URL and model, and what the user can do: `start` if nothing answers, `get_model` if it is missing.
+    """The provider, URL and model, and what the user can do: `start` if nothing answers, `get_model` if it is missing.
 
     `later` describes what happens meanwhile, if the user need not do anything.
     """

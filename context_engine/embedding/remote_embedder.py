@@ -125,7 +125,7 @@ class RemoteEmbedder:
         place = self._endpoint.info
         return EmbedderUnusable(
             f"{self.name}: {place.url} does not give the vectors that were asked for: {reason}",
-            suggestion="Check address, model and dimensions. If the model behind the address has changed, open it anew.",
+            suggestion="Check address, model and dimensions. If the model there has changed, open it again.",
             details={"address": place.url, "model": place.model, "dimensions": self._dimensions},
         )
 

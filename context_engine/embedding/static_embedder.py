@@ -70,7 +70,7 @@ class StaticEmbedder:
         return cls(SHIPPED)
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:  # noqa: ARG002  (the promise names it)
-        """Return one row of length 1 for each text, all zero if no piece of it is known; `mode` changes nothing here."""
+        """Return one row of length 1 for each text, all zero if no piece of it is known; `mode` has no effect."""
         if self._table is None:
             raise ValueError("the embedder was closed")
         found = np.zeros((len(texts), self.dimensions), dtype=np.float32)

@@ -86,7 +86,8 @@ class WordPiece:
     def identifier(self, word: str) -> list[int]:
         """Return the pieces of one word of ASCII letters, digits and underscores; its parts are cached, not the word.
 
-        >>> WordPiece({word: n for n, word in enumerate("[PAD] [UNK] [CLS] [SEP] get file".split())}).identifier("getFile")
+        >>> vocabulary = "[PAD] [UNK] [CLS] [SEP] get file".split()
+        >>> WordPiece({word: n for n, word in enumerate(vocabulary)}).identifier("getFile")
         [4, 5]
         """
         found: list[int] = []
@@ -154,7 +155,7 @@ class _NormalForms(dict[int, str]):
 def normalize_character(char: str) -> str:
     r"""Return a character without accents; controls vanish; CJK and punctuation beyond ASCII become separate words.
 
-    >>> normalize_character("é"), normalize_character("Å"), normalize_character("中"), normalize_character("\x07"), normalize_character("\n"), normalize_character("…")
+    >>> tuple(map(normalize_character, ("é", "Å", "中", "\x07", "\n", "…")))
     ('e', 'A', ' 中 ', '', ' ', ' … ')
     """
     if char in "\t\n\r" or (char.isspace() and unicodedata.category(char)[0] == "Z"):

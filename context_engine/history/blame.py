@@ -49,7 +49,7 @@ class Blame:
 
 
 def _parse_porcelain(output: bytes) -> dict[int, LineOrigin]:
-    """Parse the porcelain format: a head for each line, facts of a commit at its first line, then the line after a tab."""
+    """Parse the porcelain format: a head for each line, facts at a commit's first line, the line after a tab."""
     found: dict[int, bytes] = {}
     times: dict[bytes, str] = {}
     commit = b""

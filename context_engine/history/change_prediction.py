@@ -101,7 +101,7 @@ def _shares(found: Sequence[tuple[str, float]]) -> dict[str, float]:
 
 
 def _together(search: Mapping[str, float], history: FileHistory) -> dict[str, float]:
-    """Return the partners of the best files: the confidence of each, weighed by the leader's share, summed, at most 1."""
+    """Return the partners of the best files: confidence weighed by the leader's share, summed, at most 1."""
     sure: dict[str, float] = {}
     for leader in list(search)[:LEADERS]:
         for partner in history.list_cochanged(leader, support=1):
@@ -116,7 +116,7 @@ def _passing(
 
 
 def _recent(paths: Iterable[str], history: FileHistory) -> Mapping[str, float]:
-    """Return how active each file is, as a share of the most active; square roots, so that this one does not dominate."""
+    """Return how active each file is, as a share of the most active; square roots, so that it does not dominate."""
     named = list(paths)
     recent = np.sqrt(history.recency(named))
     shares = (recent / max(float(recent.max(initial=0.0)), 1e-9)).tolist()

@@ -1,6 +1,7 @@
 """PURE. Finds earlier commits about a text: Okapi BM25 over their subjects.
 
->>> CommitSearch(["Fix the parser of dates", "Add a logo"]).matches("which dates does the parser take").round(1).tolist()
+>>> search = CommitSearch(["Fix the parser of dates", "Add a logo"])
+>>> search.matches("which dates does the parser take").round(1).tolist()
 [0.4, 0.0]
 """
 

@@ -65,7 +65,7 @@ class FileHistory:
     """
 
     def __init__(self, facts: CommitTable, head: str, *, under: str = "") -> None:
-        """A head that the facts do not contain has no history."""
+        """Compute nothing yet. A head that the facts do not contain has no history."""
         self._facts = facts
         self._listed = facts.heads.get(head, HeadCommits(np.zeros(0, np.int32)))
         self._below = f"{under.strip('/')}/" if under.strip("/") else ""
@@ -189,7 +189,7 @@ class FileHistory:
 
     @cached_property
     def _touch_owners(self) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
-        """(commit, file, is gone) of each touch, files by the number of their current name in the facts; no pair twice."""
+        """(commit, file, is gone) of each touch, files by the number of their current name; no pair twice."""
         places, commits = self._touches
         facts = self._facts
         names = facts.path[places].astype(np.intp)

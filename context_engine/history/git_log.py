@@ -24,7 +24,7 @@ COMMITS_MAX = 20_000
 READ_S = 10.0
 """Time limit for new commits. The rest is read the next time."""
 BATCH = 500
-"""Hashes that fit into a command line of any system; a process for each batch costs half a second for 20,000 commits."""
+"""Hashes that fit into a command line of any system; a process for each batch costs 0.5 s for 20,000 commits."""
 RENAMED_FILES_MAX = 100
 """A commit that adds and deletes more files is searched for exact renames only."""
 
@@ -147,7 +147,7 @@ def parse_log(output: bytes) -> list[Commit]:
 
 
 def _read(git: Git, hashes: Sequence[str], seconds: float) -> list[Commit]:
-    """Read one batch; if the answer is too large, in halves, and a single commit that is too large without its files."""
+    """Read one batch; if the answer is too large, in halves, and a single large commit without its files."""
     try:
         return parse_log(_log(git, _RENAMES, hashes, seconds))
     except TooLarge:

@@ -1,4 +1,4 @@
-"""What a team knows: memories that people and agents write down, and discoveries that are read out of the repository."""
+"""Memories that people and agents write down, and discoveries that the repository itself contains."""
 
 from __future__ import annotations
 

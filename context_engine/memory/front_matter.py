@@ -111,7 +111,7 @@ def _replace_keys(matter: str, changes: Mapping[str, Any], newline: str) -> str:
 
 
 def _locate_keys(matter: str) -> dict[str, tuple[int, int]]:
-    """Return where the lines of each key start and stop; comments and blank lines belong to the key that follows them."""
+    """Return where the lines of each key start and stop; comments and blank lines belong to the next key."""
     try:
         node = yaml.compose(matter, Loader=yaml.BaseLoader)  # in Python, where marks count characters
     except yaml.YAMLError:  # libyaml reads a little more, as a tab inside a key

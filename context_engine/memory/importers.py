@@ -356,9 +356,9 @@ class Discovery:
     def provenance(self) -> str:
         """Its source as `path:line@commit`, as far as known.
 
-        >>> rule = make_discovery("rule", "", "Use tabs.", "discovery", path="AGENTS.md", line=3, commit="1a2b3c4d5e6f7")
+        >>> rule = make_discovery("rule", "", "Use tabs.", "discovery", path="A.md", line=3, commit="1a2b3c4d5e6f7")
         >>> rule.provenance
-        'AGENTS.md:3@1a2b3c4d5e6f'
+        'A.md:3@1a2b3c4d5e6f'
         """
         place = f"{self.path}:{self.line}" if self.line else self.path
         return f"{place}@{self.commit[:12]}" if self.commit else place

@@ -114,7 +114,7 @@ class MemoryFolder:
             self._rest = folders, now + REST_FACTOR * (now - began)
 
     def _is_resting(self) -> bool:
-        """Return whether the last look was slow and so recent that only changes of the folders justify another one."""
+        """Return whether the last look was slow and so recent that only changed folders justify another."""
         folders, until = self._rest
         return time.monotonic() < until and self.records.folders() == folders
 

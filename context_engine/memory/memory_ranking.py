@@ -15,7 +15,7 @@ WORDS_WEIGHT = 1.0
 MEANING_WEIGHT = 0.6
 """Weight of the best cosine next to the best BM25: 0.3 to 1 do as well (evals/remembering)."""
 COSINE_MIN = 0.10
-"""From 0.15 on, what only vectors find is lost: recall@5 falls from 0.895 to that of words alone (evals/remembering)."""
+"""From 0.15 on, what only vectors find is lost: recall@5 falls from 0.895 to that of words (evals/remembering)."""
 NEAR_MAX = 20
 """Items found by vectors alone; the hundredth nearest is near by chance."""
 

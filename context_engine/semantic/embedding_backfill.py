@@ -198,7 +198,7 @@ class EmbeddingBackfill:
         return came
 
     def _fill(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
-        """Embed group after group until nothing is left (None), or return the seconds to wait if something is in the way."""
+        """Embed group after group until nothing is left (None), or return the seconds to wait."""
         files, passed = order_files(snapshot), 0
         for part in KINDS:
             line = EmbeddingQueue(self._gaps.find_missing(part, snapshot, vectors), part.starts(snapshot), files)

@@ -97,7 +97,7 @@ class EmbeddingService(AnswerModel):
     """The vectors of one Engine. Thread-safe; nothing is opened, and no model used, before it is needed."""
 
     def __init__(self, chosen: EmbedderSettings, encoder: StaticEncoder | None, parts: EmbeddingDependencies) -> None:
-        """`encoder` makes the static vectors of the index; None if the user wants words alone."""
+        """Open nothing yet. `encoder` makes the static vectors of the index; None if the user wants words alone."""
         self._chosen = chosen
         self._parts = parts
         self._lock = threading.Lock()

@@ -99,7 +99,7 @@ class MissingVectors:
             self._counted = None
 
     def refresh(self, vectors: VectorLookup, *, at_all: bool) -> None:
-        """Look at what was missing, because other processes fill, too; with `at_all` at everything, because unused vectors are dropped.
+        """Look again at what was missing, because other processes fill, too; with `at_all` at everything.
 
         Only the thread that strikes off may call it: it holds no lock, for looking takes as long as an answer may.
         """

@@ -106,7 +106,7 @@ class Reranker(AnswerModel):
     def _compare(
         self, view: RankingView, vectors: Vectors, query: Floats, chosen: Ints, until: float
     ) -> tuple[Floats, Mask]:
-        """Return the cosine of each chosen chunk, and for which it is known: missing ones are embedded until time is up."""
+        """Return the cosine of each chosen chunk, and for which it is known; missing ones are embedded in time."""
         rows, known = vectors.get(view.snapshot.chunk_column("key")[chosen])
         values = np.where(known, compute_cosines(rows, query), np.float32(0))
         if known.all():
@@ -202,7 +202,7 @@ class _AlignedVectors:
         self._whole: dict[str, tuple[Snapshot, bool, _SegmentVectors]] = {}
 
     def chunks(self, snapshot: Snapshot, vectors: Vectors, is_complete: bool) -> tuple[VectorRows, Mask]:
-        """Return a row for each chunk, and which were found; `is_complete`: all can be, if not now then by the next look."""
+        """Return a row for each chunk, and which were found; `is_complete`: all can be found."""
         keys = [segment.chunk["key"] for segment in snapshot.segments]
         return self._of("chunk", snapshot, vectors, keys, is_complete)
 

@@ -1,4 +1,4 @@
-"""Notes which embedding model has a vector for everything in a workspace, in a file next to its index, without any key."""
+"""Notes which embedding model has a vector for everything in a workspace, in a file next to its index."""
 
 from __future__ import annotations
 

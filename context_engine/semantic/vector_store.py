@@ -1,7 +1,7 @@
-"""The vector store: what was embedded once on this machine is not embedded again, in whichever work tree or branch it stands.
+"""The vector store: a text is embedded once on this machine, for all work trees and branches.
 
-    <cache>/vectors/<space>/writer.lock     one appending process at a time; everybody else reads
-    <cache>/vectors/<space>/filler.lock     one process that embeds what is missing; it holds this for as long as it takes
+    <cache>/vectors/<space>/writer.lock     one appending process at a time; all others read
+    <cache>/vectors/<space>/filler.lock     one process at a time that embeds what is missing
     <cache>/vectors/<space>/000001.vec      64 bytes of header, then records of one size; only ever appended to
 
 A space is one model with one size of vector, and has a folder of its own. In it a vector is found by its key: the hash
@@ -65,7 +65,7 @@ _HEADER = np.dtype(
         "itemsize": 40,
     }
 )
-"""What a file is, written once. `birth` is chance: a file that was deleted and begun anew is not taken for the old one."""
+"""Identity of a file, written once. `birth` is random: a recreated file is not mistaken for the old one."""
 _COUNT_AT = _HEADER.itemsize
 _COUNT_BYTES = 12
 """Behind it the number of records that count (8 bytes) and the CRC-32 of that number."""
@@ -85,7 +85,7 @@ class VectorStore:
         bytes_max: int = BYTES_MAX,
         segment_bytes_max: int = SEGMENT_BYTES_MAX,
     ) -> None:
-        """Raises: InvalidVectors for a space whose vectors have no size."""
+        """Open nothing yet. Raises: InvalidVectors for a space whose vectors have no size."""
         if not 1 <= space.dimensions <= DIMENSIONS_MAX:
             raise _unfit(f"vectors of {space.dimensions} numbers cannot be kept")
         self.space = space
@@ -302,7 +302,7 @@ class VectorStore:
 
 
 class _KeyIndex:
-    """Sorted keys and the place of each: its upper half is the number of the file, the lower half that of the record."""
+    """Sorted keys and the place of each: the upper half is the number of the file, the lower half of the record."""
 
     def __init__(self) -> None:
         self._keys: Keys = np.zeros(0, f"S{KEY_BYTES}")

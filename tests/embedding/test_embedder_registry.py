@@ -33,7 +33,7 @@ def test_the_list_is_read_without_importing_a_model_library_or_a_network() -> No
     code = f"""
 import sys
 from context_engine.embedding.embedder_registry import list_providers
-from context_engine.embedding import http_endpoint, ollama, openai_compatible, wordpiece
+from context_engine.embedding import http_endpoint, remote_embedder, wordpiece
 assert len(list_providers()) >= 7
 print([name for name in {HEAVY} if name in sys.modules])
 """
