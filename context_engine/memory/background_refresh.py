@@ -182,7 +182,7 @@ class BackgroundRefresh:
         mined = self._miner.mine(cancel=self._stop)
         history = FileHistory(mined.facts, mined.head, under=self._sources.git.below())
         history.find_similar_changes("x")  # computes what is costly now, and not while somebody waits
-        self._access.rename(history.map_renames)
+        self._access.follow_renames(history.map_renames)
         self._history, self._history_head = history, head
 
     def _read_discoveries(self) -> None:

@@ -157,7 +157,7 @@ class FileUsage:
                     for key, counter in waiting.items():
                         self._add(key, counter)
 
-    def rename(self, names: Mapping[str, str]) -> None:
+    def follow_renames(self, names: Mapping[str, str]) -> None:
         """Move the counters of renamed files (old -> new path); they are added to those of the new paths."""
         names = {old: new for old, new in names.items() if _is_text(old + new)}
         if not names or not self._enabled:

@@ -242,9 +242,9 @@ def test_a_renamed_file_keeps_its_score(file: Path, clock: Clock) -> None:
     counted.note("old.py", "edit")
     counted.note("old.py", "read")
     counted.note("new.py", "read")
-    counted.rename({"old.py": "new.py", "never.py": "seen.py"})
+    counted.follow_renames({"old.py": "new.py", "never.py": "seen.py"})
     assert counts(counted) == {("new.py", "edit"): 1, ("new.py", "read"): 2}
-    counted.rename({"old.py": "new.py"})
+    counted.follow_renames({"old.py": "new.py"})
     assert strength(counted, "new.py") == pytest.approx(5)
     counted.close()
 
@@ -253,7 +253,7 @@ def test_two_files_that_swap_names_swap_scores(file: Path, clock: Clock) -> None
     counted = FileUsage(file, clock=clock)
     counted.note("a.py", "edit")
     counted.note("b.py", "read")
-    counted.rename({"a.py": "b.py", "b.py": "a.py"})
+    counted.follow_renames({"a.py": "b.py", "b.py": "a.py"})
     assert counts(counted) == {("b.py", "edit"): 1, ("a.py", "read"): 1}
     counted.close()
 
@@ -291,7 +291,7 @@ def test_switched_off_nothing_is_counted_and_nothing_is_said(file: Path, clock: 
     on.close()
     off = FileUsage(file, clock=clock, enabled=False)
     off.note("b.py", "read")
-    off.rename({"a.py": "c.py"})
+    off.follow_renames({"a.py": "c.py"})
     assert (off.scores(), off.export()) == ({}, [])
     off.close()
     assert counts(FileUsage(file, clock=clock)) == {("a.py", "read"): 1}
@@ -352,7 +352,7 @@ def test_a_file_that_was_replaced_under_its_hands_fails_nobody(file: Path, clock
     counted.flush()
     assert "access" in counted.problem
     assert counts(counted) == {("b.py", "read"): 1}
-    counted.rename({"b.py": "c.py"})
+    counted.follow_renames({"b.py": "c.py"})
     counted.clear()
     counted.close()
 
@@ -387,7 +387,7 @@ def test_a_name_that_is_no_text_is_left_out_and_harms_nobody(file: Path, clock: 
     counted = FileUsage(file, clock=clock)
     counted.note("\udcff.py", "read")
     counted.note("a.py", "read")
-    counted.rename({"a.py": "\udcff.py", "\udcff.py": "b.py"})
+    counted.follow_renames({"a.py": "\udcff.py", "\udcff.py": "b.py"})
     assert counts(counted) == {("a.py", "read"): 1}
     counted.close()
     assert counted.problem == ""
