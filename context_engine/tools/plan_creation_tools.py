@@ -20,7 +20,6 @@ from context_engine.tools.arguments import (
     TextListArg,
 )
 from context_engine.tools.context_tools import count_model_tokens
-from context_engine.tools.plan_step_tools import Document
 from context_engine.tools.plan_tools import (
     ObjectRows,
     PlanArgument,
@@ -54,7 +53,7 @@ def create_plan(
     task: Annotated[str, TextArg("What to do.", 5, 10_000)],
     max_context_files: Annotated[int, IntegerArg("Likely files.", 1, FILES_MAX)] = 8,
     generate_diagrams: Annotated[bool, BooleanArg("Add Mermaid.")] = False,
-    draft: Annotated[Any, Document("Your version.")] = None,
+    draft: Annotated[Any, PlanArgument("Your version.")] = None,
     plan_id: Annotated[str, TextArg("Which it replaces.")] = "",
     mvp_only: Annotated[bool, BooleanArg("Only what has to be done.")] = False,
     context_token_budget: Annotated[int, IntegerArg("Most tokens of the brief in next.", 200, 100_000)] = 8_000,

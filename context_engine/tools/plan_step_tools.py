@@ -1,4 +1,4 @@
-"""Tools for carrying a plan out: have it approved of, start its steps, complete or fail them, see how far it is."""
+"""Tools that carry a plan out: approvals, steps, work packets, changes that are applied and verified, progress."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,7 @@ from context_engine.tools.plan_tools import (
     UID,
     LongText,
     ObjectRows,
+    PlanArgument,
     approval_row,
     cut_lines,
     format_reply,
@@ -328,7 +329,7 @@ def view_progress(
 def _ask_person(
     engine: "Engine", call: Call, request: "ApprovalRequest", planned: "Diffstat"
 ) -> "ApprovalOutcome | None":
-    """Ask the person behind the client to decide; None when that is impossible, or there is no decision."""
+    """Ask the user of the client to decide; None if that is impossible, or there is no decision."""
     approval = request.approval
     about = approval.summary if approval.type == "full_plan" else f"{len(request.steps)} steps"
     what = "; ".join(filter(None, (about, planned.summary)))
@@ -442,24 +443,6 @@ CHANGES_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Document(ArgumentType):
-    """A plan or a draft: an object, or JSON in a text. The parser reports what is wrong in it."""
-
-    json_type: ClassVar[str] = "object"
-    description: str
-
-    def read(self, name: str, value: Any) -> Any:
-        """Return the value unchanged; a text must contain JSON."""
-        if isinstance(value, str) and not value.strip():
-            return None
-        if not isinstance(value, str | Mapping):
-            raise argument_error(
-                name, "must be an object, or JSON in a text", f'Write {name}: {{"goal": "...", "steps": [...]}}.'
-            )
-        return value
-
-
-@dataclass(frozen=True, slots=True)
 class FileChanges(ArgumentType):
     """Changes of files, each with one field for its new text."""
 
@@ -513,12 +496,12 @@ class FileChanges(ArgumentType):
         )
 
 
-class _PlanStanding(NamedTuple):
-    """A plan and its progress; `is_kept` says whether its steps can be moved."""
+class _PlanState(NamedTuple):
+    """A plan and its progress; only the steps of a saved plan can be started and completed."""
 
     plan: "Plan"
     execution: "Execution"
-    is_kept: bool
+    is_saved: bool
     warnings: tuple[str, ...] = ()
 
 
@@ -534,7 +517,7 @@ def execute_plan(
     step_number: Annotated[int, IntegerArg("This one.", 0, 100_000)] = 0,
     changes: Annotated[Any, FileChanges("{path, change_type, content|diff|edits, new_path}")] = (),
     apply_changes: Annotated[bool, BooleanArg("Write them.")] = False,
-    plan: Annotated[Any, Document("Instead of plan_id.")] = None,
+    plan: Annotated[Any, PlanArgument("Instead of plan_id.")] = None,
     max_steps: Annotated[int, IntegerArg("Most packets.", 1, PACKETS_MAX)] = 5,
     verify: Annotated[str, ChoiceArg("How far to look.", LEVELS)] = "syntax",
     stop_on_failure: Annotated[bool, BooleanArg("No further packets when a check fails.")] = True,
@@ -544,31 +527,31 @@ def execute_plan(
 ) -> Reply:
     """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
     began = time.perf_counter()
-    stand = _load_standing(engine, plan, plan_id)
-    if apply_changes and not stand.is_kept:
+    state = _load_state(engine, plan, plan_id)
+    if apply_changes and not state.is_saved:
         raise InvalidArgument(
             "changes are applied to steps of a plan that is kept",
             next_steps=(NextStep("save_plan", "first"), NextStep("execute_plan", "with its plan_id")),
         )
-    reply: dict[str, Any] = {"ok": True, "plan_id": stand.plan.id}
+    reply: dict[str, Any] = {"ok": True, "plan_id": state.plan.id}
     climbed = SecondPassResult()
     if not changes:
-        changes, climbed = _changes_by_model(engine, call, stand, step_number, assist, additional_context)
+        changes, climbed = _changes_by_model(engine, call, state, step_number, assist, additional_context)
     done = (
-        _execute_changes(engine, call, stand, step_number, changes, apply_changes, verify, strict) if changes else None
+        _execute_changes(engine, call, state, step_number, changes, apply_changes, verify, strict) if changes else None
     )
     if done is not None:
         reply |= {
-            "results": [_result_row(stand.plan, done, apply_changes)],
+            "results": [_result_row(state.plan, done, apply_changes)],
             **drop_empty({"backup_id": done.backup_id}),
         }
         reply["ok"] = done.verified.passed
-        stand = _load_standing(engine, plan, plan_id)
+        state = _load_state(engine, plan, plan_id)
     goes_on = done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure))
-    steps = _choose_steps(stand, mode, 0 if done else step_number)[:max_steps] if goes_on else []
-    packets = packet_rows(engine, stand.plan, stand.execution, steps)
-    warnings = [*stand.warnings, *(done.warnings if done else ()), *climbed.warnings]
-    reply |= {"packets": packets, **_progress_row(stand)}
+    steps = _choose_steps(state, mode, 0 if done else step_number)[:max_steps] if goes_on else []
+    packets = packet_rows(engine, state.plan, state.execution, steps)
+    warnings = [*state.warnings, *(done.warnings if done else ()), *climbed.warnings]
+    reply |= {"packets": packets, **_progress_row(state)}
     reply |= drop_empty({"next": climbed.next, "warnings": warnings})
     ms = round((time.perf_counter() - began) * 1_000)
     meta = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}
@@ -576,7 +559,7 @@ def execute_plan(
     return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
 
 
-def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
+def _load_state(engine: "Engine", plan: Any, plan_id: str) -> _PlanState:
     """Load the plan and its progress, saved or passed along. Raises: InvalidArgument, PlanNotFound."""
     from context_engine.plans import fold_progress, parse_plan
 
@@ -587,44 +570,44 @@ def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
     if plan_id.strip():
         loaded = engine.plans.repository.load(plan_id)
         execution = loaded.execution or fold_progress(loaded.plan, (), now=0.0)
-        return _PlanStanding(loaded.plan, execution, True, loaded.warnings)
+        return _PlanState(loaded.plan, execution, True, loaded.warnings)
     sent = parse_plan(plan).plan
     try:
-        return _load_standing(engine, None, sent.id) if sent.id else _unsaved_standing(sent, engine)
+        return _load_state(engine, None, sent.id) if sent.id else _unsaved_state(sent, engine)
     except PlanNotFound:
-        return _unsaved_standing(sent, engine)
+        return _unsaved_state(sent, engine)
 
 
-def _unsaved_standing(plan: "Plan", engine: "Engine") -> _PlanStanding:
+def _unsaved_state(plan: "Plan", engine: "Engine") -> _PlanState:
     """Return a plan that only the caller has, without progress. Raises: Cycle, DanglingDependency."""
     from context_engine.plans import fold_progress, validate_plan
 
     checked = validate_plan(plan, engine.plans.paths)
     checked.raise_fatal_errors()
-    return _PlanStanding(checked.plan, fold_progress(checked.plan, (), now=0.0), False)
+    return _PlanState(checked.plan, fold_progress(checked.plan, (), now=0.0), False)
 
 
-def _target_step(stand: _PlanStanding, number: int) -> "PlanStep":
+def _target_step(state: _PlanState, number: int) -> "PlanStep":
     """Return the step for the changes: the named one, else the only one in progress, else the next.
 
     Raises: InvalidArgument.
     """
     if number:
-        return stand.plan.find_step(number)
-    current = stand.execution.current or (stand.execution.next,)
+        return state.plan.find_step(number)
+    current = state.execution.current or (state.execution.next,)
     if len(current) != 1 or not current[0]:
         raise InvalidArgument(
             "it is not clear which step the changes are for",
             suggestion="Pass step_number.",
             next_steps=NextStep("view_progress", "to see the steps"),
         )
-    return stand.plan.find_step(current[0])
+    return state.plan.find_step(current[0])
 
 
 def _execute_changes(
     engine: "Engine",
     call: Call,
-    stand: _PlanStanding,
+    state: _PlanState,
     number: int,
     changes: "Sequence[FileChange]",
     is_applied: bool,
@@ -632,12 +615,12 @@ def _execute_changes(
     strict: bool,
 ) -> "ExecutionResult":
     """Preview or write the changes."""
-    step, executing = _target_step(stand, number), engine.plans.executor
+    step, executing = _target_step(state, number), engine.plans.executor
     if not is_applied:
         return executing.preview(step, changes, strict=strict)
     return executing.apply(
-        stand.plan,
-        stand.execution,
+        state.plan,
+        state.execution,
         step,
         changes,
         level=cast("Any", verify),
@@ -648,7 +631,7 @@ def _execute_changes(
 
 
 def _changes_by_model(
-    engine: "Engine", call: Call, stand: _PlanStanding, number: int, assist: str, context: str
+    engine: "Engine", call: Call, state: _PlanState, number: int, assist: str, context: str
 ) -> "tuple[Sequence[FileChange], SecondPassResult]":
     """Return the changes that a model makes for a named step; or how the caller passes its own."""
     from context_engine.context import SecondPass
@@ -657,12 +640,12 @@ def _changes_by_model(
     if not number or assist == "off":
         return (), SecondPassResult()
     made = build_packet(
-        stand.plan,
-        _target_step(stand, number),
+        state.plan,
+        _target_step(state, number),
         engine.plans.sources().code,
         engine.memory.get_project_knowledge().count_tokens,
     )
-    arguments: dict[str, Any] = {"plan_id": stand.plan.id, "step_number": number}
+    arguments: dict[str, Any] = {"plan_id": state.plan.id, "step_number": number}
     kinds = FileChanges("").fields()
     schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}
     second = SecondPass(
@@ -679,17 +662,17 @@ def _changes_by_model(
     return FileChanges("").read("changes", climbed.draft["changes"]), climbed
 
 
-def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanStep]":
+def _choose_steps(state: _PlanState, mode: str, number: int) -> "list[PlanStep]":
     """Return the steps for packets: the named one, the next one, all ready ones, or all that are left, in order."""
     if number:
-        return [stand.plan.find_step(number)]
+        return [state.plan.find_step(number)]
     if mode == "single_step":
-        uids: Sequence[str] = [stand.execution.next or next(iter(stand.execution.current), "")]
+        uids: Sequence[str] = [state.execution.next or next(iter(state.execution.current), "")]
     elif mode == "all_ready":
-        uids = stand.execution.ready
+        uids = state.execution.ready
     else:
-        uids = stand.execution.remaining
-    return [stand.plan.find_step(uid) for uid in uids if uid]
+        uids = state.execution.remaining
+    return [state.plan.find_step(uid) for uid in uids if uid]
 
 
 def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict[str, Any]:
@@ -721,9 +704,9 @@ def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict
     return row | drop_empty({"verification": checks, "remaining_files": list(done.remaining), "error": error})
 
 
-def _progress_row(stand: _PlanStanding) -> dict[str, Any]:
+def _progress_row(state: _PlanState) -> dict[str, Any]:
     """Return the progress of the plan."""
-    number, execution = stand.plan.step_numbers(), stand.execution
+    number, execution = state.plan.step_numbers(), state.execution
     row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
     row["current_steps"] = sorted(number[uid] for uid in execution.current)
     return {"next_ready_steps": sorted(number[uid] for uid in execution.ready), "progress": row}

@@ -60,9 +60,12 @@ class PlanArgument(ArgumentType):
     description: str
 
     def read(self, name: str, value: Any) -> Any:
-        """Return the value unchanged."""
+        """Return the value unchanged; an empty text means no plan."""
+        if isinstance(value, str) and not value.strip():
+            return None
         if not isinstance(value, str | Mapping):
-            raise argument_error(name, "must be an object or JSON in a text", "load_plan shows how a plan looks.")
+            example = f'Write {name}: {{"goal": "...", "steps": [...]}}.'
+            raise argument_error(name, "must be an object, or JSON in a text", example)
         return value
 
 
@@ -104,7 +107,7 @@ class ObjectRows(ArgumentType):
         if self.alone and isinstance(value, str):
             return {self.alone: value}
         if not isinstance(value, Mapping):
-            raise argument_error(name, "is no object", f"Write {name.partition('[')[0]}: [{{...}}].")
+            raise argument_error(name, "is not an object", f"Write {name.partition('[')[0]}: [{{...}}].")
         return value
 
 
@@ -216,7 +219,7 @@ def save_plan(
     reason: Annotated[str, TextArg("Why it changed.")] = "",
 ) -> Reply:
     """Write a plan down: a new one, or its next version."""
-    parsed_plan = engine.plans.repository.parse(plan)
+    parsed_plan = engine.plans.repository.parse(plan or "")
     saved = engine.plans.repository.save(
         parsed_plan.plan,
         name=name,
