@@ -29,7 +29,7 @@ class Turn(NamedTuple):
 
 
 def by_lines(text: str) -> list[str]:
-    r"""The lines of a text with their line feeds; what stands behind the last one is a line, too.
+    r"""Return the lines of a text with their line feeds; a rest after the last one is a line too.
 
     >>> by_lines("a\nb"), by_lines("a\n"), by_lines("")
     (['a\n', 'b'], ['a\n'], [])
@@ -39,7 +39,7 @@ def by_lines(text: str) -> list[str]:
 
 
 def align_lines(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
-    """For each new line the old line that it is; None for one that was added."""
+    """Return for each new line the old line that it is; None for one that was added."""
     kept: list[int | None] = [None] * len(new)
     at = 0
     for turn in [*turns(old, new), Turn(len(old), len(old), len(new), len(new))]:
@@ -50,7 +50,9 @@ def align_lines(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
 
 
 def pairings(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Every pair of lines (old, new) that some longest common subsequence has; where it is too long to tell, all equal ones.
+    """Yield every pair of lines (old, new) that some longest common subsequence contains.
+
+    For texts that are too long to tell, these are all equal lines.
 
     >>> list(pairings(["a", "x", "a"], ["a"]))
     [(0, 0), (2, 0)]
@@ -68,7 +70,7 @@ def pairings(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]
 
 
 def _lengths(equal: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """How long the longest common subsequence of the first lines of both is, for all numbers of first lines."""
+    """Return the lengths of the longest common subsequences, for all numbers of first lines of both."""
     lengths = np.zeros((equal.shape[0] + 1, equal.shape[1] + 1), dtype=np.int32)
     for at, row in enumerate(equal):
         np.maximum.accumulate(np.maximum(lengths[at, 1:], lengths[at, :-1] + row), out=lengths[at + 1, 1:])
@@ -76,7 +78,7 @@ def _lengths(equal: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 def turns(old: Sequence[str], new: Sequence[str]) -> list[Turn]:
-    """What must be turned to make the old lines the new ones, in order; lines between two turns stay.
+    """Return the changes that make the old lines the new ones, in order; lines between two changes stay.
 
     >>> turns(["a", "b", "c"], ["a", "x", "c", "d"])
     [Turn(start=1, stop=2, new_start=1, new_stop=2), Turn(start=3, stop=3, new_start=3, new_stop=4)]
@@ -92,12 +94,12 @@ def turns(old: Sequence[str], new: Sequence[str]) -> list[Turn]:
 
 
 def common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines are the same from the beginning on."""
+    """Return how many lines are the same from the beginning."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _between(old: Sequence[str], new: Sequence[str], head: int) -> list[Turn]:
-    """The turns by the longest common subsequence; what stands next to each other is one turn."""
+    """Return the changes by the longest common subsequence; adjacent ones are one change."""
     numbers: dict[str, int] = {}
     ones, others = ([numbers.setdefault(line, len(numbers)) for line in each] for each in (old, new))
     found: list[Turn] = []

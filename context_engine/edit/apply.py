@@ -119,8 +119,8 @@ class ReadTracker:
 class Editor:
     """Changes files of one workspace. Thread-safe; any number of processes may edit the same workspace.
 
-    `folder` contains locks and journal; nothing is made there before the first edit. `on_write` is called with the paths
-    of changed files. `flush=False` leaves it to the system when content reaches the disk.
+    `folder` contains locks and journal; nothing is made there before the first edit. `on_write` is called with the
+    paths of changed files. `flush=False` leaves it to the system when content reaches the disk.
     """
 
     def __init__(

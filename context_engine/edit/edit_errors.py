@@ -1,7 +1,4 @@
-"""PURE.
-
-Why an edit is refused, said so that the next call can be right: what was found, where, and what to send instead.
-"""
+"""PURE. Errors of edits, phrased so that the next call can be right: what was found, and what to send instead."""
 
 from __future__ import annotations
 
@@ -36,14 +33,14 @@ SHOWN_MAX = 10
 """More places than these cost more to read than a longer target costs to write."""
 PREVIEW_CHARS = 120
 TEXT_CHARS_MAX = 4_000
-"""What has to be sent again is given in full up to here."""
+"""Text that has to be sent again is given in full up to here."""
 SENT_AGAIN = "Copy the target from details.fileText and write the replacement with the file's own indentation."
 
 
 def no_match_error(
     content: FileContent, edit: Edit, why: str = "the target is not in the file"
 ) -> NoMatch | FuzzyUnsafe:
-    """No place fits the target; one may come near."""
+    """Return the error that no place fits the target; a near one is shown."""
     place = nearest(content, edit.target)
     said = list(hints(content, edit.target, edit.replacement))
     details: dict[str, Any] = {"hints": said} if said else {}
@@ -63,7 +60,7 @@ def no_match_error(
 def multiple_matches_error(
     content: FileContent, spots: Sequence[TextMatch], *, is_all: bool = True, asked: int = 1
 ) -> MultipleMatches:
-    """More places than asked for, and nothing that says which."""
+    """Return the error that there are more places than expected, and nothing chooses one."""
     count = f"{len(spots)}" if is_all else f"more than {len(spots) - 1}"
     expected = " that overlap" if len(spots) <= asked else f", not {asked}" if asked > 1 else ""
     return MultipleMatches(
@@ -74,7 +71,7 @@ def multiple_matches_error(
 
 
 def fewer_matches_error(content: FileContent, spots: Sequence[TextMatch], asked: int) -> NoMatch:
-    """Fewer places than the caller expects."""
+    """Return the error that there are fewer places than the caller expects."""
     return NoMatch(
         f"found {len(spots)} occurrence{'s' * (len(spots) > 1)}, not {asked}",
         suggestion="Say how many occurrences there are, or read the file again.",
@@ -83,7 +80,7 @@ def fewer_matches_error(content: FileContent, spots: Sequence[TextMatch], asked:
 
 
 def anchor_error(content: FileContent, spots: Sequence[TextMatch], why: str) -> AnchorFailed:
-    """The target is there, and not where the anchor says."""
+    """Return the error that the target exists, but not where the anchor says."""
     first = content.line_of(spots[0].start) + 1
     where = f"line {first}" if len(spots) == 1 else f"{len(spots)} places, the first at line {first}"
     return AnchorFailed(
@@ -94,7 +91,7 @@ def anchor_error(content: FileContent, spots: Sequence[TextMatch], why: str) -> 
 
 
 def unsafe_error(content: FileContent, first: int, last: int, why: str, *, suggestion: str = SENT_AGAIN) -> FuzzyUnsafe:
-    """A place was found, lines `first` to `last` from 0, and what to write there is not certain."""
+    """Return the error that the text for lines `first` to `last` (from 0) is not certain."""
     return FuzzyUnsafe(
         f"{why} (lines {first + 1}-{last + 1})",
         suggestion=suggestion,
@@ -103,17 +100,17 @@ def unsafe_error(content: FileContent, first: int, last: int, why: str, *, sugge
 
 
 def invalid_edit_error(why: str, suggestion: str) -> InvalidEdit:
-    """The edit cannot be meant as it is."""
+    """Return the error that an edit makes no sense as it is."""
     return InvalidEdit(why, suggestion=suggestion)
 
 
 def no_change_error(why: str) -> NoChange:
-    """Nothing would change."""
+    """Return the error that nothing would change."""
     return NoChange(why, suggestion="Leave this edit out, or say what should be different.")
 
 
 def line_range_error(content: FileContent, edit: Edit) -> InvalidLineRange:
-    """The anchor's range of lines is none of this file."""
+    """Return the error that the anchor's range of lines is not in this file."""
     asked = f"{edit.line_range.first}-{edit.line_range.last}" if edit.line_range else "none"
     return InvalidLineRange(
         f"the file has {len(content.lines)} lines, and the anchor asks for {asked}",
@@ -123,7 +120,7 @@ def line_range_error(content: FileContent, edit: Edit) -> InvalidLineRange:
 
 
 def encoding_error(why: str) -> WrongEncoding:
-    """The replacement holds what the file's encoding cannot."""
+    """Return the error that the replacement has characters which the file's encoding lacks."""
     return WrongEncoding(why, suggestion="Write the replacement in ASCII, or convert the file to UTF-8 first.")
 
 
@@ -174,7 +171,7 @@ def _lines(content: FileContent, first: int, last: int) -> str:
 
 
 OFTEN = 40
-"""A line that stands in a file more often says nothing about where the target is."""
+"""A line that occurs more often says nothing about where the target is."""
 LINES_MAX = 200
 """The first lines of a long target are enough to find it by."""
 SHOWN_CHARS = 200
@@ -183,11 +180,11 @@ SIMILAR = 0.34
 SIMILAR_LINES_MAX = 120_000
 """Comparing one line with so many takes a tenth of a second."""
 APPLIED_CHARS_MIN = 8
-"""Shorter replacements stand in a file by chance."""
+"""Shorter replacements occur in a file by chance."""
 
 
 class ClosestMatch(NamedTuple):
-    """The place that comes nearest: its lines, counted from 1, and the first that differs."""
+    """The place that is nearest to a target: its lines, counted from 1, and the first that differs."""
 
     line: int
     end_line: int
@@ -204,7 +201,7 @@ class ClosestMatch(NamedTuple):
         return 2 * self.lines_equal >= self.lines_old
 
     def as_details(self) -> dict[str, Any]:
-        """As it stands in the details of an error."""
+        """Return the place for the details of an error."""
         difference = {"oldLine": self.old_line, "fileLine": self.file_line, "old": self.old, "file": self.file}
         found = {"line": self.line, "endLine": self.end_line}
         found |= {"linesEqual": self.lines_equal, "linesOld": self.lines_old}
@@ -212,7 +209,7 @@ class ClosestMatch(NamedTuple):
 
 
 def nearest(content: FileContent, target: str) -> ClosestMatch | None:
-    """The place of a file that comes nearest to a target; None when no line of it is there, or like one that is."""
+    """Return the place of a file nearest to a target; None when no line of it, or a similar one, is there."""
     lines = target.split("\n")
     wanted = [(number, key) for number, key in enumerate(keys_of(target)) if key][:LINES_MAX]
     votes = Counter(place - at for at, (_, key) in enumerate(wanted) for place in _places(content, key))
@@ -223,7 +220,7 @@ def nearest(content: FileContent, target: str) -> ClosestMatch | None:
 
 
 def _places(content: FileContent, key: str) -> list[int]:
-    """The places of a key among the solid lines; none when there are too many to tell anything."""
+    """Return the places of a key among the solid lines; none when there are too many to be useful."""
     code = content.codes.get(key)
     if code is None or content.line_codes.count(code) > OFTEN:
         return []
@@ -231,7 +228,7 @@ def _places(content: FileContent, key: str) -> list[int]:
 
 
 def _compare_at(content: FileContent, lines: list[str], wanted: list[tuple[int, str]], start: int) -> ClosestMatch:
-    """The target laid over the solid lines from one on."""
+    """Compare the target with the solid lines from one on."""
     solid = content.solid
     inside = [
         (number, key, solid[start + at]) for at, (number, key) in enumerate(wanted) if 0 <= start + at < len(solid)
@@ -246,7 +243,7 @@ def _compare_at(content: FileContent, lines: list[str], wanted: list[tuple[int, 
 
 
 def _similar(content: FileContent, lines: list[str], wanted: list[tuple[int, str]]) -> ClosestMatch | None:
-    """The place where the longest line of the target has one that is much like it."""
+    """Return the place where the longest line of the target has a similar line."""
     at = max(range(len(wanted)), key=lambda at: len(wanted[at][1]))
     key = wanted[at][1]
     candidates = list(content.codes)
@@ -269,7 +266,7 @@ _QUOTES = {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"
 
 
 def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
-    """Sentences about what seems to be wrong with a target that is not in the file."""
+    """Yield sentences about what seems to be wrong with a target that is not in the file."""
     applied = _line_of(content, replacement) if len(replacement.strip()) >= APPLIED_CHARS_MIN else 0
     if applied:
         yield f"The replacement already stands at line {applied}: the edit seems to have been applied."
@@ -288,7 +285,7 @@ def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
 
 
 def _line_of(content: FileContent, text: str) -> int:
-    """The first line where a text stands, whatever the whitespace; 0 when it does not."""
+    """Return the first line that contains a text, whatever the whitespace; 0 when there is none."""
     place = next(content.runs([key for key in keys_of(text) if key]), None)
     return content.solid[place] + 1 if place is not None else 0
 

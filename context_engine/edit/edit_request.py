@@ -21,8 +21,8 @@ from context_engine.secrets import count_labels, redact_file
 from context_engine.text import LineSpan
 
 AROUND_SECRETS = (
-    "Leave the line with the secret out: edit the lines around it, and let the user change the secret. Where the label is meant"
-    " as text, of a document or a test, repeat the call with labels_are_text: true."
+    "Leave the line with the secret out: edit the lines around it, and let the user change the secret."
+    " Where the label is meant as text, of a document or a test, repeat the call with labels_are_text: true."
 )
 
 

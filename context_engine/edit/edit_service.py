@@ -49,7 +49,10 @@ class EditService(Editor):
         access: FileUsage,
         flush: bool = True,
     ) -> None:
-        """`flush=False` leaves it to the system when content reaches the disk; `access` counts which files are edited."""
+        """Take the services of the workspace. `flush=False` leaves it to the system when content reaches the disk.
+
+        `access` counts which files are edited.
+        """
         super().__init__(files.root, files.root.path / STATE_FOLDER, on_write=self._note_written, flush=flush)
         self._files = files
         self._languages = languages

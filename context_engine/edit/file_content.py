@@ -1,9 +1,8 @@
 r"""PURE. A file as an edit sees it: bytes that become text and come back as the same bytes.
 
-A byte order mark is set aside. Bytes that are no UTF-8 are carried through as they are. Places are looked for in
-`norm`, where every CR LF is one line feed; the text itself is changed only between two offsets, so everything else
-survives by construction. A line ends at a line feed and at nothing else: form feeds, Unicode separators and a lone CR
-are content.
+A byte order mark is set aside. Bytes that are not UTF-8 are kept as they are. Places are searched in `norm`, where
+every CR LF is one line feed. The text itself is changed only between two offsets, so everything else survives by
+construction. A line ends at a line feed and at nothing else: form feeds, Unicode separators and a lone CR are content.
 
 >>> content = content_of(b"\xef\xbb\xbfone\r\ntwo\r\n")
 >>> content.norm, content.offset(content.norm.index("two")), content.encode("three")
@@ -25,14 +24,14 @@ from context_engine.secrets import redact_file
 from context_engine.text import split_lines
 
 BYTES_MAX = 32 << 20
-"""Hundred times the largest file people write by hand; what is larger is data, and wants another program."""
+"""A hundred times the largest file that people write by hand; a larger one is data, and needs another program."""
 NEARBY_CHARS = 8_000
 """Some two hundred lines either way show how a part of a file is indented."""
 
 _UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _UTF16_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 CODE_MAX = 0x10FFFF
-"""No more code points than these: lines beyond are told apart by looking at them."""
+"""There are no more code points: further lines are compared themselves."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,10 @@ class FileContent:
     bom: bytes = b""
     encoding: str = "utf-8"
     is_clean: bool = True
-    """False: some bytes are no UTF-8; they stand in the text as what encodes to them again."""
+    """False when some bytes are not UTF-8; they are in the text as characters that encode to them again."""
 
     def encode(self, text: str) -> bytes:
-        """A part of this file's text, or a new one, as the file holds it."""
+        """Return a part of this file's text, or a new one, as bytes in the file's encoding."""
         return text.encode(self.encoding, "strict" if self.is_clean else "surrogateescape")
 
     @cached_property
@@ -56,13 +55,13 @@ class FileContent:
 
     @cached_property
     def _returns(self) -> list[int]:
-        """Where in `norm` a line feed stands that has a CR before it in the text."""
+        """The line feeds in `norm` that have a CR before them in the text."""
         if len(self.norm) == len(self.text):
             return []
         return [found.start() - number for number, found in enumerate(re.finditer("\r\n", self.text))]
 
     def offset(self, at: int) -> int:
-        """Where a character of `norm` stands in the text."""
+        """Return where a character of `norm` is in the text."""
         return at + bisect_left(self._returns, at)
 
     # -- lines, counted from 0
@@ -74,33 +73,33 @@ class FileContent:
 
     @cached_property
     def shown_lines(self) -> list[str]:
-        """The lines for somebody to see: without the secrets of the whole file."""
+        """The lines as replies show them: without the secrets of the whole file."""
         return split_lines(redact_file(self.norm))
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where each line begins in `norm`, and where one more would."""
+        """The offset in `norm` of each line, and of one more."""
         return list(accumulate(map(len, self.lines), lambda at, length: at + length + 1, initial=0))
 
     def line_of(self, at: int) -> int:
-        """The line that a character of `norm` stands on."""
+        """Return the line of a character of `norm`."""
         return max(0, min(bisect_right(self.starts, at) - 1, len(self.lines) - 1))
 
     def column(self, at: int) -> int:
-        """Which character of its line one of `norm` is, counted from 1."""
+        """Return the column of a character of `norm`, counted from 1."""
         return at - self.norm.rfind("\n", 0, at)
 
     def break_of(self, line: int) -> str:
-        """What ends a line in the text; nothing behind a last line without a line feed."""
+        """Return the line break of a line in the text; empty for a last line without one."""
         return self.break_at(self.offset(self.starts[line] + len(self.lines[line])))
 
     def break_at(self, offset: int) -> str:
-        """The line break that begins at an offset of the text; empty when none does."""
+        """Return the line break that begins at an offset of the text; empty when none does."""
         found = self.text[offset : offset + 2]
         return found if found == "\r\n" else found[:1] if found[:1] == "\n" else ""
 
     def newline(self, start: int, stop: int) -> str:
-        """How a new line ends between two offsets of the text: as most there, else as that line, else as most do."""
+        """Return the break for a new line between two offsets: the most frequent there, in that line, or in all."""
         for part in (self.text[start:stop], self._line_end(stop), self.text):
             pairs = part.count("\r\n")
             singles = part.count("\n") - pairs
@@ -113,7 +112,7 @@ class FileContent:
         return self.text[max(0, feed - 1) : feed + 1] if feed >= 0 else ""
 
     def nearby(self, at: int) -> list[str]:
-        """The lines around a character of `norm`, for how they are indented."""
+        """Return the lines around a character of `norm`, which show how they are indented."""
         start, stop = max(0, at - NEARBY_CHARS), at + NEARBY_CHARS
         whole = self.norm[start:stop].split("\n")
         return whole[int(start > 0) : len(whole) - (stop < len(self.norm))]
@@ -132,7 +131,7 @@ class FileContent:
 
     @cached_property
     def key_ends(self) -> list[int]:
-        """How many characters the keys of the solid lines have, up to each of them and with it."""
+        """How many characters the keys of the solid lines have, up to and including each of them."""
         return list(accumulate(len(self.keys[line]) for line in self.solid))
 
     @cached_property
@@ -147,7 +146,7 @@ class FileContent:
         return "".join(map(self.codes.__getitem__, filter(None, self.keys)))
 
     def runs(self, keys: Sequence[str]) -> Iterator[int]:
-        """Where solid lines with these keys follow one another, as places in `solid`; overlapping runs, too."""
+        """Yield where solid lines with these keys follow one another, as places in `solid`; also overlapping ones."""
         codes = self.codes
         if not keys or any(key not in codes for key in keys):
             return
@@ -159,11 +158,11 @@ class FileContent:
             at = self.line_codes.find(wanted, at + 1)
 
     def keys_at(self, at: int, count: int) -> list[str]:
-        """The keys of some solid lines from one on."""
+        """Return the keys of some solid lines from one on."""
         return [self.keys[line] for line in self.solid[at : at + count]]
 
     def solid_before(self, line: int) -> int:
-        """How many solid lines stand above a line."""
+        """Return how many solid lines are above a line."""
         return bisect_left(self.solid, line)
 
 
@@ -190,7 +189,7 @@ def content_of(data: bytes) -> FileContent:
 
 
 def _wide(data: bytes, mark: bytes, encoding: str) -> FileContent:
-    """UTF-16, if it is whole: what cannot be read cannot be written back either."""
+    """Read UTF-16 if it is complete: what cannot be read cannot be written back either."""
     try:
         text = data[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
@@ -201,7 +200,7 @@ def _wide(data: bytes, mark: bytes, encoding: str) -> FileContent:
 
 
 def too_large(size: int) -> TooLarge:
-    """A file over the limit, as it is or as it would become."""
+    """Return the error about a file over the limit, as it is or as it would become."""
     return TooLarge(
         f"{size:,} bytes are over the {BYTES_MAX:,} that can be edited",
         suggestion="Change a file of this size with a program of its own, such as sed.",
@@ -250,7 +249,7 @@ def keys_of(text: str) -> list[str]:
 
 
 def indent_of(line: str) -> str:
-    r"""The blanks and tabs that a line begins with.
+    r"""Return the blanks and tabs at the beginning of a line.
 
     >>> indent_of("\t  x"), indent_of("x ")
     ('\t  ', '')

@@ -47,8 +47,8 @@ class FileEdit:
     """The wanted change of one file. `expected_hash`: the beginning of the SHA-256 that it must have, if any.
 
     `plan` takes the content of the file, None where there is none, and returns what becomes of it, or raises why
-    nothing can. `mode` and `leaves` come from the journal: the permissions of a file that is made again, and the folders
-    that are removed with one that is deleted again.
+    nothing can. `mode` and `leaves` come from the journal: the permissions of a file that is made again, and the
+    folders that are removed with one that is deleted again.
     """
 
     path: str
@@ -105,7 +105,7 @@ def revert_op(op: Op) -> FileEdit:
 
 
 def delta_of(old: bytes, planned: PlannedFile) -> Delta:
-    """Return how a plan changes a file. Raises: BugError for a plan that contradicts itself, which must not be written."""
+    """Return how a plan changes a file. Raises: BugError for a plan that contradicts itself."""
     new = planned.data or b""
     if not isinstance(planned, FileReplacement):
         delta = delta_of_spans(new, ((span.start, span.stop, span.original) for span in planned.inverse))

@@ -1,7 +1,7 @@
 r"""PURE. How far added lines are indented, by evidence: the indents of the lines that the target and the file share.
 
-The target may have lost its indent, have one too much, or be written in blanks where the file has tabs. Whatever turns
-the target's indents into the file's, for every line they share, turns those of added lines as well. Where no single
+The target may have lost its indent, have one too much, or be written in blanks where the file has tabs. A rule that
+turns the target's indents into the file's, for every line they share, also turns those of added lines. Where no single
 rule explains all of them, or two do and disagree, nothing is guessed: `Indents.doubt` says what is not certain.
 
 >>> map_indents([("", "    "), ("  ", "      ")], ["    "], nearby=["a", "  b"]).indents
@@ -24,14 +24,14 @@ from typing import NamedTuple
 from context_engine.edit.file_content import BLANKS, indent_of
 
 Rule = Callable[[str], str | None]
-"""From an indent of the target to one of the file; None where the rule does not say."""
+"""From an indent of the target to one of the file; None where the rule does not apply."""
 
 UNIT_MIN = 2
 """Steps of one blank are alignment (` * ` in a comment), not a level."""
 UNIT_MAX = 8
-"""Nobody indents a level by more."""
+"""Wider levels are not in use."""
 COMMON_UNITS = (8, 4, 2)
-"""What a level is made of nearly everywhere, the widest first."""
+"""The usual widths of a level, the widest first."""
 
 NO_RULE = "the lines of the target are indented by no single rule"
 OTHER_CHARACTERS = "blanks and tabs would be mixed"
@@ -54,10 +54,10 @@ def map_indents(
     may_lack: bool = False,
     leads: bool = False,
 ) -> Indents:
-    """Indents of added lines, from pairs (in the target, in the file) of the lines they share.
+    """Return the indents of added lines, from pairs (in the target, in the file) of the lines they share.
 
-    `may_lack`: nothing stands before the first line of the target, so that it may have lost its indent alone; that line
-    is then no evidence. `leads`: the first added line is the first of the replacement, and is where that one was.
+    `may_lack`: nothing is before the first line of the target, so that it may have lost its indent alone; that line is
+    then not evidence. `leads`: the first added line is the first of the replacement, and is where that one was.
     """
     around = list(nearby)
     found = _by_one_rule(evidence, added, around)
@@ -75,7 +75,7 @@ def map_indents(
 
 
 def unit_of(text: Iterable[str]) -> str:
-    r"""One level of indentation, as lines of a file have it: a tab, some blanks, or nothing when none is indented.
+    r"""Return one level of indentation in lines of a file: a tab, some blanks, or nothing when none is indented.
 
     >>> unit_of(["a", "    b", "        c", "a", "  d", "      e"]), unit_of(["a", "\tb"]), unit_of(["a"])
     ('    ', '\t', '')
@@ -108,14 +108,14 @@ def _by_one_rule(evidence: Sequence[tuple[str, str]], added: Sequence[str], near
 
 
 def _keep_indents(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
-    """The target is indented as the file; where nothing of it is indented, the lines around say with what."""
+    """Return the indents as they are; where the target is not indented, the lines around decide the character."""
     if any(old for old, _ in pairs):
         return Indents(list(added))
     return _check_indents(lambda indent: indent, pairs, added, nearby)
 
 
 def _check_indents(rule: Rule, pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
-    """The indents that a rule gives, if they are made of what the file is indented with."""
+    """Return the indents that a rule gives, if they use the characters of the file's indentation."""
     indents: list[str] = []
     used = set("".join(placed for _, placed in pairs)) or set("".join(map(indent_of, nearby)))
     for indent in added:
@@ -132,7 +132,7 @@ def _check_indents(rule: Rule, pairs: list[tuple[str, str]], added: Sequence[str
 
 
 def _shift(pairs: list[tuple[str, str]]) -> Rule | None:
-    """The rule that puts something before every indent, or takes it away; None when neither explains all pairs."""
+    """Return the rule that adds something before every indent, or removes it; None when neither explains all pairs."""
     old, placed = pairs[0]
     if placed.endswith(old):
         more = placed.removesuffix(old)
@@ -146,7 +146,7 @@ def _shift(pairs: list[tuple[str, str]]) -> Rule | None:
 
 
 def _shift_doubt(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> str:
-    """One level of evidence shows how far lines are moved only as long as nothing else explains what is added."""
+    """Return why one level of evidence does not show how far lines are moved; empty when it does."""
     if len(pairs) > 1:
         return ""
     old, placed = pairs[0]
@@ -162,13 +162,13 @@ def _shift_doubt(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Seq
 
 
 def _lands_on_levels(pair: tuple[str, str], indents: Iterable[str], nearby: Sequence[str]) -> bool:
-    """Whether lines were moved by whole levels, or else have come to stand as lines of the file do."""
+    """Return whether lines were moved by whole levels, or are now indented like lines of the file."""
     unit, known = unit_of(nearby), set(map(indent_of, nearby))
     return _is_level(*pair, unit) or all(indent in known or _is_level(indent, "", unit) for indent in indents)
 
 
 def _is_level(indent: str, base: str, unit: str) -> bool:
-    """Whether two indents are some whole levels apart; where no line is indented, a level is any."""
+    """Return whether two indents are some whole levels apart; where no line is indented, any distance is a level."""
     shorter, longer = sorted((indent, base), key=len)
     more = longer.removeprefix(shorter)
     if not unit:
@@ -180,7 +180,7 @@ def _is_level(indent: str, base: str, unit: str) -> bool:
 
 
 def _conversions(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> list[Rule]:
-    """The rules that turn levels of one character into levels of the other, as far as the pairs leave a choice."""
+    """Return the rules that turn levels of one character into levels of the other, if the pairs leave a choice."""
     olds, placed = "".join(old for old, _ in pairs), "".join(each for _, each in pairs)
     if not _is_pure(olds, placed) or any(set(indent) - set(olds) for indent in added):
         return []
@@ -191,14 +191,14 @@ def _conversions(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Seq
 
 
 def _is_pure(olds: str, placed: str) -> bool:
-    """Whether the target is indented with one character only and the file with the other only."""
+    """Return whether the target is indented with one character only and the file with the other only."""
     return (set(olds), set(placed)) in (({" "}, {"\t"}), ({"\t"}, {" "}))
 
 
 def _blanks_a_tab(points: list[tuple[int, int]], added: list[int]) -> list[tuple[int, int]]:
-    """(blanks to a tab, tabs to add) that explain all points.
+    """Return the pairs (blanks to a tab, tabs to add) that explain all points.
 
-    One level alone is explained without any tabs to add; what the added lines suggest besides may contradict that.
+    One level alone is explained without any tabs to add; the added lines may suggest something else.
     """
     (x, y), *more = sorted(points)
     if more:
@@ -217,7 +217,7 @@ def _blanks_a_tab(points: list[tuple[int, int]], added: list[int]) -> list[tuple
 
 
 def _tabs_in_blanks(points: list[tuple[int, int]], local: str) -> list[tuple[int, int]]:
-    """(blanks for a tab, blanks to add) that explain all points; of one level alone, as for tabs."""
+    """Return the pairs (blanks for a tab, blanks to add) that explain all points; one level alone as for tabs."""
     (x, y), *more = sorted(points)
     if more:
         far_x, far_y = more[-1]
@@ -234,7 +234,7 @@ def _tabs_in_blanks(points: list[tuple[int, int]], local: str) -> list[tuple[int
 
 
 def _is_unit(blanks: int, tabs: int) -> bool:
-    """Whether so many blanks are so many tabs, each of a width that people use."""
+    """Return whether so many blanks are so many tabs, each of a usual width."""
     return blanks % tabs == 0 and UNIT_MIN <= blanks // tabs <= UNIT_MAX
 
 
@@ -255,7 +255,7 @@ def _to_blanks(unit: int, shift: int) -> Rule:
 
 
 def _agree(answers: list[list[str | None]]) -> Indents:
-    """What all rules say, if they say the same."""
+    """Return the answer of all rules, if it is the same."""
     whole = [
         indents for answer in answers if len(indents := [each for each in answer if each is not None]) == len(answer)
     ]
@@ -267,7 +267,7 @@ def _agree(answers: list[list[str | None]]) -> Indents:
 # -- one line quoted without its indentation ---------------------------------------------------------------------------
 
 # `foo()` is found in `    foo()` exactly, as a part of the line. The indentation of the replacement's further lines may
-# then be meant as written, or counted from where the target begins. Most editors write it as it is and ruin half of them.
+# then be meant as written, or counted from where the target begins. Most editors write it as it is, which ruins half.
 # Here the second line must be where only the first reading makes sense: below a whole statement at the same depth, or
 # below the head of a block one level deeper. Below anything else, such as prose and broken lines, it is not certain.
 
@@ -289,14 +289,14 @@ WHOLE = re.compile(
     r"[^\s\"'`<#>*].*[;)}\]]|(?:assert|break|const|continue|del|from|import|let|pass|raise|return|throw|use|val|var|yield)\b.*"
     r"|[\w.\[\]\"']+ *(?:[-+*/|&]|:)?= *\S.*"
 )
-"""A line that is a statement by itself: nothing deeper belongs below it."""
+"""A line that is a whole statement: nothing deeper belongs below it."""
 LIST_MARK = re.compile(r"(?:[-*+]|\d+[.)])[ \t]")
-"""What is in a list stands by its mark, which may be deeper by any number of blanks."""
+"""The content of a list is aligned with its mark, which may be deeper by any number of blanks."""
 QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
 
 
 def is_partial(old: str, before: str) -> bool:
-    """Whether a target is one line that begins inside or right behind its indentation, of which `before` is missing."""
+    """Return whether a target is one line that begins within or after its indentation, of which `before` is missing."""
     return bool(before) and not before.strip(BLANKS) and "\n" not in old.rstrip(f"{BLANKS}\n")
 
 
@@ -324,7 +324,7 @@ def doubt(indent: str, new: str, *, unit: str) -> str:
 
 
 def levels_below(line: str) -> int | None:
-    """How much deeper the line below one is: 0 or 1 levels; None when that cannot be told.
+    """Return how much deeper the line below one is: 0 or 1 levels; None when that is not certain.
 
     >>> [levels_below(line) for line in ("x = f(1)", "if x:", "if (x) return;", "x = f(1,", "See the manual", "- item")]
     [0, 1, 0, None, None, None]

@@ -1,10 +1,10 @@
-"""What was edited, so that it can be undone, done again, and mended after a crash: one SQLite file a workspace.
+"""The journal of edits, so that they can be undone, redone, and repaired after a crash: one SQLite file per workspace.
 
-    journal.db      in `<workspace>/.context-engine/`, beside what it can restore; see docs/decisions/0021
+    journal.db      in `<workspace>/.context-engine/`, next to the files that it can restore; see docs/decisions/0021
 
-An entry is what one call changed, in one file or many. It is written before the first of them is: as long as its state
-is `open`, nobody knows how far its writer came. A turn is an entry that undoes another one or does it again; when it is
-finished, the other one holds what it takes to turn it back, and the turn is gone. Only a ring of the newest is kept.
+An entry is what one call changed, in one file or many. It is written before the first of them: as long as its state is
+`open`, it is unknown how far its writer came. A turn is an entry that undoes or redoes another one. When it is
+finished, the other entry gets its contents, and the turn is deleted. Only the newest entries are kept.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ KEPT = storage_errors.StorageAdvice(
     "the journal of edits",
     busy="Call again in a moment; nothing was written.",
     full="Free some space, then call again; nothing was written.",
-    closed="Give this user permission to write there: what cannot be recorded could not be undone. Nothing was written.",
+    closed="Give this user permission to write there: what cannot be recorded could not be undone."
+    " Nothing was written.",
     damaged="Move it away: it holds nothing but what can be undone. The files themselves are not touched.",
 )
 
@@ -62,8 +63,8 @@ PRAGMA user_version = {version};
 class Op:
     """One changed file. `before` and `after` are the SHA-256 of its content in hex; empty where there is no file.
 
-    `temp` is what lies beside it until it is renamed onto it, `image` the old content while the file is written over in
-    place, `folders` those that were made for it. `mode` are the permissions to give it back with.
+    `temp` is the staged file next to it until it is renamed onto it, `image` the old content while the file is
+    overwritten in place, `folders` those that were made for it. `mode` are the permissions to restore it with.
     """
 
     path: str
@@ -80,10 +81,8 @@ class Op:
 class JournalEntry:
     """What one call changed.
 
-    `turns` is the entry that it undoes or does again, 0 for an edit; `at` are seconds since 1970.
-
-    What lies there is what its ops say of `after`, also when it was undone: turning it back gives what they say of
-    `before`.
+    `turns` is the entry that it undoes or redoes, 0 for an edit; `at` are seconds since 1970. The files on the disk are
+    as the ops say in `after`, also when the entry was undone: turning it back makes them as in `before`.
     """
 
     id: int
@@ -101,7 +100,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, *, flush: bool = True) -> None:
-        """Nothing is opened or created until it is needed."""
+        """Take the folder; nothing is opened or created until it is needed."""
         self.path = folder / NAME
         self._files = StateFolder(folder)
         self._flush = flush
@@ -110,7 +109,7 @@ class Journal:
         self._inode = 0
 
     def close(self) -> None:
-        """Let go of the file; the journal can be used again afterwards."""
+        """Close the file; the journal can be used again afterwards."""
         with self._lock:
             if self._db is not None:
                 self._db.close()
@@ -119,13 +118,13 @@ class Journal:
     # -- what was done --
 
     def entry(self, number: int) -> JournalEntry | None:
-        """One entry; None when it was never made, taken back, or has left the ring."""
+        """Return one entry; None when it was never made, taken back, or deleted as too old."""
         return next(iter(self._entries("id = ?", (number,))), None)
 
     def entries(self, limit: int) -> list[JournalEntry]:
-        """What was done and undone, newest first, without contents.
+        """Return what was done and undone, newest first, without contents.
 
-        Raises: StorageCorrupt, also when it was emptied.
+        Raises: StorageCorrupt, also when the file was emptied.
         """
         self._check_not_emptied()
         found = self._outlines("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
@@ -134,7 +133,10 @@ class Journal:
         return found
 
     def newest(self, wanted: State, session: str = "") -> JournalEntry | None:
-        """What would be undone (`done`) or done again (`undone`) next; of this session only, if it ever changed anything."""
+        """Return what would be undone (`done`) or redone (`undone`) next.
+
+        Only of this session, if it ever changed anything.
+        """
         self._check_not_emptied()
         mine = bool(session) and bool(self._ask("SELECT 1 FROM entry WHERE session = ? LIMIT 1", (session,)))
         order = "id" if wanted == "done" else "turned"
@@ -146,7 +148,7 @@ class Journal:
         return next(iter(found), None)
 
     def find_unfinished(self, paths: Iterable[str] | None = None) -> list[JournalEntry]:
-        """Entries whose writer has not said how it ended: it is at work, or dead.
+        """Return entries that are still open, so that their writer is at work or dead.
 
         Only those on `paths`; without contents.
         """
@@ -157,7 +159,7 @@ class Journal:
     # -- doing --
 
     def begin(self, ops: Sequence[Op], *, at: float, session: str = "", turns: int = 0, flush: bool = True) -> int:
-        """Record what is about to be written; its number. `flush`: a power cut must not lose the record.
+        """Record what is about to be written; return its number. `flush`: a power cut must not lose the record.
 
         Raises: WriteFailed, DiskFull, StorageBusy, StorageCorrupt.
         """
@@ -168,7 +170,7 @@ class Journal:
             return number
 
     def finish(self, number: int) -> None:
-        """Everything has been written: what was begun counts. Raises: as `begin`."""
+        """Record that everything has been written. Raises: as `begin`."""
         with self._writing() as db:
             begun = next(iter(_read(db, "id = ? AND state = 'open'", (number,), has_contents=False)), None)
             if begun is None:  # another process took it for dead, and mended it
@@ -183,14 +185,14 @@ class Journal:
             _drop_oldest(db)
 
     def abort(self, number: int) -> None:
-        """Nothing of what was begun has been written, or all of it has been taken back. Raises: as `begin`."""
+        """Record that nothing of an entry was written, or all of it was taken back. Raises: as `begin`."""
         with self._writing() as db:
             db.execute("DELETE FROM entry WHERE id = ? AND state = 'open'", (number,))
 
     # -- the database --
 
     def _check_not_emptied(self) -> None:
-        """Refuse to take a file without content for a journal without edits; the next edit makes it a journal again."""
+        """Refuse an emptied file, which is not a journal without edits; the next edit makes it a journal again."""
         with self._lock:
             if self._db is None and self._is_empty():
                 raise storage_errors.corrupt_error(
@@ -198,9 +200,9 @@ class Journal:
                 )
 
     def _check_sound(self) -> None:
-        """Refuse to take a journal whose entries cannot be found for one that has none.
+        """Refuse a journal whose entries cannot be found, which is not one without entries.
 
-        Cheap: it is asked of empty ones.
+        Only empty journals are checked, so it is cheap.
         """
         wrong = [row for row in self._ask("PRAGMA quick_check", ()) if row != ("ok",)]
         wrong = wrong or self._ask("PRAGMA foreign_key_check", ())
@@ -216,7 +218,7 @@ class Journal:
             return [] if db is None else _read(db, where, values)
 
     def _outlines(self, where: str, values: tuple[Any, ...] = ()) -> list[JournalEntry]:
-        """Entries that say which files they changed, but not how: contents are only unpacked where they are written back."""
+        """Return entries without contents, which are only unpacked where they are written back."""
         with self._reading() as db:
             return [] if db is None else _read(db, where, values, has_contents=False)
 
@@ -240,7 +242,7 @@ class Journal:
                 yield db
 
     def _connect(self, *, create: bool) -> apsw.Connection | None:
-        """The open database, as long as it is the file that lies there: somebody may have cleaned the folder up."""
+        """Return the open database, as long as it is the file on the disk: another program may have deleted it."""
         inode = database.read_inode(self.path)
         if self._db is not None and inode != self._inode:
             self.close()
@@ -258,7 +260,7 @@ def _open_database(files: StateFolder) -> apsw.Connection:
 
 
 def _check_schema(db: apsw.Connection, path: Path) -> None:
-    """Make the tables in an empty file. What another release wrote is not guessed at."""
+    """Make the tables in an empty file. A format of another release is refused."""
     db.execute("BEGIN IMMEDIATE")
     version = db.pragma("user_version")
     if version == 0:
@@ -290,7 +292,7 @@ def _outline(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
 
 
 def _contents(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
-    """The files of an entry with what was changed in them. Raises: zlib.error for what no edit has written."""
+    """Return the files of an entry with their changes. Raises: zlib.error for data that no edit has written."""
     packed = _rows(db, "SELECT sum(length(delta) + length(coalesce(image, ''))) FROM op WHERE entry = ?", (entry,))
     left = max(ENTRY_BYTES_MAX, RATIO_MAX * int(packed[0][0] or 0))
     ops = "SELECT path, before, after, mode, delta, image, temp, folders FROM op WHERE entry = ? ORDER BY rowid"
@@ -322,7 +324,7 @@ def _put(db: apsw.Connection, number: int, ops: Iterable[Op]) -> None:
 
 
 def _turn(db: apsw.Connection, turn: JournalEntry) -> None:
-    """Hand the other entry what it takes to turn it back, and let the turn go."""
+    """Give the other entry what it takes to turn it back, and delete the turn."""
     flipped = "UPDATE entry SET state = iif(state = 'done', 'undone', 'done'), turned = ? WHERE id = ?"
     db.execute(flipped, (turn.id, turn.turns))
     if db.changes():
@@ -332,7 +334,10 @@ def _turn(db: apsw.Connection, turn: JournalEntry) -> None:
 
 
 def _drop_oldest(db: apsw.Connection) -> None:
-    """Keep the ring to its size."""
+    """Delete the oldest entries beyond the limits of the journal; its newest entry always stays."""
+    [(count, size)] = _rows(db, "SELECT count(*), sum(length(delta)) FROM op")
+    if count <= OPS_MAX and (size or 0) <= BYTES_MAX:
+        return  # nearly always, and much cheaper than the totals by entry
     rows = _rows(
         db,
         "SELECT entry, count(*), sum(length(delta)) FROM op JOIN entry ON entry.id = op.entry "

@@ -1,10 +1,11 @@
 """PURE.
 
-Where an edit lands: every place that its target may mean is counted, and unless it is the one, the edit is refused.
+Find where an edit lands: every place that its target may mean is counted, and unless it is the only one, the edit
+fails.
 
-The ladder has six rungs. A target that stands in the file exactly is looked for nowhere else. Failing that, whole lines
-are compared whatever their whitespace; a place is as good as its worst line, but a better place does not win over a
-worse one: two places are two places. Only when asked to, places are taken that differ in a few characters.
+There are six levels of similarity. A target that is in the file exactly is searched nowhere else. Otherwise whole lines
+are compared whatever their whitespace. A place is as good as its worst line, but a better place does not win over a
+worse one: two places are two places. Places that differ in a few characters are found only on request.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from context_engine.edit.model import BLANK_LINES, DISTANCE, EXACT, INDENTATION,
 from context_engine.text import LineSpan
 
 COUNTED_MAX = 64
-"""Beyond so many places the exact number helps nobody."""
+"""The exact number of more places helps nobody."""
 ANCHORED_MAX = 20_000
 """An anchor may single out one of very many places: the closing brackets of a large file."""
 FUZZY_CHARS_MIN = 20
@@ -36,7 +37,7 @@ FUZZY_SHARE = 10
 
 
 def locate(content: FileContent, edit: Edit) -> list[TextMatch]:
-    """The places that an edit changes: one, or as many as it expects.
+    """Return the places that an edit changes: one, or as many as it expects.
 
     `edit` has its line ends folded. Raises: NoMatch, MultipleMatches, AnchorFailed, FuzzyUnsafe, InvalidLineRange.
     """
@@ -65,7 +66,7 @@ def _why_nothing(edit: Edit) -> str:
 
 
 def _candidates(content: FileContent, edit: Edit) -> Iterator[TextMatch]:
-    """All places of the first rung that has any."""
+    """Yield all places of the first level that has any."""
     rungs: list[Iterable[TextMatch]] = [exact(content, edit.target)]
     if edit.fuzzy.enabled and edit.expected_matches == 1:
         rungs.append(by_whitespace(content, edit.target))
@@ -81,7 +82,7 @@ def _candidates(content: FileContent, edit: Edit) -> Iterator[TextMatch]:
 
 
 def exact(content: FileContent, target: str) -> Iterator[TextMatch]:
-    """Where the target stands as it is, overlapping places as well."""
+    """Yield where the target is found as it is, also overlapping places."""
     at = content.norm.find(target)
     while at >= 0:
         yield TextMatch(at, at + len(target), EXACT)
@@ -92,7 +93,7 @@ def exact(content: FileContent, target: str) -> Iterator[TextMatch]:
 
 
 def by_whitespace(content: FileContent, target: str) -> Iterator[TextMatch]:
-    """Where the lines of the target stand when only what is on them counts."""
+    """Yield where the lines of the target are found when whitespace does not count."""
     lines = target.removesuffix("\n").split("\n")
     solid = [(number, key) for number, key in enumerate(keys_of("\n".join(lines))) if key]
     for at in content.runs([key for _, key in solid]):
@@ -106,7 +107,7 @@ def _spot(content: FileContent, twins: tuple[int, ...], rung: int, distance: int
 
 
 def _rung(content: FileContent, lines: list[str], solid: list[int], twins: tuple[int, ...]) -> int:
-    """How a place differs from the target at worst."""
+    """Return how a place differs from the target at worst."""
     gaps = zip(pairwise(solid), pairwise(twins), strict=True)
     if any(below - above != lower - upper for (above, below), (upper, lower) in gaps):
         return BLANK_LINES
@@ -125,7 +126,7 @@ def _difference(one: str, other: str) -> int:
 
 
 def by_distance(content: FileContent, target: str, distance_max: int) -> Iterator[TextMatch]:
-    """Where as many lines differ from the target in a few characters, whitespace not counted."""
+    """Yield where as many lines differ from the target in a few characters, whitespace not counted."""
     keys = [key for key in keys_of(target) if key]
     wanted = "\n".join(keys)
     cutoff = min(distance_max, len(wanted) // FUZZY_SHARE)
@@ -139,7 +140,7 @@ def by_distance(content: FileContent, target: str, distance_max: int) -> Iterato
 
 
 def _windows(content: FileContent, keys: list[str], cutoff: int) -> list[int]:
-    """The places among the solid lines that can be near enough, in order.
+    """Return the places among the solid lines that can be near enough, in order.
 
     Of any `cutoff` + 1 lines one must be there as it is, or each of them differs by a character at least.
     """
@@ -159,19 +160,19 @@ def _windows(content: FileContent, keys: list[str], cutoff: int) -> list[int]:
 
 # -- anchors -----------------------------------------------------------------------------------------------------------
 
-# A range of lines must contain the whole place. Text before or after it is searched more and more loosely: right next to
-# it, the same whatever the whitespace, within a window, as the head of the enclosing block. The first way that fits any
+# A range of lines must contain the whole place. Text before or after it is searched more and more loosely: right next
+# to it, the same whatever the whitespace, within a window, as the head of the enclosing block. The first way that fits any
 # place decides, and it must fit one place only.
 
 
 WINDOW_CHARS = 100
-"""Context is looked for within its own length and so many characters more, as the tool's description has it."""
+"""Context is searched within its own length and so many characters more, as the tool's description says."""
 
 Stage = Callable[[FileContent, TextMatch, str], bool]
 
 
 def filter_by_anchor(content: FileContent, spots: Sequence[TextMatch], edit: Edit) -> list[TextMatch]:
-    """The places that the anchor of an edit fits.
+    """Return the places that the anchor of an edit fits.
 
     Raises: AnchorFailed when it fits none.
     """
@@ -194,7 +195,7 @@ def filter_by_anchor(content: FileContent, spots: Sequence[TextMatch], edit: Edi
 
 
 def span_of(content: FileContent, spot: TextMatch) -> LineSpan:
-    """The lines of a place, counted from 1; a line break at its end does not begin another line."""
+    """Return the lines of a place, counted from 1; a line break at its end does not begin another line."""
     last = max(spot.start, spot.stop - 1) if content.norm[spot.stop - 1 : spot.stop] == "\n" else spot.stop
     return LineSpan(content.line_of(spot.start) + 1, content.line_of(last) + 1)
 
@@ -222,36 +223,36 @@ def _solid_keys(text: str) -> list[str]:
 
 
 def _all_above(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The lines right above are just these, a line break at the end being a blank line."""
+    """Return whether the lines right above are just these, a line break at the end being a blank line."""
     return _lines_above(content, spot, f"{context}\n")
 
 
 def _all_below(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The lines right below are just these, a line break at either end being a blank line."""
+    """Return whether the lines right below are just these, a line break at either end being a blank line."""
     return _lines_below(content, spot, f"\n{context}\n")
 
 
 def _lines_above(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The lines right above are just these."""
+    """Return whether the lines right above are just these."""
     wanted = context.removesuffix("\n").split("\n")
     first = content.line_of(spot.start)
     return first >= len(wanted) and content.lines[first - len(wanted) : first] == wanted
 
 
 def _lines_below(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The lines right below are just these."""
+    """Return whether the lines right below are just these."""
     wanted = context.removeprefix("\n").removesuffix("\n").split("\n")
     last = span_of(content, spot).last
     return content.lines[last : last + len(wanted)] == wanted
 
 
 def _text_before(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The text ends so where the place begins."""
+    """Return whether the text right before the place ends so."""
     return content.norm.endswith(context, 0, spot.start)
 
 
 def _text_after(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The text goes on so where the place ends."""
+    """Return whether the text right after the place begins so."""
     return content.norm.startswith(context, spot.stop)
 
 
@@ -259,14 +260,14 @@ def _text_after(content: FileContent, spot: TextMatch, context: str) -> bool:
 
 
 def _keys_above(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The lines above are these, blank ones and whitespace not counted."""
+    """Return whether the lines above are these, blank ones and whitespace not counted."""
     wanted = _solid_keys(context)
     stop = content.solid_before(content.line_of(spot.start))
     return stop >= len(wanted) and content.keys_at(stop - len(wanted), len(wanted)) == wanted
 
 
 def _keys_below(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The lines below are these, blank ones and whitespace not counted."""
+    """Return whether the lines below are these, blank ones and whitespace not counted."""
     wanted = _solid_keys(context)
     return content.keys_at(content.solid_before(span_of(content, spot).last), len(wanted)) == wanted
 
@@ -275,24 +276,24 @@ def _keys_below(content: FileContent, spot: TextMatch, context: str) -> bool:
 
 
 def _window_before(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The text stands in the lines before, not farther off than its own length and some more."""
+    """Return whether the text is in the lines before, within its own length and some more."""
     start = content.norm.rfind("\n", 0, max(0, spot.start - len(context) - WINDOW_CHARS)) + 1
     return _holds(content.norm[start : spot.start], context)
 
 
 def _window_after(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The text stands in the lines after, not farther off than its own length and some more."""
+    """Return whether the text is in the lines after, within its own length and some more."""
     stop = content.norm.find("\n", min(len(content.norm), spot.stop + len(context) + WINDOW_CHARS))
     return _holds(content.norm[spot.stop : stop if stop >= 0 else len(content.norm)], context)
 
 
 def _holds(text: str, context: str) -> bool:
-    """Whether a text holds another, whatever the whitespace."""
+    """Return whether a text contains another, whatever the whitespace."""
     return "\n".join(_solid_keys(context)) in "\n".join(_solid_keys(text))
 
 
 def _scope(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The text is the head of the block: one line, the only one of its kind, and all lines since are deeper."""
+    """Return whether the text is the head of the block: a unique line after which all lines are deeper."""
     wanted = _solid_keys(context)
     heads = list(content.runs(wanted)) if len(wanted) == 1 else []
     if len(heads) != 1:
@@ -304,12 +305,12 @@ def _scope(content: FileContent, spot: TextMatch, context: str) -> bool:
 
 
 def _anywhere_before(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The text stands somewhere before."""
+    """Return whether the text is somewhere before."""
     return _holds(content.norm[: spot.start], context)
 
 
 def _anywhere_after(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """The text stands somewhere after."""
+    """Return whether the text is somewhere after."""
     return _holds(content.norm[spot.stop :], context)
 
 
@@ -327,5 +328,5 @@ AFTER: tuple[Stage, ...] = (_all_below, _lines_below, _text_after, _keys_below, 
 
 
 def is_blank(context: str) -> bool:
-    """Whether a context says nothing."""
+    """Return whether a context is only whitespace."""
     return bool(context) and not context.strip(f"{BLANKS}\r\n")

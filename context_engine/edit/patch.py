@@ -1,4 +1,4 @@
-r"""PURE. What a file becomes: all edits of a call against the text as it is, put together once, or a refusal.
+r"""PURE. What a file becomes: all edits of a call against the text as it is, assembled once, or a refusal.
 
 >>> planned = plan(b"one\r\ntwo\r\n", [Edit("two", "2\n3")])
 >>> planned.data, planned.placements[0].now, revert(planned.data, planned.inverse)
@@ -30,7 +30,7 @@ PREVIEW_LINES_MAX = 200
 
 @dataclass(frozen=True)
 class EditPlan:
-    """What edits make of a file: its new bytes, where each edit lands, and what makes the old bytes of the new ones."""
+    """The plan of edits: the new bytes of a file, where each edit lands, and how to get the old bytes back."""
 
     data: bytes
     placements: tuple[Placement, ...]
@@ -41,16 +41,16 @@ class EditPlan:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every target stood in the file as it was written."""
+        """Whether every target was in the file as it was written."""
         return all(placement.rung == EXACT for placement in self.placements)
 
     def preview(self, path: str, lines_max: int = PREVIEW_LINES_MAX) -> str:
-        """The difference as a unified diff, cut to some lines; what was cut is counted."""
+        """Return the difference as a unified diff, cut to some lines; what was cut is counted."""
         return format_diff(path, self.content, self.patches, lines_max)
 
 
 def plan(data: bytes, edits: Sequence[Edit]) -> EditPlan:
-    """What a file of these bytes becomes.
+    """Plan what a file of these bytes becomes.
 
     Raises: InvalidEdit, NoChange, NoMatch, MultipleMatches, AnchorFailed, FuzzyUnsafe, Conflict, InvalidLineRange,
     WrongEncoding, BinaryFile, TooLarge. Of several edits all failures are in the details; nothing is changed by any.
@@ -63,7 +63,7 @@ def plan(data: bytes, edits: Sequence[Edit]) -> EditPlan:
 
 
 def revert(data: bytes, inverse: Iterable[Inverse]) -> bytes:
-    """The bytes before: each span of the new ones is what it was."""
+    """Return the bytes before: each span of the new ones is what it was."""
     parts, at = [], 0
     for start, stop, original in sorted(inverse):
         parts += [data[at:start], original]
@@ -100,7 +100,7 @@ def _draft_patches(content: FileContent, number: int, edit: Edit) -> list[DraftP
 
 
 def _check(content: FileContent, edit: Edit) -> None:
-    """Whether an edit can be meant as it is, wherever it lands."""
+    """Refuse an edit that makes no sense, wherever it lands."""
     if not edit.target.strip(f"{BLANKS}\r\n"):
         raise edit_errors.invalid_edit_error(
             "the target is empty or blank", "Quote the lines to replace, or one to insert beside."
@@ -128,12 +128,12 @@ def _check(content: FileContent, edit: Edit) -> None:
 
 
 def _wide(text: str) -> str:
-    """A text, if it has more than ASCII in it."""
+    """Return a text if it has more than ASCII in it, otherwise nothing."""
     return "" if text.isascii() else text
 
 
 def _reduce(content: FileContent, patch: Patch) -> Patch:
-    """The patch without whole lines at its beginning and its end that stay as they are."""
+    """Return the patch without whole lines at its beginning and its end that stay as they are."""
     ending = content.break_at(patch.stop)  # with it, a last line that stays is seen to stay
     old, new = content.text[patch.start : patch.stop] + ending, patch.text + ending
     olds, news = by_lines(old), by_lines(new)
@@ -148,7 +148,7 @@ def _reduce(content: FileContent, patch: Patch) -> Patch:
 
 
 def _in_order(drafts: Sequence[DraftPatch], count: int) -> list[DraftPatch]:
-    """The changes as they follow one another in the file.
+    """Return the changes as they follow one another in the file.
 
     Raises: Conflict when two change the same lines, or begin at one point and it is not certain which comes first.
     """
@@ -166,7 +166,7 @@ def _in_order(drafts: Sequence[DraftPatch], count: int) -> list[DraftPatch]:
 
 
 def _assemble(content: FileContent, drafts: Sequence[DraftPatch]) -> EditPlan:
-    """The new bytes, and of every change where it is in them."""
+    """Assemble the new bytes, and where every change is in them."""
     parts, inverse, size, at = [content.bom], [], len(content.bom), 0
     for start, stop, text in (draft.patch for draft in drafts):
         kept, new, original = (
@@ -189,7 +189,7 @@ def _assemble(content: FileContent, drafts: Sequence[DraftPatch]) -> EditPlan:
 
 
 def _placements(content: FileContent, drafts: Sequence[DraftPatch]) -> Iterator[Placement]:
-    """Where each edit was found, and where its changed lines are now; `drafts` in their order."""
+    """Yield where each edit was found, and where its changed lines are now; `drafts` in their order."""
     line, at, moved = 1, 0, 0
     for (start, stop, text), *_, edit, spot in drafts:
         line += content.text.count("\n", at, start)
@@ -203,15 +203,16 @@ def _placements(content: FileContent, drafts: Sequence[DraftPatch]) -> Iterator[
 
 
 def _find_lines(content: FileContent, spot: TextMatch, line: int, offset: int) -> LineSpan:
-    """The lines of a place, when an offset of the text near it is known to be on a line."""
+    """Return the lines of a place, when an offset of the text near it is known to be on a line."""
     start = content.offset(spot.start)
     first = line + (content.text.count("\n", offset, start) or -content.text.count("\n", start, offset))
     return LineSpan(first, first + content.norm.count("\n", spot.start, max(spot.start, spot.stop - 1)))
 
 
 def _warnings(content: FileContent, drafts: Sequence[DraftPatch]) -> Iterator[str]:
-    """What a caller may not have meant."""
+    """Yield what a caller may not have meant."""
     for (_, stop, text), *_, edit, spot in drafts:
         cut = content.norm[spot.stop - 1 : spot.stop] == "\n" and spot.rung == EXACT
         if cut and text and not text.endswith("\n") and stop < len(content.text):
-            yield f"edit {edit + 1}: its target ends with a line break and its replacement does not; two lines were joined"
+            why = "its target ends with a line break and its replacement does not; two lines were joined"
+            yield f"edit {edit + 1}: {why}"

@@ -1,6 +1,6 @@
-"""PURE. Placeholders that stand for code somebody left out: `// ... existing code ...`, `# rest of the function`.
+"""PURE. Placeholders for omitted code: `// ... existing code ...`, `# rest of the function`.
 
-Written into a file they would replace the code they stand for.
+Written into a file they would replace the code that they stand for.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ _DOTS = re.compile(r"\[?(?:\.\.\.|…)")
 _DOTS_ALONE = re.compile(r"[\[(<]?(?:\.\.\.|…)[ \t]")
 """Outside of a comment dots may be a spread, `...rest`, and then nothing stands between."""
 _LEFT_OUT = re.compile(
-    r"\b(?:existing|remaining|unchanged|omitted|previous|truncated|elided)\b|\brest of\b|\bother (?:code|methods|functions)\b"
+    r"\b(?:existing|remaining|unchanged|omitted|previous|truncated|elided)\b|\brest of\b"
+    r"|\bother (?:code|methods|functions)\b"
     r"|\b(?:same as|as) before\b|\b(?:code|keep) (?:here|as is|the same)\b",
     re.IGNORECASE,
 )
 _REST = re.compile(
-    r"(?:the )?(?:rest of|remaining|existing)(?: (?:the|your|this))? (?:code|file|function|method|class|implementation|logic"
-    r"|module)\b(?:\W+(?:is|are|remains?|stays?|goes))*(?:\W+(?:unchanged|the same|here|as before|as is|omitted))*\W*",
+    r"(?:the )?(?:rest of|remaining|existing)(?: (?:the|your|this))? "
+    r"(?:code|file|function|method|class|implementation|logic|module)\b(?:\W+(?:is|are|remains?|stays?|goes))*(?:\W+(?:unchanged|the same|here|as before|as is|omitted))*\W*",
     re.IGNORECASE,
 )
 _TELLING = (
@@ -32,7 +33,7 @@ _WORDS_MAX = 12
 
 
 def has_placeholder(text: str) -> bool:
-    r"""Whether some line of a text is nothing but a placeholder.
+    r"""Return whether some line of a text is nothing but a placeholder.
 
     >>> has_placeholder("a()\n# ... existing code ...\nb()"), has_placeholder("x[...] = existing")
     (True, False)
@@ -41,7 +42,7 @@ def has_placeholder(text: str) -> bool:
 
 
 def placeholders(text: str) -> list[str]:
-    r"""The lines of a text that are nothing but a placeholder, without what stands around them.
+    r"""Return the lines of a text that are nothing but a placeholder, without what is around them.
 
     >>> placeholders("  // rest of the function unchanged\n  return ...")
     ['// rest of the function unchanged']
@@ -52,7 +53,7 @@ def placeholders(text: str) -> list[str]:
 
 
 def _may_leave_out(text: str) -> bool:
-    """Whether a word of any placeholder stands in a text in lower case: a look that costs little where none does."""
+    """Return whether a word of any placeholder is in a lower-case text, which is quick where none is."""
     return any(word in text for word in _TELLING)
 
 

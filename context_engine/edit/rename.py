@@ -1,7 +1,7 @@
-"""What a new name for a definition changes: the places that surely mean it, and apart from them those that may.
+"""Plan a new name for a definition: the places that certainly mean it, and separately those that may.
 
-A place is sure when scopes and imports lead from it to the definition, with nothing on the way that might give the name
-another meaning; whatever is not understood counts as such. Nothing is written here.
+A place is certain when scopes and imports lead from it to the definition, with nothing in between that might give the
+name another meaning; anything that is not understood counts as such. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _BARE_IMPORT = re.compile(r"\s*(?:import\s+)?[\"`]")
 
 @dataclass(frozen=True, slots=True)
 class NameOccurrence:
-    """Where the name stands, and the whole line; `why` it is not certain that it means the definition."""
+    """A place of the name, with the whole line; `why` it is not certain that it means the definition."""
 
     path: str
     line: int
@@ -88,7 +88,7 @@ class Renaming:
 
 @dataclass(frozen=True)
 class RenameSource:
-    """A file in which the name stands: what it defines and imports, and every place of the name."""
+    """A file that contains the name: what it defines and imports, and every place of the name."""
 
     path: str
     raw: bytes
@@ -126,7 +126,7 @@ class RenameSource:
         return bound
 
     def place(self, at: Occurrence, why: str = "") -> NameOccurrence:
-        """A place of the name, as it is shown."""
+        """Return a place of the name, as it is shown."""
         return NameOccurrence(self.path, at.line, at.column, self.content.shown_lines[at.line - 1], why)
 
 
@@ -175,7 +175,7 @@ class Renamer:
         self._places: dict[tuple[str, str], tuple[Occurrence, ...]] = {}
 
     def plan_renaming(self, name: str, new_name: str, holding: Iterable[str], *, under: str = "") -> Renaming:
-        """What a new name for the definition `name`, perhaps `Class.method`, changes in the files `holding` it.
+        """Plan what a new name for the definition `name`, perhaps `Class.method`, changes in the files `holding` it.
 
         `under` is the file or folder of the definition. Raises: SymbolNotFound, MultipleMatches, InvalidArgument.
         """
@@ -199,9 +199,9 @@ class Renamer:
         return sorter.build_result(last, new_name, sure, edits)
 
     def _source(self, path: str, name: str) -> RenameSource | None:
-        """A file as it is looked through.
+        """Return a file as it is searched; None when it does not exist.
 
-        What cannot be parsed is looked through as text; None when it is not there.
+        A file that cannot be parsed is searched as text.
         """
         raw = self._read(path)
         if raw is None or name.encode() not in raw:
@@ -224,7 +224,7 @@ class Renamer:
         return RenameSource(path, raw, content, data, language, _outline(language, data, self._grammars), found)
 
     def places(self, source: RenameSource, name: str) -> tuple[Occurrence, ...]:
-        """The places of another name in a file."""
+        """Return the places of another name in a file."""
         known = self._places.get((source.path, name))
         if known is None:
             found = find_occurrences(source.language, source.data, name, self._grammars) if source.language else ""
@@ -232,7 +232,10 @@ class Renamer:
         return known
 
     def find_import_targets(self, source: RenameSource, lines: tuple[int, int], name: str = "") -> list[str]:
-        """The files that the imports on some lines mean, the likeliest of each; only those that take a name, if one is given."""
+        """Return the files that the imports on some lines mean, the likeliest of each.
+
+        With a name, only imports that take it count.
+        """
         files: list[str] = []
         for each in source.outline.imports:
             takes = (
@@ -245,7 +248,7 @@ class Renamer:
         return files
 
     def packages(self, source: RenameSource, folder: str) -> Iterator[tuple[str, int]]:
-        """The imports (target, line) of a file that mean a folder."""
+        """Yield the imports (target, line) of a file that mean a folder."""
         for each in source.outline.imports:
             if source.language is not None:
                 files = resolve_import(source.language, source.path, each.target, self._paths, each.names)
@@ -273,7 +276,7 @@ class Renamer:
         _refuse_taken(new_name, taken)
 
     def _check_scopes(self, sorter: _Sorter, sure: Mapping[str, Sequence[Occurrence]], new_name: str) -> None:
-        """Refuse a name that has a meaning already where a place gets it, or would get that of the place."""
+        """Refuse a name that already has a meaning at a place of it, or would get the meaning of the place."""
         taken: list[tuple[str, int]] = []
         for path, found in sure.items():
             plain = [at for at in found if at.role in PLAIN]
@@ -313,7 +316,7 @@ class Renamer:
 
 
 def bare_name(name: str) -> str:
-    """The name of a definition without its owner.
+    """Return the name of a definition without its owner.
 
     >>> bare_name("zoo::Cat::purr()"), bare_name(".main")
     ('purr', 'main')
@@ -341,7 +344,7 @@ def _as_text(data: bytes, start: int, stop: int) -> Occurrence:
 
 
 def _last(target: str) -> str:
-    """The last part of a path that is imported.
+    """Return the last part of a path that is imported.
 
     >>> _last("crate::zoo::Cat"), _last("org.zoo.Cat")
     ('Cat', 'Cat')
@@ -363,7 +366,7 @@ def _refuse_taken(new_name: str, taken: Sequence[tuple[str, int]]) -> None:
 
 
 def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
-    """The one definition that is meant. Raises: SymbolNotFound, MultipleMatches."""
+    """Return the one definition that is meant. Raises: SymbolNotFound, MultipleMatches."""
     wanted = _dotted_name(name)
     defined = [
         (source, number)
@@ -399,7 +402,8 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
     at = _named_at(source, symbol)
     if at is None or source.unparsed:
         raise InvalidArgument(
-            f"{source.path} cannot be understood well enough: {source.unparsed or 'the name is written in another way'}",
+            f"{source.path} cannot be understood well enough: "
+            f"{source.unparsed or 'the name is written in another way'}",
             next_steps=(NextStep("search_files", "to find its places"), NextStep("edit_file", "to rename each")),
             details={"path": source.path},
         )
@@ -409,13 +413,13 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
 
 
 def _named_at(source: RenameSource, symbol: Symbol) -> Occurrence | None:
-    """Where a definition says its name."""
+    """Return where a definition has its name."""
     there = [at for at in source.found if symbol.start <= at.start and at.line == symbol.line]
     return next((at for at in there if at.role in ("binding", "unknown", "label")), None)
 
 
 def _is_called(qualified: str, wanted: str) -> bool:
-    """Whether a definition is meant by a name; one with a dot before it is the whole of its name."""
+    """Return whether a name means a definition; a name with a dot before it is complete."""
     return f".{qualified}" == wanted or f".{qualified}".endswith(f".{wanted}")
 
 
@@ -431,7 +435,7 @@ PROSE = {"string": "in a string", "comment": "in a comment", "text": "in text", 
 
 
 class _Sorter:
-    """Says of every place whether it means the target."""
+    """Decides for every place whether it means the target."""
 
     def __init__(self, renamer: Renamer, target: Target, sources: Iterable[RenameSource]) -> None:
         self.target = target
@@ -446,7 +450,7 @@ class _Sorter:
         return [(source, at, self.why_not(source, at)) for source in self.sources.values() for at in source.found]
 
     def sure(self) -> dict[str, list[Occurrence]]:
-        """The places that certainly mean the target, by file; files without any are left out."""
+        """Return the places that certainly mean the target, by file; files without any are left out."""
         found: dict[str, list[Occurrence]] = {}
         for source, at, why in self.judgements:
             if not why:
@@ -456,7 +460,7 @@ class _Sorter:
     def build_result(
         self, name: str, new_name: str, sure: Mapping[str, Sequence[Occurrence]], edits: Mapping[str, Sequence[Edit]]
     ) -> Renaming:
-        """What was found, as an answer."""
+        """Return the places as an answer."""
         target, symbol = self.target, self.target.symbol
         return Renaming(
             name=name,
@@ -480,7 +484,7 @@ class _Sorter:
             yield f"Java wants {self.target.source.path} to be called like the class"
 
     def why_not(self, source: RenameSource, at: Occurrence) -> str:
-        """Why a place is not certain; empty when it is, `ELSE` when it surely means something else."""
+        """Return why a place is not certain; empty when it is, `ELSE` when it certainly means something else."""
         target = self.target
         if at in target.names and source is target.source:
             return ""
@@ -497,13 +501,13 @@ class _Sorter:
         return self._member(source, at) if at.role == "member" else self._plain(source, at)
 
     def _is_beside(self, source: RenameSource, at: Occurrence, owner: Symbol) -> bool:
-        """Whether a place is inside of what a local definition is inside of."""
+        """Return whether a place is inside of what a local definition is inside of."""
         return source is self.target.source and owner.start <= at.start < owner.stop
 
     # -- names by themselves --
 
     def _plain(self, source: RenameSource, at: Occurrence) -> str:
-        """A name that is used, bound or imported means what the innermost scope that binds it means by it."""
+        """Judge a plain name, which means what the innermost scope that binds it means by it."""
         if at.role == "import" and at.is_renamed:
             return (
                 "" if self._is_linked(source, at) else ELSE if self._is_known(source, at) else "imported from elsewhere"
@@ -521,7 +525,7 @@ class _Sorter:
         return f"line {strange[0].line} may give the name another meaning"
 
     def _is_known(self, source: RenameSource, at: Occurrence) -> bool:
-        """Whether it is certain that a place gives the name a meaning in all of its scope, and another than the target's."""
+        """Return whether a place certainly gives the name another meaning than the target's, in all of its scope."""
         if self._is_linked(source, at):
             return False
         if at.role == "import":
@@ -530,17 +534,17 @@ class _Sorter:
         return at.role == "binding" or (not at.scopes and at.line in self._defined_lines(source))
 
     def _defines(self, path: str) -> bool:
-        """Whether a file defines the name itself, and only so."""
+        """Return whether a file defines the name itself, and only so."""
         source = self.sources.get(path)
         outer = source.bindings.get(None, []) if source is not None and source is not self.target.source else []
         return source is not None and bool(outer) and all(at.line in self._defined_lines(source) for at in outer)
 
     def _defined_lines(self, source: RenameSource) -> set[int]:
-        """The lines on which a file defines the name for all of itself."""
+        """Return the lines on which a file defines the name for all of itself."""
         return {each.line for each in source.outline.symbols if each.name == self._name and each.parent < 0}
 
     def _unbound(self, source: RenameSource) -> str:
-        """A name that its file gives no meaning: it comes from the package, or from where we cannot see."""
+        """Judge a name that its file does not bind: it comes from the package, or from an unknown place."""
         own = self.target.source
         together = dirname(source.path) == dirname(own.path) and source.package == own.package
         if source.family == "go":
@@ -551,7 +555,7 @@ class _Sorter:
     # -- imports --
 
     def _is_linked(self, source: RenameSource, at: Occurrence) -> bool:
-        """Whether a place that binds the name is the target, or takes it from there."""
+        """Return whether a place that binds the name is the target, or imports it."""
         if source is self.target.source and at in self.target.names:
             return True
         if at.role != "import" or self.target.owner is not None or self._takes_module(source, at):
@@ -560,7 +564,7 @@ class _Sorter:
         return bool(files) and all(path in self._linked or self._passes_on(path) for path in files)
 
     def _takes_module(self, source: RenameSource, at: Occurrence) -> bool:
-        """Whether an import may take the file of the target, where that has the same name."""
+        """Return whether an import may take the file of the target, where that has the same name."""
         if self.target.module != self._name or source.family not in ("python", "rust"):
             return False
         targets = [each.target for each in source.outline.imports if at.lines[0] <= each.line <= at.lines[1]]
@@ -571,12 +575,12 @@ class _Sorter:
         return self.target.symbol.name
 
     def _passes_on(self, path: str) -> bool:
-        """Whether a file that does not name it itself can only pass on all of another file."""
+        """Return whether a file that does not contain the name can only re-export another file."""
         found = self.sources[path].found if path in self.sources else ()
         return self.target.is_only and all(at.role in PROSE for at in found)
 
     def _link(self) -> None:
-        """The files that have the name from the target, directly or through others."""
+        """Find the files that have the name from the target, directly or through others."""
         grew = True
         while grew:
             grew = False
@@ -589,7 +593,7 @@ class _Sorter:
     # -- members --
 
     def _member(self, source: RenameSource, at: Occurrence) -> str:
-        """A name that is looked up in something, which may be the module of the target."""
+        """Judge a name that is looked up in something, which may be the module of the target."""
         if at.of_itself or self.target.owner is not None:
             return ELSE
         if at.kind == "field_identifier" and source.family == "rust":
@@ -608,7 +612,7 @@ class _Sorter:
         return f"looked up in {at.owner}"
 
     def _is_module(self, source: RenameSource, at: Occurrence) -> bool:
-        """Whether a binding in an import of the target's file is that file itself, and not something out of it."""
+        """Return whether a binding in an import of the target's file is that file itself, not something out of it."""
         line = source.content.lines[at.line - 1]
         if source.family == "javascript":
             return bool(re.search(r"\*\s*as\s+$", line[: at.column - 1]))
@@ -617,7 +621,7 @@ class _Sorter:
         )
 
     def _in_package(self, source: RenameSource, at: Occurrence) -> str:
-        """A member of a Go package."""
+        """Judge a member of a Go package."""
         places = self._renamer.places(source, at.owner)
         if any(
             each.role in ("binding", "unknown") and (not each.scopes or each.scopes[0] in at.scopes) for each in places
@@ -630,7 +634,7 @@ class _Sorter:
         return "" if self._imports_package(source, at.owner, places) else ELSE
 
     def _imports_package(self, source: RenameSource, owner: str, places: Iterable[Occurrence]) -> bool:
-        """Whether a file imports the package of the target under this name."""
+        """Return whether a file imports the package of the target under this name."""
         own = self.target.source
         for target, line in self._renamer.packages(source, dirname(own.path)):
             if any(each.role == "import" and each.line == line for each in places):
@@ -661,7 +665,7 @@ class _Sorter:
         return WORTH_A_LOOK if at.role == "import" else ELSE
 
     def _in_same_type(self, source: RenameSource, at: Occurrence) -> bool:
-        """Whether a place is inside the type that the target belongs to, and in none that is inside of it."""
+        """Return whether a place is inside the type of the target, and not in one inside of it."""
         symbols = source.outline.symbols
         around = [number for number, each in enumerate(symbols) if each.start <= at.start < each.stop]
         if self.target.symbol.owner:
@@ -675,9 +679,9 @@ class _Sorter:
 
 
 def _edits(source: RenameSource, sure: Iterable[Occurrence], new_name: str) -> list[Edit]:
-    """An edit for every line that has certain places: the line is the target, so that nothing else can be meant.
+    """Return an edit for every line with certain places: the line is the target, so that nothing else can be meant.
 
-    Where very many lines look alike, one edit from the first to the last of them is looked for sooner.
+    Where very many lines are alike, one edit from the first to the last of them is found sooner.
     """
     by_line: dict[int, list[Occurrence]] = {}
     for at in sure:
@@ -705,5 +709,5 @@ def _edit(source: RenameSource, line: int, found: Sequence[Occurrence], new_name
 
 
 def _change(source: RenameSource, edits: Sequence[Edit]) -> FileEdit:
-    """The change of a file as it was when its places were found."""
+    """Return the change of a file as it was when its places were found."""
     return edit_file(source.path, partial(plan, edits=edits), expected_hash=sha256(source.raw).hexdigest())

@@ -1,8 +1,8 @@
-"""PURE. What a place becomes: the replacement as it is where the target stands exactly; else its changes alone.
+"""PURE. What a place becomes: the whole replacement where the target is found exactly, otherwise only its changes.
 
-Where the target differs in whitespace, only what the edit changes is written: a line that it keeps stays the file's
-own, character by character, a line that it adds is indented as the file is there. Blank lines that the file has and the
-target has not stay beside a line that is kept; those that the file has not are not invented.
+Where the target differs in whitespace, only what the edit changes is written. A line that it keeps stays the file's
+own, character by character; a line that it adds is indented as the file is there. Blank lines of the file that the
+target lacks stay next to a line that is kept; those that the file lacks are not invented.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WHOLE_TARGET = "Copy the target from details.fileText, blank lines and all, and 
 
 
 def verbatim(content: FileContent, spot: TextMatch, old: str, new: str) -> Patch:
-    """The replacement as it is written, with the line ends of the file.
+    """Return the replacement as it is written, with the line ends of the file.
 
     Raises: FuzzyUnsafe where a single line is quoted without the indentation that its new lines would need.
     """
@@ -46,7 +46,7 @@ def verbatim(content: FileContent, spot: TextMatch, old: str, new: str) -> Patch
 
 
 def _break_lines(text: str, old: str, new: str, newline: str) -> str:
-    """`new` with line ends: those of the text it replaces; where they are mixed, a line that stays keeps its own."""
+    """Return `new` with the line ends of the text it replaces; where they are mixed, kept lines keep their own."""
     pairs = text.count("\r\n")
     if pairs in (0, text.count("\n")):
         return new.replace("\n", newline)
@@ -68,7 +68,7 @@ class ResultLine(NamedTuple):
 
 
 def splice(content: FileContent, spot: TextMatch, old: str, new: str) -> Patch:
-    """What the edit changes, put into the lines that the file has instead of the target's.
+    """Return what the edit changes, put into the lines that the file has instead of the target's.
 
     Raises: FuzzyUnsafe where that is not certain.
     """
@@ -83,7 +83,7 @@ def splice(content: FileContent, spot: TextMatch, old: str, new: str) -> Patch:
 
 
 def _trim_edges(content: FileContent, spot: TextMatch, old: str, new: str) -> _Splice:
-    """Target and replacement by lines, without the blank ones at their edges that the file has not."""
+    """Split target and replacement into lines, without the blank ones at their edges that the file lacks."""
     olds, news = _cut(content, spot, old, new)
     above, below = _leading(olds), _leading(olds[::-1])
     head = max(0, above - _blank_beside(content, spot.twins[0], -1))
@@ -103,7 +103,7 @@ def _trim_edges(content: FileContent, spot: TextMatch, old: str, new: str) -> _S
 
 
 def _cut(content: FileContent, spot: TextMatch, old: str, new: str) -> tuple[list[str], list[str]]:
-    """Both by lines; a last line break is none of the lines, and must be there in both or in neither."""
+    """Split both into lines; a last line break must be in both or in neither."""
     if not old.endswith("\n"):
         return old.split("\n"), new.split("\n")
     if new and not new.endswith("\n"):
@@ -113,7 +113,7 @@ def _cut(content: FileContent, spot: TextMatch, old: str, new: str) -> tuple[lis
 
 
 def _blank_beside(content: FileContent, line: int, step: int) -> int:
-    """How many blank lines stand right above a line of the file (`step` -1), or below it (1)."""
+    """Return how many blank lines are right above a line of the file (`step` -1), or below it (1)."""
     count = 0
     while 0 <= line + step * (count + 1) < len(content.lines) and not content.keys[line + step * (count + 1)]:
         count += 1
@@ -126,7 +126,7 @@ def _leading(lines: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class _Splice:
-    """A target and its replacement laid over lines `first` to `last` of the file, counted from 0."""
+    """A target and its replacement compared with lines `first` to `last` of the file, counted from 0."""
 
     content: FileContent
     spot: TextMatch
@@ -153,7 +153,7 @@ class _Splice:
         return twins
 
     def rows(self) -> list[ResultLine]:
-        """The lines of the result. Raises: FuzzyUnsafe."""
+        """Return the lines of the result. Raises: FuzzyUnsafe."""
         kept = align_lines(self.old, self.new)
         places = {old: number for number, old in enumerate(kept) if old is not None}
         self._check_differences(places)
@@ -173,7 +173,7 @@ class _Splice:
         return unsafe_error(self.content, self.first, self.last, why)
 
     def _check_differences(self, places: dict[int, int]) -> None:
-        """A line that says something else in the file may stay, but not be replaced."""
+        """Refuse to replace a line that is different in the file; it may only stay."""
         if not self.spot.distance:
             return
         for old, line in zip(self.solid, self.spot.twins, strict=True):
@@ -182,7 +182,7 @@ class _Splice:
                 raise self._refusal(f"the edit replaces {mine!r}, but line {line + 1} is {its!r}")
 
     def _check_lookalikes(self) -> None:
-        """Lines that look alike in the target and differ in the file: it must be certain which of them stay."""
+        """Refuse lines that are equal in the target and differ in the file, unless it is certain which stay."""
         written: defaultdict[str, set[str]] = defaultdict(set)
         for old, line in self.twins.items():
             written[self.old[old]].add(self.content.lines[line])
@@ -200,7 +200,7 @@ class _Splice:
     # -- blank lines that the file has and the target has not, or the other way round
 
     def _loose_blanks(self, places: dict[int, int]) -> tuple[defaultdict[int, range], defaultdict[int, range]]:
-        """Blank lines of the file to write above and below lines that stay. Raises: FuzzyUnsafe."""
+        """Return blank lines of the file to write above and below lines that stay. Raises: FuzzyUnsafe."""
         above: defaultdict[int, range] = defaultdict(lambda: range(0))
         below: defaultdict[int, range] = defaultdict(lambda: range(0))
         for (upper, line), (lower, other) in pairwise(zip(self.solid, self.spot.twins, strict=True)):
@@ -222,7 +222,7 @@ class _Splice:
     # -- added lines
 
     def _indents(self, kept: list[int | None]) -> dict[int, str]:
-        """The indents of added lines; blank ones are as they were sent where nothing moves. Raises: FuzzyUnsafe."""
+        """Return the indents of added lines; blank ones stay as sent where nothing moves. Raises: FuzzyUnsafe."""
         added = [number for number, old in enumerate(kept) if old is None]
         solid = [number for number in added if self.new[number].strip(BLANKS)]
         evidence = list(self._evidence())
@@ -247,5 +247,5 @@ class _Splice:
 
 
 def _is_untouched(places: dict[int, int], upper: int, lower: int) -> bool:
-    """Whether the replacement has between two lines just what the target has."""
+    """Return whether the replacement has between two lines just what the target has."""
     return places[lower] - places[upper] == lower - upper and all(blank in places for blank in range(upper + 1, lower))

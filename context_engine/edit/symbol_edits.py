@@ -1,8 +1,8 @@
-"""Edits that name a definition instead of quoting it: replaced whole, or something put before or after it.
+"""Edits that name a definition instead of quoting it: replace it whole, or put something before or after it.
 
-The definition is looked for in the outline of the file as it is now, and becomes an ordinary edit: its lines are the
-target, so that whatever holds of edits holds here. A definition is its lines, with the attributes that the parser
-counts to it. What stands above it is replaced when the new text brings the like, and stays when it does not.
+The definition is found in the outline of the file as it is now, and becomes an ordinary edit whose target are its
+lines. A definition is its lines, with the attributes that the parser counts to it. Comments above it are replaced when
+the new text has some too, and stay when it does not.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SymbolEdit:
 def resolve_symbols(
     data: bytes, path: str, edits: Sequence[Edit | SymbolEdit], languages: Languages, grammars: Grammars
 ) -> list[Edit]:
-    """The edits of a file of these bytes with every symbol looked up; those that quote what they change stay as they are.
+    """Return the edits of a file with every symbol looked up; those that quote their target stay as they are.
 
     Raises: SymbolNotFound, MultipleMatches, FuzzyUnsafe, InvalidEdit, WrongEncoding, BinaryFile, TooLarge.
     """
@@ -88,11 +88,11 @@ class _ParsedFile:
     qualified: list[str]
 
     def above(self, symbol: Symbol) -> int:
-        """The first line of a definition with what stands above it and belongs to it."""
+        """Return the first line of a definition with the comments and attributes above it."""
         return find_lines_above(self.language.comments, self.content.lines, symbol.first).first
 
     def text(self, first: int, last: int) -> str:
-        """Lines of the file, counted from 1."""
+        """Return lines of the file, counted from 1."""
         return "\n".join(self.content.lines[first - 1 : last])
 
 
@@ -109,7 +109,7 @@ def _file(content: FileContent, path: str, languages: Languages, grammars: Gramm
 
 
 def _find_symbol(file: _ParsedFile, edit: SymbolEdit) -> Symbol:
-    """The definition that an edit names. Raises: SymbolNotFound, MultipleMatches."""
+    """Return the definition that an edit names. Raises: SymbolNotFound, MultipleMatches."""
     name = edit.symbol.strip().replace("::", ".").replace("#", ".").removesuffix("()")
     symbols = file.outline.symbols
     found = [
@@ -179,7 +179,7 @@ def _quote(file: _ParsedFile, edit: SymbolEdit) -> Edit:
 
 
 def _replacement_lines(file: _ParsedFile, symbol: Symbol, text: str) -> tuple[int, int, str]:
-    """The first and the last line that a text for a whole definition replaces, and the lines that it becomes."""
+    """Return the first and last line that a text for a whole definition replaces, and the new lines."""
     before, after = _alone_before(file, symbol), _alone_after(file, symbol)
     comments = file.language.comments
     has, brings = (
@@ -204,7 +204,7 @@ def _replacement_lines(file: _ParsedFile, symbol: Symbol, text: str) -> tuple[in
 
 
 def _laid_out(file: _ParsedFile, symbol: Symbol, text: str) -> str:
-    """The text as deep as the definition. Raises: FuzzyUnsafe."""
+    """Return the text as deep as the definition. Raises: FuzzyUnsafe."""
     line = symbol.first - 1
     nearby = file.content.nearby(file.content.starts[line])
     try:
@@ -214,7 +214,7 @@ def _laid_out(file: _ParsedFile, symbol: Symbol, text: str) -> str:
 
 
 def _alone_before(file: _ParsedFile, symbol: Symbol) -> str:
-    """The words before a definition on its first line, such as `export`.
+    """Return the words before a definition on its first line, such as `export`.
 
     Raises: FuzzyUnsafe when there is something else.
     """
@@ -226,7 +226,7 @@ def _alone_before(file: _ParsedFile, symbol: Symbol) -> str:
 
 
 def _alone_after(file: _ParsedFile, symbol: Symbol) -> str:
-    """What follows a definition on its last line: a separator, a comment.
+    """Return what follows a definition on its last line: a separator, a comment.
 
     Raises: FuzzyUnsafe when there is something else.
     """
@@ -248,7 +248,8 @@ def _refuse(file: _ParsedFile, symbol: Symbol, why: str) -> NoReturn:
         first - 1,
         symbol.last - 1,
         f"{symbol.name}: {why}",
-        suggestion="Write the text as deep as details.fileText, with all it begins with; or quote it as the target of an edit.",
+        suggestion="Write the text as deep as details.fileText, with all it begins with;"
+        " or quote it as the target of an edit.",
     )
 
 
@@ -256,7 +257,7 @@ def _refuse(file: _ParsedFile, symbol: Symbol, why: str) -> NoReturn:
 
 
 def _gap(file: _ParsedFile, symbol: Symbol, text: str, place: Place) -> str:
-    """The blank lines between a definition and a text beside it: as many as the file has between such neighbours."""
+    """Return the blank lines between a definition and a text next to it: as many as between such neighbors."""
     is_long = "\n" in text or symbol.last > symbol.first
     pairs = [pair for pair in _neighbours(file, symbol.parent) if pair.is_long == is_long]
     beside = [pair for pair in pairs if symbol.first in (pair.one, pair.other)]
@@ -276,7 +277,7 @@ class _Pair:
 
 
 def _neighbours(file: _ParsedFile, parent: int) -> Iterator[_Pair]:
-    """The definitions directly inside of another that nothing but blank lines parts."""
+    """Yield the definitions directly inside of another that only blank lines separate."""
     inside = [symbol for symbol in file.outline.symbols if symbol.parent == parent]
     for one, other in pairwise(inside):
         between = file.content.lines[one.last : file.above(other) - 1]
@@ -295,13 +296,13 @@ def _blank_above(file: _ParsedFile, symbol: Symbol) -> int:
 # -- layout ------------------------------------------------------------------------------------------------------------
 
 # How text that was written for a file is laid out in it: how far it is indented, how many blank lines separate it. The
-# text is meant either as it is, or counted from its own first line. It is only used where exactly one of both is possible.
+# text is meant as it is, or counted from its own first line. It is only used where exactly one of both is possible.
 
 
 OPENING = ("(", "[", "{")
 CLOSING = (")", "]", "}")
 MARKS = ("@", "#", "//", "--")
-"""Decorators, attributes and comments stand right above what they belong to, as deep as that."""
+"""Decorators, attributes and comments are right above what they belong to, as deep as that."""
 DOCSTRING = re.compile(r"(?<![=(,\[A-Za-z])(?<![=(,\[] )[A-Za-z]{0,2}(\"{3}|'{3})(?:(?!\1).)*?\1", re.DOTALL)
 """What is moved with its code, as any formatter does."""
 SHORT_STRINGS = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\\n])*`")
@@ -315,7 +316,7 @@ class Doubt(Exception):  # noqa: N818 - it is a doubt, and never leaves this roo
 
 
 def trim(text: str) -> str:
-    r"""A text in line feeds, without blank lines at its edges and blanks at its end.
+    r"""Return a text in line feeds, without blank lines at its edges and blanks at its end.
 
     >>> trim("\n  a\r\n  b \n\n")
     '  a\n  b'
@@ -351,7 +352,10 @@ def laid_out(text: str, indent: str, nearby: Sequence[str]) -> str:
 
 
 def _from_the_margin(lines: list[str], indent: str, further: list[str], nearby: Sequence[str]) -> list[str]:
-    """The indents of further lines when the first has none: all count from the margin, or it alone lost its indent."""
+    """Return the indents of further lines when the first has none.
+
+    All count from the margin, or the first alone lost its indent.
+    """
     unit = unit_of(nearby) or indent
     solid = [line for line in lines if line.strip(BLANKS)]
     moved, kept = (_fits(solid, further, base, unit) for base in ("", indent))
@@ -365,7 +369,7 @@ def _from_the_margin(lines: list[str], indent: str, further: list[str], nearby: 
 
 
 def _fits(solid: list[str], further: list[str], base: str, unit: str) -> bool:
-    """Whether further lines stand as they would if the first one were indented by `base`."""
+    """Return whether further lines are indented as they would be if the first one were indented by `base`."""
     if not all(each.startswith(base) for each in further):
         return False
     head, following, more = solid[0].rstrip(BLANKS), solid[1].lstrip(BLANKS), further[0].removeprefix(base)
@@ -381,7 +385,7 @@ def _fits(solid: list[str], further: list[str], base: str, unit: str) -> bool:
 
 
 def _has_long_string(text: str) -> bool:
-    r"""Whether a string may go over several lines, which must not be moved.
+    r"""Return whether a string may go over several lines, which must not be moved.
 
     >>> _has_long_string("a = 'b'  # don't"), _has_long_string("a = `b\nc`"), _has_long_string("a = <<<EOF")
     (False, True, True)
@@ -392,5 +396,5 @@ def _has_long_string(text: str) -> bool:
 
 
 def _is_starred(line: str) -> bool:
-    """Whether a line is one of a block comment, which is aligned by a blank."""
+    """Return whether a line is one of a block comment, which is aligned by a blank."""
     return line.lstrip(BLANKS).startswith("*")

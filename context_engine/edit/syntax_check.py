@@ -1,8 +1,6 @@
-"""Whether a file still parses after an edit: the syntax errors that it has now and had not before.
+"""Find the syntax errors that a file has after an edit and did not have before. It warns, it never refuses.
 
-It warns, it never refuses.
-
-What cannot be said is said to be unknown: a language without a parser, a file too large to wait for.
+Without an answer the reason is given: a language without a parser, a file that is too large.
 """
 
 from __future__ import annotations
@@ -25,7 +23,10 @@ MESSAGE_CHARS_MAX = 80
 
 @dataclass(frozen=True, slots=True)
 class SyntaxReport:
-    """The new syntax errors of a file in their order; `unchecked` says why nobody looked; `older` errors were there before."""
+    """The new syntax errors of a file in order.
+
+    `unchecked` says why it was not checked; `older` errors were there before.
+    """
 
     errors: tuple[Finding, ...] = ()
     unchecked: str = ""
@@ -57,7 +58,7 @@ class SyntaxReport:
 def find_new_errors(
     before: bytes | None, after: bytes, path: str, languages: Languages, grammars: Grammars
 ) -> SyntaxReport:
-    """The syntax errors that a file has `after` and had not `before`; None: there was no file. Never raises."""
+    """Return the syntax errors that a file has `after` and not `before`; None means no file. Never raises."""
     try:
         new = content_of(after).text.encode("utf-8", "surrogateescape")
         old = content_of(before or b"").text.encode("utf-8", "surrogateescape")
@@ -72,7 +73,7 @@ def find_new_errors(
 
 
 def _compare(old: bytes, new: bytes, language: Language, grammars: Grammars) -> SyntaxReport:
-    """Of the errors of the new bytes those that the old have not; a sound file needs no second look."""
+    """Return the errors of the new bytes that the old bytes do not have; a file without errors is parsed once."""
     now = read_syntax_errors(language, new, grammars)
     if isinstance(now, str):
         return SyntaxReport(unchecked=now)
@@ -89,7 +90,7 @@ Named = tuple[str, Finding]
 
 
 def _with_lines(data: bytes, errors: Iterable[Finding]) -> list[Named]:
-    """Each error with the line it is on, by which it is known again: what a parser says of it depends on what follows."""
+    """Return each error with its line, by which it is recognized: a parser's message depends on what follows."""
     lines = data.decode("utf-8", "replace").split("\n")
     return [(lines[error.line - 1].strip(), error) for error in errors]
 

@@ -136,7 +136,7 @@ class Transactions:
             self._folders.remove(op.folders)
 
     def _state_of(self, op: Op, seen: TargetFile | None = None) -> tuple[TargetFile, FileState]:
-        """Return the state of a file: of the one that was `seen`, wherever its folder is now, or of what has its path."""
+        """Return the state of a file: of the one that was `seen`, wherever its folder is now, or at its path."""
         try:
             if seen is None:
                 seen = TargetFile.unread(self._root, self._root.rel(op.path, must_exist=False))

@@ -1,8 +1,9 @@
 r"""PURE.
 
-A unified diff of one file as edits of it. Each hunk must stand in the file line by line, where it says or just once.
+A unified diff of one file as edits, and edits as a unified diff. Each hunk must be found in the file line by line,
+where it says or exactly once.
 
-The numbers behind `@@` are counted wrong by most who write a diff by hand, so they only decide between places that fit.
+The numbers behind `@@` are often wrong in diffs written by hand, so they only decide between places that fit.
 
 >>> [hunk] = hunks("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n")
 >>> edits_of_diff(b"zero\none\ntwo\n", "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n")[0].line_range
@@ -31,7 +32,7 @@ NO_BREAK = "\\"
 
 
 class EditHunk(NamedTuple):
-    """What a hunk takes away and puts there, and the line at which it says that it begins; 0 when it does not say."""
+    """What a hunk removes and adds, and the line at which it says that it begins; 0 when it does not say."""
 
     first: int
     old: str
@@ -39,7 +40,7 @@ class EditHunk(NamedTuple):
 
 
 def hunks(diff: str) -> list[EditHunk]:
-    """The hunks of a diff. Raises: InvalidEdit, for a text that is no unified diff of one file."""
+    """Return the hunks of a diff. Raises: InvalidEdit, for a text that is not a unified diff of one file."""
     text = diff.replace("\r\n", "\n")
     start = text.find("@@") if text.startswith("@@") else text.find("\n@@") + 1
     if start <= 0 and not text.startswith("@@"):
@@ -50,7 +51,10 @@ def hunks(diff: str) -> list[EditHunk]:
 
 
 def edits_of_diff(data: bytes, diff: str) -> list[Edit]:
-    """The edits that a diff makes of a file. Raises: InvalidEdit, NoMatch, MultipleMatches, and as `content_of`."""
+    """Return the edits that a diff makes of a file.
+
+    Raises: InvalidEdit, NoMatch, MultipleMatches, and as `content_of`.
+    """
     content, moved = content_of(data), 0
 
     def place(_: int, hunk: EditHunk) -> Edit:
@@ -64,7 +68,7 @@ def edits_of_diff(data: bytes, diff: str) -> list[Edit]:
 
 
 def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
-    """The lines of each hunk, its head first."""
+    """Yield the lines of each hunk, its head first."""
     group: list[str] = []
     for line in lines:
         if _BARE_HEAD.fullmatch(line) and group:
@@ -94,7 +98,7 @@ def _hunk(lines: Sequence[str]) -> EditHunk:
 
 
 def _place_hunk(content: FileContent, hunk: EditHunk, moved: int) -> Edit:
-    """The edit of one hunk, held to its lines. `moved`: how far the hunk before it stood from where it said."""
+    """Return the edit of one hunk, restricted to its lines. `moved`: how far the hunk before it was from its number."""
     wanted = hunk.old.removesuffix("\n").split("\n")
     places = [at + 1 for at in range(len(content.lines) - len(wanted) + 1) if _stands(content, at, wanted)]
     said = [place for place in (hunk.first + moved, hunk.first) if place in places]
@@ -140,7 +144,7 @@ class DiffBlock(NamedTuple):
 
 
 def format_diff(path: str, content: FileContent, patches: Sequence[Patch], lines_max: int) -> str:
-    """A unified diff of some changes, which do not overlap and stand in their order."""
+    """Return a unified diff of some changes, which do not overlap and are in order."""
     old = by_lines(content.norm)
     blocks = [part for block in _blocks(content, patches) for part in _parts(old, block)]
     shown = [f"--- a/{path}", f"+++ b/{path}"]
@@ -154,7 +158,7 @@ def format_diff(path: str, content: FileContent, patches: Sequence[Patch], lines
 
 
 def _blocks(content: FileContent, patches: Sequence[Patch]) -> Iterator[DiffBlock]:
-    """The changes as whole lines; those that touch one line together are one block."""
+    """Yield the changes as whole lines; those that touch one line together are one block."""
     text = content.text
     group: list[Patch] = []
     for patch in patches:
@@ -169,12 +173,12 @@ def _blocks(content: FileContent, patches: Sequence[Patch]) -> Iterator[DiffBloc
 
 
 def _is_apart(text: str, one: Patch, other: Patch) -> bool:
-    """Whether a whole line break stands between two changes."""
+    """Return whether a whole line break is between two changes."""
     return _line_stop(text, one) <= text.rfind("\n", 0, other.start) + 1
 
 
 def _line_stop(text: str, patch: Patch) -> int:
-    """Where the last line that a change touches ends."""
+    """Return where the last line that a change touches ends."""
     start, stop, new = patch
     begins = stop == 0 or text[stop - 1] == "\n"
     whole = new.endswith("\n") or (not new and (start == 0 or text[start - 1] == "\n"))
@@ -196,13 +200,13 @@ def _block(content: FileContent, group: Sequence[Patch]) -> DiffBlock:
 
 
 def _parts(old: Sequence[str], block: DiffBlock) -> Iterator[DiffBlock]:
-    """A block without the lines in it that stay."""
+    """Yield a block without the lines in it that stay."""
     for turn in turns(old[block.first : block.stop], block.new):
         yield DiffBlock(block.first + turn.start, block.first + turn.stop, block.new[turn.new_start : turn.new_stop])
 
 
 def _group_blocks(blocks: Sequence[DiffBlock]) -> Iterator[list[DiffBlock]]:
-    """Blocks whose contexts meet are shown together."""
+    """Yield the blocks that are shown together, because their contexts meet."""
     hunk = list(blocks[:1])
     for one, other in pairwise(blocks):
         if other.first - one.stop > 2 * CONTEXT_LINES:
@@ -228,7 +232,7 @@ def _format_hunk(old: Sequence[str], blocks: Sequence[DiffBlock], moved: int) ->
 
 
 def _range(first: int, size: int) -> str:
-    """Where lines stand, as a unified diff counts: from 1, and no lines after the one before them."""
+    """Return where lines are, as a unified diff counts: from 1, and no lines after the one before them."""
     return f"{first + 1 if size else first},{size}"
 
 

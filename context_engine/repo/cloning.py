@@ -58,14 +58,14 @@ NETWORK_ENVIRONMENT = {
 ReportProgress = Callable[[Progress], None]
 
 
-# -- addresses ----------------------------------------------------------------------------------------------------------
+# -- addresses ---------------------------------------------------------------------------------------------------------
 
 
 def is_address(text: str) -> bool:
     """Return whether a text names a remote repository rather than a local folder.
 
-    >>> is_address("git@example.org:team/web.git"), is_address("https://x.org/a"), is_address("ext::sh"), is_address("C:/x")
-    (True, True, True, False)
+    >>> [is_address(text) for text in ("git@x.org:team/web.git", "https://x.org/a", "ext::sh", "C:/x")]
+    [True, True, True, False]
     """
     return bool(_SCHEME.match(text) or _OF_SSH.fullmatch(text) or re.match(r"\w{2,}::", text))
 
@@ -99,7 +99,7 @@ def repository_name(folder_or_address: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", last).strip("-.")[:64] or "repository"
 
 
-# -- git commands -------------------------------------------------------------------------------------------------------
+# -- git commands ------------------------------------------------------------------------------------------------------
 
 
 def clone(
@@ -130,7 +130,10 @@ def update(
     tell: ReportProgress = lambda _: None,
     cancel: threading.Event | None = None,
 ) -> tuple[str, str]:
-    """Make a clone equal to its remote, whatever it contained; return the commits before and after. Raises: as `clone`."""
+    """Make a clone equal to its remote, whatever it contained; return the commits before and after.
+
+    Raises: as `clone`.
+    """
     before = commit_of(folder)
     fixed = ("--progress", "--force", "--no-tags", "--no-recurse-submodules")
     ref = f"refs/heads/{_check_branch(branch)}" if branch else "HEAD"
@@ -219,7 +222,8 @@ class _GitOutput:
             last = self._lines[-1] if self._lines else "it printed nothing"
             raise AccessFailed(
                 f"git {command} failed: {complaint or last}",
-                suggestion="check the address and the branch; a private repository needs ssh keys or a credential helper",
+                suggestion="check the address and the branch;"
+                " a private repository needs ssh keys or a credential helper",
                 details={"exit": self._process.returncode, "stderr": "\n".join(self._lines)},
             )
 
@@ -248,7 +252,7 @@ def _refused_address(address: str, why: str) -> InvalidArgument:
     )
 
 
-# -- the folder of clones -----------------------------------------------------------------------------------------------
+# -- the folder of clones ----------------------------------------------------------------------------------------------
 
 
 class Clones:

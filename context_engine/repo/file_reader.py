@@ -41,7 +41,8 @@ DAMAGED_SHARE = 4
 
 _MAGIC = (
     *(b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"BZh91AY", b"\xfd7zXZ", b"(\xb5/\xfd", b"7z\xbc\xaf", b"Rar!\x1a"),
-    *(b"\x89PNG", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"\x7fELF", b"\xca\xfe\xba\xbe", b"!<arch>\n", b"OggS", b"wOF"),
+    *(b"\x89PNG", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"\x7fELF", b"\xca\xfe\xba\xbe", b"!<arch>\n"),
+    *(b"OggS", b"wOF"),
 )  # fmt: skip
 """The first bytes of binary formats that may have no NUL near the beginning."""
 
@@ -175,7 +176,7 @@ def _explain_failure(error: OSError) -> tuple[str, str]:
 
 
 def _read_whole(descriptor: int, size: int, bytes_max: int) -> bytes:
-    """Return the bytes of an open file, which may have grown or shrunk since it was measured; stop over `bytes_max`."""
+    """Return the bytes of an open file, which may have changed since it was measured; stop over `bytes_max`."""
     raw = os.read(descriptor, size + 1)
     if len(raw) == size:
         return raw
@@ -251,7 +252,10 @@ def read_bytes(root: Root, path: RelPath, *, bytes_max: int) -> tuple[bytes, os.
 
 
 def contents_in(folder: OpenFolder, name: str, path: str, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
-    """Return what `read_bytes` does, for a name beneath an open folder; errors call it `path`. Raises: as `read_file`."""
+    """Return what `read_bytes` does, for a name beneath an open folder that errors call `path`.
+
+    Raises: as `read_file`.
+    """
     try:
         descriptor = folder.open(name, _FLAGS)
         try:
@@ -327,8 +331,9 @@ def _why_decoded_binary(text: str, encoding: str) -> str | None:
 def why_minified(data: bytes) -> str | None:
     r"""Return why a text was not written by hand: its lines are too long, and it is not prose.
 
-    >>> why_minified(b"a=b(1,c)" * 2_000), why_minified(b"x = 1\n" * 4_000), why_minified(b"a paragraph of words " * 1_000)
-    ('16,000 bytes on 1 line', None, None)
+    >>> why_minified(b"a=b(1,c)" * 2_000), why_minified(b"x = 1\n" * 4_000)
+    ('16,000 bytes on 1 line', None)
+    >>> why_minified(b"a paragraph of words " * 1_000)
     """
     if len(data) < MINIFIED_BYTES_MIN:
         return None

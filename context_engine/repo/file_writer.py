@@ -158,7 +158,7 @@ class TargetFile:
 
     @property
     def is_overwritten_in_place(self) -> bool:
-        """Whether the file keeps its place on the disk: for its other names, its owner, or because its folder is closed."""
+        """Whether the file keeps its place on the disk: for its other names or owner, or its closed folder."""
         if self.status is None:
             return False
         if self.status.st_nlink > 1 or not self.may_replace:
@@ -329,7 +329,10 @@ def encode_as(path: str, text: str, old: bytes | None) -> bytes:
 
 
 class OpenFolders:
-    """The folders of one transaction, each opened once and kept open until its end. Of very many only the first ones."""
+    """The folders of one transaction, each opened once and kept open until its end.
+
+    Of very many only the first ones.
+    """
 
     def __init__(self) -> None:
         self._opened: dict[str, OpenFolder] = {}
@@ -394,7 +397,10 @@ class FolderWriter:
                 os.rmdir(folder.name_of(name), dir_fd=folder.descriptor)
 
     def flush(self, files: Iterable[TargetFile], made: Iterable[str] = ()) -> None:
-        """Make the names of new files and `made` folders survive a power cut, where the system can. Raises: WriteFailed."""
+        """Make the names of new files and folders survive a power cut, where the system can.
+
+        Raises: WriteFailed.
+        """
         parents = [ParentFolder(self._root, path.rpartition("/")[0]) for path in made]
         _flush_folders([*parents, *(file.folder for file in files)])
 

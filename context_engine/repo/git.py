@@ -1,12 +1,12 @@
-"""What git knows of a work tree: branch and commit read from its files, everything else asked of a hardened `git`.
+"""What git knows of a work tree: branch and commit are read from its files, the rest comes from a hardened `git`.
 
 `Git.start` is the only place that starts git. No repository decides what it does:
 
 - the program is an absolute path, found once, never in the workspace (`executables`);
-- the repository and its work tree are named as `git_files` found them, so git looks for none by itself;
-- fixed options and an environment of our own switch off what starts programs, opens connections or asks questions;
-- every filter (clean, smudge, process) that any settings define is switched off for each command that may read files of the
-  work tree. Their names are listed before; a process of the same user that defines another one in between is not held off.
+- the repository and its work tree are named as `git_files` found them, so git searches for none itself;
+- fixed options and an own environment switch off what starts programs, opens connections or asks questions;
+- every filter (clean, smudge, process) in any settings is switched off for each command that may read files of the
+  work tree. Their names are listed before; a process of the same user that defines another one in between still can.
 
 Without a repository the answers are None.
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 30.0
 """A cold `git log` over a large history takes some ten seconds on a slow disk."""
 OUTPUT_BYTES_MAX = 32_000_000
-"""The path list of a million files fits; a diff beyond it is nothing to hand on."""
+"""The path list of a million files fits; a longer diff is of no use."""
 
 OPTIONS = (
     "--no-optional-locks",  # `status` must not take the index lock away from the user
@@ -69,7 +69,7 @@ OPTIONS = (
     *("-c", "mailmap.file="),
     *("-c", "mailmap.blob="),
 )
-"""What every call begins with."""
+"""The options of every call."""
 
 _DIFFERENCES = (
     "--no-ext-diff",
@@ -83,14 +83,14 @@ SAFEGUARDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "status": ("--ignore-submodules=dirty",),
     }
 )
-"""Added to commands for which settings name programs that prepare or draw what they show, or files to read before."""
+"""Added to commands for which settings name programs that prepare their output, or files to read before."""
 READS_NO_FILES = frozenset(
     {"branch", "cat-file", "config", "for-each-ref", "ls-tree", "merge-base", "rev-list", "rev-parse"}
 )
-"""Commands that never look at the work tree. For all others filters are off; `git log -p` reads files, too."""
+"""Commands that never read files of the work tree. For all others filters are off; `git log -p` reads files too."""
 
 KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
-"""Where git and the user's own settings lie. All other `GIT_*` are dropped: a hook that starts us sets GIT_DIR."""
+"""Where git and the user's settings are stored. All other `GIT_*` are dropped: a hook that starts us sets GIT_DIR."""
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 _LISTED = r"^(filter\..*\.(clean|smudge|process|required)|core\.excludesfile)$"
@@ -104,7 +104,7 @@ _ADDRESS = re.compile(r"\w+://(?:[^@/]*@)?([^/:]*)(?::\d+)?/+(.+)")
 
 
 class Git:
-    """The repository that a folder lies in, if any; `root` need not be the top of the work tree. Thread-safe."""
+    """The repository that contains a folder, if any; `root` need not be the top of the work tree. Thread-safe."""
 
     def __init__(self, root: str | Path) -> None:
         self._root = os.path.realpath(root)
@@ -114,7 +114,7 @@ class Git:
         self._overrides: tuple[object, Mapping[str, str]] | None = None
 
     def head(self) -> GitHead | None:
-        """The branch and commit that are checked out; None without a repository. Starts no process."""
+        """Return the branch and commit that are checked out; None without a repository. Starts no process."""
         found = repository_of(self._root)
         if found is None:
             return None
@@ -123,23 +123,23 @@ class Git:
         return read_head(found)
 
     def work_tree(self) -> Path | None:
-        """The top folder of the work tree that the root lies in."""
+        """Return the top folder of the work tree that contains the root."""
         found = repository_of(self._root)
         return Path(found.top) if found else None
 
     def below(self) -> str:
-        """Where the root lies in its work tree, as `packages/web`; empty at the top and without a repository."""
+        """Return the root relative to its work tree, as `packages/web`; empty at the top and without a repository."""
         found = repository_of(self._root)
         path = os.path.relpath(self._root, found.top).replace(os.sep, "/") if found else "."
         return "" if path == "." else path
 
     def git_dir(self) -> Path | None:
-        """Where HEAD and the index of this work tree are; a linked work tree has its own."""
+        """Return the folder with HEAD and the index of this work tree; a linked work tree has its own."""
         found = repository_of(self._root)
         return Path(found.git_dir) if found else None
 
     def common_dir(self) -> Path | None:
-        """Where refs and objects are, shared by all work trees of the repository."""
+        """Return the folder with refs and objects, which all work trees of the repository share."""
         found = repository_of(self._root)
         return Path(found.common_dir) if found else None
 
@@ -174,19 +174,19 @@ class Git:
         return tuple([path for path in others if os.path.isdir(path) and not is_excluded(path)][:WORK_TREES_MAX])
 
     def how_to_link(self) -> str:
-        """What to do when a `.git` file leads to a repository that does not name this work tree; empty without such a file."""
+        """Return what to do about a `.git` file whose repository does not name this work tree; empty without one."""
         place = os.path.join(self._root, ".git")
         if repository_of(self._root) or not (os.path.isfile(place) or os.path.islink(place)):
             return ""
         return (
-            f"Its .git leads to a repository that does not name this folder. If it is yours, run there: git worktree repair"
-            f" {self._root}, or here: git config core.worktree {self._root}"
+            f"Its .git leads to a repository that does not name this folder. If it is yours, run there:"
+            f" git worktree repair {self._root}, or here: git config core.worktree {self._root}"
         )
 
     def excludes_file(self) -> str | None:
-        """The user's own ignore file for all repositories (core.excludesFile), if it exists.
+        """Return the user's own ignore file for all repositories (core.excludesFile), if it exists.
 
-        A repository names none.
+        A repository cannot set it.
         """
         try:
             said = self.run("config", "--type=path", "--get", "core.excludesFile", timeout_s=5, is_apart=True)
@@ -196,7 +196,7 @@ class Git:
         return path if os.path.isfile(path) else None
 
     def commit(self, ref: str) -> str:
-        """The hash of the commit that a branch, tag, hash or expression (`HEAD~2`) names.
+        """Return the hash of the commit that a branch, tag, hash or expression (`HEAD~2`) names.
 
         Raises: InvalidArgument when it names none; AccessFailed, UnsupportedHost as `run`.
         """
@@ -218,7 +218,7 @@ class Git:
         return found
 
     def shallow_commits(self) -> frozenset[str]:
-        """The commits at which a shallow clone was cut: they look as if they had added every file."""
+        """Return the commits at which a shallow clone ends: they look as if they had added every file."""
         found = repository_of(self._root)  # a whole clone has no such file
         return frozenset(read_text(found.common_dir, "shallow", REFS_BYTES_MAX).split()) if found else frozenset()
 
@@ -230,12 +230,12 @@ class Git:
         bytes_max: int = OUTPUT_BYTES_MAX,
         is_apart: bool = False,
     ) -> bytes:
-        """The output of one git command, run in the root. Refs among `args` must have come from `commit`.
+        """Run one git command in the root and return its output. Refs among `args` must have come from `commit`.
 
-        `given` is what it reads. `is_apart`: outside of the repository, so that only settings of the user count.
+        `given` is its input. `is_apart`: run outside of the repository, so that only settings of the user count.
 
-        Raises: AccessFailed (git refused, `details` has `exit` and `stderr`; or it took too long; or the repository is
-        somebody else's, or a trap), TooLarge, UnsupportedHost (no git on this machine).
+        Raises: AccessFailed (git refused, `details` has `exit` and `stderr`; or it took too long; or the repository
+        belongs to another user, or is a trap), TooLarge, UnsupportedHost (git is not installed).
         """
         repository = None if is_apart else repository_of(self._root)
         if repository:
@@ -253,7 +253,7 @@ class Git:
         stdout: int,
         stderr: int | IO[bytes],
     ) -> subprocess.Popen[bytes]:
-        """Start git in the root: the only place that does. `options` are of git itself, before the command.
+        """Start git in the root: the only place that does. `options` belong to git itself, before the command.
 
         Raises: AccessFailed, UnsupportedHost.
         """
@@ -278,14 +278,14 @@ class Git:
             raise AccessFailed(f"git cannot be started: {error.strerror}", suggestion="try again") from error
 
     def environment_outside(self, args: Sequence[str]) -> dict[str, str]:
-        """The environment in which git, run outside of any repository, starts no filter of the user's.
+        """Return the environment in which git, outside of any repository, starts no filter of the user.
 
         Raises: AccessFailed, UnsupportedHost.
         """
         return self._place(None, args)
 
     def environment_inside(self, args: Sequence[str]) -> dict[str, str]:
-        """The environment in which git works on the repository whose top the root is.
+        """Return the environment in which git works on the repository whose top is the root.
 
         Raises: AccessFailed, UnsupportedHost.
         """
@@ -298,7 +298,7 @@ class Git:
     # -- the repository --
 
     def _check(self, repository: Repository) -> None:
-        """Refuse what could hold git or show another repository, and what belongs to another user.
+        """Refuse a repository that could block git, that shows another one, or that belongs to another user.
 
         Raises: AccessFailed.
         """
@@ -314,7 +314,7 @@ class Git:
         self._accepted = repository
 
     def _ask_whether_it_is_trusted(self, repository: Repository) -> None:
-        """Leave it to git whether the user trusts a repository of others (`safe.directory`). Raises: AccessFailed."""
+        """Ask git whether the user trusts a repository of another user (`safe.directory`). Raises: AccessFailed."""
         alone = Git(repository.top)
         ceiling = {"GIT_CEILING_DIRECTORIES": os.path.dirname(repository.top)}
         try:
@@ -332,7 +332,7 @@ class Git:
             )
 
     def _place(self, repository: Repository | None, args: Sequence[str]) -> dict[str, str]:
-        """The variables that tell git where it works, and the settings that go before all others."""
+        """Return the variables that say where git works, and the settings that override all others."""
         found: dict[str, str] = {}
         if repository:
             found = {"GIT_DIR": repository.git_dir, "GIT_WORK_TREE": repository.top}
@@ -341,7 +341,7 @@ class Git:
         return found if args[0] in READS_NO_FILES else {**found, **_as_variables(self._overriding(repository))}
 
     def _overriding(self, repository: Repository | None) -> Mapping[str, str]:
-        """Settings that switch every filter off, listed again whenever settings have changed."""
+        """Return settings that switch every filter off, listed again whenever settings have changed."""
         key, kept = _settings_key(repository), self._overrides
         if kept and key and kept[0] == key:
             return kept[1]
@@ -362,7 +362,7 @@ class Git:
     # -- the process --
 
     def _find_program(self) -> str:
-        """The absolute path of git. Raises: UnsupportedHost."""
+        """Return the absolute path of git. Raises: UnsupportedHost."""
         if not self._program:
             repository = repository_of(self._root)
             self._program = find_program("git", outside=repository.top if repository else self._root)
@@ -371,7 +371,7 @@ class Git:
         return self._program
 
     def _safe_path(self) -> str:
-        """The PATH of this process without what a repository could use; looked through once."""
+        """Return the PATH of this process without what a repository could use, computed once."""
         path = os.environ.get("PATH", os.defpath)
         if self._path[0] != path:
             self._path = (path, safe_path(path, outside=self._root))
@@ -386,7 +386,7 @@ class Git:
         timeout_s: float,
         bytes_max: int = OUTPUT_BYTES_MAX,
     ) -> bytes:
-        """What git says. Raises: as `run`."""
+        """Return what git prints. Raises: as `run`."""
         import subprocess
 
         with _put_aside() as complaints, _put_aside(given) as standard_input:
@@ -413,7 +413,7 @@ class Git:
         return said
 
     def _head_by_git(self) -> GitHead | None:
-        """HEAD of a repository that keeps its refs in tables, which only git reads."""
+        """Return HEAD of a repository that keeps its refs in tables, which only git reads."""
         try:
             branch = self.run("branch", "--show-current").decode("utf-8", "surrogateescape").strip()
             commit = self.commit("HEAD")
@@ -428,7 +428,7 @@ class Git:
 
 
 def overriding(rows: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """The settings that go before those which are set, given as (scope, name, value).
+    """Return the settings that override those which are set, given as (scope, name, value).
 
     >>> overriding([("local", "filter.lfs.clean", "git-lfs clean"), ("global", "filter.lfs.required", "true")])
     {'filter.lfs.clean': '', 'filter.lfs.required': 'false'}
@@ -453,7 +453,7 @@ def _usual_excludes() -> str:
 
 
 def _settings_key(repository: Repository | None) -> object:
-    """What is another one when settings have changed; None where that cannot be known, because files include others."""
+    """Return a key that changes when settings change; None where files include others, so that it is unknown."""
     home = os.path.expanduser("~")
     users = (os.environ.get("GIT_CONFIG_GLOBAL"), f"{home}/.gitconfig", f"{os.path.dirname(_usual_excludes())}/config")
     texts = []
@@ -475,7 +475,7 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 
 def _is_own(repository: Repository) -> bool:
-    """Whether a repository belongs to the user of this process. Only git itself knows that on Windows."""
+    """Return whether a repository belongs to the user of this process. On Windows only git itself knows."""
     if os.name != "posix":
         return False
     own = {os.geteuid()}
@@ -502,7 +502,7 @@ def _environment(path: str) -> dict[str, str]:
 
 
 def _as_variables(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings as git reads them from its environment, where a name may hold whatever it likes."""
+    """Return settings as git reads them from its environment, where a name may contain any character."""
     numbered: dict[str, str] = {
         f"GIT_CONFIG_{part}_{number}": said
         for number, pair in enumerate(settings.items())
@@ -515,9 +515,9 @@ def _as_variables(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _put_aside(content: bytes = b"") -> IO[bytes]:
-    """A file for what git reads or complains of. Where there is no room for one, its exit code must do for complaints.
+    """Open a temporary file for git's input or its complaints. Without room the exit code replaces the complaints.
 
-    Raises: AccessFailed when content finds no room.
+    Raises: AccessFailed when there is no room for input.
     """
     import tempfile  # with `subprocess` 10 ms, which reading HEAD can do without
 
@@ -536,7 +536,7 @@ def _holding(file: IO[bytes], content: bytes) -> IO[bytes]:
 
 
 def _collect(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int) -> tuple[bytes, bool]:
-    """The output up to one byte over the limit, and whether it came in time. The process has ended afterwards."""
+    """Return the output up to one byte over the limit, and whether it came in time. The process has ended then."""
     late = threading.Event()
 
     def stop() -> None:
@@ -563,7 +563,7 @@ def _collect(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int)
 
 
 def origin_name(address: str) -> str:
-    """Host and path of a repository's address, however it is written; user, password and port are left out.
+    """Return host and path of a repository's address in any notation, without user, password and port.
 
     >>> origin_name("git@github.com:team/app.git"), origin_name("https://me:<password>@GitHub.com/team/app/")
     ('github.com/team/app', 'github.com/team/app')

@@ -1,7 +1,8 @@
-"""What changed, as git tells it: a diff and the files on both its sides, of the stage, the work tree, a branch or a commit.
+"""Read changes from git: a diff and the files on both sides, of the stage, the work tree, a branch or a commit.
 
-No program that a repository names is started for it: no hook, filter, textconv, external diff or file system monitor.
-The text is for somebody else to parse; what stands here knows files by the list that git puts before it.
+No program that a repository names is started: no hook, filter, textconv, external diff or file system monitor. The text
+is parsed elsewhere; here files are known by the list that git puts before it. No name of a caller reaches a command
+line: git has turned each into the hash of a commit before.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_li
 from context_engine.text import quote_path, unquote_path
 
 VERSION_BYTES_MAX = 2_000_000
-"""A larger file is hardly written by hand, and no checker gets through it in time."""
+"""A larger file is rarely written by hand, and no checker finishes it in time."""
 RENAMED_FILES_MAX = 1_000
-"""A change that adds and deletes more files than this is looked through for exact renames only, as git does by default."""
+"""In a change with more added and deleted files only exact renames are found, which is git's default too."""
 UNTRACKED_MAX = 1_000
-"""More new files than this are a folder that somebody forgot to ignore."""
+"""More new files are a folder that should have been ignored."""
 ABSENT = "000000"
 SUBMODULE = "160000"
 SYMLINK = "120000"
@@ -42,7 +43,7 @@ SHAPE = (
     *("--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=myers", "--indent-heuristic", "--inter-hunk-context=0"),
     *("-M", f"-l{RENAMED_FILES_MAX}", "-O/dev/null"),
 )
-"""How differences are written, whatever the user's own settings say."""
+"""The form of differences, whatever the user's own settings are."""
 
 _HEADER = re.compile(r"^diff --git .*$", re.MULTILINE)
 _RAW = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\t([^\t]+)(?:\t([^\t]+))?")
@@ -74,7 +75,7 @@ class TouchedFile(NamedTuple):
 
     @property
     def path(self) -> str:
-        """What it is called now; of a deleted file, what it was called."""
+        """Its present name; of a deleted file its old one."""
         return self.new_path or self.old_path
 
 
@@ -114,7 +115,7 @@ class DiffReader:
         self._root = root
 
     def read_diff(self, asked: DiffRequest) -> GitDiff:
-        """The diff that was asked for.
+        """Return the requested diff.
 
         Raises: GitUnavailable, RefNotFound (`details` has the nearest), PreconditionFailed (there is no change),
         InvalidArgument, TooLarge, AccessFailed (git refuses, or takes too long).
@@ -130,7 +131,7 @@ class DiffReader:
             raise GitUnavailable(error.message, suggestion=error.suggestion, details=error.details) from error
 
     def versions(self, files: Iterable[TouchedFile], *, bytes_max: int = VERSION_BYTES_MAX) -> ChangeContents:
-        """Both sides of these files. They are held in memory: ask for some hundred at a time. Raises: AccessFailed."""
+        """Return both sides of these files in memory: ask for some hundred at a time. Raises: AccessFailed."""
         files = tuple(files)
         left_out: dict[str, Skipped] = {}
         blobs = self._blobs(_needed_blobs(files, left_out), bytes_max)
@@ -176,7 +177,7 @@ class DiffReader:
         )
 
     def _empty(self, scope: DiffRange, asked: DiffRequest) -> PreconditionFailed:
-        """There is nothing to look at; what else could be."""
+        """Return the error that there is no change, with the other target that has one."""
         others = {"staged": "unstaged", "unstaged": "staged"} if asked.target in ("staged", "unstaged") else {}
         suggestion = "Compare others: staged, unstaged, head, a branch, a commit, a..b or a...b, or another base."
         if other := others.get(asked.target):
@@ -194,7 +195,7 @@ class DiffReader:
     # -- files that git does not know yet --
 
     def _untracked_files(self, left_out: list[Skipped]) -> Iterator[tuple[TouchedFile, str]]:
-        """Each untracked file that is not ignored, with the diff that adds it."""
+        """Yield each untracked file that is not ignored, with the diff that adds it."""
         said = self._git.run("ls-files", "--others", "--exclude-standard", "-z").decode("utf-8", "surrogateescape")
         names = [*filter(None, said.split("\0"))]
         if len(names) > UNTRACKED_MAX:
@@ -228,7 +229,7 @@ class DiffReader:
     # -- the objects --
 
     def _blobs(self, wanted: Sequence[str], bytes_max: int) -> dict[str, bytes]:
-        """The blobs that are there and small enough, by hash."""
+        """Return the blobs that exist and are small enough, by hash."""
         sizes = self._git.run("cat-file", "--batch-check", given=_lines(wanted)).split(b"\n") if wanted else []
         small = [
             (words[0].decode(), int(words[2]))
@@ -242,9 +243,9 @@ class DiffReader:
 
 
 def split_raw_diff(said: str) -> tuple[tuple[TouchedFile, ...], str]:
-    """The files that the list before the diff names, and the diff.
+    """Return the files in the list before a diff, and the diff.
 
-    What was touched and is as before is only in the list.
+    A file whose content did not change is only in the list.
     """
     at = 0
     files: list[TouchedFile] = []
@@ -263,7 +264,7 @@ def split_raw_diff(said: str) -> tuple[tuple[TouchedFile, ...], str]:
 
 
 def adding(path: str, content: bytes) -> str:
-    r"""The diff that adds a file.
+    r"""Return the diff that adds a file.
 
     >>> print(adding("a.txt", b"one\n"), end="")
     diff --git a/a.txt b/a.txt
@@ -287,7 +288,7 @@ def adding(path: str, content: bytes) -> str:
 
 
 def parse_batch(said: bytes) -> dict[str, bytes]:
-    r"""What `git cat-file --batch` says, by hash.
+    r"""Return the objects in the output of `git cat-file --batch`, by hash.
 
     >>> parse_batch(b"c0ffee blob 3\nabc\nbad missing\n")
     {'c0ffee': b'abc'}
@@ -306,12 +307,12 @@ def parse_batch(said: bytes) -> dict[str, bytes]:
 
 
 def _header(path: str) -> str:
-    """How git begins what it says of a file."""
+    """Return the line with which git begins the diff of a file."""
     return f"diff --git {quote_path(f'a/{path}')} {quote_path(f'b/{path}')}"
 
 
 def _is_known(touched: TouchedFile) -> bool:
-    """Whether git has compared both sides: a changed file of the work tree is listed for its times alone."""
+    """Return whether git has compared both sides: a file of the work tree may be listed for its times alone."""
     return touched.status != "M" or bool(touched.new_blob)
 
 
@@ -334,7 +335,7 @@ def _parse_touched(line: str) -> TouchedFile:
 
 
 def _needed_blobs(files: Iterable[TouchedFile], left_out: dict[str, Skipped]) -> list[str]:
-    """The blobs of these files, each once; of a submodule there is none."""
+    """Return the blobs of these files, each once; a submodule has none."""
     names: dict[str, None] = {}
     for each in files:
         if SUBMODULE in (each.old_mode, each.new_mode):
@@ -347,7 +348,7 @@ def _needed_blobs(files: Iterable[TouchedFile], left_out: dict[str, Skipped]) ->
 
 
 def _rounds(small: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Blobs with their sizes, cut where git would say more than it may in one answer; mostly one round."""
+    """Yield blobs in groups whose output stays under the limit of one answer; mostly there is one group."""
     names: list[str] = []
     size = 0
     for name, length in small:
@@ -366,21 +367,18 @@ def _lines(names: Iterable[str]) -> bytes:
 
 
 def _printable(path: str) -> str:
-    """Without the bytes that are no UTF-8, as they stand in a diff."""
+    """Return a path without the bytes that are not UTF-8, as a diff shows it."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 # -- which two versions are compared -----------------------------------------------------------------------------------
 
-# DOC: Which two versions a review compares: what a caller names -> the commits, and the words for git.
-# DOC:
-# DOC: Names never reach a command line as they are: git has turned each into the hash of a commit before.
-# DOC:
+# The names that a caller gives become commits, and the arguments of git.
 
 
 DEFAULT_BRANCHES = ("refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master", "refs/remotes/origin/main")
 NAMES_MAX = 10_000
-"""Refs that are looked through for near names."""
+"""Refs among which near names are searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,12 +397,12 @@ class DiffRange:
 
     @property
     def is_staged(self) -> bool:
-        """Whether the new version is what the next commit would hold."""
+        """Whether the new version is what the next commit would contain."""
         return "--cached" in self.args
 
 
 def scope_of(git: Git, target: str, base: str = "") -> DiffRange:
-    """What a target means.
+    """Return the two versions that a target means.
 
     Raises: RefNotFound, InvalidArgument, PreconditionFailed (no branch to compare with, a shallow clone), AccessFailed.
     """
@@ -429,7 +427,10 @@ def scope_of(git: Git, target: str, base: str = "") -> DiffRange:
 
 
 def commit_of(git: Git, name: str) -> str:
-    """The commit that a name stands for. Raises: RefNotFound, with the nearest names; InvalidArgument, AccessFailed."""
+    """Return the commit that a name stands for.
+
+    Raises: RefNotFound, with the nearest names; InvalidArgument, AccessFailed.
+    """
     if name.startswith("-"):
         raise InvalidArgument(
             f"{name!r} begins with a dash, as no branch, tag or commit does",
@@ -443,7 +444,7 @@ def commit_of(git: Git, name: str) -> str:
 
 
 def _uncommitted_range(git: Git, base: str, args: tuple[str, ...], nothing: str) -> DiffRange:
-    """A commit beside the stage or the work tree; before the first commit, nothing beside them."""
+    """Return a commit against the stage or the work tree; before the first commit, the empty tree."""
     head = git.head()
     if base or (head and head.commit):
         commit = commit_of(git, base or "HEAD")
@@ -458,7 +459,7 @@ def _between(git: Git, old: str, new: str) -> DiffRange:
 
 
 def _branch_range(git: Git, base: str, target: str) -> DiffRange:
-    """What a branch brings: from where it left the base."""
+    """Return the changes of a branch since it left its base."""
     before, after = commit_of(git, base), commit_of(git, target)
     try:
         meets = git.run("merge-base", before, after).decode("ascii").split()[0]
@@ -475,7 +476,7 @@ def _branch_range(git: Git, base: str, target: str) -> DiffRange:
 
 
 def _one_commit(git: Git, name: str) -> DiffRange:
-    """A commit against its first parent; the first one against nothing."""
+    """Return a commit against its first parent; the first commit against the empty tree."""
     commit = commit_of(git, name)
     if commit in git.shallow_commits():
         raise PreconditionFailed(
@@ -493,7 +494,7 @@ def _one_commit(git: Git, name: str) -> DiffRange:
 
 
 def _empty_tree(git: Git) -> str:
-    """The tree without files, which every repository knows by its kind of hash: what a first commit is compared with."""
+    """Return the tree without files, which a first commit is compared with."""
     return git.run("hash-object", "-t", "tree", "--stdin").decode("ascii").strip()
 
 
@@ -501,7 +502,7 @@ def _empty_tree(git: Git) -> str:
 
 
 def _is_branch(git: Git, name: str) -> bool:
-    """Whether it is the name of a branch, here or of a remote; anything else is a commit."""
+    """Return whether a name is a branch, here or of a remote; anything else is a commit."""
     wanted = (f"refs/heads/{name}", f"refs/remotes/{name}")
     if name.startswith("-") or "\0" in name:
         return False
@@ -510,7 +511,7 @@ def _is_branch(git: Git, name: str) -> bool:
 
 
 def _default_branch(git: Git) -> str:
-    """The branch that others start from. Raises: PreconditionFailed."""
+    """Return the branch that others start from. Raises: PreconditionFailed."""
     for name in DEFAULT_BRANCHES:
         try:
             git.commit(name)

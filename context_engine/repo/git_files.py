@@ -33,10 +33,10 @@ FILES_OF_GIT = (
     *("HEAD", "index", "config", "config.worktree", "gitdir", "commondir", "packed-refs", "shallow"),
     *("info/exclude", "info/attributes", "info/grafts", "info/sparse-checkout", "objects/info/alternates"),
 )
-"""What git opens without looking what it is: a pipe would hold it, a device would never end."""
+"""Files that git opens without checking their type: a pipe would block it, a device would never end."""
 FILES_OF_THE_TREE = (".gitattributes", ".gitignore", ".gitmodules", ".mailmap")
 NEVER_ELSEWHERE = ("HEAD", "index", "refs", "packed-refs", "logs")
-"""Of a repository: a link in their place would show the history of another one."""
+"""Parts of a repository that must not be links, because a link would show the history of another one."""
 
 HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LINKS_MAX = 5  # symbolic refs that name one another, as git allows
@@ -60,7 +60,7 @@ class Repository(NamedTuple):
 
 
 def repository_of(folder: str) -> Repository | None:
-    """The repository of the nearest work tree at or above a real path."""
+    """Return the repository of the nearest work tree at or above a real path."""
     while True:
         if found := repository_at(folder):
             return found
@@ -71,7 +71,7 @@ def repository_of(folder: str) -> Repository | None:
 
 
 def repository_at(top: str) -> Repository | None:
-    """The repository whose work tree has its top exactly there."""
+    """Return the repository whose work tree has its top exactly there."""
     path = os.path.join(top, ".git")
     try:
         mode = os.lstat(path).st_mode
@@ -89,19 +89,19 @@ def repository_at(top: str) -> Repository | None:
 
 
 def enclosing_work_tree(folder: str) -> str | None:
-    """The nearest folder, at or above this one, that has a repository."""
+    """Return the nearest folder, at or above this one, that has a repository."""
     found = repository_of(folder)
     return found.top if found else None
 
 
 def common_dir_of(top: str) -> str | None:
-    """The real path of the repository of which `top` is a work tree, the same for all of them; None if it is none."""
+    """Return the real path of the repository of a work tree, the same for all its work trees; None without one."""
     found = repository_at(top)
     return found.common_dir if found else None
 
 
 def read_head(repository: Repository) -> GitHead | None:
-    """HEAD followed through symbolic refs to a commit."""
+    """Return HEAD, followed through symbolic refs to a commit."""
     said = read_line(repository.git_dir, "HEAD")
     name = ""
     for _ in range(_LINKS_MAX):
@@ -118,12 +118,12 @@ def read_head(repository: Repository) -> GitHead | None:
 
 
 def read_line(folder: str, name: str) -> str:
-    """The only line of a small file; empty when there is no such file, or nothing that may be read."""
+    """Return the only line of a small file; empty for a file that does not exist or must not be read."""
     return read_text(folder, name, POINTER_BYTES_MAX).strip("\r\n\t ")
 
 
 def read_text(folder: str, name: str, bytes_max: int) -> str:
-    """A regular file beneath a folder; empty when there is none, or it has more bytes."""
+    """Return a regular file beneath a folder; empty when there is none, or it is larger."""
     try:
         data = ConfinedFolder(folder, follow_links=True).read_bytes(name, bytes_max=bytes_max)
     except (OSError, ValueError):  # not there, a folder, closed, no name: git, too, takes it for absent
@@ -132,7 +132,10 @@ def read_text(folder: str, name: str, bytes_max: int) -> str:
 
 
 def problem_of(repository: Repository) -> str:
-    """Why git must not be run on a repository: a file that would hold it, a link to another repository; empty for neither."""
+    """Return why git must not run on a repository; empty when it may.
+
+    A special file would block it, and a link in place of its own files would show another repository.
+    """
     folders = tuple(dict.fromkeys((repository.git_dir, repository.common_dir)))
     places = [os.path.join(folder, name) for folder in folders for name in FILES_OF_GIT]
     places += [os.path.join(repository.top, name) for name in FILES_OF_THE_TREE]
@@ -155,14 +158,14 @@ def _is_regular_or_absent(path: str) -> bool:
 
 
 def _pointed_at(top: str) -> str:
-    """Where a `.git` file points; where nothing is when it says nothing."""
+    """Return where a `.git` file points; a path that does not exist when it says nothing."""
     said = read_line(top, ".git")
     named = said.removeprefix("gitdir:").strip() if said.startswith("gitdir:") else ""
     return os.path.join(top, named if named and "\0" not in named else ".git")
 
 
 def _common(git_dir: str) -> str:
-    """Where refs and objects are: elsewhere for a linked work tree only; empty when it names a place that it is not of."""
+    """Return the folder with refs and objects, which only a linked work tree has elsewhere; empty for a wrong claim."""
     said = read_line(git_dir, "commondir")
     if not said:
         return git_dir
@@ -171,7 +174,7 @@ def _common(git_dir: str) -> str:
 
 
 def _leads_back(repository: Repository) -> bool:
-    """Whether a repository that lies elsewhere names this work tree as its own."""
+    """Return whether a repository in another place names this work tree as its own."""
     top, git_dir, common = repository
     if git_dir != common:
         pointer = os.path.join(git_dir, read_line(git_dir, "gitdir"))
@@ -181,7 +184,7 @@ def _leads_back(repository: Repository) -> bool:
 
 
 def core_worktree(config: str) -> str:
-    r"""The work tree that a settings file of git names; empty when it names none. Files that it includes do not count.
+    r"""Return the work tree that a settings file of git names; empty when it names none. Included files do not count.
 
     >>> core_worktree('[core]\n\tbare = false\n\tworktree = "../../../a \\"b\\"" ; here\n[core "x"]\nworktree = no\n')
     '../../../a "b"'
@@ -199,7 +202,7 @@ def core_worktree(config: str) -> str:
 
 
 def _ref(repository: Repository, name: str) -> str:
-    """What a ref says: the loose file of this work tree, the shared one, or its line in the packed list."""
+    """Return what a ref says: the loose file of this work tree, the shared one, or its line in the packed list."""
     for place in dict.fromkeys((repository.git_dir, repository.common_dir)):
         if said := read_line(place, name):
             return said

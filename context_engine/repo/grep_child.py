@@ -1,12 +1,13 @@
-r"""A search by Python's `re` in a process of its own, for machines without ripgrep: it can be killed, and holds no lock of ours.
+r"""A search by Python's `re` in its own process, for machines without ripgrep: it can be killed and holds no lock.
 
-Started as a script in the root, with nothing but the standard library and `confined`. It reads one line of JSON and then paths with a NUL between them
-from stdin, and writes what ripgrep would write when it is asked as `ripgrep.py` asks it:
+It is started as a script in the root, with nothing but the standard library and `confined_folder`. It reads one line of
+JSON and then paths with a NUL between them from stdin. It writes what ripgrep would write when `ripgrep.py` calls it:
 
     {"patterns": ["..."], "mode": "count"}                              path \0 lines \n
-    {"patterns": ["..."], "mode": "places", "context": 2, "most": 50}   path \0 line : column : byte : \n  (context: line - byte -)
+    {"patterns": ["..."], "mode": "places", "context": 2, "most": 50}   path \0 line : column : byte : \n
 
-It ends with 2 when a file could not be read, by itself after `seconds`, and never follows a link or waits for a pipe.
+A line of context has `line - byte -`. It exits with 2 when a file could not be read, by itself after `seconds`, and
+never follows a link or waits for a pipe.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def main() -> int:
 
 
 def finder_of(patterns: list[str]) -> Finder:
-    """Searches for any of the patterns."""
+    """Return a function that searches for any of the patterns."""
     searches = [re.compile(pattern).search for pattern in patterns]
 
     def find(line: str) -> int:
@@ -74,14 +75,14 @@ def finder_of(patterns: list[str]) -> Finder:
 
 
 def count_lines(file: BinaryIO, finder: Finder) -> Iterator[bytes]:
-    """How many lines match; nothing when none does."""
+    """Yield how many lines match; nothing when none does."""
     count = sum(finder(line) >= 0 for block in blocks(file) for line in lines_of(block))
     if count:
         yield str(count).encode()
 
 
 def places(file: BinaryIO, finder: Finder, asked: dict[str, Any]) -> Iterator[bytes]:
-    """The matching lines with the lines around them, at most as many matches as wanted."""
+    """Yield the matching lines with the lines around them, at most as many matches as wanted."""
     context, left = asked["context"], asked["most"]
     before: deque[bytes] = deque(maxlen=context)
     number, offset, after = 0, 0, 0
@@ -107,7 +108,7 @@ def places(file: BinaryIO, finder: Finder, asked: dict[str, Any]) -> Iterator[by
 
 
 def blocks(file: BinaryIO) -> Iterator[bytes]:
-    """The file's text as UTF-8 without its mark, in pieces that end with a line."""
+    """Yield the file's text as UTF-8 without its mark, in pieces that end with a line."""
     head = file.read(3)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         yield (head + file.read()).decode("utf-16", "replace").encode()
@@ -125,13 +126,13 @@ def blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def lines_of(block: bytes) -> Iterator[str]:
-    """The lines of a block without their ends."""
+    """Yield the lines of a block without their ends."""
     for line in block.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n"):
         yield line.removesuffix("\r")
 
 
 def decode_line(line: bytes) -> str:
-    """One line without its end."""
+    """Return one line without its end."""
     return line.decode("utf-8", "surrogateescape").removesuffix("\r")
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 LEVELS = ("global", "exclude", "gitignore", "ignore", "built-in", "context")
-"""Which file overrules which, weakest first; within a level the deeper folder wins, within a file the later line."""
+"""The kinds of ignore files, weakest first. Within a kind the deeper folder wins, within a file the later line."""
 
 IGNORE_FILES = {
     ".gitignore": "gitignore",
@@ -30,7 +30,7 @@ IGNORE_FILES = {
 """File name -> level. The two of the same level count as one file, `.augmentignore` after `.contextignore`."""
 
 NO_RULE = 0
-"""No pattern speaks. Every other verdict is a number: the greater overrules, the odd ignore (see
+"""No pattern matches. Every other verdict is a number: the greater one wins, an odd one ignores (see
 `IgnorePattern.value`)."""
 
 _STARS = re.compile(r"(?<!\\)\*{3,}")
@@ -38,12 +38,12 @@ _LINES_BITS = 24  # an ignore file of more lines would be over any size limit
 
 
 def is_ignored(value: int) -> bool:
-    """Whether a verdict says: leave it out."""
+    """Return whether a verdict excludes something."""
     return bool(value & 1)
 
 
 def is_kept(value: int) -> bool:
-    """Whether a verdict says expressly, by a negation: take it."""
+    """Return whether a verdict expressly includes something, by a negation."""
     return value != NO_RULE and not value & 1
 
 
@@ -57,7 +57,7 @@ class IgnorePattern(NamedTuple):
 
 
 def patterns(text: str) -> Iterator[IgnorePattern]:
-    r"""The patterns of an ignore file, read as git reads them.
+    r"""Yield the patterns of an ignore file, read as git reads them.
 
     >>> [(p.glob, p.value, p.folders_only, p.whole_path) for p in patterns("# x\n/a/b\n!c/\n")]
     [('a/b', 5, False, True), ('c', 6, True, False)]
@@ -79,7 +79,7 @@ def patterns(text: str) -> Iterator[IgnorePattern]:
 
 
 def _bytewise(text: str) -> str:
-    """The text with one character for each of its bytes: to git, `?` is one byte, and `é` is two.
+    """Return the text with one character for each of its bytes: to git, `?` is one byte, and `é` is two.
 
     >>> _bytewise("a"), len(_bytewise("é"))
     ('a', 2)
@@ -88,7 +88,7 @@ def _bytewise(text: str) -> str:
 
 
 def _without_trailing_spaces(line: str) -> str:
-    """Trailing spaces do not count unless a backslash stands before them."""
+    """Remove trailing spaces, which do not count unless they are escaped by a backslash."""
     stripped = line.rstrip(" ")
     if len(stripped) < len(line) and (len(stripped) - len(stripped.rstrip("\\"))) % 2:
         return stripped + " "
@@ -118,10 +118,10 @@ _TOKEN = re.compile(r"\*\*+|\*|\?|\[|\\.|\\\Z|[^*?\[\\]+", re.DOTALL)
 
 
 def expression(glob: str, *, whole_path: bool) -> str:
-    r"""A regular expression for `fullmatch`: git's wildmatch, where `*` and `?` never match a slash.
+    r"""Return a regular expression for `fullmatch`: git's wildmatch, where `*` and `?` never match a slash.
 
-    Whatever stands between two wildcards is taken where it first occurs and never tried again (`(?>`): nothing is lost
-    by that, since the second wildcard takes up the rest, and no pattern can be made to run for ever.
+    A text between two wildcards is matched where it first occurs and never tried again (`(?>`). Nothing is lost by
+    that, since the second wildcard takes up the rest, and no pattern can run for ever.
 
     >>> expression("a/**/b?.py", whole_path=True), expression("*a*b", whole_path=False)
     ('a/(?:.*/)?b[^/]\\.py', '(?>[^/]*?a)[^/]*b')
@@ -158,7 +158,7 @@ def expression(glob: str, *, whole_path: bool) -> str:
 
 
 def _with_stars(atoms: list[str]) -> str:
-    """What stands between two `**/`, its single stars included."""
+    """Join the atoms between two `**/`, their single stars included."""
     pieces = [""]
     for atom in atoms:
         if atom == _STAR:
@@ -182,7 +182,7 @@ def _plain(text: str) -> str:
 
 
 def _bracket(glob: str, at: int) -> tuple[str, int]:
-    """The character class that begins before `at`, and where it ends; one that never ends matches nothing."""
+    """Return the character class that begins before `at`, and its end; one that never ends matches nothing."""
     negated = glob[at : at + 1] in {"!", "^"}
     first = at = at + negated
     members: list[str] = []
@@ -207,7 +207,7 @@ def _bracket(glob: str, at: int) -> tuple[str, int]:
 
 
 def _class_char(glob: str, at: int) -> tuple[str, int]:
-    """One character of a class, a backslash taken away, and where the next begins; empty when the glob ends."""
+    """Return one character of a class, without a backslash, and where the next begins; empty when the glob ends."""
     if glob[at : at + 1] == "\\":
         return glob[at + 1 : at + 2], at + 2
     return glob[at : at + 1], at + 1
@@ -219,7 +219,7 @@ _WILD = re.compile(r"[*?\[\\]")
 
 
 class NameTable(dict[str, int]):
-    """Verdicts by name, filled as they are asked for: `table[name]` is the strongest pattern that matches, or NO_RULE.
+    """Verdicts by name, computed on first use: `table[name]` is the strongest pattern that matches, or NO_RULE.
 
     The patterns are sorted by what answers them: a dictionary, an ending, a beginning, or a regex.
     """
@@ -227,7 +227,7 @@ class NameTable(dict[str, int]):
     __slots__ = ("_beginnings", "_begins", "_endings", "_ends", "_globs", "_names", "_suffixes")
 
     def __init__(self, found: Iterable[tuple[int, _NamePattern]]) -> None:
-        """`found`: each pattern and the strength of its rules, in rising order; of the same words the last remains."""
+        """Take each pattern with the strength of its rules, in rising order; of equal patterns the last one counts."""
         super().__init__()
         self._names: dict[str, int] = {}
         self._suffixes: dict[str, int] = {}
@@ -243,7 +243,7 @@ class NameTable(dict[str, int]):
         self._ends, self._begins = tuple(self._endings), tuple(self._beginnings)
 
     def finder(self) -> Callable[[str], int | None]:
-        """A function from a name to its verdict; the quickest there is when all patterns are plain names."""
+        """Return a function from a name to its verdict; the quickest one when all patterns are plain names."""
         only_names = not (self._suffixes or self._endings or self._beginnings or self._globs)
         return self._names.get if only_names and "".join(self._names).isascii() else self.__getitem__
 
@@ -288,14 +288,14 @@ def _kind(glob: str) -> tuple[str, str]:
 
 
 class NameTables(NamedTuple):
-    """Two tables, since a pattern that ends in a slash speaks of folders only."""
+    """Two tables, since a pattern that ends in a slash is about folders only."""
 
     files: NameTable
     folders: NameTable
 
     @classmethod
     def of(cls, found: Iterable[tuple[int, _NamePattern]]) -> NameTables:
-        """The tables of some patterns, each with the strength of its rules, in rising order."""
+        """Return the tables of some patterns, each with the strength of its rules, in rising order."""
         every = list(found)
         return cls(NameTable([row for row in every if not row[1].folders_only]), NameTable(every))
 
@@ -312,7 +312,7 @@ class _PathGlob(NamedTuple):
 
 
 class IgnoreRules:
-    """One ignore file, compiled. Its verdicts are about a folder, relative to its own, and a name in that folder."""
+    """One compiled ignore file. Its verdicts are about a folder, relative to its own, and a name in that folder."""
 
     def __init__(self, level: str, text: str, *, name: str = "") -> None:
         self.level = LEVELS.index(level)
@@ -343,7 +343,7 @@ class IgnoreRules:
         return bool(self._in_folders or self._globs)
 
     def inside(self, folder: str) -> NameTables | None:
-        """The patterns about whole paths that can match something directly in `folder`; None when there are none."""
+        """Return the patterns about whole paths that can match something directly in `folder`; None without any."""
         folder = _bytewise(folder)
         here = self._in_folders.get(folder, [])
         if self._globs:
@@ -353,21 +353,21 @@ class IgnoreRules:
         return self._table(here) if here else None
 
     def _table(self, here: list[_NamePattern]) -> NameTables:
-        """The same patterns speak in many folders; their table is made once."""
+        """Return the table of some patterns, which is made once because they apply in many folders."""
         key = tuple([each.value for each in here])
         if key not in self._tables:
             self._tables[key] = NameTables.of((0, each) for each in sorted(here, key=lambda each: each.value))
         return self._tables[key]
 
     def words(self, value: int) -> str:
-        """The pattern behind a verdict: where it stands and how it reads."""
+        """Return the pattern behind a verdict: its file and its text."""
         return f"{self._name}: {self._lines[(value >> 1) - 1].strip()}"
 
 
 def _split(glob: str) -> tuple[str, str, str]:
-    """A glob about whole paths as folder, slash and name; `a/**` speaks of everything in `a/**`.
+    """Split a glob about whole paths into folder, slash and name; `a/**` is about everything in `a/**`.
 
-    No part of a name crosses a slash, so the two can be matched apart; a slash in brackets does not separate.
+    No part of a name crosses a slash, so the two can be matched separately; a slash in brackets does not separate.
     """
     if glob == "**" or glob.endswith("/**"):
         return glob, "/", "*"
@@ -386,9 +386,9 @@ def _split(glob: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedRules:
-    """Rules and where they stand: in the folder `base` of the walked root, or above it, `lead` leading down to the root.
+    """Rules and their place: the folder `base` of the walked root, or a folder above it.
 
-    `depth` orders rules of one level; it is negative above the root.
+    `lead` leads from such a folder to the root. `depth` orders rules of one level; it is negative above the root.
     """
 
     rules: IgnoreRules
@@ -397,14 +397,14 @@ class PlacedRules:
     depth: int = 0
 
     def local(self, folder: str) -> str:
-        """The folder of the walked root, as these rules name it."""
+        """Return a folder of the walked root, relative to the folder of these rules."""
         if self.lead:
             return f"{self.lead}/{folder}" if folder else self.lead
         return folder[len(self.base) + 1 :] if self.base else folder
 
 
 class RuleStack:
-    """All rules in force in some folders. Folders that add no ignore file of their own share one.
+    """All rules that apply in some folders. Folders without an ignore file of their own share one.
 
     The verdicts of the rules are put one above the other, so that the greater number overrules here too.
     """
@@ -418,16 +418,16 @@ class RuleStack:
         )
 
     def with_rules(self, *more: PlacedRules) -> RuleStack:
-        """The stack of a folder that has these ignore files too."""
+        """Return the stack of a folder that has these ignore files too."""
         return RuleStack((*self._placed, *more))
 
     def without_git(self) -> RuleStack:
-        """What still holds inside another repository: everything but the outer one's git rules."""
+        """Return what still applies inside another repository: everything but the outer one's git rules."""
         git = {LEVELS.index("exclude"), LEVELS.index("gitignore")}
         return RuleStack(each for each in self._placed if each.rules.level not in git)
 
     def at(self, folder: str) -> FolderVerdicts:
-        """The verdicts for what lies directly in `folder`."""
+        """Return the verdicts for what is directly in `folder`."""
         tables = []
         for strength, each in self._about_paths:
             if table := each.rules.inside(each.local(folder)):
@@ -435,7 +435,7 @@ class RuleStack:
         return FolderVerdicts(self, tables)
 
     def words(self, value: int) -> str:
-        """The pattern behind a verdict; empty when there is none."""
+        """Return the pattern behind a verdict; empty when there is none."""
         if value == NO_RULE:
             return ""
         number, own = divmod(value, 1 << _LINES_BITS)
@@ -443,7 +443,10 @@ class RuleStack:
 
 
 class FolderVerdicts:
-    """Verdicts in one folder. `simple`: names alone tell here, so the tables of `Stack.names` may be asked directly."""
+    """Verdicts in one folder.
+
+    `simple`: only names matter here, so the tables of `RuleStack.names` can be used directly.
+    """
 
     def __init__(self, stack: RuleStack, tables: list[tuple[int, NameTables]]) -> None:
         self._names = stack.names
@@ -452,7 +455,7 @@ class FolderVerdicts:
         self.simple = not tables
 
     def value(self, name: str, is_folder: bool) -> int:
-        """What the rules say about one name in this folder: see `is_ignored` and `is_kept`."""
+        """Return what the rules say about one name in this folder: see `is_ignored` and `is_kept`."""
         value = self._names[is_folder][name]
         for strength, of_files, of_folders in self._finders:
             found = of_folders(name) if is_folder else of_files(name)

@@ -48,7 +48,7 @@ def read_lines_at(
     chars_max: int,
     masked: Callable[[bytes], RedactedDocument] = RedactedDocument.of,
 ) -> list[LineWindow]:
-    """The lines at these places of a file beneath the root, each cut to `chars_max` characters around its match.
+    """Return the lines at these places of a file beneath the root, each cut to `chars_max` around its match.
 
     `masked` hides secrets. Raises: OSError when the file is gone, closed, or no plain file any more.
     """
@@ -74,7 +74,7 @@ class _Window:
             self._whole = self.read(0, WHOLE_BYTES_MAX)
 
     def read(self, offset: int, size: int) -> bytes:
-        """At most `size` bytes of the text."""
+        """Return at most `size` bytes of the text."""
         if self._whole is not None:
             return self._whole[offset : offset + size]
         os.lseek(self._descriptor, offset + self._mark_bytes, os.SEEK_SET)
@@ -90,7 +90,7 @@ class _Window:
         return self._masked_text is None or self._masked_text.has_secrets
 
     def redact(self, start: int, stop: int) -> bytes:
-        """The bytes `start` to `stop` without their secrets, as the text around them tells these."""
+        """Return the bytes `start` to `stop` without secrets, which are found with the text around them."""
         if self._masked_text is not None:
             return self._masked_text.part_bytes(start, stop)
         first = max(0, start - AROUND_BYTES)
@@ -130,7 +130,7 @@ def _line(window: _Window, spot: LineStart, chars_max: int) -> LineWindow:
 
 
 def _whole_chars(raw: bytes) -> bytes:
-    """Without the beginning of a character that was cut off at the end."""
+    """Return the bytes without the beginning of a character that was cut off at the end."""
     for back in range(1, min(_CHAR_BYTES_MAX, len(raw)) + 1):
         byte = raw[-back]
         if byte < 0x80:
@@ -142,7 +142,7 @@ def _whole_chars(raw: bytes) -> bytes:
 
 
 def _text(raw: bytes) -> str:
-    """Never fails; see `file_reader.decode`. A mark inside a file is a character like any other."""
+    """Decode bytes, which never fails. A byte order mark inside a file is a character like any other."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

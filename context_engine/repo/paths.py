@@ -25,7 +25,7 @@ from context_engine.storage import ConfinedFolder
 
 NEAR_NAMES_MAX = 3
 LISTED_NAMES_MAX = 2_000
-"""Near names are looked for among this many; a larger folder is a dump, where a guess helps nobody."""
+"""Near names are searched among this many; a guess in a larger folder helps nobody."""
 
 REAL_TRIES = 20
 """How often a path is resolved again whose links are exchanged in the same moment."""
@@ -34,23 +34,24 @@ RELATIVE = "Use a path relative to the workspace root, with forward slashes."
 
 
 class Root:
-    """One top folder. Turns what callers type into `RelPath`, and a `RelPath` into the file it names."""
+    """One top folder. Turns text of callers into `RelPath`, and a `RelPath` into the file it names."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Take the folder, which is resolved once."""
         self._real = os.path.realpath(path)
         self._inside = self._real if self._real.endswith(os.sep) else self._real + os.sep
         self.path = Path(self._real)
         self.confined = ConfinedFolder(self._real)
-        """What opens files for `RelPath`s, in which no link is left: a folder that became one by now is not followed."""
+        """Opens files for `RelPath`s, which contain no link: a folder that became one by now is not followed."""
 
     def __repr__(self) -> str:
         return f"Root({self._real!r})"
 
     def rel(self, text: str, *, must_exist: bool = True) -> RelPath:
-        """The checked path of a file or folder: links resolved, `/` between its parts, `.` for the root itself.
+        """Return the checked path of a file or folder: links resolved, `/` between its parts, `.` for the root itself.
 
-        `must_exist=False` is for a file that is about to be written.
-        Raises: InvalidPath, AccessDenied, FileNotFound (with near names), AccessFailed.
+        `must_exist=False` is for a file that is about to be written. Raises: InvalidPath, AccessDenied, FileNotFound
+        (with near names), AccessFailed.
         """
         if problem := why_malformed(text, windows=os.name == "nt"):
             raise _invalid_path(text, *problem)
@@ -76,15 +77,15 @@ class Root:
         return RelPath(rel)
 
     def absolute(self, rel: str) -> Path:
-        """Where a checked path lies on this machine."""
+        """Return the path of a checked path on this machine."""
         return self.path / rel
 
     def contains(self, real: str) -> bool:
-        """Whether an absolute path without links is this root or lies inside it."""
+        """Return whether an absolute path without links is this root or is inside it."""
         return real == self._real or real.startswith(self._inside)
 
     def _relative_text(self, text: str) -> str:
-        """The text relative to this root, unresolved. A backslash separates unless a file of that very name exists."""
+        """Return a text relative to this root, unresolved. A backslash separates unless a file has that very name."""
         if "\\" in text and not os.path.lexists(os.path.join(self._real, text)):
             text = text.replace("\\", "/")
         if ".." in text.split("/"):
@@ -94,7 +95,7 @@ class Root:
         return "/".join(part for part in text.split("/") if part not in {"", "."}) or "."
 
     def _relative(self, text: str) -> str:
-        """An absolute path, relative to this root, which may be reached through a link."""
+        """Return an absolute path, which may go through a link, relative to this root."""
         plain = os.path.normpath(text)
         folder, name = os.path.split(plain)
         with suppress(OSError):  # its links are being exchanged
@@ -107,7 +108,7 @@ class Root:
         return real[len(self._inside) :].replace(os.sep, "/") or "."
 
     def _check_kind(self, text: str, typed: str, rel: str, must_exist: bool) -> None:
-        """Refuse what is no file and no folder."""
+        """Refuse what is neither a file nor a folder."""
         try:
             mode = self.confined.stat("" if rel == "." else rel).st_mode
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -140,7 +141,7 @@ class Root:
         )
 
     def _names_in(self, folder: str) -> list[str] | None:
-        """Names to guess from; None where there is no such folder, or none that may be listed."""
+        """Return names to guess from; None for a folder that does not exist or cannot be listed."""
         try:
             with self.confined.scan(folder) as listing:
                 names = [entry.name for _, entry in zip(range(LISTED_NAMES_MAX), listing, strict=False)]
@@ -159,7 +160,7 @@ _PATH_CHARS_MAX = 4_096  # PATH_MAX of Linux; other systems allow less
 
 
 def why_malformed(text: str, *, windows: bool = False) -> tuple[str, str] | None:
-    r"""Why a text can be no path of any workspace on this system, and what to do instead; None when it can.
+    r"""Return why a text cannot be a path of any workspace on this system, and what to do instead; None when it can.
 
     >>> why_malformed("src/a.py"), why_malformed("C:\\Users\\me")[0]
     (None, 'it names a Windows drive')
@@ -186,7 +187,7 @@ def why_malformed(text: str, *, windows: bool = False) -> tuple[str, str] | None
 
 
 def _malformed_on_windows(text: str) -> str | None:
-    """Names that Windows takes for a device or a hidden stream, whatever folder they stand in."""
+    """Return why Windows takes a name for a device or a hidden stream, whatever its folder; None when it does not."""
     parts = re.split(r"[/\\]", _DRIVE.sub("", text, count=1) if _DRIVE.match(text) else text)
     if any(_WINDOWS_DEVICE.fullmatch(part.rstrip(". ")) for part in parts):
         return "it names a Windows device"
@@ -196,7 +197,7 @@ def _malformed_on_windows(text: str) -> str | None:
 
 
 def _without_dots(text: str) -> str:
-    """The next step for a path with `..`: the path it means, where that stays inside."""
+    """Return the next step for a path with `..`: the path it means, where that stays inside."""
     plain = os.path.normpath(text).replace(os.sep, "/")
     return RELATIVE if plain.startswith("..") or os.path.isabs(plain) else f"Use {plain!r}."
 
@@ -222,7 +223,7 @@ SENSITIVE_NAMES = {
     "application_default_credentials.json": _LOGIN,
     **dict.fromkeys((".bash_history", ".zsh_history", ".sh_history", ".python_history", ".psql_history"), _HISTORY),
 }
-"""Lower-case names that are refused wherever they stand in a path, and why."""
+"""Lower-case names that are refused anywhere in a path, and why."""
 
 SENSITIVE_SUFFIXES = {
     **dict.fromkeys((".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".ppk", ".kdbx"), _KEY),
@@ -241,11 +242,11 @@ SENSITIVE_PAIRS = {
     "gcloud": frozenset({"credentials.db", "access_tokens.db", "legacy_credentials"}),
     "gh": frozenset({"hosts.yml"}),
 }
-"""Folder -> names directly in it that are refused: where cloud tools keep who you are."""
+"""Folder -> names directly in it that are refused: where cloud tools store credentials."""
 
 
 def is_sensitive(path: str) -> str | None:
-    """Why a path must not be read out, judged component by component and without regard to case; None when it may.
+    """Return why a path must not be read, judged by its components without regard to case; None when it may.
 
     >>> is_sensitive("home/.SSH/known_hosts"), is_sensitive("keys/id_rsa.pub")
     ('a folder of keys', None)
@@ -260,7 +261,7 @@ def is_sensitive(path: str) -> str | None:
 
 
 def is_sensitive_name(name: str, folder: str = "") -> str | None:
-    """The same for one component and the one before it, both already a `plain_name`."""
+    """Return why a name must not be read, from it and the name of its folder, both as `plain_name`."""
     if reason := SENSITIVE_NAMES.get(name):
         return reason
     if folder in SENSITIVE_PAIRS and name in SENSITIVE_PAIRS[folder]:
@@ -272,7 +273,7 @@ def is_sensitive_name(name: str, folder: str = "") -> str | None:
 
 
 def plain_name(part: str) -> str:
-    r"""A path component as file systems that fold names see it: no case, no invisible letters, no dots at its end.
+    r"""Return a path component as file systems that fold names see it: no case, invisible letters or dots at its end.
 
     >>> plain_name(".EnV. "), plain_name(".g\u200cit")
     ('.env', '.git')
@@ -283,7 +284,7 @@ def plain_name(part: str) -> str:
 
 
 def real_path(path: str) -> str:
-    """A path without links. Raises: OSError for one whose links are exchanged faster than they can be read."""
+    """Return a path without links. Raises: OSError for links that are exchanged faster than they can be read."""
     for _ in range(REAL_TRIES):
         try:
             return os.path.realpath(path)
@@ -303,7 +304,7 @@ _KINDS = {
 
 
 def near_names(name: str, names: Sequence[str]) -> list[str]:
-    """The names closest to one that does not exist, best first; another case counts as equal.
+    """Return the names closest to one that does not exist, best first; another case counts as equal.
 
     >>> near_names("readme.md", ["README.md", "setup.py"])
     ['README.md']
@@ -315,7 +316,7 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
 
 
 def path_of_listing(path: str) -> RelPath:
-    """The path of something that this room has come across itself, going down from a root: it needs no check."""
+    """Return the path of something that this package has found itself, going down from a root, without a check."""
     return RelPath(path)
 
 

@@ -78,23 +78,24 @@ class MatchedLine(NamedTuple):
 
 
 FoundOccurrences = tuple[list[tuple[str, int, int, int, str]], bool] | None
-"""What a `MatchedLine` contains, and whether every file could be read; None when there are too many, or the engine
-cannot tell."""
+"""Fields of `MatchedLine`s, and whether every file could be read; None when there are too many, or the engine cannot
+tell.
+"""
 
 
 class SearchDeadline(NamedTuple):
-    """How long a search may take, and who may end it before."""
+    """How long a search may take, and the event that cancels it."""
 
     until: float  # time.monotonic()
     cancel: threading.Event
 
     @classmethod
     def of(cls, cancel: threading.Event | None, seconds: float | None = None) -> SearchDeadline:
-        """From now on; SEARCH_S_MAX unless told otherwise."""
+        """Return a deadline from now on; after SEARCH_S_MAX by default."""
         return cls(time.monotonic() + (SEARCH_S_MAX if seconds is None else seconds), cancel or threading.Event())
 
     def check(self) -> None:
-        """Raises: Cancelled, SearchTimeout."""
+        """Raise Cancelled or SearchTimeout when the search has to end."""
         if self.cancel.is_set():
             raise Cancelled("the search was cancelled")
         if time.monotonic() > self.until:
@@ -105,12 +106,12 @@ class SearchDeadline(NamedTuple):
 
 
 class TextEngine(Protocol):
-    """What finds lines. Both engines keep one contract: tests/contracts/test_text_search.py."""
+    """A program that finds lines. Both engines keep one contract: tests/contracts/test_text_search.py."""
 
     name: str
 
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
-        """Matching lines by file, and whether every file could be read.
+        """Return matching lines by file, and whether every file could be read.
 
         Raises: InvalidArgument (the pattern), SearchTimeout, Cancelled, TooLarge.
         """
@@ -119,13 +120,13 @@ class TextEngine(Protocol):
     def places(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
     ) -> list[MatchedLine]:
-        """The first `most` matching lines of each file with lines around them. Raises: as `counts`."""
+        """Return the first `most` matching lines of each file with lines around them. Raises: as `counts`."""
         ...
 
     def occurrences(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int
     ) -> FoundOccurrences:
-        """All that matches, one beside the other; see `Found`."""
+        """Return all matches, several on a line too; see `FoundOccurrences`."""
         ...
 
 
@@ -139,21 +140,21 @@ class Ripgrep:
         self._command = command
 
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
-        """As of `TextEngine`."""
+        """Return what `TextEngine.counts` does."""
         said = self._run(["--count"], files, asked, patience)
         return _counts(each.out for each in said), all(each.code != 2 for each in said)
 
     def places(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
     ) -> list[MatchedLine]:
-        """As of `TextEngine`. A line over one byte is left out of the output: only where it lies is wanted."""
+        """Return what `TextEngine.places` does. Text is left out of ripgrep's output: only its place is needed."""
         options = ["-n", "-b", "--column", "--max-columns=1", f"--context={context}", f"--max-count={most}"]
         return _places(each.out for each in self._run(options, files, asked, patience))
 
     def occurrences(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int
     ) -> FoundOccurrences:
-        """As of `TextEngine`; where several patterns match in one place, the first of them counts."""
+        """Return what `TextEngine.occurrences` does; of several patterns that match in one place the first counts."""
         said = self._run(["-o", "-n", "-b", "--column"], files, asked, patience, bytes_max)
         if any(each.is_cut for each in said):
             return None
@@ -167,7 +168,7 @@ class Ripgrep:
         patience: SearchDeadline,
         bytes_max: int = OUTPUT_BYTES_MAX,
     ) -> list[_ProcessOutput]:
-        """One process after the other: each uses every core."""
+        """Run one process after the other: each uses every core."""
         for pattern in asked.patterns:
             if closes_too_early(pattern):
                 raise invalid_pattern(asked, "unopened group")
@@ -192,14 +193,14 @@ class PythonGrep:
         self._root = os.fspath(root)
 
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
-        """As of `TextEngine`."""
+        """Return what `TextEngine.counts` does."""
         said = self._run({"mode": "count"}, files, asked, patience)
         return _counts(each.out for each in said), all(each.code == 0 for each in said)
 
     def places(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
     ) -> list[MatchedLine]:
-        """As of `TextEngine`."""
+        """Return what `TextEngine.places` does."""
         said = self._run({"mode": "places", "context": context, "most": most}, files, asked, patience)
         return _places(each.out for each in said)
 
@@ -230,13 +231,13 @@ class PythonGrep:
 
 
 def find_text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
-    """The best engine of this machine: the `rg` installed beside our Python, the one on PATH, else our own."""
+    """Return the best engine of this machine: the `rg` next to our Python, the one on PATH, or our own."""
     command = find_ripgrep(path, outside=root)
     return Ripgrep(root, command) if command else PythonGrep(root)
 
 
 def find_ripgrep(path: str | None, *, outside: str | os.PathLike[str] = "") -> str | None:
-    """A ripgrep that is new enough: the one installed beside our Python, or one on a PATH that a repository cannot bring."""
+    """Return a ripgrep that is new enough: next to our Python, or on a PATH that a repository cannot change."""
     beside = [sysconfig.get_path("scripts"), os.path.dirname(sys.executable)]
     for command in find_programs("rg", beside=beside, path=path, outside=outside):
         if _version(command) >= VERSION_MIN:
@@ -257,7 +258,7 @@ def _version(command: str) -> tuple[int, ...]:
 
 
 def invalid_pattern(asked: GrepRequest, why: str) -> InvalidArgument:
-    """The error about a pattern, the same from both engines."""
+    """Return the error about a pattern, the same from both engines."""
     pattern = " | ".join(asked.patterns)
     return InvalidArgument(
         f"{pattern!r} is no pattern that can be searched for: {why}",
@@ -267,7 +268,7 @@ def invalid_pattern(asked: GrepRequest, why: str) -> InvalidArgument:
 
 
 def reason(complaint: str) -> str:
-    r"""What ripgrep has against a pattern, in one line.
+    r"""Return what ripgrep objects to in a pattern, in one line.
 
     >>> reason("rg: regex parse error:\n    (?:(a)\n    ^\nerror: unclosed group\n")
     'unclosed group'
@@ -303,7 +304,7 @@ _PLACE = re.compile(rb"([^\0]+)\0(\d+)[:-](?:(\d+):)?(\d+)[:-]([^\r\n]*)\r?\n")
 
 
 def _counts(outputs: Iterable[bytes]) -> dict[str, int]:
-    """Path -> lines; a path may hold anything but a NUL."""
+    """Return path -> lines; a path may contain anything but a NUL."""
     return {os.fsdecode(path): int(count) for out in outputs for path, count in _COUNT.findall(out)}
 
 
@@ -312,7 +313,7 @@ def _places(outputs: Iterable[bytes]) -> list[MatchedLine]:
 
 
 def _rows(outputs: Iterable[bytes]) -> Iterator[tuple[str, int, int, int, str]]:
-    """What a `MatchedLine` contains; the same names and texts come again and again."""
+    """Yield the fields of each `MatchedLine`; the same names and texts come again and again."""
     names, texts = _TextCache(os.fsdecode), _TextCache(lambda raw: raw.decode("utf-8", "replace"))
     for out in outputs:
         for path, line, column, offset, text in _PLACE.findall(out):
@@ -320,7 +321,7 @@ def _rows(outputs: Iterable[bytes]) -> Iterator[tuple[str, int, int, int, str]]:
 
 
 class _TextCache(dict[bytes, str]):
-    """Bytes -> text, each worked out once."""
+    """Bytes -> text, each computed once."""
 
     def __init__(self, decode: Callable[[bytes], str]) -> None:
         super().__init__()
@@ -340,7 +341,7 @@ def _with_e(patterns: Iterable[str]) -> Iterator[str]:
 
 
 def batches(files: Sequence[str], room: int) -> Iterator[Sequence[str]]:
-    """The files in runs whose names fit into a command line, at least one a run."""
+    """Yield the files in groups whose names fit into a command line, at least one in each."""
     start, used = 0, 0
     for number, path in enumerate(files):
         used += _argv_cost(path)
@@ -352,7 +353,7 @@ def batches(files: Sequence[str], room: int) -> Iterator[Sequence[str]]:
 
 
 def argv_room() -> int:
-    """How many bytes this system leaves to the arguments of a new process."""
+    """Return how many bytes this system leaves to the arguments of a new process."""
     if os.name == "nt":
         return ARGV_CHARS_WINDOWS
     limit = os.sysconf("SC_ARG_MAX")
@@ -361,7 +362,7 @@ def argv_room() -> int:
 
 
 def _argv_cost(argument: str) -> int:
-    """Its bytes, the NUL behind it and the pointer to it; on Windows quotes and a space, which is less."""
+    """Return the bytes of an argument with its NUL and its pointer; on Windows quotes and a space need less."""
     return (len(argument) if argument.isascii() else len(os.fsencode(argument))) + 9
 
 
@@ -376,7 +377,7 @@ class _ProcessOutput(NamedTuple):
 
 
 def _uncut(said: list[_ProcessOutput], bytes_max: int) -> list[_ProcessOutput]:
-    """What was said, unless it is over the limit that nobody asked for."""
+    """Return the outputs, unless one is over the limit. Raises: TooLarge."""
     if bytes_max == OUTPUT_BYTES_MAX and any(each.is_cut for each in said):
         raise TooLarge(
             f"the search finds places for more than {OUTPUT_BYTES_MAX:,} bytes",
@@ -388,7 +389,7 @@ def _uncut(said: list[_ProcessOutput], bytes_max: int) -> list[_ProcessOutput]:
 def _run_process(
     command: Sequence[str], feed: bytes, folder: str, patience: SearchDeadline, bytes_max: int
 ) -> _ProcessOutput:
-    """Run a process to its end, its limit, or the end of patience. Raises: SearchTimeout, Cancelled, AccessFailed."""
+    """Run a process to its end, its limit, or its deadline. Raises: SearchTimeout, Cancelled, AccessFailed."""
     patience.check()
     process = _start(command, folder, fed=bool(feed))
     ended, late = threading.Event(), threading.Event()
@@ -428,7 +429,7 @@ def _start(command: Sequence[str], folder: str, *, fed: bool) -> subprocess.Pope
 
 
 def _converse(process: subprocess.Popen[bytes], feed: bytes, bytes_max: int) -> tuple[bytes, bytes]:
-    """Hand over what it is to read, then hear it out; our child says nothing before it has read all."""
+    """Write the input, then read the output; our child writes nothing before it has read everything."""
     assert process.stdout  # both are opened as pipes
     assert process.stderr
     with process.stdout as out, process.stderr as complaints:
@@ -445,7 +446,7 @@ def _converse(process: subprocess.Popen[bytes], feed: bytes, bytes_max: int) -> 
 
 
 def _guard(kill: Callable[[], None], ended: threading.Event, late: threading.Event, patience: SearchDeadline) -> None:
-    """Kill the process when its time is over."""
+    """Kill the process at its deadline."""
     while not ended.wait(GUARD_EVERY_S):
         if patience.cancel.is_set() or time.monotonic() > patience.until:
             late.set()

@@ -31,7 +31,7 @@ SETTLED_NS = 1_000_000_000
 
 
 class WorkspaceWatcher(Protocol):
-    """A watcher of the workspace: whether it hears everything, and what it has heard but not yet reported."""
+    """A watcher of the workspace: whether it notices everything, and what it has not reported yet."""
 
     @property
     def is_running(self) -> bool:
@@ -57,7 +57,7 @@ class FileListing:
 
 
 class FileLister:
-    """Keeps the listing of one root. Thread-safe. `stale_s`: how old it may be when nobody watches."""
+    """Keeps the listing of one root. Thread-safe. `stale_s`: how old it may be when nothing is watched."""
 
     def __init__(
         self, root: str | os.PathLike[str], *, stale_s: float, excludes_file: Callable[[], str | None] = lambda: None
@@ -82,12 +82,12 @@ class FileLister:
         self._watcher = watcher
 
     def note(self, paths: Iterable[str]) -> None:
-        """Somebody saw these paths change, appear or vanish."""
+        """Remember that these paths changed, appeared or vanished."""
         with self._heard_lock:
             self._heard.update(paths)
 
     def listing(self, check: Callable[[], None] = lambda: None) -> FileListing:
-        """The files as they are now; `check` may stop a long look by raising.
+        """Return the files as they are now; `check` may stop a long walk by raising.
 
         Raises: FileNotFound, AccessFailed when the root is gone or closed.
         """
@@ -107,26 +107,26 @@ class FileLister:
             return self._listing
 
     def is_unchanged(self, listing: FileListing, paths: Iterable[WalkedFile], under: str) -> bool:
-        """Whether these files of a listing, and the names in the folders below `under`, are as they were then."""
+        """Return whether these files of a listing, and the names in the folders below `under`, are unchanged."""
         inside = f"{under}/" if under else ""
         folders = {path: at for path, at in listing.folders.items() if f"{path}/".startswith(inside)}
         sizes = {str(path): (size, mtime_ns) for path, size, mtime_ns in paths}
         return listing.is_settled and scan(self._root, sizes, folders).is_clean
 
     def why_not(self, path: str) -> Skipped | None:
-        """Why a file or folder that exists is not in the listing; None when nothing speaks against it."""
+        """Return why a file or folder that exists is not in the listing; None when nothing excludes it."""
         seen = walk_paths(self._root, [path], bytes_max=ANY_SIZE, excludes_file=self._excludes())
         return next((each for each in seen.skipped if each.path == path or path.startswith(f"{each.path}/")), None)
 
     def _take_heard(self) -> set[str]:
-        """What was heard since the last time, with what the watcher still holds back."""
+        """Return what was reported since the last time, with what the watcher still delays."""
         pending = self._watcher.pending if self._watcher is not None else frozenset()
         with self._heard_lock:
             heard, self._heard = self._heard, set()
         return heard | pending
 
     def _excludes(self) -> str | None:
-        """Git's own list of what to ignore everywhere; asked for once."""
+        """Return git's own list of what to ignore everywhere, which is computed once."""
         if self._excludes_file is None:
             self._excludes_file = self._find_excludes() or ""
         return self._excludes_file or None
@@ -137,7 +137,7 @@ class FileLister:
         self._publish(check)
 
     def _sweep(self, now: float, check: Callable[[], None]) -> None:
-        """Look whether the files are as they were; walk only when names came or went."""
+        """Check whether the files are as they were; walk only when names came or went."""
         assert self._walk
         swept = scan(self._root, self._walk.files(), self._walk.folders)
         if swept.needs_walk or swept.removed or len(swept.changed) > ANEW_PATHS:
@@ -148,7 +148,7 @@ class FileLister:
             self._look_again(swept.changed, check)
 
     def _look_again(self, paths: Iterable[str], check: Callable[[], None]) -> None:
-        """Take some paths out of the listing, with what lies below them, and put back what is there now."""
+        """Remove some paths from the listing, with what is below them, and add what is there now."""
         assert self._walk
         known, gone = self._walk, frozenset(paths)
         below = tuple(f"{path}/" for path in gone)
@@ -171,7 +171,7 @@ class FileLister:
         self._publish(check)
 
     def _publish(self, check: Callable[[], None]) -> None:
-        """Judge what is new by its content, and make the listing of it."""
+        """Judge new files by their content, and make the listing."""
         assert self._walk
         known, verdicts = self._verdicts, {}
         with file_reader.open_root(self._confined) as top:
@@ -192,7 +192,7 @@ class FileLister:
 
 
 def _changes_all(heard: set[str]) -> bool:
-    """Whether a walk is due: other rules, another branch, or simply very much."""
+    """Return whether a walk is due: other rules, another branch, or very many changes."""
     return len(heard) > ANEW_PATHS or changes_rules(heard)
 
 

@@ -1,7 +1,7 @@
-"""Programs of other people - linters, compilers, a project's own tests - and the one way in which they are run.
+"""Run programs of other vendors: linters, compilers, a project's own tests.
 
-No shell reads their command; they get no token of anybody, so much time and no more, and everything that they have
-started ends with them. Analysers run over copies of files in a folder of their own (`apart`), never over the work tree.
+No shell reads their command. They get no tokens and a time limit, and everything that they have started ends with them.
+Analyzers run over copies of files in a folder of their own (`temporary_files`), never over the work tree.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from typing import IO, NamedTuple
 from context_engine.repo.executables import end_process, kill_children, kill_process, safe_path
 
 OUTPUT_BYTES_MAX = 16_000_000
-"""What a linter says of a few hundred files; of what is longer the end is kept."""
+"""The output of a linter for a few hundred files; of a longer one the end is kept."""
 COMPLAINT_BYTES_MAX = 4_000
 WRITTEN_BYTES_MAX = 256_000_000
-"""No test run says so much; what prints in a circle fills the disk otherwise."""
+"""No test run prints so much; a program that prints in a loop fills the disk otherwise."""
 LOOK_S = 0.25
-"""How often somebody looks how much was written, since nothing tells."""
+"""How often the size of the output is checked."""
 KEPT = (
     *("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL"),
     *("SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
     *("GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"),
     *("NVM_DIR", "VIRTUAL_ENV"),
 )
-"""Of the environment: where programs and their own caches lie."""
+"""Variables that say where programs and their own caches are."""
 SECRET = re.compile(
     r"^CTX_|PASSW|PASSPHRASE|(^|_)(TOKENS?|SECRETS?|PWD|CREDENTIALS?|(API|ACCESS|PRIVATE|AUTH)_?KEY)(_|$)"
 )
-"""Names of variables that hold secrets, by the words people use; and ours, which are nobody else's business."""
+"""Names of variables that usually contain secrets; and ours, which other programs do not need."""
 
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 
 class ProgramResult(NamedTuple):
-    """What a program said. `exit` is None when it could not be started or had to be ended, and `problem` says why."""
+    """The output of a program. `exit` is None when it could not be started or had to be ended; `problem` says why."""
 
     out: bytes = b""
     err: str = ""
@@ -52,7 +52,7 @@ class ProgramResult(NamedTuple):
 
 
 def program_identity(program: str) -> str:
-    """What changes when a program is another one: where it lies, its size and its time. Nothing is started."""
+    """Return a text that changes with a program: its path, size and time. Nothing is started."""
     try:
         facts = os.stat(os.path.realpath(program))
     except OSError:  # it went in this moment
@@ -62,9 +62,9 @@ def program_identity(program: str) -> str:
 
 @contextmanager
 def temporary_files(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LINKS) -> Generator[Path]:
-    """A folder of its own that holds these files, gone afterwards. Paths that lead out of it are left out.
+    """Make a folder with these files that is deleted afterwards. Paths that lead out of it are left out.
 
-    `links` are names in it that lead to other folders, which are there for reading.
+    `links` are names in it that lead to other folders, which may be read.
     """
     with tempfile.TemporaryDirectory(prefix="ctx-review-", ignore_cleanup_errors=True) as made:
         top = Path(made).resolve()
@@ -85,7 +85,7 @@ def temporary_files(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LI
 
 
 def minimal_environment(environment: Mapping[str, str], more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of an analyser, which may run a stranger's code: what it needs to be found and to start.
+    """Return the environment of an analyzer, which may run a stranger's code: what it needs to start.
 
     >>> minimal_environment({"PATH": "/bin", "EDITOR": "vi"}, {"GOPROXY": "off"})
     {'PATH': '/bin', 'NO_COLOR': '1', 'CI': '1', 'GOPROXY': 'off'}
@@ -95,7 +95,7 @@ def minimal_environment(environment: Mapping[str, str], more: Mapping[str, str] 
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a command that the user allowed: all of it but what is named like a secret.
+    """Return the environment of a command that the user allowed: without variables that are named like secrets.
 
     >>> without_secrets({"DATABASE": "test.db", "GITHUB_TOKEN": "ghp_...", "PGPASSWORD": "...", "PWD": "/src"})
     {'DATABASE': 'test.db', 'PWD': '/src'}
@@ -113,9 +113,9 @@ def run_program(
     merged: bool = False,
     cancel: threading.Event | None = None,
 ) -> ProgramResult:
-    """Run a program in a folder and wait for it; soon after `cancel` is set it is ended. Never raises for what it does.
+    """Run a program in a folder and wait for it; soon after `cancel` is set it is ended. A failure is a value.
 
-    It hears what is `given`. `merged`: its complaints stand where it made them, among what it said.
+    `given` is its input. `merged`: its complaints are part of its output, where it printed them.
     """
     with ExitStack() as opened:
         try:
@@ -139,7 +139,7 @@ def run_program(
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The same, with a PATH in which no program of the folder one happens to be in is found."""
+    """Return the environment with a PATH that finds no program of the current folder."""
     path = {"PATH": safe_path(environment["PATH"])} if "PATH" in environment else {}
     return {**environment, **path, "NoDefaultCurrentDirectoryInExePath": "1"}
 
@@ -147,7 +147,7 @@ def _environment(environment: Mapping[str, str]) -> dict[str, str]:
 def _wait(
     process: subprocess.Popen[bytes], limit_s: float, written: Sequence[IO[bytes]], cancel: threading.Event | None
 ) -> str:
-    """Wait for a program and sweep up behind it; why it had to be ended, empty when it ended by itself."""
+    """Wait for a program and end its children; return why it had to be ended, empty when it ended by itself."""
     began, ended, why = time.monotonic(), threading.Event(), []
 
     def watch() -> None:
@@ -174,7 +174,7 @@ def _wait(
 
 
 def _excess(spent_s: float, limit_s: float, size: int) -> Iterator[str]:
-    """What a program has had too much of."""
+    """Yield the limit that a program has exceeded."""
     if spent_s >= limit_s:
         yield f"took longer than {max(limit_s, 0.0):.1f} s"
     elif size > WRITTEN_BYTES_MAX:
@@ -188,7 +188,7 @@ def _end_of(file: IO[bytes], most: int) -> bytes:
 
 
 def last_lines(text: str, most: int) -> str:
-    r"""The end of a text, from the beginning of a line: the summary of a test run stands there.
+    r"""Return the end of a text, from the beginning of a line: it contains the summary of a test run.
 
     >>> last_lines("one\ntwo\nthree\n", 10)
     '…\nthree\n'

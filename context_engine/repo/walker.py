@@ -32,18 +32,18 @@ from context_engine.repo.paths import (
 from context_engine.storage import ConfinedFolder, OpenFolder
 
 BYTES_MAX = 1_000_000
-"""Files above are listed as skipped: machine-made nearly always, and the parser needs thirty times their size."""
+"""Larger files are skipped: nearly all are machine-made, and the parser needs thirty times their size."""
 SKIPPED_ROWS_MAX = 5_000
 """Rows of `Walk.skipped`; beyond it only counted."""
 IGNORE_FILE_BYTES_MAX = 1_000_000
 """A larger ignore file is a mistake and would cost seconds to compile; it is reported, not read."""
 DEPTH_MAX = 200
-"""Folders below one another; deeper is a loop that a mount makes, or an attack."""
+"""Nested folders; a deeper one is a loop that a mount makes, or an attack."""
 LEVELS_ALL = DEPTH_MAX + 1
 """One level more than a walk goes, so that what lies too deep is reported."""
 
 NEVER = frozenset({".git", ".hg", ".svn", ".jj", ".context-engine"})
-"""Names that are neither walked nor reported: version control's and our own state."""
+"""Names that are neither walked nor reported: version control and our own state."""
 
 BUILT_IN = """\
 node_modules/
@@ -69,7 +69,7 @@ __pycache__/
 .ctx-*.tmp
 .ctx-*.tmp
 """
-"""Ignored even where no file says so; `.contextignore` can take any of them back with `!`."""
+"""Ignored even without a rule in any file; `.contextignore` can include any of them again with `!`."""
 
 CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
 """First bytes of a CACHEDIR.TAG, by which a tool marks a folder as its cache (bford.info/cachedir)."""
@@ -86,7 +86,7 @@ BINARY_SUFFIXES = frozenset(
         "tflite pb mo gmo glb fbx blend dex keystore snap swp swo"
     ).split()
 )
-"""Lower-case endings of files that hold no text, so that nobody opens them to find out."""
+"""Lower-case endings of files that are not text, so that no file is opened to find out."""
 
 _BY_DESCRIPTOR = os.scandir in os.supports_fd
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -109,10 +109,10 @@ class WalkedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What one walk found. `entries` and `skipped` are sorted by path.
+    """The result of one walk. `entries` and `skipped` are sorted by path.
 
-    `skipped` holds at most SKIPPED_ROWS_MAX rows, `counts` every one by reason; an ignored folder is one row.
-    `folders` maps each folder that was listed ("" for the root) to its mtime_ns from just before: see `scan`.
+    `skipped` has at most SKIPPED_ROWS_MAX rows, `counts` counts all of them by reason; an ignored folder is one row.
+    `folders` maps each listed folder ("" for the root) to its mtime_ns from just before: see `scan`.
     """
 
     entries: tuple[WalkedFile, ...]
@@ -121,7 +121,7 @@ class Walk:
     folders: Mapping[str, int]
 
     def files(self) -> dict[str, tuple[int, int]]:
-        """Path -> (size, mtime_ns): the manifest that `scan` takes."""
+        """Return path -> (size, mtime_ns): the manifest that `scan` takes."""
         return {path: (size, mtime_ns) for path, size, mtime_ns in self.entries}
 
 
@@ -151,10 +151,10 @@ def walk_paths(
     check: Callable[[], None] | None = None,
     levels: int = LEVELS_ALL,
 ) -> Walk:
-    """What a walk would say of these files and folders alone; what is not there is not in it. Raises: as `walk`.
+    """Return what a walk would find of these files and folders alone; paths that do not exist are left out.
 
-    Going down to a file lists no folder on the way, so a look at one file costs the same in a large tree. `levels`
-    ends it so many folders below each path.
+    Going down to a file lists no folder on the way, so it costs the same in a large tree. `levels` ends the walk so
+    many folders below each path. Raises: as `walk`.
     """
     real = os.path.realpath(root)
     with _enter(real) as top:
@@ -169,7 +169,7 @@ def walk_paths(
 
 
 def _enter(root: str) -> OpenFolder:
-    """The root, open. Raises: FileNotFound, AccessFailed."""
+    """Open the root. Raises: FileNotFound, AccessFailed."""
     try:
         os.scandir(root).close()
         return ConfinedFolder(root).open_folder()
@@ -187,7 +187,7 @@ def _plain_path(path: str) -> str:
 
 
 def _with_above(path: str) -> list[str]:
-    """A path and all folders above it, "" for the root.
+    """Return a path and all folders above it, "" for the root.
 
     >>> _with_above("a/b")
     ['', 'a', 'a/b']
@@ -197,7 +197,10 @@ def _with_above(path: str) -> list[str]:
 
 
 class _PendingFolder(NamedTuple):
-    """A folder still to be listed. `insisted`: a negation took it back, so nothing in it may close it again."""
+    """A folder that is still to be listed.
+
+    `insisted`: a negation included it, so nothing in it may exclude it again.
+    """
 
     rel: str
     absolute: str
@@ -209,24 +212,24 @@ class _PendingFolder(NamedTuple):
 
 
 class _NamedEntry:
-    """One name of a folder, looked at without listing the folder; what `os.DirEntry` is to a listing."""
+    """One name of a folder, examined without listing the folder, with the interface of `os.DirEntry`."""
 
     def __init__(self, folder: OpenFolder, name: str) -> None:
         self.name = name
         self._status = folder.stat(name)
 
     def is_dir(self, *, follow_symlinks: bool) -> bool:
-        """As of `os.DirEntry`; the walk never follows links."""
+        """Return whether it is a folder; links are never followed."""
         assert not follow_symlinks
         return stat.S_ISDIR(self._status.st_mode)
 
     def is_file(self, *, follow_symlinks: bool) -> bool:
-        """As of `os.DirEntry`."""
+        """Return whether it is a plain file; links are never followed."""
         assert not follow_symlinks
         return stat.S_ISREG(self._status.st_mode)
 
     def stat(self, *, follow_symlinks: bool) -> os.stat_result:
-        """As of `os.DirEntry`."""
+        """Return its status; links are never followed."""
         assert not follow_symlinks
         return self._status
 
@@ -235,7 +238,7 @@ _Entry = os.DirEntry[str] | _NamedEntry
 
 
 class _NameVerdicts(dict[str, "tuple[str, str] | None"]):
-    """What a name alone tells, filled as it is asked for: secrets, formats without text, names that no reply can hold."""
+    """Verdicts by name alone, computed on first use: secrets, formats without text, names that no reply can contain."""
 
     __slots__ = ()
 
@@ -265,7 +268,7 @@ def _name_verdict(name: str) -> tuple[str, str] | None:
 
 
 class _Walker:
-    """One walk: folders that wait to be listed, and what was found so far."""
+    """The state of one walk: folders that wait to be listed, and what was found so far."""
 
     def __init__(self, root: str, top: OpenFolder, bytes_max: int, check: Callable[[], None], levels: int) -> None:
         self._root = root
@@ -284,7 +287,7 @@ class _Walker:
         self._by_name = _NameVerdicts()
 
     def result(self) -> Walk:
-        """What was found, in order."""
+        """Return what was found, in order."""
         self._files.sort()
         paths, sizes, times = zip(*self._files, strict=True) if self._files else ((), (), ())
         return Walk(
@@ -323,7 +326,7 @@ class _Walker:
         self._deepest = LEVELS_ALL
 
     def _step(self, folder: _PendingFolder, name: str, *, may_be_file: bool) -> _PendingFolder | None:
-        """One name further down, without listing the folder; None where a walk would not go, or there is no folder."""
+        """Go one name down without listing the folder; return None where a walk would not go, or without a folder."""
         try:
             opened = self._open(folder)
         except OSError:  # gone by now, or another folder has its place
@@ -341,7 +344,7 @@ class _Walker:
             return self._waiting.pop() if self._waiting else None
 
     def _outer_rules(self, excludes_file: str | None) -> RuleStack:
-        """The rules that hold before the root is listed: built in, git's own, and those of the folders above it."""
+        """Return the rules before the root is listed: built in, git's own, and those of the folders above it."""
         inner = [PlacedRules(IgnoreRules("built-in", BUILT_IN, name="built in"))]
         top = enclosing_work_tree(self._root) or self._root
         way = [] if top == self._root else os.path.relpath(self._root, top).split(os.sep)
@@ -357,7 +360,7 @@ class _Walker:
         return RuleStack([*inner, *_placed_above(outer, way)])
 
     def _rules_of_git(self, top: str, excludes_file: str | None) -> Iterator[IgnoreRules]:
-        """The rules outside the work tree: of the user (core.excludesFile), and of one repository on one machine."""
+        """Yield the rules outside the work tree: of the user (core.excludesFile), and of this clone (info/exclude)."""
         if excludes_file and (text := self._text(excludes_file)):
             yield IgnoreRules("global", text, name=excludes_file)
         owner = common_dir_of(top)
@@ -367,7 +370,7 @@ class _Walker:
     # -- from folder to folder --
 
     def _list(self, folder: _PendingFolder) -> None:
-        """List one folder, if it still is the one that was found."""
+        """List one folder, if it is still the one that was found."""
         try:
             with self._open(folder) as opened:
                 self._list_opened(folder, opened)
@@ -375,7 +378,7 @@ class _Walker:
             self._skipped.append((folder.rel, *_trouble(error)))
 
     def _list_opened(self, folder: _PendingFolder, opened: OpenFolder) -> None:
-        """Judge what is in the folder, unless something in it says that it does not count. Raises: OSError."""
+        """Judge the names in a folder, unless one of them excludes the folder itself. Raises: OSError."""
         with os.scandir(opened.path if opened.descriptor is None else opened.descriptor) as found:
             entries = {entry.name: entry for entry in found}
         if reason := self._why_closed(folder, opened, entries):
@@ -385,7 +388,7 @@ class _Walker:
         self._judge(folder, self._rules_inside(folder, opened, entries), entries)
 
     def _open(self, folder: _PendingFolder) -> OpenFolder:
-        """The very folder that was found, open: by now a link out of the workspace may have its name.
+        """Open the very folder that was found: by now a link out of the workspace may have its name.
 
         Raises: OSError.
         """
@@ -400,7 +403,7 @@ class _Walker:
     def _why_closed(
         self, folder: _PendingFolder, opened: OpenFolder, entries: Mapping[str, _Entry]
     ) -> tuple[str, str] | None:
-        """Why a folder is not entered, told by what lies in it."""
+        """Return why a folder is not entered, judged by its content."""
         if folder.depth > DEPTH_MAX:
             return "loop", f"more than {DEPTH_MAX} folders deep"
         if ".git" in entries and folder.rel and self._is_second_work_tree(folder):
@@ -414,7 +417,7 @@ class _Walker:
         return None
 
     def _is_second_work_tree(self, folder: _PendingFolder) -> bool:
-        """Whether the repository of this work tree has another one in the walk: one seen before, or its main one."""
+        """Return whether the walk has another work tree of the same repository."""
         owner = common_dir_of(folder.absolute)
         if owner is None or folder.rel in self._entered:  # on the way down every folder is looked at twice
             return False
@@ -476,7 +479,7 @@ class _Walker:
     def _folder(
         self, parent: _PendingFolder, stack: RuleStack, path: str, entry: _Entry, insisted: bool
     ) -> _PendingFolder | None:
-        """A folder to be listed, unless it has been: a bind mount can lead back to where we are."""
+        """Return a folder to be listed, unless it was listed before: a bind mount can lead back."""
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError as error:
@@ -491,7 +494,10 @@ class _Walker:
         return _PendingFolder(path, absolute, stack, parent.depth + 1, status.st_mtime_ns, place, insisted)
 
     def _special(self, absolute: str, mode: int) -> tuple[str, str]:
-        """Why something that is neither folder nor plain file is left out. Links are never followed: decision 0004."""
+        """Return why a name that is neither folder nor plain file is left out.
+
+        Links are never followed: decision 0004.
+        """
         if not stat.S_ISLNK(mode):
             return "special", "a pipe, socket or device"
         try:
@@ -512,7 +518,7 @@ class _Walker:
     # -- rules --
 
     def _rules_inside(self, folder: _PendingFolder, opened: OpenFolder, entries: Mapping[str, _Entry]) -> RuleStack:
-        """The rules for what lies in a folder: those from above, without git's where another repository begins."""
+        """Return the rules for the content of a folder: without the outer git rules where another repository begins."""
         stack = folder.stack
         more: list[IgnoreRules] = []
         if ".git" in entries and folder.rel and common_dir_of(folder.absolute):
@@ -528,7 +534,7 @@ class _Walker:
     def _rules_of(
         self, folder: OpenFolder, names: list[str], base: str = "", *, report: bool = True
     ) -> list[IgnoreRules]:
-        """The ignore files of one folder, those of one level as one."""
+        """Return the ignore files of one folder, those of one level as one."""
         texts: dict[str, list[str]] = {}
         sources: dict[str, str] = {}
         for name in names:
@@ -539,7 +545,7 @@ class _Walker:
         return [IgnoreRules(level, "\n".join(each), name=sources[level]) for level, each in texts.items()]
 
     def _text(self, name: str, folder: OpenFolder | None = None, rel: str | None = None) -> str:
-        """An ignore file's text; what cannot be read is no rule, and reported where it lies in the workspace."""
+        """Return an ignore file's text; one that cannot be read has no rules, and is reported inside the workspace."""
         why = ("too_large", "its rules do not hold: too long for an ignore file")
         try:
             raw = _beginning(folder, name, IGNORE_FILE_BYTES_MAX + 1)
@@ -553,7 +559,7 @@ class _Walker:
 
 
 def _placed_above(outer: Iterable[tuple[int, IgnoreRules]], way: Sequence[str]) -> list[PlacedRules]:
-    """Rules of folders above, as they hold at the end of a way down; each has the number of steps to its folder."""
+    """Return rules of folders above, as they apply at the end of a path; each has the number of steps to its folder."""
     return [
         PlacedRules(rules, lead="/".join(way[number:]), depth=number - len(way))
         for number, rules in outer
@@ -576,7 +582,7 @@ def _is_cache(folder: OpenFolder) -> bool:
 
 
 def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
-    """The first bytes of a plain file in a folder, or of one that the user named by its absolute path.
+    """Return the first bytes of a plain file in a folder, or of one that the user named by its absolute path.
 
     Raises: OSError.
     """
@@ -588,7 +594,7 @@ def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
 
 
 def _trouble(error: OSError) -> tuple[str, str]:
-    """What the system's refusal means for a walk: gone meanwhile, or closed to us."""
+    """Return what an error of the system means for a walk: deleted meanwhile, or not readable."""
     gone = isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno == errno.ELOOP  # a link by now
     return "vanished" if gone else "unreadable", error.strerror or str(error)
 
@@ -599,11 +605,12 @@ def _first(row: tuple[str, _Entry, bool]) -> str:
 
 # -- is the walk still true --------------------------------------------------------------------------------------------
 
-# DOC: Is the index still true? A look at sizes and times alone: no file is opened, no ignore rule is read.
-# DOC:
-# DOC: Known files are stat'ed one by one, which finds edits and deletions. What is new shows in the time of its folder, which
-# DOC: changes whenever a name in it comes or goes; then only a walk can tell, since the rules decide what counts. Measured
-# DOC: (decision 0004), this costs a third of a walk.
+# A look at sizes and times alone: no file is opened, no ignore rule is read. Known files are checked one by one, which
+# finds edits and deletions. A new file changes the time of its folder; then only a walk can tell whether it counts.
+# This costs a third of a walk (decision 0004).
+# DOC: Known files are stat'ed one by one, which finds edits and deletions. What is new shows in the time of its folder,
+# which DOC: changes whenever a name in it comes or goes; then only a walk can tell, since the rules decide what counts.
+# Measured DOC: (decision 0004), this costs a third of a walk.
 # DOC:
 
 

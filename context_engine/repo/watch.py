@@ -22,7 +22,7 @@ from context_engine.repo.walker import NEVER, walk
 QUIET_MS = 500
 """An editor's save is several events within some 10 ms, a formatter's run over many files has gaps of 100 to 300."""
 BATCH_S_MAX = 5.0
-"""A build that never pauses must not keep edits back for ever."""
+"""A build that never pauses must not delay edits for ever."""
 STEP_MS = 50
 """How often the system's events are looked at; stopping takes at most one step."""
 FEW = 4
@@ -48,7 +48,7 @@ Events = Generator[Collection[tuple[object, str]], None, None]
 
 
 class Batch:
-    """The paths of one burst. Pure: it is told what time it is.
+    """The paths of one burst. Pure: the time is passed in.
 
     >>> burst = Batch(quiet_s=0.5, longest_s=5)
     >>> burst.add({"a.py"}, now=10.0)
@@ -63,7 +63,7 @@ class Batch:
         self.paths: frozenset[str] = frozenset()
 
     def add(self, paths: Iterable[str], now: float) -> None:
-        """Some paths changed just now; none is no news."""
+        """Add some paths that changed just now; without any, nothing changes."""
         new = frozenset(paths)
         if new:
             self._first = self._first if self.paths else now
@@ -71,11 +71,11 @@ class Batch:
             self.paths |= new
 
     def is_due(self, now: float) -> bool:
-        """Whether it has been quiet long enough, or noisy too long."""
+        """Return whether it has been quiet long enough, or noisy too long."""
         return bool(self.paths) and (now - self._last >= self._quiet_s or now - self._first >= self._longest_s)
 
     def take(self) -> frozenset[str]:
-        """The paths so far, and an empty batch."""
+        """Return the paths so far, and empty the batch."""
         taken, self.paths = self.paths, frozenset()
         return taken
 
@@ -123,19 +123,19 @@ class Watcher:
 
     @property
     def is_running(self) -> bool:
-        """Whether every change is being heard right now."""
+        """Whether every change is being noticed right now."""
         run = self._run
         return run is not None and run.is_listening and run.thread.is_alive()
 
     @property
     def pending(self) -> frozenset[str]:
-        """Paths that have changed and were not handed over yet, because it is not quiet."""
+        """Paths that have changed and were not reported yet, because it is not quiet."""
         run = self._run
         return run.batch.paths if run is not None else frozenset()
 
 
 def rest_s(watchers: int) -> float:
-    """How long each of so many watchers looks away between two looks; what happens meanwhile is kept by the system.
+    """Return how long each of so many watchers waits between two looks; the system keeps the events meanwhile.
 
     >>> rest_s(1), rest_s(4), rest_s(8), rest_s(50)
     (0.0, 0.0, 0.05, 0.575)
@@ -200,7 +200,7 @@ class _WatchThread:
     # -- which folders --
 
     def _register(self, news: set[str], events: Events | None) -> Events:
-        """Listen below these folders too. An old watch ends only when the new one hears, so nothing falls between."""
+        """Watch these folders too. The old watch ends only when the new one runs, so that no change is lost."""
         began = time.monotonic()
         self._survey(news)
         wider = self._open(events)
@@ -215,7 +215,7 @@ class _WatchThread:
         return wider
 
     def _survey(self, news: set[str]) -> None:
-        """Learn which folders the walk enters; files in new ones count as changed. "" stands for all, anew."""
+        """Find the folders that the walk enters; files in new ones count as changed. "" stands for all folders."""
         if "" in news:
             self._folders |= set(walk(self._root, check=self._check).folders)
             git_dir = Git(self._root).git_dir()
@@ -258,7 +258,7 @@ class _WatchThread:
     # -- what is heard --
 
     def _take(self, changes: Collection[tuple[object, str]]) -> None:
-        """Sort out what one look at the events brought."""
+        """Sort out the events of one look."""
         paths = [heard for _, path in changes if (heard := self._relative_path(path))]
         if changes and not os.path.isdir(self._root):
             raise FileNotFoundError(self._root)
@@ -270,7 +270,7 @@ class _WatchThread:
         self.batch.add(paths, time.monotonic())
 
     def _relative_path(self, path: str) -> str:
-        """The path as it is reported, relative to the root; empty for what nobody asked about."""
+        """Return the path as it is reported, relative to the root; empty for one that does not matter."""
         folder, name = os.path.split(path)
         if self._git_dir and folder == self._git_dir:
             return HEAD if name == "HEAD" else ""
@@ -290,7 +290,7 @@ class _WatchThread:
 
 
 def _why_deaf(root: str) -> str:
-    """Why the system would not report every change below this folder; empty when it would."""
+    """Return why the system would not report every change below this folder; empty when it would."""
     if not os.path.isdir(root):
         return f"Edits are not followed: there is no folder {root}."
     kind = _file_system(root)
@@ -300,7 +300,7 @@ def _why_deaf(root: str) -> str:
 
 
 def _file_system(path: str) -> str:
-    """The type of the file system that a real path lies on; empty where the system does not tell."""
+    """Return the type of the file system of a real path; empty where it is unknown."""
     try:
         with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
             rows = [line.split(" ") for line in mounts]

@@ -155,10 +155,7 @@ def _requested_lines(first: int | None, last: int | None, lines: int, path: str)
 
 # -- a folder as a tree ------------------------------------------------------------------------------------------------
 
-# DOC: PURE.
-# DOC:
-# DOC: A walk's paths as a tree to be shown: folders first, cut to a depth and a number of lines, with what was cut counted.
-# DOC:
+# Folders first, cut to a depth and a number of lines; what was cut is counted.
 
 
 UNSEEN = frozenset({"ignored", "vanished"})
@@ -171,7 +168,7 @@ class _TreeFolder:
     files: dict[str, tuple[int, str]] = field(default_factory=dict)  # size and note
 
     def at(self, parts: list[str]) -> _TreeFolder:
-        """The folder below this one, made when it is not there yet."""
+        """Return the folder below this one, which is made if necessary."""
         folder = self
         for part in parts:
             folder = folder.folders.setdefault(part, _TreeFolder())
@@ -179,7 +176,7 @@ class _TreeFolder:
 
 
 def _tree_entries(seen: Walk, base: str, *, depth: int, max_items: int, include_hidden: bool) -> tuple[TreeEntry, ...]:
-    """The tree below `base` ("." for the root), `depth` levels deep, at most `max_items` lines.
+    """Return the tree below `base` ("." for the root), `depth` levels deep, at most `max_items` lines.
 
     Items are given out level by level, so that a large folder does not hide its neighbours; what was cut is an entry
     with `hidden_items`.

@@ -1,4 +1,4 @@
-r"""Which folder a workspace is: the one that was named, if it may be one, or the project around a place.
+r"""Choose the folder of a workspace: the one that was named, if it is suitable, or the project around a place.
 
 >>> uri_to_path("file:///home/me/a%20b"), uri_to_path("file:///c%3A/work/x", windows=True)
 ('/home/me/a b', 'c:\\work\\x')
@@ -21,7 +21,7 @@ MARKERS = (
     *("composer.json", "Gemfile", "mix.exs", "rebar.config", "Package.swift", "pubspec.yaml", "project.clj"),
     *("stack.yaml", "cabal.project", "dune-project", "Project.toml", "flake.nix", "build.zig", "DESCRIPTION"),
 )
-"""What stands at the top of a project. One of them is enough; a folder has many or none."""
+"""Files at the top of a project. One of them is enough."""
 
 TOOL_FOLDERS = frozenset(
     "node_modules site-packages .npm _npx npm-cache .cache caches .vscode-server .cursor-server".split()
@@ -35,7 +35,7 @@ _DRIVE = re.compile(r"/?([A-Za-z])[:|](?=/|$)")
 
 
 def check_workspace_root(root: str | Path, *, allow_any: bool = False) -> Path:
-    """The real path of a folder that somebody named as the workspace. `allow_any`: a person insists on this one.
+    """Return the real path of the folder named as the workspace. `allow_any`: the user insists on it.
 
     Raises: FileNotFound, InvalidPath (no folder), AccessFailed, UnsuitableRoot (everything, or the whole home).
     """
@@ -73,14 +73,14 @@ def is_clone(root: Path, cache: Path) -> bool:
 
 
 def resolve_path(path: str | Path) -> str:
-    """The absolute path with `~` and links resolved; whether it exists is not asked."""
+    """Return the absolute path with `~` and links resolved; it need not exist."""
     return os.path.realpath(os.path.expanduser(path))
 
 
 def nearest_project(start: str | Path) -> Path | None:
-    """The nearest folder at or above `start` with a marker; a repository's top counts before a package inside it.
+    """Return the nearest folder at or above `start` with a marker; a repository's top wins over a package inside it.
 
-    None when there is none below the home folder or the root of the disk: a stray file there makes no project.
+    None when there is none below the home folder or the root of the disk: a stray file there does not make a project.
     """
     path = os.path.realpath(start)
     found: str | None = None
@@ -94,10 +94,10 @@ def nearest_project(start: str | Path) -> Path | None:
 
 
 def project_of_process(start: str | Path) -> Path | None:
-    """The project that a server was started in; None when it was started in no project, or in a tool's own folder.
+    """Return the project that a server was started in; None when it was started elsewhere, or in a tool's folder.
 
-    Clients that have no folder of their own start their servers in `/`, the home folder, a package cache or beside
-    their program: none of these is what a person works on.
+    Clients without a folder of their own start their servers in `/`, the home folder, a package cache or next to their
+    program: none of these is a project of the user.
     """
     parts = {part.lower() for part in Path(os.path.realpath(start)).parts}
     if parts & TOOL_FOLDERS:
@@ -106,7 +106,7 @@ def project_of_process(start: str | Path) -> Path | None:
 
 
 def uri_to_path(uri: str, *, windows: bool = False) -> str:
-    r"""The path that a `file:` URI names, in the notation of the system that it comes from. Asks no disk.
+    r"""Return the path that a `file:` URI names, in the notation of the system that it comes from.
 
     >>> uri_to_path("file://server/share/x", windows=True)
     '\\\\server\\share\\x'
@@ -138,7 +138,7 @@ def uri_to_path(uri: str, *, windows: bool = False) -> str:
 
 
 def _unsuitable(path: str) -> str:
-    """Why a real path must not be taken for a project; empty when it may."""
+    """Return why a real path must not be taken for a project; empty when it may."""
     if path == os.path.dirname(path):
         return "the root of the disk"
     home = os.path.realpath(os.path.expanduser("~"))
