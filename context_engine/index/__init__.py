@@ -24,14 +24,12 @@ if TYPE_CHECKING:
     from context_engine.index.live_index import LiveIndex
     from context_engine.index.postings import FieldBuilder, Lexicon
     from context_engine.index.segment import Postings, term_hashes
-    from context_engine.index.snapshot import Matches, Snapshot
-    from context_engine.index.store_factory import AnyStore, open_store
+    from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
+    from context_engine.index.store_factory import AnyStore, Tenant, list_tenants, open_store, remove_tenant
     from context_engine.index.stored_outline import StoredOutline, StoredSymbol
     from context_engine.index.symbol_graph import ParsedFileCache, qualified_names
     from context_engine.index.symbol_service import SymbolService, no_index
-    from context_engine.index.tenants import Tenant, list_tenants, remove_tenant
-    from context_engine.index.union_snapshot import REPOSITORY_SEPARATOR, UnionSnapshot
-    from context_engine.index.workspace_languages import load_languages
+    from context_engine.index.worker import load_languages
 
 __all__ = [
     "PLAIN",
@@ -88,7 +86,7 @@ __getattr__ = lazy_exports(
         "PLAIN": "describe",
         "ParsedFileCache": "symbol_graph",
         "Postings": "segment",
-        "REPOSITORY_SEPARATOR": "union_snapshot",
+        "REPOSITORY_SEPARATOR": "snapshot",
         "ROLES": "file_roles",
         "RepairReport": "index_repair",
         "Role": "file_roles",
@@ -98,17 +96,17 @@ __getattr__ = lazy_exports(
         "StoredOutline": "stored_outline",
         "StoredSymbol": "stored_outline",
         "SymbolService": "symbol_service",
-        "Tenant": "tenants",
-        "UnionSnapshot": "union_snapshot",
+        "Tenant": "store_factory",
+        "UnionSnapshot": "snapshot",
         "Vectors": "index_store",
         "build_chunk_texts": "embedding_text",
         "build_file_summary": "embedding_text",
-        "list_tenants": "tenants",
-        "load_languages": "workspace_languages",
+        "list_tenants": "store_factory",
+        "load_languages": "worker",
         "no_index": "symbol_service",
         "open_store": "store_factory",
         "qualified_names": "symbol_graph",
-        "remove_tenant": "tenants",
+        "remove_tenant": "store_factory",
         "role_of": "file_roles",
         "summary_names": "embedding_text",
         "symbol_chain": "embedding_text",

@@ -6,7 +6,7 @@ no copy); postings stay mapped and are joined for the terms of a query.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -274,3 +274,51 @@ def _join(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArra
     if not parts:
         return np.zeros(0, dtype)
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+# -- several repositories --------------------------------------------------------------------------------------------
+
+
+REPOSITORY_SEPARATOR = ":"
+"""Between the name of a repository and the path in it: `web:src/app.py`."""
+
+
+class UnionSnapshot(Snapshot):
+    """The snapshots of some repositories, by name, in this order, as one: all their files are ranked together.
+
+    Document frequencies, mean lengths and the best value of each signal are those of all repositories, so a score means
+    the same in each of them (docs/decisions/0040). Only columns are copied; postings and vectors stay mapped.
+
+    `paths` are those in each repository; `key` is unique.
+    """
+
+    def __init__(self, parts: Mapping[str, Snapshot]) -> None:
+        snapshots = list(parts.values())
+        super().__init__(
+            [segment for snapshot in snapshots for segment in snapshot.segments],
+            [gone for snapshot in snapshots for gone in _dead(snapshot)],
+            [snapshot.importance for snapshot in snapshots],
+            generation="+".join(snapshot.generation for snapshot in snapshots),
+            epoch=sum(snapshot.epoch for snapshot in snapshots),
+            numbers=range(sum(len(snapshot.segments) for snapshot in snapshots)),
+            touched=[looks for snapshot in snapshots for looks in snapshot.touched],
+        )
+        self.parts = dict(parts)
+        self._names = list(parts)
+        self._starts = np.cumsum([0, *(snapshot.files for snapshot in snapshots)])
+
+    def key(self, file: int) -> str:
+        """Return the name of a file as `web:src/app.py`."""
+        name = self._names[int(np.searchsorted(self._starts, file, "right")) - 1]
+        return f"{name}{REPOSITORY_SEPARATOR}{self.paths[file]}"
+
+    @cached_property
+    def by_path(self) -> dict[str, int]:
+        """Living file numbers by key."""
+        return {self.key(number): number for number in np.flatnonzero(self.file_alive).tolist()}
+
+
+def _dead(snapshot: Snapshot) -> Iterator[Sequence[int]]:
+    """Yield the dead file numbers of each segment."""
+    for segment, base in zip(snapshot.segments, snapshot.file_base.tolist(), strict=False):
+        yield np.flatnonzero(~snapshot.file_alive[base : base + segment.files]).tolist()

@@ -2,7 +2,7 @@
 
 Each is `python -m context_engine.index.worker`, used through its own pipes with length-prefixed msgpack. It is a plain
 child rather than a `multiprocessing` spawn, which would run the `__main__` of the embedding program a second time. It
-ends when its input ends: when its parent closed it, exited or was killed.
+ends when its input ends: when its parent closed it, exited or was killed. It loads the languages of the workspace.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 import msgspec
@@ -21,8 +22,8 @@ import msgspec
 from context_engine.errors import BugError
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.index_job import IndexJob, JobResult, run_job
-from context_engine.index.workspace_languages import load_languages
-from context_engine.languages import Grammars, Languages
+from context_engine.languages import OWN_FOLDER, Grammars, Languages
+from context_engine.storage import ConfinedFolder, readable_config_folder
 
 _LENGTH_BYTES = 4
 STOP_WAIT_S = 1.0
@@ -197,6 +198,25 @@ def main() -> None:
 def _can_run(job: IndexJob, encoder: StaticEncoder) -> bool:
     """Return whether this process can make the vectors of a job: an upgrade may have replaced the table meanwhile."""
     return not job.static or (encoder.open() and encoder.identity == job.static)
+
+
+# -- the languages of a workspace ------------------------------------------------------------------------------------
+
+
+USERS_FOLDER = "languages"
+
+
+def load_languages(root: str | Path) -> Languages:
+    """Return the languages for files beneath `root`; the user's replace the repository's, which replace ours.
+
+    Raises: InvalidArgument, naming file and field when one of their files is wrong.
+    """
+    of_repository = Languages.builtin().with_folder(ConfinedFolder(root).folder(OWN_FOLDER))
+    config = readable_config_folder()
+    if config is None:
+        return of_repository
+    users = ConfinedFolder(config, follow_links=True).folder(USERS_FOLDER)
+    return of_repository.with_folder(users, is_users=True)
 
 
 if __name__ == "__main__":

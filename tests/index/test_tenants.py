@@ -14,7 +14,7 @@ from context_engine.embedding.vector_rows import KEY_BYTES, VectorRows, VectorSp
 from context_engine.errors import NotIndexed, StoreUnavailable
 from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.index.shared_store import SharedStore
-from context_engine.index.tenants import list_tenants, remove_tenant
+from context_engine.index.store_factory import list_tenants, remove_tenant
 from context_engine.sharing import postgres_store, qdrant_store, remote_store
 from context_engine.sharing.remote_store import RemoteStore
 from tests.contracts.test_shared_store import REMOTE_STORES

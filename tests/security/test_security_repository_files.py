@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
-from context_engine.index.workspace_languages import load_languages
+from context_engine.index.worker import load_languages
 from context_engine.languages import Languages
 from context_engine.review.invariants import read_invariants_file
 from context_engine.settings import Settings
