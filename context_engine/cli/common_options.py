@@ -1,18 +1,24 @@
-"""Options that many commands share, and the exit codes of `ctx`."""
+"""What the commands of `ctx` share: options, old names, exit codes, and the workspace that a command works on."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from context_engine.cli.command_aliases import AliasGroup
+from context_engine.repo import nearest_project
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
 
 NOTHING_FOUND = 1
 """As with grep, an empty answer is exit code 1."""
 INTERRUPTED = 130
 """The exit code that shells report for a program that Ctrl-C ended."""
+ROOT_VARIABLE = "CTX_ROOT"
 
 Root = Annotated[
     Path | None,
@@ -28,6 +34,69 @@ WorkspaceName = Annotated[
         "--workspace", "-w", metavar="NAME", help="Use all repositories of this workspace; see ctx workspace."
     ),
 ]
+
+
+# -- the workspace ----------------------------------------------------------------------------------------------------
+
+
+def resolve_root(root: Path | None) -> Path:
+    """Return the given folder, else the one in CTX_ROOT, else the project around the current folder."""
+    chosen = root or os.environ.get(ROOT_VARIABLE, "").strip()
+    return Path(chosen).expanduser().absolute() if chosen else find_project(Path.cwd())
+
+
+def find_project(start: Path) -> Path:
+    """Return the nearest project at or above `start`, or `start` itself if there is none."""
+    return nearest_project(start) or start
+
+
+def open_engine(root: Path | None) -> Engine:
+    """Open the engine of the workspace. It is imported here, because it takes longer than the help of a command."""
+    from context_engine.engine import Engine
+
+    return Engine.open(resolve_root(root))
+
+
+# -- old names --------------------------------------------------------------------------------------------------------
+
+OLD_COMMANDS = {"memories": "memory", "plans": "plan", "chunks": "chunk", "models": "model"}
+"""Old names still work, and no help text lists them."""
+OLD_OPTIONS = {
+    "--number": ["--limit"],
+    "--steps": ["--limit"],
+    "--files": ["--limit"],
+    "--still-true": ["--revalidate"],
+    "--mine": ["--scope", "user"],
+}
+"""An old option and the words that replace it."""
+
+
+class AliasGroup(TyperGroup):
+    """A group of commands that also accepts the old names."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name, the command and its arguments, each under its present name."""
+        name = OLD_COMMANDS.get(args[0], args[0])
+        name, command, rest = super().resolve_command(ctx, [name, *args[1:]])
+        options = {option for parameter in getattr(command, "params", ()) for option in parameter.opts}
+        return name, command, replace_old_options(rest, options)
+
+
+def replace_old_options(words: list[str], options: set[str]) -> list[str]:
+    """Replace the old options that a command with these `options` does not have.
+
+    >>> replace_old_options(["a", "--number=3"], {"--limit"}), replace_old_options(["--files", "3"], {"--files"})
+    (['a', '--limit=3'], ['--files', '3'])
+    """
+    replaced: list[str] = []
+    for word in words:
+        option, equals, value = word.partition("=")
+        present, *more = OLD_OPTIONS.get(option, [option])
+        if option not in options and present in options:
+            replaced += [f"{present}{equals}{value}", *more]
+        else:
+            replaced.append(word)
+    return replaced
 
 
 def command_group(name: str, description: str) -> typer.Typer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from context_engine.cli import shell_completion
-from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson, Root, Yes, command_group
+from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson, Root, Yes, command_group, open_engine
 
 if TYPE_CHECKING:
     from context_engine.cli.console import Cell
@@ -55,14 +55,12 @@ def memory_list(
     - `ctx memory list --status stale`
     - `ctx memory list --category decisions --query "money"`
     """
-    from context_engine.cli.call_command import drop_unset, print_reply
     from context_engine.cli.console import err, print_note, print_table
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
+    from context_engine.cli.query_commands import drop_unset, print_reply
     from context_engine.memory import MemoryQuery
 
     wanted = MemoryQuery(category.strip().lower(), query, tuple(tag or ()), status, sort=sort, limit=limit)
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         if as_json:
             arguments = drop_unset(category=wanted.category, query=query, tags=wanted.tags, status=status)
             raise typer.Exit(print_reply(engine, "list_memories", arguments | {"limit": limit}))
@@ -99,14 +97,12 @@ def memory_search(
     - `ctx memory search deploy --type rule`
     - `ctx memory search timeout --type issue --module src/net`
     """
-    from context_engine.cli.call_command import drop_unset, print_reply
     from context_engine.cli.console import err, out, print_note
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
+    from context_engine.cli.query_commands import drop_unset, print_reply
     from context_engine.memory import KnowledgeQuery
     from context_engine.text import format_count
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         if not _collect_knowledge(engine):
             raise typer.Exit(INTERRUPTED)
         if as_json:
@@ -138,10 +134,8 @@ def memory_show(memory: Id, root: Root = None, as_json: AsJson = False) -> None:
     - `ctx memory show 0c07398f`
     """
     from context_engine.cli.console import escape_text, out, print_markdown, print_rows
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         entry = _find_memory(engine, memory)
         standing = engine.memory.memories.start_status_check()(entry)
     found = entry.memory
@@ -209,8 +203,6 @@ def memory_add(
     - `git log -1 --format=%B | ctx memory add facts - --tag release`
     """
     from context_engine.cli.console import escape_text, out
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
     from context_engine.memory import MemoryDraft
     from context_engine.text import compact_json, short_id
 
@@ -219,7 +211,7 @@ def memory_add(
         subtype=subtype, priority=priority, source=source, owner=owner, expires_at=expires,
         linked_files=tuple(file or ()), supersedes=tuple(supersedes or ()), scope=scope,
     )  # fmt: skip
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         added = engine.memory.memories.add(draft, on_similar=on_similar)
     if as_json:
         row = {"id": added.id, "path": added.path, "action": added.action, "redactions": added.redactions}
@@ -253,8 +245,6 @@ def memory_edit(
     - `ctx memory edit 0c07398f --title "Money is counted in cents" --tag billing`
     """
     from context_engine.cli.console import escape_text, out
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
     from context_engine.errors import InvalidArgument
     from context_engine.memory import MemoryRevision
 
@@ -268,7 +258,7 @@ def memory_edit(
             "no option says what to change",
             suggestion="Pass --content, --title, --tag, ... or --revalidate; ctx memory show names its file.",
         )
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         entry = _find_memory(engine, memory)
         assert entry.memory
         updated = engine.memory.memories.update(entry.memory.id, revision, expected_version=entry.version)
@@ -285,11 +275,9 @@ def memory_delete(memory: Id, root: Root = None, yes: Yes = False) -> None:
     - `ctx memory delete 0c07398f`
     """
     from context_engine.cli.console import confirm, err, escape_text, out
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
     from context_engine.errors import InvalidArgument
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         entry = _find_memory(engine, memory)
         found = entry.memory
         assert found
@@ -312,11 +300,9 @@ def memory_rules(root: Root = None) -> None:
     - `ctx memory rules > RULES.md`
     """
     from context_engine.cli.console import print_markdown
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
     from context_engine.tools import render_rules_page
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         if not _collect_knowledge(engine):
             raise typer.Exit(INTERRUPTED)
         page = render_rules_page(engine, chars_max=RULES_CHARS_MAX)

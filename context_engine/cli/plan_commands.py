@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from context_engine.cli import shell_completion
-from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson, Root, Yes, command_group
+from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson, Root, Yes, command_group, open_engine
 
 if TYPE_CHECKING:
     from context_engine.cli.console import Cell
@@ -73,15 +73,13 @@ def plan_list(
     - `ctx plan list --json | jq -r '.plans[].name'`
     """
     from context_engine import timestamps
-    from context_engine.cli.call_command import drop_unset, print_reply
     from context_engine.cli.console import err, format_age, print_note, print_table
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
+    from context_engine.cli.query_commands import drop_unset, print_reply
     from context_engine.plans import PlanQuery, make_slugs
 
     order = "asc" if sort == "name" else "desc"
     plan_query = PlanQuery(status.replace(" ", "_"), tuple(tag or ()), query, sort, order, limit)
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         if as_json:
             arguments = drop_unset(status=plan_query.status, tags=plan_query.tags, query=query, sort_by=sort)
             raise typer.Exit(print_reply(engine, "list_plans", arguments | {"limit": limit}))
@@ -121,14 +119,12 @@ def plan_create(
     - `ctx plan create "Rename hash_password to derive_key"`
     - `ctx plan create "Retry failed requests" --include 'src/**' --name retries`
     """
-    from context_engine.cli.call_command import call_for_text, drop_unset
     from context_engine.cli.console import ensure_index, print_markdown, print_note
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
+    from context_engine.cli.query_commands import call_for_text, drop_unset
     from context_engine.plans import make_slugs, render_plan
 
     options = drop_unset(save_name=name, save_tags=tag, include_paths=include, exclude_paths=exclude)
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         if not ensure_index(engine, "planned"):
             raise typer.Exit(INTERRUPTED)
         text = call_for_text(engine, "create_plan", {"task": task, **options, "max_context_files": files})
@@ -161,13 +157,11 @@ def plan_show(
     - `ctx plan show retries --html plan.html`
     - `ctx plan show retries --version 2`
     """
-    from context_engine.cli.call_command import drop_unset, print_reply
     from context_engine.cli.console import print_markdown, print_note
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
+    from context_engine.cli.query_commands import drop_unset, print_reply
     from context_engine.plans import render_plan
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         plan_id = _resolve_plan(engine, plan)
         if as_json:
             raise typer.Exit(print_reply(engine, "load_plan", drop_unset(plan_id=plan_id, version=version)))
@@ -206,11 +200,9 @@ def plan_progress(
     - `ctx plan progress retries --watch`
     """
     from context_engine.cli import watch_progress
-    from context_engine.cli.call_command import print_reply
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
+    from context_engine.cli.query_commands import print_reply
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         plan_id = _resolve_plan(engine, plan)
         if as_json:
             raise typer.Exit(print_reply(engine, "view_progress", {"plan_id": plan_id}))
@@ -233,13 +225,11 @@ def plan_history(
 
     - `ctx plan history retries`
     """
-    from context_engine.cli.call_command import print_reply
     from context_engine.cli.console import print_markdown, print_note
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
+    from context_engine.cli.query_commands import print_reply
     from context_engine.plans import render_history
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         plan_id = _resolve_plan(engine, plan)
         if as_json:
             raise typer.Exit(print_reply(engine, "view_history", {"plan_id": plan_id, "limit": limit}))
@@ -265,14 +255,12 @@ def plan_diff(
     - `ctx plan diff`
     - `ctx plan diff retries 1 3`
     """
-    from context_engine.cli.call_command import print_reply
     from context_engine.cli.console import print_markdown
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
+    from context_engine.cli.query_commands import print_reply
     from context_engine.errors import InvalidArgument
     from context_engine.plans import compare_plans, render_difference
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         repository, plan_id = engine.plans.repository, _resolve_plan(engine, plan)
         until = last or repository.load(plan_id).versions[-1]
         since = first or until - 1
@@ -297,10 +285,8 @@ def plan_archive(plan: PlanName, root: Root = None) -> None:
     - `ctx plan archive retries`
     """
     from context_engine.cli.console import out
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         packed = engine.plans.repository.archive(_resolve_plan(engine, plan), author="user")
     out.print(f"archived; {packed} older versions were packed")
 
@@ -368,8 +354,6 @@ def _decide(root: Path | None, which: str, verdict: ApprovalVerdict, *, as_json:
     Raises: InvalidArgument when confirmation is needed and stdin is not a terminal.
     """
     from context_engine.cli.console import err
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
     from context_engine.errors import Conflict, InvalidArgument
     from context_engine.plans import AGENT, PERSON
 
@@ -379,7 +363,7 @@ def _decide(root: Path | None, which: str, verdict: ApprovalVerdict, *, as_json:
             "stdin is not a terminal, so no one can confirm this",
             suggestion="Repeat it with --yes; the decision is recorded as an agent's.",
         )
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         request = _find_request(engine, which, verdict)
         newest = request.plan.version
         if verdict.version not in (None, newest):

@@ -1,19 +1,17 @@
-"""`ctx review`: what is wrong with a change, to read at the terminal, and as the formats that CI and code hosts take.
+"""`ctx review`: review a change, and print it for people or in the formats of CI and code hosts.
 
-Exit codes: 0 reviewed, 1 it could not be reviewed, 3 reviewed and found what `--fail-on` names, 130 interrupted. A
-review that could not look at everything fails, too, when something was to fail.
+Exit codes: 0 reviewed, 1 not reviewed, 3 a finding of `--fail-on`, 130 interrupted. With `--fail-on`, a review that
+could not look at everything fails, too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine import __version__
+from context_engine.cli.common_options import INTERRUPTED, open_engine
 from context_engine.cli.console import err, escape_text, out, print_note, run_with_progress
-from context_engine.cli.workspace_root import resolve_root
-from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 from context_engine.model import Finding
 from context_engine.repo import DiffRequest, write_atomic
@@ -22,44 +20,19 @@ from context_engine.review import PRIORITIES, ReviewOptions, render_review
 if TYPE_CHECKING:
     from context_engine.review import ReviewResult
 
-INTERRUPTED = 130
 FOUND = 3
-"""Neither 1, which says that there is no review, nor 2, which the command line says of its own use."""
-COLOURS = ("bold red", "red", "yellow", "cyan")
+"""Neither 1, which means that there is no review, nor 2, which means wrong usage."""
+COLORS = ("bold red", "red", "yellow", "cyan")
 """By priority."""
 NAMED_MAX = 5
-TARGET = "head"
-"""Without a word about it: all that is not committed yet."""
+DEFAULT_TARGET = "head"
+"""All that is not committed yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewArguments:
-    """What the command line asked for."""
+def select_change(rev: str | None, *, staged: bool, base: str, untracked: bool) -> DiffRequest:
+    """Return the change to review. Raises: InvalidArgument when two options name different changes.
 
-    target: str
-    base: str
-    options: ReviewOptions
-    format: str = "text"
-    sarif: Path | None = None
-    untracked: bool = False
-
-
-def parse_arguments(
-    rev: str | None,
-    *,
-    staged: bool,
-    base: str,
-    options: ReviewOptions,
-    format: str,  # noqa: A002 - the word of the option
-    sarif: Path | None,
-    untracked: bool,
-) -> ReviewArguments:
-    """Return what the options ask for. Raises InvalidArgument when two of them name different changes.
-
-    >>> everything = ReviewOptions()
-    >>> parse_arguments(
-    ...     None, staged=False, base="main", options=everything, format="text", sarif=None, untracked=False
-    ... ).target
+    >>> select_change(None, staged=False, base="main", untracked=False).target
     'main...HEAD'
     """
     if staged and (rev or base):
@@ -67,18 +40,25 @@ def parse_arguments(
             "--staged already selects the change to review; a revision or --base selects another one",
             suggestion="Leave one of them out.",
         )
+    if staged:
+        return DiffRequest("staged", include_untracked=untracked)
     if rev is None and base:
-        return ReviewArguments(f"{base}...HEAD", "", options, format, sarif, untracked)
-    return ReviewArguments("staged" if staged else rev or TARGET, base, options, format, sarif, untracked)
+        return DiffRequest(f"{base}...HEAD", include_untracked=untracked)
+    return DiffRequest(rev or DEFAULT_TARGET, base, include_untracked=untracked)
 
 
-def review(root: Path | None, wanted: ReviewArguments) -> int:
-    """Review a change and show it; the exit code."""
-    asked = DiffRequest(wanted.target, wanted.base, include_untracked=wanted.untracked)
-    with Engine.open(resolve_root(root)) as engine:
+def review(
+    root: Path | None,
+    change: DiffRequest,
+    options: ReviewOptions,
+    format: str,  # noqa: A002 - the name of the option
+    sarif: Path | None,
+) -> int:
+    """Review a change and print the result; return the exit code."""
+    with open_engine(root) as engine:
         try:
-            _, reviewed = run_with_progress(
-                lambda _tell, cancel: engine.reviews.review_git(asked, wanted.options, cancel=cancel), "review"
+            _, result = run_with_progress(
+                lambda _tell, cancel: engine.reviews.review_git(change, options, cancel=cancel), "review"
             )
         except Cancelled:
             err.print("[yellow]interrupted[/yellow]: nothing was reviewed")
@@ -88,77 +68,70 @@ def review(root: Path | None, wanted: ReviewArguments) -> int:
                 raise
             print_note(f"nothing to review: {error.details['reason']}")  # an empty change must not fail a hook or CI
             return 0
-    if wanted.sarif:
-        write_atomic(
-            wanted.sarif.expanduser().absolute(), render_review(reviewed, "sarif", version=__version__).encode()
-        )
-        print_note(f"SARIF in {wanted.sarif}")
-    if wanted.format == "text":
-        _show(reviewed)
+    if sarif:
+        write_atomic(sarif.expanduser().absolute(), render_review(result, "sarif", version=__version__).encode())
+        print_note(f"SARIF in {sarif}")
+    if format == "text":
+        _show(result)
     else:
-        print(render_review(reviewed, wanted.format, version=__version__), end="")
-    return FOUND if reviewed.should_fail else 0
+        print(render_review(result, format, version=__version__), end="")
+    return FOUND if result.should_fail else 0
 
 
-def _show(reviewed: ReviewResult) -> None:
-    """Findings on stdout, most pressing first; about the review itself on stderr."""
-    for number, finding in enumerate(reviewed.findings):
+def _show(result: ReviewResult) -> None:
+    """Print the findings to stdout, the most urgent first, and notes about the review to stderr."""
+    for number, finding in enumerate(result.findings):
         if number:
             out.print()
         _show_finding(finding)
-    colour = "green" if not reviewed.findings else COLOURS[min(each.priority for each in reviewed.findings)]
-    said = f"{reviewed.headline}." if reviewed.findings else ""
-    err.print(f"[{colour}]{said}[/{colour}] {escape_text(reviewed.overall_explanation)}".strip())
-    factors = f" ({'; '.join(reviewed.summary.factors)})" if reviewed.summary.factors else ""
-    print_note(f"risk {reviewed.summary.risk} of 5{factors}")
-    for line in _about(reviewed):
-        print_note(line)
-    for warning in reviewed.warnings:
+    color, headline = "green", ""
+    if result.findings:
+        color, headline = COLORS[min(finding.priority for finding in result.findings)], f"{result.headline}."
+    err.print(f"[{color}]{headline}[/{color}] {escape_text(result.overall_explanation)}".strip())
+    factors = f" ({'; '.join(result.summary.factors)})" if result.summary.factors else ""
+    print_note(f"risk {result.summary.risk} of 5{factors}")
+    for note in _describe_coverage(result):
+        print_note(note)
+    for warning in result.warnings:
         err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
-    for reason in reviewed.fail_reasons:
+    for reason in result.fail_reasons:
         err.print(f"[red]fails:[/red] {escape_text(reason)}")
 
 
 def _show_finding(finding: Finding) -> None:
-    """A header line `P1 path:lines  title`, then the line itself, why, and what to do."""
-    colour = COLOURS[finding.priority]
+    """Print a header line `P1 path:lines  title`, then the line itself, why, and what to do."""
+    color = COLORS[finding.priority]
     place = f"[bold]{escape_text(finding.path)}[/bold]:[green]{finding.span}[/green]"
-    out.print(f"[{colour}]{PRIORITIES[finding.priority]}[/{colour}] {place}  {escape_text(finding.title)}")
+    out.print(f"[{color}]{PRIORITIES[finding.priority]}[/{color}] {place}  {escape_text(finding.title)}")
     if finding.quote.strip():
         out.print(f"   [dim]{finding.span.first:>5} │[/dim] {escape_text(finding.quote.strip())}")
     if finding.body and finding.body != finding.title:
         out.print(f"   {escape_text(' '.join(finding.body.split()))}")
-    for each in finding.evidence:
-        out.print(f"   [dim]see[/dim] {escape_text(each)}")
+    for place in finding.evidence:
+        out.print(f"   [dim]see[/dim] {escape_text(place)}")
     if finding.suggestion:
         out.print(f"   [dim]do[/dim]  {escape_text(' '.join(finding.suggestion.description.split()))}")
-    sure = f"{finding.source} {finding.rule} · {finding.category} · confidence {finding.confidence:.2f} · {finding.id}"
-    out.print(f"   [dim]{escape_text(sure)}[/dim]")
+    origin = (
+        f"{finding.source} {finding.rule} · {finding.category} · confidence {finding.confidence:.2f} · {finding.id}"
+    )
+    out.print(f"   [dim]{escape_text(origin)}[/dim]")
 
 
-def _about(reviewed: ReviewResult) -> list[str]:
-    """What was not looked at, which analysers ran, what is not told."""
-    coverage = reviewed.coverage
-    return [
-        *_files("not looked at", [(each.path, each.reason) for each in coverage.files_skipped]),
-        *_files("only in part", [(each.path, each.reason) for each in coverage.files_partly]),
-        *_analyzers(reviewed),
-        *([f"not told: {not_told}"] if (not_told := str(reviewed.filtered)) else []),
-    ]
+def _describe_coverage(result: ReviewResult) -> list[str]:
+    """Describe what was not reviewed, which analyzers ran, and which findings were filtered out."""
+    coverage = result.coverage
+    ran = ", ".join(f"{run.name} {run.ms} ms" for run in coverage.analyzers if run.ran)
+    missing = ", ".join(f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran)
+    notes = {
+        "not looked at": _list_files([(file.path, file.reason) for file in coverage.files_skipped]),
+        "reviewed in part": _list_files([(file.path, file.reason) for file in coverage.files_partly]),
+        "analyzers": ran,
+        "did not run": missing,
+        "filtered out": str(result.filtered),
+    }
+    return [f"{label}: {text}" for label, text in notes.items() if text]
 
 
-def _files(what: str, files: list[tuple[str, str]]) -> list[str]:
-    if not files:
-        return []
+def _list_files(files: list[tuple[str, str]]) -> str:
     more = f" and {len(files) - NAMED_MAX} more" if len(files) > NAMED_MAX else ""
-    return [f"{what}: {', '.join(f'{path} ({why})' for path, why in files[:NAMED_MAX])}{more}"]
-
-
-def _analyzers(reviewed: ReviewResult) -> list[str]:
-    coverage = reviewed.coverage
-    ran = [f"{run.name} {run.ms} ms" for run in coverage.analyzers if run.ran]
-    missing = [f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran]
-    return [
-        *([f"analysers: {', '.join(ran)}"] if ran else []),
-        *([f"did not run: {', '.join(missing)}"] if missing else []),
-    ]
+    return ", ".join(f"{path} ({reason})" for path, reason in files[:NAMED_MAX]) + more

@@ -15,8 +15,8 @@ from context_engine.cli.clients.client_config import ClientConfigFile
 from context_engine.cli.clients.client_table import Client
 from context_engine.cli.clients.config_paths import Machine
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable, starts_ctx
+from context_engine.cli.common_options import find_project
 from context_engine.cli.console import out, print_error, print_note, print_rows
-from context_engine.cli.workspace_root import find_project
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.repo import check_workspace_root, nearest_project
 from context_engine.server import ToolSelection
@@ -56,8 +56,11 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
     failed = False
     for client in clients:
         try:
-            tell = _print if wanted.only_print else _make
-            tell(plan_change(client, machine, wanted), wanted)
+            change = plan_change(client, machine, wanted)
+            if wanted.only_print:
+                _print_diff(change)
+            else:
+                _write_change(change, wanted)
         except ContextEngineError as error:
             print_error(error)
             if by_hand := error.details.get("by_hand"):
@@ -151,7 +154,7 @@ def _add_entry(
 # -- writing and printing ---------------------------------------------------------------------------------------------
 
 
-def _print(change: ConfigChange, _: SetupOptions) -> None:
+def _print_diff(change: ConfigChange) -> None:
     """Print what would change as a diff."""
     if change.after == change.config.text:
         print_note(f"{change.client.title}: nothing to do in {change.config.path}")
@@ -162,25 +165,22 @@ def _print(change: ConfigChange, _: SetupOptions) -> None:
         print(line.rstrip("\r\n"))
 
 
-def _make(change: ConfigChange, wanted: SetupOptions) -> None:
+def _write_change(change: ConfigChange, wanted: SetupOptions) -> None:
     """Write the file and print what was done."""
     title, path = change.client.title, change.config.path
     if change.after == change.config.text:
         state = "is not in" if wanted.remove else "is in"
         out.print(f"{title}: nothing to do, {client_table.NAME} {state} {path}", markup=False)
         return
-    kept = client_config.write_config(
+    backup = client_config.write_config(
         change.config, change.after, datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     )
     out.print(f"{title}: {client_table.NAME} {'removed from' if wanted.remove else 'written to'} {path}", markup=False)
-    told = [("  backup", str(kept) if kept else "")]
+    rows = {"  backup": str(backup) if backup else ""}
     if not wanted.remove:
-        told = [
-            ("  starts", shlex.join(client_config.command_line_of(change.entry))),
-            *told,
-            ("  check", change.client.check),
-        ]
-    print_rows(told)
+        command_line = shlex.join(client_config.command_line_of(change.entry))
+        rows = {"  starts": command_line, **rows, "  check": change.client.check}
+    print_rows(rows.items())
     if change.note:
         print_note(f"note: {change.note}")
 

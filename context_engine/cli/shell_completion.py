@@ -85,7 +85,7 @@ def complete_plans(incomplete: str) -> Offers:
     """Complete short names of the project's plans, from the stored list of the last look at them."""
     from pathlib import Path
 
-    from context_engine.cli.workspace_root import find_project
+    from context_engine.cli.common_options import find_project
     from context_engine.plans import make_slugs
     from context_engine.sharing import VersionedRecords
     from context_engine.storage import STATE_FOLDER

@@ -14,21 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from context_engine.cli.common_options import AsJson, Root
+from context_engine.cli.common_options import INTERRUPTED, AsJson, Root, command_group, open_engine, resolve_root
 
 if TYPE_CHECKING:
     from context_engine.index import RepairReport, Tenant
 
 PROBLEMS_SHOWN_MAX = 20
-_INTERRUPTED = 130
-"""As `context_engine.cli.index_command.INTERRUPTED`, which would import the engine."""
 
-app = typer.Typer(
-    name="store",
-    help="Check and repair the index; list and remove the indexes of a team's database.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-)
+app = command_group("store", "Check and repair the index; list and remove the indexes of a team's database.")
 
 Store = Annotated[str, typer.Option("--store", help="The database. [env: CTX_STORE_URL]", metavar="ADDRESS")]
 
@@ -56,12 +49,10 @@ def store_check(
     - `ctx store check --repair`
     """
     from context_engine.cli.console import err, run_index, run_with_progress
-    from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Engine
     from context_engine.errors import Cancelled
     from context_engine.index import RepairReport
 
-    with Engine.open(resolve_root(root)) as engine:
+    with open_engine(root) as engine:
         try:
             if repair:
                 result = run_with_progress(
@@ -75,7 +66,7 @@ def store_check(
             report = run_index(engine, force=result.needs_rebuild) if result.problems else None
         except Cancelled:
             err.print("[yellow]interrupted[/yellow]: the index in use did not change; run the same command again")
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
     files_read = report.files if report is not None and result.needs_rebuild else 0
     if as_json:
         print(json.dumps(_format_json(result, files_read)))
@@ -111,7 +102,8 @@ def _show_result(result: RepairReport, files_read: int) -> None:
         print(f"repaired: {repairs or 'damaged data was dropped; it is made again when it is needed'}")
     if result.problems and result.left:
         print_note(
-            "damage in the database is repaired by a machine that publishes: ctx store check --repair with CTX_STORE_SHARES=1"
+            "damage in the database is repaired by a machine that publishes: "
+            "ctx store check --repair with CTX_STORE_SHARES=1"
         )
 
 
@@ -198,7 +190,6 @@ def _choose_address(address: str, root: Path | None) -> str:
 
     Raises: InvalidArgument where it is not a database.
     """
-    from context_engine.cli.workspace_root import resolve_root
     from context_engine.errors import InvalidArgument
     from context_engine.settings import Settings
 

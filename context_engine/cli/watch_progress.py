@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine import timestamps
+from context_engine.cli.common_options import INTERRUPTED
 from context_engine.cli.console import Cell, build_table, err, escape_text, out, print_table
 from context_engine.plans import PlanStep, format_effort
 
@@ -16,29 +17,32 @@ if TYPE_CHECKING:
     from context_engine.plans import PlanState, StepState
 
 EVERY_S = 1.0
-"""A person sees no difference to less, and a look costs two reads of small files."""
+"""A person would not notice a shorter interval, and each look reads two small files."""
 BAR_CHARS = 24
 ENDED = frozenset({"completed", "failed", "stalled", "archived"})
 """In these statuses nothing changes any more unless a step is reopened."""
 MINUTE_S, HOUR_S = 60, 3_600
 NOT_DONE = 1
 """Exit code of a plan that has ended without being done: `ctx plan progress --watch && next`."""
-INTERRUPTED = 130
 AROUND = 6
-"""Lines of a screen that are no step: name, bar, head, outlook, the prompt, and one that wraps."""
+"""Lines of a screen besides the steps: name, bar, head, outlook, the prompt, and one that wraps."""
 HEAD = ("", "step", "state", "", "takes")
 MARKS = {
-    "completed": ("✓", "green"), "skipped": ("↷", "dim"), "in_progress": ("▶", "bold blue"), "failed": ("✗", "bold red"),
-    "ready": ("○", "yellow"), "pending": ("·", "dim"),
-}  # fmt: skip
+    "completed": ("✓", "green"),
+    "skipped": ("↷", "dim"),
+    "in_progress": ("▶", "bold blue"),
+    "failed": ("✗", "bold red"),
+    "ready": ("○", "yellow"),
+    "pending": ("·", "dim"),
+}
 
 
 def print_progress(now: PlanState, at: float) -> int:
     """Print the progress of a plan at this moment; return the exit code."""
     out.print(_headline(now))
     print_table(HEAD, _rows(now, at))
-    if told := _format_outlook(now):
-        out.print(told, markup=False)
+    if outlook := _format_outlook(now):
+        out.print(outlook, markup=False)
     return 0
 
 
@@ -70,10 +74,9 @@ def _follow_lines(look: Callable[[], PlanState], clock: timestamps.Now, pause: C
     while now.execution.status not in ENDED:
         pause(EVERY_S)
         before, now = now, look()
-        for said in _state_changes(before, now):
-            print(
-                f"{timestamps.format_timestamp(clock())[11:19]}  {now.execution.percentage:>3.0f} %  {said}", flush=True
-            )
+        for change in _state_changes(before, now):
+            time_of_day = timestamps.format_timestamp(clock())[11:19]
+            print(f"{time_of_day}  {now.execution.percentage:>3.0f} %  {change}", flush=True)
     return _exit_code(now)
 
 
@@ -99,8 +102,8 @@ def _render_screen(now: PlanState, at: float) -> RenderableType:
     rows = _rows(now, at)
     shown = visible_steps([now.execution.steps[step.uid].is_done for step in now.plan.steps], out.height - AROUND)
     left = f"{len(rows) - len(rows[shown])} more steps" if len(rows[shown]) < len(rows) else ""
-    told = " · ".join(part for part in (_format_outlook(now), left) if part)
-    return Group(_headline(now), build_table(HEAD, rows[shown]), Text(told, style="dim"))
+    footer = " · ".join(filter(None, (_format_outlook(now), left)))
+    return Group(_headline(now), build_table(HEAD, rows[shown]), Text(footer, style="dim"))
 
 
 def visible_steps(are_done: Sequence[bool], room: int) -> slice:
@@ -119,10 +122,10 @@ def _headline(now: PlanState) -> str:
     execution = now.execution
     done = sum(state.is_done for state in execution.steps.values())
     filled = int(BAR_CHARS * execution.percentage / 100)
-    colour = {"failed": "red", "stalled": "red"}.get(execution.status, "green")
-    bar = f"[{colour}]{'█' * filled}[/{colour}][dim]{'░' * (BAR_CHARS - filled)}[/dim]"
-    told = f"{execution.percentage:g} %, {done} of {len(now.plan.steps)} steps, {execution.status.replace('_', ' ')}"
-    return f"[bold]{escape_text(now.version.name)}[/bold]\n{bar} {told}"
+    color = {"failed": "red", "stalled": "red"}.get(execution.status, "green")
+    bar = f"[{color}]{'█' * filled}[/{color}][dim]{'░' * (BAR_CHARS - filled)}[/dim]"
+    summary = f"{execution.percentage:g} %, {done} of {len(now.plan.steps)} steps, {execution.status.replace('_', ' ')}"
+    return f"[bold]{escape_text(now.version.name)}[/bold]\n{bar} {summary}"
 
 
 def _rows(now: PlanState, at: float) -> list[list[Cell]]:
@@ -132,10 +135,10 @@ def _rows(now: PlanState, at: float) -> list[list[Cell]]:
 
 def _row(step: PlanStep, state: StepState, number: dict[str, int], at: float) -> list[Cell]:
     mark, style = MARKS[state.status]
-    said, because = _state(state, number, at)
+    word, because = _state(state, number, at)
     style = "red" if state.blocked_by else style
     title = (f"{number[step.uid]}. {step.title}", "bold" if state.status == "in_progress" else "")
-    return [(mark, style), title, (said, style), because, format_effort(step.hours) if step.estimate else ""]
+    return [(mark, style), title, (word, style), because, format_effort(step.hours) if step.estimate else ""]
 
 
 def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, str]:
@@ -165,7 +168,7 @@ def _format_duration(length_s: float) -> str:
 
 
 def _format_steps(uids: tuple[str, ...], number: dict[str, int]) -> str:
-    return ", ".join(str(each) for each in sorted(number[uid] for uid in uids))
+    return ", ".join(map(str, sorted(number[uid] for uid in uids)))
 
 
 def _format_outlook(now: PlanState) -> str:
@@ -174,11 +177,11 @@ def _format_outlook(now: PlanState) -> str:
     if execution.status in ENDED:
         return ""
     path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
-    told = (
-        f"next: step {number[execution.next]}" if execution.next else "",
-        f"critical path left: {path}" if path else "",
-        f"about {format_effort(execution.eta_hours)} left at the pace so far"
-        if execution.eta_hours is not None
-        else "",
-    )
-    return " · ".join(part for part in told if part)
+    parts = []
+    if execution.next:
+        parts.append(f"next: step {number[execution.next]}")
+    if path:
+        parts.append(f"critical path left: {path}")
+    if execution.eta_hours is not None:
+        parts.append(f"about {format_effort(execution.eta_hours)} left at the pace so far")
+    return " · ".join(parts)

@@ -207,7 +207,7 @@ def index_missing(engines: Mapping[str, Engine]) -> None:
 
 def load_repositories() -> RepositoryRegistry:
     """Load the user's workspaces; their clones are in the cache folder that the settings name."""
-    from context_engine.cli.workspace_root import find_project
+    from context_engine.cli.common_options import find_project
     from context_engine.repo import RepositoryRegistry
     from context_engine.settings import Settings
     from context_engine.storage import user_cache_folder, user_config_folder

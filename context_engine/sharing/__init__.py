@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from context_engine.sharing.remote_store import (
         RETRY_DELAY_S,
         ManifestRevision,
-        OnBytesSent,
         RemoteStore,
         RepositoryLease,
         TeamStore,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "RETRY_DELAY_S",
     "ManifestRevision",
-    "OnBytesSent",
     "RecordFolder",
     "RecordLease",
     "RemoteStore",
@@ -47,7 +45,6 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "ManifestRevision": "remote_store",
-        "OnBytesSent": "remote_store",
         "RETRY_DELAY_S": "remote_store",
         "RecordFolder": "records",
         "RecordLease": "postgres_records",

@@ -316,7 +316,8 @@ def translate_errors(name: str) -> Generator[None]:
 
 def _version_error(store: str, part: SchemaPart, found: int) -> StoreUnusable:
     return StoreUnusable(
-        f"the {part.name} on the shared store {store} has version {found}, and this program knows version {part.version}",
+        f"the {part.name} on the shared store {store} has version {found}, "
+        f"and this program knows version {part.version}",
         suggestion="use the same release of smart-context-engine everywhere, or another database",
         details={"found": found, "known": part.version},
     )

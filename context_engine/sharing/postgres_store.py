@@ -25,7 +25,6 @@ from context_engine.sharing.postgres_session import (
 from context_engine.sharing.remote_store import (
     PIECE_BYTES,
     ManifestRevision,
-    OnBytesSent,
     RemoteStore,
     RepositoryLease,
     busy_error,
@@ -35,7 +34,8 @@ PARTITIONS = 16
 """Each has its own indexes: with fifty repositories on a server, no table is larger than some gigabytes."""
 _TABLES = """
 CREATE TABLE context_engine.manifest (
-    repository text PRIMARY KEY, revision bigint NOT NULL, content bytea, committed_at timestamptz NOT NULL DEFAULT now()
+    repository text PRIMARY KEY, revision bigint NOT NULL, content bytea,
+    committed_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE TABLE context_engine.piece (
     repository text, name text, number int, size bigint NOT NULL, content bytea NOT NULL,
@@ -129,28 +129,15 @@ class _PostgresLease(RepositoryLease):
         self._repository = repository
         self._connection = connection
 
-    def stage(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
-        """Send a segment before its commit; each piece that arrived stays, and is not sent again."""
-        with translate_errors(self._store.name):
-            self._send_missing(name, path, on_sent)
-
-    def restore(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
-        """Replace a segment, in one transaction."""
-        with translate_errors(self._store.name), self._connection.transaction():
-            delete = "DELETE FROM context_engine.piece WHERE repository = %s AND name = %s"
-            self._connection.execute(delete, (self._repository, name))
-            self._send_pieces(name, path, (), on_sent)
-
     def commit(self, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]) -> int:
         """Replace `revision` in one transaction, with the new segments and without those that are not named."""
         if sum(path.stat().st_size for path in added.values()) > PIECE_BYTES:
-            for name, path in added.items():
-                self.stage(name, path)
+            with translate_errors(self._store.name):  # each piece that arrives stays, and is not sent again
+                self._send_missing(added)
         with translate_errors(self._store.name), self._connection.transaction():
             if not fetch_value(self._connection, _SWAP, (self._repository, revision + 1, manifest, revision)):
                 raise busy_error(self._repository)
-            for name, path in added.items():
-                self._send_missing(name, path, lambda _: None)
+            self._send_missing(added)
             delete = "DELETE FROM context_engine.piece WHERE repository = %s AND name <> ALL(%s)"
             self._connection.execute(delete, (self._repository, list(named)))
         return revision + 1
@@ -172,7 +159,8 @@ class _PostgresLease(RepositoryLease):
         insert = "INSERT INTO context_engine.piece VALUES (%s, %s, %s, %s, %b)"
         self._connection.execute(insert, (self._repository, name, number, size, content))
 
-    def _send_missing(self, name: str, path: Path, on_sent: OnBytesSent) -> None:
+    def _send_missing(self, segments: Mapping[str, Path]) -> None:
         query = "SELECT number FROM context_engine.piece WHERE repository = %s AND name = %s"
-        stored = {number for (number,) in self._connection.execute(query, (self._repository, name))}
-        self._send_pieces(name, path, stored, on_sent)
+        for name, path in segments.items():
+            stored = {number for (number,) in self._connection.execute(query, (self._repository, name))}
+            self._send_pieces(name, path, stored)

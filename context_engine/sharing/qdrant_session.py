@@ -25,7 +25,7 @@ VERSION_MIN = (1, 16)
 TIMEOUT_S = 10
 """For each step of a call: eleven megabytes (`PIECE_BYTES` as text) are transferred well within it."""
 RETRY_MAX_S = 1.0
-"""A call that failed sooner used a connection that had died while it was idle; a call that took longer is not repeated."""
+"""A call that failed sooner used a connection that had died while idle. A call that took longer is not repeated."""
 KEY_VARIABLE = "QDRANT_API_KEY"
 
 _ADDRESS = re.compile(r"(qdrant|http|https)://(?:([^@/]*)@)?([^/@]+)/?")

@@ -31,7 +31,6 @@ from context_engine.sharing.qdrant_session import QdrantSession, ensure_collecti
 from context_engine.sharing.remote_store import (
     PIECE_BYTES,
     ManifestRevision,
-    OnBytesSent,
     RemoteStore,
     RepositoryLease,
     busy_error,
@@ -201,20 +200,12 @@ class _QdrantLease(RepositoryLease):
         writer = models.HasIdCondition(has_id=[_id(self._repository, "writer")])
         self._store.delete(models.Filter(must=[writer, match_value("owner", self._owner)]))
 
-    def stage(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
-        """Send a segment before its commit; each piece that arrived stays, and is not sent again."""
-        numbers = range(math.ceil(path.stat().st_size / PIECE_BYTES))
-        ids = [_id(self._repository, "piece", name, number) for number in numbers]
-        self._send_pieces(name, path, self._store.find_stored_pieces(ids), on_sent)
-
-    def restore(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
-        """Replace every piece of a segment."""
-        self._send_pieces(name, path, (), on_sent)
-
     def commit(self, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]) -> int:
         """Send the new pieces, replace the manifest of `revision`, then delete the pieces that are not named."""
         for name, path in added.items():
-            self.stage(name, path)
+            numbers = range(math.ceil(path.stat().st_size / PIECE_BYTES))
+            ids = [_id(self._repository, "piece", name, number) for number in numbers]
+            self._send_pieces(name, path, self._store.find_stored_pieces(ids))
         self._swap(revision, base64.b64encode(manifest).decode())
         self._delete_unnamed(named)
         return revision + 1

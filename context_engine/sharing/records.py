@@ -122,7 +122,7 @@ class RecordFolder(_StoredRecords):
             yield
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new record; return False if one of that name exists. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        """Write a new record; return False if it exists already. Raises: WriteFailed, DiskFull, StorageCorrupt."""
         if self._synced and self._files.exists(name):
             return False
         self._publish_change(name, data)

@@ -114,22 +114,11 @@ class RepositoryLease(ABC):
     """
 
     @abstractmethod
-    def stage(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
-        """Send a segment before the commit that will name it; pieces that are stored already are not sent again.
-
-        What arrived stays after an interruption, until a commit that does not name the segment.
-        """
-
-    @abstractmethod
-    def restore(self, name: str, path: Path, on_sent: OnBytesSent = lambda _: None) -> None:
-        """Replace a segment that is damaged or incomplete."""
-
-    @abstractmethod
     def commit(self, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]) -> int:
         """Replace `revision` by a manifest with its new segments; return the new revision.
 
-        `named` are all segments that the manifest needs; all others are deleted. Raises StorageBusy when the
-        repository is no longer at `revision`.
+        `named` are all segments that the manifest needs; all others are deleted. Pieces that arrived stay after an
+        interruption, and are not sent again. Raises StorageBusy when the repository is no longer at `revision`.
         """
 
     @abstractmethod
@@ -140,13 +129,12 @@ class RepositoryLease(ABC):
     def write_piece(self, name: str, number: int, size: int, content: bytes) -> None:
         """Store one piece of a segment of `size` bytes."""
 
-    def _send_pieces(self, name: str, path: Path, stored: Collection[int], on_sent: OnBytesSent) -> None:
+    def _send_pieces(self, name: str, path: Path, stored: Collection[int]) -> None:
         """Send a segment in pieces, except those whose numbers are `stored`."""
         size = path.stat().st_size
         for number, content in read_pieces(path):
             if number not in stored:
                 self.write_piece(name, number, size, content)
-            on_sent(len(content))
 
 
 def read_pieces(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -5,7 +5,7 @@
 
 Before a read the folder is synchronized, at most once a second. While the database does not answer, the files serve as
 they are. A writer acquires the lease of the kind, synchronizes, and writes each change to the database before it
-becomes a file. So nobody reads what the team might never get, and the next synchronization repairs what a kill left.
+becomes a file. So no one reads what the team might never get, and the next synchronization repairs what a kill left.
 A file that vanished is restored: only a deletion through us is a deletion for all.
 """
 

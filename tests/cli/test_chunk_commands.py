@@ -58,7 +58,7 @@ def test_an_index_is_built_and_written_with_vectors_that_name_their_model(
     assert told.out.startswith(f"wrote {len(chunks.rows)} chunks (")
     assert "vectors of 384 numbers by static" in told.out
     assert told.out.endswith(f": {folder}\n")
-    assert "lies inside the workspace" not in told.err
+    assert "is inside the workspace" not in told.err
 
 
 def test_vectors_can_be_left_out_and_a_folder_inside_the_workspace_is_told(
@@ -68,7 +68,7 @@ def test_vectors_can_be_left_out_and_a_folder_inside_the_workspace_is_told(
     assert read_folder(root / ".cortex").dimensions == 0
     told = capsys.readouterr()
     assert "no vectors" in told.out
-    assert "lies inside the workspace" in told.err
+    assert "is inside the workspace" in told.err
 
 
 def test_an_export_tells_what_changed_since_the_last_one(

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from context_engine.cli.app import app
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command
-from context_engine.cli.doctor import check_runner, client_checks, host_checks, server_checks, workspace_checks
+from context_engine.cli.doctor import check_runner, local_checks, server_checks
 from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok
 from context_engine.engine import Engine
 from context_engine.errors import HostError
@@ -135,8 +135,8 @@ def test_an_unknown_client_is_refused() -> None:
 def test_a_package_that_cannot_be_imported_is_named(
     case: Callable[..., DoctorContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(host_checks.PACKAGES, "xxhash", "no_such_module")
-    finding = only(host_checks.packages(case()))
+    monkeypatch.setitem(local_checks.PACKAGES, "xxhash", "no_such_module")
+    finding = only(local_checks.packages(case()))
     assert (finding.part, finding.verdict) == ("package xxhash", "problem")
     assert "no_such_module" in finding.found
 
@@ -144,36 +144,36 @@ def test_a_package_that_cannot_be_imported_is_named(
 def test_every_package_we_depend_on_is_looked_at() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     named = {re.split(r"[^\w-]", each)[0] for each in project["dependencies"]}
-    assert {*host_checks.PACKAGES, *host_checks.QUICKER} == named - {"ripgrep"}, (
+    assert {*local_checks.PACKAGES, *local_checks.QUICKER} == named - {"ripgrep"}, (
         "ripgrep is a program: a check of its own looks for it"
     )
 
 
 def test_a_start_that_is_not_the_installed_script_is_told(case: Callable[..., DoctorContext]) -> None:
-    finding = only(host_checks.command(case(launch=LaunchCommand("uvx", ("smart-context-engine",), "from a cache"))))
+    finding = only(local_checks.command(case(launch=LaunchCommand("uvx", ("smart-context-engine",), "from a cache"))))
     assert (finding.verdict, finding.step) == ("warning", "From a cache")
 
 
 def test_without_ripgrep_the_slower_engine_is_named(
     case: Callable[..., DoctorContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_checks, "find_ripgrep", lambda path, outside: None)
-    finding = only(host_checks.text_search(case()))
+    monkeypatch.setattr(local_checks, "find_ripgrep", lambda path, outside: None)
+    finding = only(local_checks.text_search(case()))
     assert finding.verdict == "warning"
     assert "slower engine" in finding.found
 
 
 def test_git_is_missed(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
-    assert only(host_checks.git(case(PATH=str(tmp_path)))).verdict == "warning"
+    assert only(local_checks.git(case(PATH=str(tmp_path)))).verdict == "warning"
     broken = tmp_path / "git"
     broken.write_text("#!/bin/sh\necho 'no license agreed' >&2\nexit 69\n")
     broken.chmod(0o755)
-    assert "no license agreed" in only(host_checks.git(case(PATH=str(tmp_path)))).found
+    assert "no license agreed" in only(local_checks.git(case(PATH=str(tmp_path)))).found
 
 
 def test_a_cache_that_cannot_be_written_is_a_problem(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    finding = only(host_checks.cache(case(CTX_CACHE_FOLDER=str(tmp_path / "file"))))
+    finding = only(local_checks.cache(case(CTX_CACHE_FOLDER=str(tmp_path / "file"))))
     assert finding.verdict == "problem"
     assert "CTX_CACHE_FOLDER" in finding.step
 
@@ -185,7 +185,7 @@ def test_little_room_on_the_disk_is_told(
     free: int, verdict: str, case: Callable[..., DoctorContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    assert only(host_checks.cache(case())).verdict == verdict
+    assert only(local_checks.cache(case())).verdict == verdict
 
 
 # -- the workspace -----------------------------------------------------------------------------------------------------
@@ -194,24 +194,24 @@ def test_little_room_on_the_disk_is_told(
 def test_it_is_said_which_folder_is_meant_and_why(home: Path) -> None:
     here = home / "work"
     env = {"CTX_ROOT": "/a", "CLAUDE_PROJECT_DIR": "/b"}
-    assert workspace_checks.chosen_root(Path("/c"), env, here) == (Path("/c"), "named by --root")
-    assert workspace_checks.chosen_root(None, env, here) == (Path("/a"), "named by CTX_ROOT")
-    assert workspace_checks.chosen_root(None, {"CLAUDE_PROJECT_DIR": "/b"}, here)[1] == "named by CLAUDE_PROJECT_DIR"
-    assert workspace_checks.chosen_root(None, {}, here) == (here, f"the project around {here}")
-    assert workspace_checks.chosen_root(None, {}, home)[0] is None
+    assert local_checks.chosen_root(Path("/c"), env, here) == (Path("/c"), "named by --root")
+    assert local_checks.chosen_root(None, env, here) == (Path("/a"), "named by CTX_ROOT")
+    assert local_checks.chosen_root(None, {"CLAUDE_PROJECT_DIR": "/b"}, here)[1] == "named by CLAUDE_PROJECT_DIR"
+    assert local_checks.chosen_root(None, {}, here) == (here, f"the project around {here}")
+    assert local_checks.chosen_root(None, {}, home)[0] is None
 
 
 def test_a_root_that_is_not_there_is_a_problem_and_the_rest_is_still_looked_at() -> None:
-    found = check_runner.run_checks(Path("/no/such"), checks=(host_checks.python, workspace_checks.index))
+    found = check_runner.run_checks(Path("/no/such"), checks=(local_checks.python, local_checks.index))
     assert [(each.part, each.verdict) for each in found] == [("workspace", "problem"), ("version", "ok")]
 
 
 def test_settings_that_cannot_be_read_are_a_problem(case: Callable[..., DoctorContext], home: Path) -> None:
-    assert only(workspace_checks.settings(case())).found == "CTX_CACHE_FOLDER and CTX_WORKERS"
-    assert "quiet_ms" in only(workspace_checks.settings(case(CTX_QUIET_MS="soon"))).found
+    assert only(local_checks.settings(case())).found == "CTX_CACHE_FOLDER and CTX_WORKERS"
+    assert "quiet_ms" in only(local_checks.settings(case(CTX_QUIET_MS="soon"))).found
     (home / "work" / ".context-engine").mkdir()
     (home / "work" / ".context-engine" / "config.yml").write_text("quiet: 3")
-    finding = only(workspace_checks.settings(case()))
+    finding = only(local_checks.settings(case()))
     assert finding.verdict == "problem"
     assert "quiet_ms" in finding.step
 
@@ -219,7 +219,7 @@ def test_settings_that_cannot_be_read_are_a_problem(case: Callable[..., DoctorCo
 @pytest.mark.slow
 def test_parsers_that_cannot_be_unpacked_are_named(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
     (tmp_path / "grammars").write_text("a file where a folder must be")
-    found = list(workspace_checks.parsers(case(CTX_CACHE_FOLDER=str(tmp_path))))
+    found = list(local_checks.parsers(case(CTX_CACHE_FOLDER=str(tmp_path))))
     assert ("parser python", "problem") in {(each.part, each.verdict) for each in found}
 
 
@@ -231,31 +231,31 @@ def indexed(case: DoctorContext) -> Path:
 
 
 def test_an_index_is_missing_then_current_then_behind(case: Callable[..., DoctorContext], home: Path) -> None:
-    assert only(workspace_checks.index(case())).found.startswith("none yet")
+    assert only(local_checks.index(case())).found.startswith("none yet")
     indexed(case())
-    assert only(workspace_checks.index(case())).found.endswith("current")
+    assert only(local_checks.index(case())).found.endswith("current")
     (home / "work" / "b.py").write_text("x = 1\n")
-    assert "1 edited since: b.py" in only(workspace_checks.index(case())).found
+    assert "1 edited since: b.py" in only(local_checks.index(case())).found
 
 
 @pytest.mark.parametrize("damaged", ["index.db", "*.seg"])
 def test_a_damaged_index_is_a_problem(damaged: str, case: Callable[..., DoctorContext]) -> None:
     (file,) = indexed(case()).rglob(damaged)
     file.write_bytes(file.read_bytes()[:2_000] + b"\xff" * 2_000)
-    finding = only(workspace_checks.index(case()))
+    finding = only(local_checks.index(case()))
     assert (finding.part, finding.verdict) == ("index", "problem")
     assert "ctx index --force" in finding.step
 
 
 def test_another_writer_is_named(case: Callable[..., DoctorContext]) -> None:
     with FileLock(indexed(case()) / "writer.lock"):
-        assert "another process is indexing" in list(workspace_checks.index(case()))[-1].found
-    assert [each.part for each in workspace_checks.index(case())] == ["index"]  # the file that is left means nothing
+        assert "another process is indexing" in list(local_checks.index(case()))[-1].found
+    assert [each.part for each in local_checks.index(case())] == ["index"]  # the file that is left means nothing
 
 
 def test_edits_that_are_not_heard_are_told(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
-    assert only(workspace_checks.watcher(case())).verdict == "ok"
-    finding = only(workspace_checks.watcher(case(root=tmp_path / "gone")))
+    assert only(local_checks.watcher(case())).verdict == "ok"
+    finding = only(local_checks.watcher(case(root=tmp_path / "gone")))
     assert finding.verdict == "warning"
     assert "not followed" in finding.found
 
@@ -334,7 +334,7 @@ def settle(name: str, *words: str) -> Path:
 @pytest.mark.parametrize("name", [client.name for client in client_table.ALL])
 def test_an_entry_that_works_is_well(name: str, case: Callable[..., DoctorContext], home: Path) -> None:
     path = settle(name, find_own_launch_command().command, "serve", "--root", str(home))
-    finding = only(client_checks.clients(case(names=(name,))))
+    finding = only(local_checks.clients(case(names=(name,))))
     assert (finding.verdict, finding.found) == ("ok", f"set up for you in {path}")
 
 
@@ -351,7 +351,7 @@ def test_an_entry_that_starts_nothing_is_a_problem(
     words: tuple[str, ...], told: str, case: Callable[..., DoctorContext]
 ) -> None:
     settle("codex", *words)
-    finding = only(client_checks.clients(case(names=("codex",))))
+    finding = only(local_checks.clients(case(names=("codex",))))
     assert finding.verdict == "problem"
     assert told in finding.found
     assert "ctx setup codex" in finding.step
@@ -362,19 +362,19 @@ def test_what_might_install_something_first_is_not_tried(case: Callable[..., Doc
     uvx.write_text("#!/bin/sh\ntouch tried\n")
     uvx.chmod(0o755)
     settle("codex", str(uvx), "smart-context-engine", "serve")
-    finding = only(client_checks.clients(case(names=("codex",))))
+    finding = only(local_checks.clients(case(names=("codex",))))
     assert (finding.verdict, finding.found.endswith("not tried")) == ("ok", True)
     assert not Path("tried").exists()
 
 
 def test_what_only_the_client_can_fill_in_is_not_held_against_the_entry(case: Callable[..., DoctorContext]) -> None:
     settle("cursor", find_own_launch_command().command, "serve", "--root", "${workspaceFolder}")
-    assert only(client_checks.clients(case(names=("cursor",)))).verdict == "ok"
+    assert only(local_checks.clients(case(names=("cursor",)))).verdict == "ok"
 
 
 def test_settings_that_cannot_be_read_are_named_with_the_place(case: Callable[..., DoctorContext]) -> None:
     settle("gemini", "ctx").write_text('{"mcpServers": ')
-    finding = only(client_checks.clients(case(names=("gemini",))))
+    finding = only(local_checks.clients(case(names=("gemini",))))
     assert finding.verdict == "problem"
     assert "line 1, column 16" in finding.found
 
@@ -383,15 +383,15 @@ def test_a_client_that_does_not_know_us_is_a_problem_only_when_it_was_named(
     case: Callable[..., DoctorContext], home: Path
 ) -> None:
     (home / ".gemini").mkdir()
-    (told,) = [each for each in client_checks.clients(case(PATH="")) if each.part == "gemini"]
+    (told,) = [each for each in local_checks.clients(case(PATH="")) if each.part == "gemini"]
     assert (told.verdict, told.step) == ("ok", "ctx setup gemini")
-    assert only(client_checks.clients(case(names=("gemini",)))).verdict == "problem"
+    assert only(local_checks.clients(case(names=("gemini",)))).verdict == "problem"
 
 
 def test_the_settings_of_the_project_are_looked_at_too(case: Callable[..., DoctorContext], home: Path) -> None:
     client = client_table.find_client("claude")
     entry = client.entry(LaunchCommand("/gone/ctx", ("serve",)))
     (home / "work" / ".mcp.json").write_text(client.language.set_entry("", client.path, entry))
-    finding = only(client_checks.clients(case(names=("claude",))))
+    finding = only(local_checks.clients(case(names=("claude",))))
     assert "this project" in finding.found
     assert finding.step.endswith("ctx setup claude --project")

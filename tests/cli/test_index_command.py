@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from context_engine.cli.app import app
-from context_engine.cli.index_command import choose_store, index
+from context_engine.cli.index_commands import choose_store, index
 from context_engine.errors import InvalidArgument, StoreUnavailable
 from context_engine.settings import Settings
 from tests.support.databases import new_database

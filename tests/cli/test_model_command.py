@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.cli import app, model_command
+from context_engine.cli import app, model_commands
 from context_engine.embedding.model_files import MINILM
 from context_engine.storage.index_folders import user_cache_folder
 from tests.support import weights
@@ -74,10 +74,10 @@ def test_another_word_is_wrong_usage(cache: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_models_lie_in_the_cache_that_the_settings_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CTX_CACHE_FOLDER", raising=False)
-    assert model_command.models_folder(tmp_path) == user_cache_folder() / "models"
+    assert model_commands.models_folder(tmp_path) == user_cache_folder() / "models"
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(tmp_path / "mine"))
-    monkeypatch.setattr(model_command, "find_project", lambda here: here)
-    assert model_command.models_folder(tmp_path) == tmp_path / "mine" / "models"
+    monkeypatch.setattr(model_commands, "find_project", lambda here: here)
+    assert model_commands.models_folder(tmp_path) == tmp_path / "mine" / "models"
 
 
 def test_the_command_line_starts_without_the_makers_of_models() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.cli.workspace_root import find_project, resolve_root
+from context_engine.cli.common_options import find_project, resolve_root
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_engine.cli.index_command import _embed
+from context_engine.cli.index_commands import _embed
 from context_engine.embedding.vector_rows import Keys, VectorRows, VectorSpace, hash_texts, quantize
 from context_engine.engine import Engine
 from context_engine.errors import InvalidVectors, StoreUnavailable, StoreUnusable

@@ -140,10 +140,10 @@ def team(place: RemoteStore, tmp_path: Path) -> Team:
 
 def spoil_there(store: SharedStore, name: str, tmp_path: Path) -> None:
     """The database has a segment with one bit the other way round."""
-    spoilt = tmp_path / "spoilt"
-    spoilt.write_bytes(flipped(store.path(name).read_bytes()))
+    drop_there(store, name, tmp_path)
+    content = flipped(store.path(name).read_bytes())
     with store.remote.acquire_lease(store.repository, 0) as lease:
-        lease.restore(name, spoilt)
+        lease.write_piece(name, 0, len(content), content)
 
 
 def drop_there(store: SharedStore, name: str, _: Path) -> None:

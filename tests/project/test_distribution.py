@@ -28,7 +28,7 @@ import typer.main
 import context_engine
 from context_engine import tools
 from context_engine.cli.app import app
-from context_engine.cli.command_aliases import OLD_COMMANDS
+from context_engine.cli.common_options import OLD_COMMANDS
 from context_engine.server import serve_options
 from context_engine.tools.arguments import bind
 from scripts import dist

@@ -16,7 +16,7 @@ import pytest
 
 from context_engine.cli.clients import client_config
 from context_engine.cli.clients.launch_command import find_own_launch_command
-from context_engine.cli.doctor import client_checks
+from context_engine.cli.doctor import local_checks
 from context_engine.cli.doctor.check_results import DoctorContext
 from context_engine.errors import AccessFailed
 from context_engine.repo import cloning, subprocess_runner
@@ -170,7 +170,7 @@ def test_doctor_starts_nothing_that_a_settings_file_of_the_project_names(
         ("claude", "cursor"),
     )
     with traps.armed():
-        found = list(client_checks.clients(case))
+        found = list(local_checks.clients(case))
     assert [each.found.endswith("which was not tried") for each in found] == [True, True]
     assert traps.sprung() == []
 

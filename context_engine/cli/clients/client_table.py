@@ -1,4 +1,4 @@
-"""The clients that `ctx setup` knows, one row each: where its settings are, in which format, and what an entry contains.
+"""The clients that `ctx setup` knows, a row each: where the settings are, their format, and what an entry contains.
 
 All that differs between clients is here and in `config_paths.py`.
 """

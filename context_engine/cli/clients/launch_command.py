@@ -1,7 +1,7 @@
 r"""Find the command by which a client starts `ctx`: the full path of the script, since a client's PATH is often short.
 
->>> Facts = ProcessOrigin(argv0="/home/me/.local/bin/ctx", python="/opt/ctx/bin/python", prefix="/opt/ctx", scripts="/opt/ctx/bin")
->>> find_launch_command(Facts, lambda path: True, lambda name: None).command
+>>> origin = ProcessOrigin("/home/me/.local/bin/ctx", "/opt/ctx/bin/python", "/opt/ctx", scripts="/opt/ctx/bin")
+>>> find_launch_command(origin, lambda path: True, lambda name: None).command
 '/home/me/.local/bin/ctx'
 """
 
@@ -75,7 +75,10 @@ def find_launch_command(
     ):
         if made_it.search(started.prefix + os.sep):
             words = (*from_source, started.source, "ctx") if started.source else (*from_index, PACKAGE)
-            note = f"ctx runs from a cache of {runner}, and the entry starts {runner} each time; an installed ctx starts faster."
+            note = (
+                f"ctx runs from a cache of {runner}, and the entry starts {runner} each time; "
+                "an installed ctx starts faster."
+            )
             return LaunchCommand(which(runner) or runner, words, note)
     for candidate in (started.argv0, *(str(PurePath(started.scripts, name)) for name in SCRIPTS)):
         if script := _find_script(candidate, exists):
@@ -110,8 +113,10 @@ def make_portable(one: LaunchCommand) -> LaunchCommand:
 def starts_ctx(words: Sequence[str]) -> bool:
     r"""Whether a command line starts `ctx`, from any path and through any program.
 
-    >>> starts_ctx(["C:\\bin\\ctx.exe", "serve"]), starts_ctx(["uvx", "smart-context-engine"]), starts_ctx(["npx", "ctx-other"])
-    (True, True, False)
+    >>> starts_ctx(["C:\\bin\\ctx.exe", "serve"]), starts_ctx(["uvx", "smart-context-engine"])
+    (True, True)
+    >>> starts_ctx(["npx", "ctx-other"])
+    False
     """
     names = {PureWindowsPath(word).name.removesuffix(".exe") for word in words}  # which knows both kinds of slashes
     return bool(names & {*SCRIPTS, "context_engine"})

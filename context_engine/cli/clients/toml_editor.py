@@ -55,7 +55,7 @@ def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     if all(table.get(key) == value for key, value in entry.items()):
         return text
     table.update(entry)
-    results = [_appended(text, path, entry)] if is_new else []
+    results = [_append_table(text, path, entry)] if is_new else []
     return _first_right(chain(results, _editions(text, path, entry)), meant, text)
 
 
@@ -116,7 +116,7 @@ def _without_empty(value: Mapping[str, Any]) -> dict[str, Any]:
 # -- the ways to do it ------------------------------------------------------------------------------------------------
 
 
-def _appended(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+def _append_table(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     """Add the table at the end, after one empty line."""
     newline = "\r\n" if "\r\n" in text else "\n"
     start = "" if not text else text + newline if text.endswith("\n") else text + 2 * newline
@@ -128,9 +128,9 @@ def _editions(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> Itera
     """Yield texts with the keys changed: first in the lines of the table only, then in the whole text by tomlkit."""
     for before, block, after in _blocks(text, path):
         with suppress(TOMLKitError, LookupError):
-            yield before + _edited(block, path, entry) + after
+            yield before + _edit_table(block, path, entry) + after
     with suppress(TOMLKitError, LookupError):
-        yield _edited(text, path, entry)
+        yield _edit_table(text, path, entry)
 
 
 def _deletions(text: str, path: Sequence[str]) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _deletions(text: str, path: Sequence[str]) -> Iterator[str]:
     for before, _, after in _blocks(text, path):
         yield _EMPTY_LAST_LINE.sub("", before) + after
     with suppress(TOMLKitError, LookupError):
-        yield _deleted(text, path)
+        yield _delete_table(text, path)
 
 
 def _blocks(text: str, path: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -158,7 +158,7 @@ def _blocks(text: str, path: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         yield "".join(lines[:first]), "".join(lines[first:stop]), "".join(lines[stop:])
 
 
-def _edited(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+def _edit_table(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     document = tomlkit.parse(text)
     table: Any = document
     for key in path:
@@ -169,7 +169,7 @@ def _edited(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     return tomlkit.dumps(document)
 
 
-def _deleted(text: str, path: Sequence[str]) -> str:
+def _delete_table(text: str, path: Sequence[str]) -> str:
     document = tomlkit.parse(text)
     owner: Any = document
     for key in path[:-1]:

@@ -13,7 +13,7 @@ from context_engine import __version__
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.launch_command import find_own_launch_command
 from context_engine.cli.console import err, escape_text, out
-from context_engine.cli.doctor import client_checks, host_checks, server_checks, workspace_checks
+from context_engine.cli.doctor import local_checks, server_checks
 from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem
 from context_engine.errors import ContextEngineError
 from context_engine.repo import check_workspace_root
@@ -21,19 +21,19 @@ from context_engine.repo import check_workspace_root
 Check = Callable[[DoctorContext], Iterator[CheckResult]]
 
 CHECKS: tuple[Check, ...] = (
-    host_checks.python,
-    host_checks.command,
-    host_checks.packages,
-    workspace_checks.parsers,
-    host_checks.text_search,
-    host_checks.git,
-    host_checks.cache,
-    workspace_checks.settings,
-    workspace_checks.index,
-    workspace_checks.meaning,
-    workspace_checks.watcher,
+    local_checks.python,
+    local_checks.command,
+    local_checks.packages,
+    local_checks.parsers,
+    local_checks.text_search,
+    local_checks.git,
+    local_checks.cache,
+    local_checks.settings,
+    local_checks.index,
+    local_checks.meaning,
+    local_checks.watcher,
     server_checks.round_trip,
-    client_checks.clients,
+    local_checks.clients,
 )
 """In the order of the report. They run in parallel, since each mostly waits for a disk or another process."""
 
@@ -49,20 +49,29 @@ def doctor(root: Path | None, names: Sequence[str], *, as_json: bool) -> int:
     else:
         with err.status("checking every part ..."):
             findings = run_checks(root, tuple(names))
-    ill = any(finding.verdict == "problem" for finding in findings)
-    _tell_json(findings, ill) if as_json else _tell(findings)
-    return int(ill)
+    has_problem = any(finding.verdict == "problem" for finding in findings)
+    if as_json:
+        report = {
+            "ok": not has_problem,
+            "version": __version__,
+            "findings": [finding.as_dict() for finding in findings],
+        }
+        json.dump(report, sys.stdout, ensure_ascii=False, indent=2)
+        print()
+    else:
+        _print_results(findings)
+    return int(has_problem)
 
 
 def run_checks(root: Path | None, names: tuple[str, ...] = (), checks: Sequence[Check] = CHECKS) -> list[CheckResult]:
     """Return the results of all checks."""
     here = Path.cwd()
     env = dict(os.environ)
-    meant, why = workspace_checks.chosen_root(root, env, here)
-    case = DoctorContext(client_config.this_machine(), env, here, _usable(meant), find_own_launch_command(), names)
+    chosen, why = local_checks.chosen_root(root, env, here)
+    case = DoctorContext(client_config.this_machine(), env, here, _usable(chosen), find_own_launch_command(), names)
     with ThreadPoolExecutor(len(checks)) as pool:
         parts = list(pool.map(lambda check: _safely(check, case), checks))
-    return [*_root_finding(meant, why), *(finding for part in parts for finding in part)]
+    return [*_root_finding(chosen, why), *(finding for part in parts for finding in part)]
 
 
 def _safely(check: Check, case: DoctorContext) -> list[CheckResult]:
@@ -86,15 +95,15 @@ def _usable(root: Path | None) -> Path | None:
 
 def _root_finding(root: Path | None, why: str) -> Iterator[CheckResult]:
     if root is None:
-        yield ok("workspace", f"no project around {Path.cwd()}", f"To check one: {workspace_checks.NAME_A_ROOT}")
+        yield ok("workspace", f"no project around {Path.cwd()}", f"To check one: {local_checks.NAME_A_ROOT}")
         return
     try:
         yield ok("workspace", f"{check_workspace_root(root)}, {why}")
     except ContextEngineError as error:
-        yield problem("workspace", error.message, workspace_checks.NAME_A_ROOT)
+        yield problem("workspace", error.message, local_checks.NAME_A_ROOT)
 
 
-def _tell(findings: Sequence[CheckResult]) -> None:
+def _print_results(findings: Sequence[CheckResult]) -> None:
     """Print a line for each result, its next step below it, and a summary."""
     width = max(len(finding.part) for finding in findings)
     for finding in findings:
@@ -105,11 +114,7 @@ def _tell(findings: Sequence[CheckResult]) -> None:
         if finding.step:
             out.print(f"{'':<{width + 11}}[cyan]-> {escape_text(finding.step)}[/cyan]")
     counted = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in COLORS}
-    told = [f"{count} {verdict}{'s' * (count > 1)}" for verdict, count in counted.items() if count and verdict != "ok"]
-    out.print(f"\n{', '.join(told) or 'Everything works.'}", markup=False)
-
-
-def _tell_json(findings: Sequence[CheckResult], ill: bool) -> None:
-    told = {"ok": not ill, "version": __version__, "findings": [finding.as_dict() for finding in findings]}
-    json.dump(told, sys.stdout, ensure_ascii=False, indent=2)
-    print()
+    summary = [
+        f"{count} {verdict}{'s' * (count > 1)}" for verdict, count in counted.items() if count and verdict != "ok"
+    ]
+    out.print(f"\n{', '.join(summary) or 'Everything works.'}", markup=False)

@@ -30,7 +30,7 @@ ABOUT = "Run ctx serve --root . </dev/null to see its output."
 
 
 def round_trip(case: DoctorContext) -> Iterator[CheckResult]:
-    """Start, initialize, list the tools, call one and end, in a temporary folder, so that none of your files is indexed."""
+    """Start it, initialize, list the tools, call one and end, in a temporary folder: no file of yours is indexed."""
     with tempfile.TemporaryDirectory(prefix="ctx-doctor-") as folder:
         project = Path(folder, "project")
         project.mkdir()
@@ -45,7 +45,7 @@ def round_trip(case: DoctorContext) -> Iterator[CheckResult]:
 
 
 def _conversation(child: ServerProcess) -> Iterator[CheckResult]:
-    told = []
+    durations: list[tuple[str, float]] = []
     for name, method, params in (
         ("initialize", "initialize", HELLO),
         ("tools/list", "tools/list", {}),
@@ -56,18 +56,17 @@ def _conversation(child: ServerProcess) -> Iterator[CheckResult]:
         if answer is None or "result" not in answer or answer["result"].get("isError"):
             yield problem("server", f"{_why_not(name, answer)}{child.last_words}", ABOUT)
             return
-        told.append((name, time.monotonic() - started))
+        durations.append((name, time.monotonic() - started))
         if method == "initialize":
             child.notify("notifications/initialized")
     started = time.monotonic()
     code = child.end()
-    told.append(("its end", time.monotonic() - started))
-    times = ", ".join(f"{name} {seconds * 1_000:,.0f} ms" for name, seconds in told)
-    yield (
-        ok("server", times)
-        if told[0][1] < SLOW_START_S
-        else warning("server", times, "It starts slowly: check for a busy disk or a virus scanner.")
-    )
+    durations.append(("its end", time.monotonic() - started))
+    times = ", ".join(f"{name} {seconds * 1_000:,.0f} ms" for name, seconds in durations)
+    if durations[0][1] < SLOW_START_S:
+        yield ok("server", times)
+    else:
+        yield warning("server", times, "It starts slowly: check for a busy disk or a virus scanner.")
     if code != 0:
         left = "does not end when its client leaves" if code is None else f"ends with exit code {code}"
         yield problem("server's end", f"{left}{child.last_words}", ABOUT)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from context_engine.cli.app import app
-from context_engine.cli.command_aliases import OLD_COMMANDS
+from context_engine.cli.common_options import OLD_COMMANDS
 from tests.support.trees import tree
 
 

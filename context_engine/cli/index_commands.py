@@ -1,0 +1,156 @@
+"""`ctx index` and `ctx status`: update the index and report it, or report its present state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from context_engine.cli.common_options import INTERRUPTED, find_project, open_engine, resolve_root
+from context_engine.cli.console import err, escape_text, out, print_rows, run_index, run_with_progress
+from context_engine.engine import Engine
+from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
+from context_engine.settings import Settings
+from context_engine.text import format_count, format_size
+
+if TYPE_CHECKING:
+    from context_engine.model import EmbeddingStatus, IndexReport, Status
+
+UNREMARKABLE = frozenset({"ignored", "hidden"})
+"""Skipped on purpose: counted in the table, not named below it."""
+NAMED_MAX = 5
+LANGUAGES_MAX = 8
+
+
+def index(
+    path: Path | None, root: Path | None, *, force: bool, embed: bool = False, store: str = "", share: bool = False
+) -> int:
+    """Index a workspace or a folder of it, and embed everything if `embed`; return the exit code.
+
+    `store` and `share` replace the settings of the store for this run.
+    """
+    workspace, part = _resolve_target(path, root)
+    with Engine.open(workspace, settings=choose_store(Settings.load(workspace), store, share=share)) as engine:
+        try:
+            report = run_index(engine, path=part, force=force)
+        except Cancelled:
+            files = engine.status().files
+            err.print(f"[yellow]interrupted[/yellow]: {files:,} files are indexed; ctx index goes on from there")
+            return INTERRUPTED
+        show_report(workspace, report)
+        for what, step in engine.settings.notes():
+            err.print(f"[yellow]note[/yellow]: {escape_text(f'{what}. {step}')}")
+        return _embed(engine) if embed else 0
+
+
+def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
+    """Return the settings with the given store. Raises: InvalidArgument for an index that nobody else could read."""
+    address = store.strip() or settings.store_url
+    if share and address in ("", "embedded"):
+        raise InvalidArgument(
+            "--share needs a database, and the index of this machine is not one",
+            suggestion="name it, as --store postgresql://user@host/database, or set CTX_STORE_URL",
+        )
+    return replace(settings, store_url=address, store_shares=share or settings.store_shares)
+
+
+def _embed(engine: Engine) -> int:
+    """Embed all texts that have no vector yet; return the exit code."""
+    try:
+        files, chunks = run_with_progress(
+            lambda tell, cancel: engine.embeddings.embed_all(progress=tell, cancel=cancel), "embedding", unit="texts"
+        )
+    except Cancelled:
+        err.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
+        return INTERRUPTED
+    state = engine.status().embeddings
+    taken = f", {state.taken:,} of the vectors from the team" if state.taken else ""
+    counts = f"{format_count(files, 'file')}, {format_count(chunks, 'chunk')} by {state.model}{taken}"
+    print_rows([("embedded", counts)])
+    return 0
+
+
+def show_report(workspace: Path, report: IndexReport) -> None:
+    """Print the summary of a run."""
+    changed = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed"
+    skipped = report.count_skipped().items()
+    print_rows(
+        [
+            ("indexed", f"{format_count(report.files, 'file')} in {workspace}"),
+            ("this run", f"{changed}, {report.unchanged:,} unchanged"),
+            ("contains", f"{format_count(report.chunks, 'chunk')}, {format_count(report.symbols, 'symbol')}"),
+            ("skipped", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped)),
+            ("took", f"{report.seconds:.2f} s"),
+        ]
+    )
+    remarkable = [entry for entry in report.skipped if entry.reason not in UNREMARKABLE]
+    for entry in remarkable[:NAMED_MAX]:
+        reason = entry.reason.replace("_", " ")
+        out.print(f"  {escape_text(f'{reason}: {entry.path} {entry.detail}')}".rstrip())
+    if not report.files:
+        err.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")
+
+
+def _resolve_target(path: Path | None, root: Path | None) -> tuple[Path, str | None]:
+    """Return the workspace, and the folder of it to index. A path alone is a workspace, unless it is inside one."""
+    if path is None:
+        return resolve_root(root), None
+    target = path.expanduser().absolute()
+    workspace = root.expanduser().absolute() if root else find_project(target)
+    if target == workspace:
+        return workspace, None
+    if not target.is_relative_to(workspace):
+        raise InvalidPath(f"{path} is not inside {workspace}", suggestion="Leave out --root, or name a folder of it.")
+    return workspace, target.relative_to(workspace).as_posix()
+
+
+# -- status -----------------------------------------------------------------------------------------------------------
+
+
+def status(root: Path | None, *, as_json: bool) -> int:
+    """Print the state of the index, as a table or as the JSON that agents get; return the exit code."""
+    with open_engine(root) as engine:
+        if as_json:
+            from context_engine.cli.query_commands import print_reply
+
+            return print_reply(engine, "index_status", {})
+        notes = [("settings", f"{what}. {step}") for what, step in engine.settings.notes()]
+        print_rows([*_status_rows(engine.status()), *notes])
+    return 0
+
+
+def _status_rows(state: Status) -> list[tuple[str, str]]:
+    """Return name and value of each line; empty values are left out."""
+    if state.state == "absent":
+        return [("root", str(state.root)), ("index", "none yet: ctx index builds it")]
+    languages = [f"{name} {count:,}" for name, count in state.languages.items()]
+    stale = ", ".join(state.stale[:NAMED_MAX]) + (", ..." if len(state.stale) > NAMED_MAX else "")
+    share = f" {state.building_share:.0%}" if state.state == "building" else ""
+    counts = (
+        format_count(state.files, "file"),
+        format_count(state.chunks, "chunk"),
+        format_count(state.symbols, "symbol"),
+    )
+    return [
+        ("root", str(state.root)),
+        ("index", f"{state.state}{share}, {state.engine}, from {state.indexed_at or 'unknown'}"),
+        ("contains", ", ".join(counts)),
+        ("meaning", _describe_vectors(state.embeddings)),
+        ("languages", ", ".join(languages[:LANGUAGES_MAX])),
+        ("branch", " at ".join(filter(None, (state.branch, (state.commit or "")[:12])))),
+        ("stale", f"{format_count(len(state.stale), 'file')}: {stale}" if state.stale else "no"),
+        ("skipped", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in state.skipped.items())),
+        ("disk", f"{format_size(state.disk_bytes)} in {state.cache_folder}"),
+        ("watcher", state.watcher),
+        ("last error", state.last_error or ""),
+    ]
+
+
+def _describe_vectors(state: EmbeddingStatus) -> str:
+    """Describe the static vectors and the progress of a model."""
+    if not state.model:
+        return f"static vectors {state.static}"
+    (files, all_files), (chunks, all_chunks) = state.cards, state.chunks
+    share = f", {files:,} of {all_files:,} files and {chunks:,} of {all_chunks:,} chunks embedded" if all_files else ""
+    step = f"; {state.suggestion}" if state.suggestion else ""
+    return f"static vectors {state.static}; {state.model} {state.state}{share}{step}"
