@@ -27,10 +27,12 @@ def make_clock(fake: str = "") -> Now:
     """
     if not fake:
         return time.time
-    at = parse_timestamp(fake)
-    if at is None:
-        raise InvalidArgument(f"CTX_FAKE_NOW is {fake!r}, no moment", suggestion="Write 2026-11-21T16:00:00Z.")
-    return lambda: at
+    moment = parse_timestamp(fake)
+    if moment is None:
+        raise InvalidArgument(
+            f"CTX_FAKE_NOW is {fake!r}, which is not a moment", suggestion="Write 2026-11-21T16:00:00Z."
+        )
+    return lambda: moment
 
 
 def format_timestamp(at: float) -> str:

@@ -40,15 +40,15 @@ from pathlib import Path
 from typing import Self
 
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".ctx-", ".tmp"
-"""How a file is called until it is whole."""
+"""The name of a file until it is complete."""
 LINKS_MAX = 40
-"""As many as Linux follows in one path."""
+"""The number of links that Linux follows in one path."""
 SECOND_NAME_S = 0.02
 """How long a new file may keep the name it was written under, where a file system cannot rename without replacing."""
 
 _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hold us
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not block
 _LISTED = os.O_RDONLY | _COMMON | getattr(os, "O_DIRECTORY", 0)
 _ENTERED = _LISTED | getattr(os, "O_PATH", 0)  # with O_PATH a folder need not be readable
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON | _NO_LINK
@@ -58,7 +58,7 @@ Opener = Callable[[str, str, int, int, bool], int]
 
 
 class UnsafePathError(OSError):
-    """A path that must not be opened: a link, a way out of the folder, not a regular file, a second name, or too large."""
+    """A path that must not be opened: a link, out of the folder, not a regular file, a hard link, or too large."""
 
 
 class ConfinedFolder:
@@ -274,7 +274,7 @@ class ConfinedFolder:
 
     @contextmanager
     def _enter(self, way: str, flags: int = _ENTERED) -> Generator[tuple[int | None, str]]:
-        """Yield a folder as (descriptor, ""); where nothing can be opened relative to one, as (None, its absolute path)."""
+        """Yield a folder as (descriptor, ""), or as (None, its path) where nothing can be opened relative to it."""
         if self._opener is open_by_names:
             try:
                 path = _check_names(self._top, way, self.follow_links)
@@ -535,9 +535,9 @@ def _link_target(folder: int, name: str) -> str | None:
 
 def _relative_target(top: str, target: str, way: str) -> str:
     """Return an absolute path relative to a folder that it is beneath. Raises: UnsafePathError."""
-    for each in (top, os.path.realpath(top)):
-        if target == each or target.startswith(os.path.join(each, "")):
-            return target[len(each) :].lstrip("/")
+    for folder in (top, os.path.realpath(top)):
+        if target == folder or target.startswith(os.path.join(folder, "")):
+            return target[len(folder) :].lstrip("/")
     raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
 
 

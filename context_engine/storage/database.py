@@ -33,8 +33,7 @@ _UNTRUSTED = (
 )
 """As https://sqlite.org/security.html recommends; our databases have neither views nor triggers."""
 _COMPUTES = re.compile(rb"\b(?:AS|CHECK|DEFAULT|VIRTUAL|WHERE)\b", re.IGNORECASE)
-"""Words of a table that computes: SQLite would run its expressions with each row. No table in a state folder of ours
-does."""
+"""Words of a table that computes: SQLite would run its expressions with each row. Our tables never do."""
 _PLAIN_INDEX = re.compile(rb'CREATE (?:UNIQUE )?INDEX "?\w+"? ON "?\w+"?\s*\([\w, "]+\)')
 
 
@@ -52,7 +51,7 @@ def transaction(db: apsw.Connection) -> Generator[None]:
 
 
 def open_frozen(path: Path) -> apsw.Connection | None:
-    """Open a database for reading when nobody can write it: a full or read-only disk has no room for the files next to it.
+    """Open a database for reading only: a full or read-only disk has no room for the files next to it.
 
     Return None when its log contains changes that need such files to be read. Open it again for the next look.
     """
@@ -161,7 +160,7 @@ def _check_layout(db: apsw.Connection, path: Path, tables: Collection[str]) -> N
         raise _foreign_error(path, f"it is a database with other tables ({', '.join(sorted(found)[:3])})")
     for name, sql in rows:
         if isinstance(sql, bytes) and sql and _is_computing(sql):
-            raise _foreign_error(path, f"{name!r} in it computes what it holds")
+            raise _foreign_error(path, f"{name!r} in it computes its content")
 
 
 def _decode_name(name: apsw.SQLiteValue) -> str:
@@ -193,6 +192,6 @@ def _names_other_database(folder: StateFolder, name: str) -> bool:
 def _foreign_error(path: Path, why: str) -> StorageCorrupt:
     return StorageCorrupt(
         f"{path} is not one of ours: {why}; it was not touched",
-        suggestion="Look what it is and move it away: a repository may have brought it along.",
+        suggestion="Check what it is and move it away: it may have come with a repository.",
         details={"path": str(path)},
     )

@@ -83,7 +83,7 @@ class EventLog:
 
     def read(self) -> LogContent:
         """Return all events; none when there is no file. Raises: StorageCorrupt with the line that breaks the chain."""
-        head = self._head()  # before the log: a line that comes meanwhile is no doubt
+        head = self._head()  # read before the log, so that a new line raises no doubt
         try:
             log = parse_log(self._bytes())
         except BrokenChain as broken:
@@ -150,17 +150,17 @@ class EventLog:
     def _check_unchanged(self, log: LogContent, size: int) -> None:
         if size != log.size + log.torn:
             raise StorageBusy(
-                f"{self.path.name} of {self.path.parent.name} was written by somebody else meanwhile",
+                f"{self.path.name} of {self.path.parent.name} was written by another process meanwhile",
                 suggestion="Call again.",
                 details={"path": str(self.path)},
             )
 
     def _corrupt(self, line: int, why: str) -> StorageCorrupt:
         return StorageCorrupt(
-            f"{self.path.name} of {self.path.parent.name} is damaged at line {line}: {why}; until it is mended it is not read"
-            " and nothing is written to it",
-            suggestion=f"Take {self.path.name} back from git or a backup, or cut it off before line {line}: what stood there"
-            " from that line on is lost then.",
+            f"{self.path.name} of {self.path.parent.name} is damaged at line {line}: {why}; until it is repaired"
+            " it is not read and nothing is written to it",
+            suggestion=f"Restore {self.path.name} from git or a backup, or cut it off before line {line}: the events"
+            " from that line on are lost then.",
             details={"path": str(self.path), "line": line},
         )
 
@@ -172,8 +172,9 @@ class BrokenChain(Exception):  # noqa: N818 - it is no error of ours yet, but wh
 def parse_log(data: bytes) -> LogContent:
     r"""Parse the bytes of a log. Raises: BrokenChain.
 
-    >>> parse_log(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre')
-    LogContent(events=({'seq': 1, 'prev_sha': '', 'kind': 'created'},), size=41, sha='6301c52d4f9c93297b507709efd98add', torn=13, doubt='')
+    >>> log = parse_log(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre')
+    >>> log.events, log.size, log.torn
+    (({'seq': 1, 'prev_sha': '', 'kind': 'created'},), 41, 13)
     """
     events: list[Mapping[str, Any]] = []
     size, sha = 0, ""
@@ -184,7 +185,7 @@ def parse_log(data: bytes) -> LogContent:
             rest = line + b"\n"  # blocks of the last line reached the disk in another order
             break
         if event is None:
-            raise BrokenChain(number, "it is no JSON object")
+            raise BrokenChain(number, "it is not a JSON object")
         if event.get("seq") != number or event.get("prev_sha") != sha:
             raise BrokenChain(
                 number, f"it does not follow on line {number - 1}" if number > 1 else "it is not the first"
@@ -213,7 +214,7 @@ def _encode_events(log: LogContent, bodies: Sequence[Mapping[str, Any]]) -> tupl
         if len(line) > LINE_BYTES_MAX:
             raise TooLarge(
                 f"an event of {len(line):,} bytes, at most {LINE_BYTES_MAX:,} are kept",
-                suggestion="Shorten notes, evidence and errors; name the file that holds the rest.",
+                suggestion="Shorten notes, evidence and errors; name the file that contains the rest.",
                 details={"bytes": len(line), "limit": LINE_BYTES_MAX},
             )
         sha = _sha(line)

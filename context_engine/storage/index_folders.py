@@ -35,7 +35,7 @@ def user_config_folder() -> Path:
 
 
 def readable_config_folder() -> Path | None:
-    """Return where the user's own settings are; None where that folder is missing or belongs to another user (sudo, a container)."""
+    """Return the folder of the user's settings; None if it is missing or belongs to another user (sudo, container)."""
     folder = user_config_folder()
     return folder if os.access(folder, os.R_OK | os.X_OK) else None
 
@@ -47,7 +47,7 @@ def workspace_id(root: Path) -> str:
 
 
 def is_network_drive(path: Path) -> bool:
-    """Return whether a folder is on a network file system, where SQLite's log is not safe (Linux only; elsewhere False)."""
+    """Return whether a folder is on a network file system, where SQLite's log is not safe (False except on Linux)."""
     if not sys.platform.startswith("linux"):
         return False
     best, kind = "", ""

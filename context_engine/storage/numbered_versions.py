@@ -27,7 +27,7 @@ class NumberedVersions:
     """
 
     def __init__(self, files: StateFolder, *, flush: bool = True, share: PublishFiles | None = None) -> None:
-        """Nothing is created until a version is made."""
+        """Create nothing until a version is added."""
         self.folder = files.path
         self._files = files
         self._flush = flush
@@ -96,7 +96,7 @@ def corrupt_version_error(path: Path, why: str) -> StorageCorrupt:
     """Return the error for a version that differs from what was written."""
     return StorageCorrupt(
         f"{path.name} of {path.parent.name} is damaged: {why}",
-        suggestion="Take this file back from git or a backup; all other versions can be read.",
+        suggestion="Restore this file from git or a backup; all other versions can be read.",
         details={"path": str(path), "file": path.name},
     )
 

@@ -14,9 +14,9 @@ OnProgress = Callable[[Progress], None]
 class ProgressCounter:
     """Counts the bytes of one stage of the work, reports the progress, and ends it on cancellation."""
 
-    def __init__(self, stage: str, tell: OnProgress, cancel: threading.Event | None) -> None:
+    def __init__(self, stage: str, report: OnProgress, cancel: threading.Event | None) -> None:
         self._stage = stage
-        self._tell = tell
+        self._report = report
         self._cancel = cancel
         self._done = 0
         self._total = 0
@@ -30,7 +30,7 @@ class ProgressCounter:
     def __call__(self, size: int) -> None:
         """Count so many bytes more. Raises: Cancelled."""
         self._done += size
-        self._tell(Progress(self._stage, self._done, self._total))
+        self._report(Progress(self._stage, self._done, self._total))
         if self._cancel is not None and self._cancel.is_set():
             raise Cancelled(
                 "cancelled; what serves is as it was", suggestion="run it again: it goes on with what has not arrived"

@@ -1,4 +1,4 @@
-"""The state folder `.context-engine/` at the top of a workspace, and files in it that are written as a whole or not at all.
+"""The state folder `.context-engine/` at the top of a workspace, and atomic files in it.
 
 The author of a repository may have put files into that folder. So everything in it is opened beneath the workspace
 without following a link, as a regular file with one name (`context_engine.storage.confined_folder`). Anything else is
@@ -40,7 +40,7 @@ PublishFiles = Callable[[Mapping[Path, bytes | None]], None]
 nothing is written.
 """
 UNSETTLED_NS = 20_000_000
-"""A file system clock ticks every 4 to 10 ms: a file read so soon after a change may change again without a new time."""
+"""A file system clock ticks every 4 to 10 ms: a file read sooner after a change may change again at the same time."""
 ABANDONED_AFTER_S = 3_600.0
 """No write takes this long: the process that began it was killed."""
 
@@ -229,7 +229,7 @@ class StateFolder:
                 self._files.unlink(f"{relative}/{name}" if relative else name)
 
     def _owner(self) -> tuple[int, int] | None:
-        """Return the owner for new files: a server in a container runs as the superuser, the owner of the workspace does not."""
+        """Return the owner of the workspace for new files of the superuser, as a server in a container runs."""
         if not hasattr(os, "geteuid") or os.geteuid() != 0:
             return None
         try:
@@ -255,9 +255,9 @@ def translate_os_errors(path: Path) -> Generator[None]:
 def unsafe_file_error(path: Path, error: OSError) -> StorageCorrupt:
     """Return the error for something that is not a plain file or folder."""
     return StorageCorrupt(
-        f"{error.filename or path} {error.strerror}, so it is not used: state is kept in plain files inside the workspace;"
-        " nothing was written",
-        suggestion=f"Look what {error.filename or path} is and remove it: a repository may have brought it along.",
+        f"{error.filename or path} {error.strerror}, so it is not used: state is stored in plain files inside the"
+        " workspace; nothing was written",
+        suggestion=f"Check what {error.filename or path} is and remove it: it may have come with a repository.",
         details={"path": str(path)},
     )
 

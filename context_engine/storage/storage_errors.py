@@ -47,7 +47,7 @@ class StorageAdvice:
 
 @contextmanager
 def translate_errors(path: Path, advice: StorageAdvice) -> Generator[None]:
-    """Raise an error of this package in place of that of SQLite, the system or a decoder about a stored file or folder."""
+    """Raise an error of this package in place of that of SQLite, the system or a decoder about a stored file."""
     try:
         yield
     except (apsw.Error, OSError, zlib.error, msgspec.DecodeError) as error:
@@ -96,7 +96,8 @@ def corrupt_error(path: Path, advice: StorageAdvice, why: str) -> StorageCorrupt
 def newer_format_error(path: Path, advice: StorageAdvice, found: int, known: int) -> StorageCorrupt:
     """Return the error for a file of a newer release, which stays as it is."""
     return StorageCorrupt(
-        f"{path}, {advice.description}, has the format {found} of a newer release, and this one knows {known}; it was not touched",
+        f"{path}, {advice.description}, has the format {found} of a newer release, and this one knows {known};"
+        " it was not touched",
         suggestion="Update ctx, or let the newer one work alone in this workspace.",
         details={"path": str(path), "format": found, "known": known},
     )
@@ -118,7 +119,7 @@ def _has_no_room(path: Path) -> bool:
 
 
 def _is_closed(error: Exception, path: Path) -> bool:
-    """Return whether the system refuses this file or folder, and not a file of the user that was being read meanwhile."""
+    """Return whether the system refuses this file or folder, and not a file of the user that was read meanwhile."""
     if not isinstance(error, OSError) or not error.filename:
         return False
     named = Path(str(error.filename))

@@ -59,5 +59,5 @@ def _read_files(folder: StateFolder) -> dict[str, bytes]:
 
 def _free_name(taken: set[str], name: str) -> str:
     """Return a name that nothing in the trash has."""
-    names = (name, *(f"{name}-{twin}" for twin in range(2, len(taken) + 3)))
-    return next(each for each in names if each not in taken)
+    names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
+    return next(free for free in names if free not in taken)

@@ -328,7 +328,7 @@ def test_a_table_that_computes_what_it_holds_is_refused(tmp_path: Path, change_t
     db.execute("PRAGMA writable_schema = ON")
     db.execute("UPDATE sqlite_schema SET sql = replace(sql, ?, ?)", change_table)
     db.close()
-    with pytest.raises(StorageCorrupt, match="computes what it holds"):
+    with pytest.raises(StorageCorrupt, match="computes its content"):
         Journal(tmp_path / STATE_FOLDER).entries(9)
 
 
