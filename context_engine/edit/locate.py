@@ -161,8 +161,8 @@ def _windows(content: FileContent, keys: list[str], cutoff: int) -> list[int]:
 # -- anchors -----------------------------------------------------------------------------------------------------------
 
 # A range of lines must contain the whole place. Text before or after it is searched more and more loosely: right next
-# to it, the same whatever the whitespace, within a window, as the head of the enclosing block. The first way that fits any
-# place decides, and it must fit one place only.
+# to it, the same whatever the whitespace, within a window, as the head of the enclosing block. The first way that fits
+# any place decides, and it must fit one place only.
 
 
 WINDOW_CHARS = 100

@@ -19,7 +19,9 @@ _LEFT_OUT = re.compile(
 )
 _REST = re.compile(
     r"(?:the )?(?:rest of|remaining|existing)(?: (?:the|your|this))? "
-    r"(?:code|file|function|method|class|implementation|logic|module)\b(?:\W+(?:is|are|remains?|stays?|goes))*(?:\W+(?:unchanged|the same|here|as before|as is|omitted))*\W*",
+    r"(?:code|file|function|method|class|implementation|logic|module)\b"
+    r"(?:\W+(?:is|are|remains?|stays?|goes))*"
+    r"(?:\W+(?:unchanged|the same|here|as before|as is|omitted))*\W*",
     re.IGNORECASE,
 )
 _TELLING = (
