@@ -41,7 +41,7 @@ HOUR_S = 3_600
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A request, whether it is new, the plan it is about, the steps it covers, and what is wrong with the log of the plan."""
+    """A request, whether it is new, its plan and steps, and the damage to the log of the plan, if any."""
 
     approval: Approval
     is_new: bool
@@ -84,7 +84,7 @@ class ApprovalService:
         expires_in_hours: float | None = None,
         actor: str = "",
     ) -> ApprovalRequest:
-        """Ask for the approval of a plan as it is now, or of some of its steps; one that is pending for the same is answered.
+        """Request the approval of a plan as it is now, or of some of its steps; return a pending request for the same.
 
         Raises: PlanNotFound, InvalidArgument (a step that is not there), StorageCorrupt, StorageBusy, WriteFailed,
         DiskFull.
@@ -143,7 +143,7 @@ class ApprovalService:
         if self._rules.person and by != PERSON:
             raise NeedsApproval(
                 "a person must decide in this workspace (approvals_require_human)",
-                suggestion="Ask the user: in a client that can show questions, or with `ctx plan approve` at a terminal.",
+                suggestion="Ask the user, in a client that shows questions or with `ctx plan approve` at a terminal.",
                 details={"request_id": request_id},
             )
         plan_id = self._find_plan(request_id)

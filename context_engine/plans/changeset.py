@@ -108,8 +108,9 @@ _REMOVE = re.compile(
     re.IGNORECASE,
 )
 _PLAIN = frozenset(
-    "a an the to for of in on with from that this these those some all any new old same other default optional missing is are be "
-    "unused deprecated everywhere again only also too every no name names its their our your first last each when where which it and or not no if by as at".split()
+    "a an the to for of in on with from that this these those some all any new old same other default optional missing is "
+    "are be unused deprecated everywhere again only also too every no name names its their our your first last each when "
+    "where which it and or not no if by as at".split()
 )
 """Words next to such a noun that are not names."""
 _IS_NOUN = re.compile(_NOUN, re.IGNORECASE).fullmatch
@@ -144,7 +145,8 @@ def parse_intent(task: str) -> TaskIntent:
 def find_mentions(task: str, task_intent: TaskIntent) -> list[Mention]:
     """Return all names in a task: those spelled or marked like code, and plain words that its sentences use as names.
 
-    >>> [each.text for each in find_mentions("Give the parse function a timeout in src/io.py", parse_intent("Give the parse function a timeout"))]
+    >>> task = "Give the parse function a timeout in src/io.py"
+    >>> [mention.text for mention in find_mentions(task, parse_intent(task))]
     ['src/io.py', 'parse']
     """
     found = parse_mentions(task)
@@ -392,8 +394,8 @@ def find_change_set(
     main = [file for file in certain if file.part == "definition"] or [
         file for file in likely if file.part == "source" and file.score >= MAIN_SHARE
     ]
-    beside = [*_tests(main, sources), *_registries(request, wanted, main, sources), *_partners(main, sources)]
-    files = _merge_files([*certain, *likely, *beside, *_docs(wanted, references, sources)])
+    related = [*_tests(main, sources), *_registries(request, wanted, main, sources), *_partners(main, sources)]
+    files = _merge_files([*certain, *likely, *related, *_docs(wanted, references, sources)])
     affected_paths = {file.path for file in files}
     left_out = tuple(path for path in ranking.left_out if path not in affected_paths)
     found = ranking.found
@@ -549,7 +551,7 @@ def find_tests(path: str, sources: PlanSources) -> list[str]:
 def _registries(
     request: PlanRequest, wanted: TaskIntent, main: Sequence[AffectedFile], sources: PlanSources
 ) -> Iterator[AffectedFile]:
-    """Yield the files in the same folder or above that list the parts of the package; a new part must be added there."""
+    """Yield the files here or above that list the parts of the package: a new part must be added there."""
     for file in main[:REGISTRIES_MAX] if wanted.kind == "add" and _MENTIONS_REGISTRY.search(request.task) else ():
         try:
             importing = [str(path) for path in sources.code.symbols.importers(file.path) if _REGISTRY.search(path)]
@@ -592,10 +594,8 @@ def _relation_of(path: str, otherwise: FileRelation) -> FileRelation:
     if _MIGRATION.search(path):
         return "migration"
     role = role_of(path, _content_of(path))
-    if role == "test":
-        return "test"
-    if role == "docs":
-        return "docs"
+    if role in ("test", "docs"):
+        return role
     return "config" if role == "data" and otherwise != "definition" else otherwise
 
 
@@ -604,11 +604,8 @@ def _content_of(path: str) -> str:
     suffix = path.rpartition(".")[2].lower() if "." in path.rpartition("/")[2] else ""
     if suffix in ("md", "rst", "adoc", "txt"):
         return "documentation"
-    return (
-        "data"
-        if suffix in ("json", "yaml", "yml", "toml", "ini", "cfg", "conf", "xml", "properties", "env")
-        else "code"
-    )
+    is_data = suffix in ("json", "yaml", "yml", "toml", "ini", "cfg", "conf", "xml", "properties", "env")
+    return "data" if is_data else "code"
 
 
 def _merge_files(listed: Iterable[AffectedFile]) -> list[AffectedFile]:

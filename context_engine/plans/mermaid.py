@@ -40,7 +40,7 @@ _STYLES = {
     "waiting": "fill:#f2f3f4,stroke:#909497,color:#515a5a",
     "critical": "stroke:#b03a2e,stroke-width:3px",
     "touched": "fill:#d6eaf8,stroke:#2874a6,color:#1b4f72",
-    "beside": "fill:#f2f3f4,stroke:#909497,color:#515a5a",
+    "related": "fill:#f2f3f4,stroke:#909497,color:#515a5a",
 }
 _PLAIN = frozenset(" .,-/+=!?")
 _ABOVE_LATIN = 0x2000
@@ -92,7 +92,7 @@ def draw_progress(
     counted = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in sorted(execution.counts.items()))
     legend = (
         f"{execution.percentage:g} % done: {counted or 'no steps'}. Green: done, blue: in progress, yellow: ready, "
-        "red: failed, red dashes: held up by a failure, grey: waiting."
+        "red: failed, red dashes: blocked by a failure, gray: waiting."
     )
     return MermaidDiagram("\n".join(lines) + "\n", legend + view.legend_note, view.omitted)
 
@@ -133,8 +133,8 @@ def draw_architecture(
 ) -> MermaidDiagram:
     """Draw the modules that a plan touches, with the step numbers, and their imports and importers."""
     edges = sorted({(one, other) for one, other in imports if one != other and (one in touched or other in touched)})
-    beside = sorted({name for edge in edges for name in edge} - set(touched))
-    shown = [*sorted(touched), *beside][:NODES_MAX]
+    related = sorted({name for edge in edges for name in edge} - set(touched))
+    shown = [*sorted(touched), *related][:NODES_MAX]
     names = {name: f"m{place}" for place, name in enumerate(shown, 1)}
     arrows = [(names[one], names[other]) for one, other in edges if one in names and other in names][:EDGES_MAX]
     lines = [
@@ -144,13 +144,13 @@ def draw_architecture(
         *_classes(
             {
                 "touched": [names[n] for n in shown if n in touched],
-                "beside": [names[n] for n in shown if n not in touched],
+                "related": [names[n] for n in shown if n not in touched],
             }
         ),
     ]
-    left = len(touched) + len(beside) - len(shown)
+    left = len(touched) + len(related) - len(shown)
     omitted_note = f" {left} more modules are not shown." if left else ""
-    legend = "An arrow leads from a module to one that it imports. Blue: touched by the plan, grey: beside it."
+    legend = "An arrow leads from a module to one that it imports. Blue: touched by the plan, gray: related."
     return MermaidDiagram("\n".join(lines) + "\n", legend + omitted_note)
 
 

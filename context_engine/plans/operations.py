@@ -368,7 +368,7 @@ def _merge_into_one(steps: Sequence[PlanStep], title: str) -> PlanStep:
 def _move_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
     uid = work.uid(arguments["step"])
     if not set(arguments) & set(_POSITION_FIELDS):
-        raise InvalidArgument("it does not say where to", suggestion='Write "to": 2, "before": 3 or "after": 3.')
+        raise InvalidArgument("it names no position", suggestion='Write "to": 2, "before": 3 or "after": 3.')
     if uid in {work.uid(arguments[name]) for name in ("before", "after") if name in arguments}:
         raise InvalidArgument("a step cannot be moved next to itself", suggestion="Name another step.")
     step = work.step(uid)
@@ -461,7 +461,7 @@ def _answer_question(work: _PlanEditor, arguments: Mapping[str, Any]) -> Applied
         listed = "; ".join(f"{question.id}: {question.text[:80]}" for question in questions[:10]) or "it asks nothing"
         raise InvalidArgument(f"the plan does not ask {name[:80]!r}", suggestion=f"It asks: {listed}.")
     if not answer:
-        raise InvalidArgument("the answer is empty", suggestion="Say what holds.")
+        raise InvalidArgument("the answer is empty", suggestion="Give an answer.")
     work.rest["questions"] = tuple(
         msgspec.structs.replace(question, answer=answer) if question is found else question for question in questions
     )
@@ -506,7 +506,7 @@ def _add_risk(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperati
 def _set_goal(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
     goal = " ".join(str(arguments["goal"]).split())
     if not goal:
-        raise InvalidArgument("the goal is empty", suggestion="Say what the plan is for.")
+        raise InvalidArgument("the goal is empty", suggestion="Say what the plan should achieve.")
     work.rest["goal"] = goal
     return AppliedOperation("set_goal", "set the goal")
 

@@ -220,7 +220,7 @@ def _graph_change(before: Plan, after: Plan) -> GraphChange:
     )
 
 
-# -- telling -----------------------------------------------------------------------------------------------------------
+# -- summaries ---------------------------------------------------------------------------------------------------------
 
 
 def _describe_count(uids: Sequence[str], what: str, number: Mapping[str, int]) -> str:
@@ -250,7 +250,7 @@ ACTION_WORDS: Mapping[FileAction, str] = {"create": "created", "modify": "modifi
 
 
 class FileDiffstat(NamedTuple):
-    """One file: what becomes of it by all steps together, the numbers of those, how many lines it has now (None: unknown)."""
+    """The net change of one file, the numbers of its steps, and how many lines it has now (None: unknown)."""
 
     path: str
     change: FileAction
@@ -302,8 +302,10 @@ def _files_by_action(step: PlanStep) -> tuple[tuple[FileAction, Sequence[str]], 
 def _net_action(changes: Sequence[FileAction]) -> FileAction | None:
     """Return the net effect of several changes in their order; None when there is none.
 
-    >>> _net_action(["create", "modify"]), _net_action(["modify", "delete"]), _net_action(["delete", "create"]), _net_action(["create", "delete"])
-    ('create', 'delete', 'modify', None)
+    >>> _net_action(["create", "modify"]), _net_action(["modify", "delete"])
+    ('create', 'delete')
+    >>> _net_action(["delete", "create"]), _net_action(["create", "delete"])
+    ('modify', None)
     """
     is_new, is_gone = changes[0] == "create", changes[-1] == "delete"
     if is_gone:

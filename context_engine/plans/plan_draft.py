@@ -1,7 +1,7 @@
 """Draft a plan for a task from the repository alone: no model is asked, and nothing is written.
 
-What the task names is looked up. That, what belongs to it, and what search and history suggest becomes steps with
-evidence. `confidence_score` says how sure the plan is; what cannot be known becomes a question.
+The names in the task are looked up. Their files, related files, and files that search and history suggest become steps
+with evidence. `confidence_score` says how sure the plan is; open points become questions.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ PROHIBITING_TYPES = frozenset(("rule", "decision", "decisions", "preferences"))
 CLASH_WORDS = 2
 """Words of the task that a rule must speak of before it is asked whether the task breaks it."""
 VAGUE = frozenset(
-    "app application better bug bugs change changes clean cleaner cleanup code codebase enhance error errors everything faster fix "
-    "fixes good great help improve improvement improvements issue issues less make more need nice nicer optimise optimize "
-    "performance please polish problem problems project proper quality refactor refactoring repo repository some something stuff "
-    "system thing things update updates want work working works".split()
+    "app application better bug bugs change changes clean cleaner cleanup code codebase enhance error errors everything "
+    "faster fix fixes good great help improve improvement improvements issue issues less make more need nice nicer "
+    "optimise optimize performance please polish problem problems project proper quality refactor refactoring repo "
+    "repository some something stuff system thing things update updates want work working works".split()
 )
 """Words that a task can be made of without saying what is to change."""
 _FORBIDS = re.compile(
@@ -97,11 +97,14 @@ def _ask_about_names(wanted: TaskIntent, references: Sequence[PromptReference]) 
         elif (
             reference.is_missing and wanted.kind != "add" and not _is_spelled_longer(reference)
         ):  # what is to be added is new
-            yield f"`{reference.text.strip('`')}` was not found: is it new, or called otherwise?", [*reference.near]
+            yield (
+                f"`{reference.text.strip('`')}` was not found: is it new, or does it have another name?",
+                [*reference.near],
+            )
 
 
 def _is_spelled_longer(reference: PromptReference) -> bool:
-    """Return whether the name exists with a mark at its end that people leave out: Ruby's `empty?`, `save!`, `name=`."""
+    """Return whether the name exists with a final mark that people leave out: Ruby's `empty?`, `save!`, `name=`."""
     name = bare_name(reference)
     return any(near != name and near.rstrip("?!=") == name for near in reference.near)
 
@@ -112,19 +115,19 @@ def _ask_about_ranking(task: str, change: ChangeSet) -> Iterator[tuple[str, list
         return
     if change.files and _significant_words(task) <= VAGUE:
         yield (
-            "The task does not say what is to change: which part, and how is it to be?",
+            "The task does not say what to change: which part, and what should it be like?",
             [file.path for file in change.files],
         )
         return
     if not change.files:
-        yield "No file of this workspace has to do with the words of the task: where does it belong?", []
+        yield "No file of this workspace matches the words of the task: where does it belong?", []
     elif len(change.curve) >= FLAT_FROM and change.curve[FLAT_FROM - 1] >= FLAT_SHARE:
         yield "No file stands out for this task: where does it belong?", [file.path for file in change.files]
 
 
 def _ask_about_rename(wanted: TaskIntent) -> Iterator[tuple[str, list[str]]]:
     if wanted.kind == "rename" and not wanted.new_name:
-        yield f"What is `{wanted.names[0]}` to be called?" if wanted.names else "What is the new name?", []
+        yield f"What is the new name of `{wanted.names[0]}`?" if wanted.names else "What is the new name?", []
 
 
 def _ask_about_rules(task: str, recalled: Sequence[RememberedItem]) -> Iterator[tuple[str, list[str]]]:
@@ -182,14 +185,14 @@ def _task_risks(wanted: TaskIntent, change: ChangeSet) -> Iterator[PlanRisk]:
     migrations = change.of("migration")
     if migrations:
         yield PlanRisk(
-            f"{migrations[0].path} belongs to the migrations: data that exists has to survive",
-            "Write the way back as well, and try both on a copy of real data.",
+            f"{migrations[0].path} is a migration: existing data has to survive",
+            "Write the reverse migration as well, and try both on a copy of real data.",
             "high",
         )
     if wanted.kind in RENAMING_KINDS and change.of("reference"):
         count = len(change.of("reference"))
         yield PlanRisk(
-            f"{_files(count)} name{'s' if count == 1 else ''} it in the text; names that are put together at run time are not seen",
+            f"it is used in {_files(count)}; names that are built at run time are not found",
             "Search for parts of the name, in strings, templates and configuration too.",
             "medium",
         )
@@ -200,13 +203,13 @@ def _file_risks(file: AffectedFile, wanted: TaskIntent, change: ChangeSet, sourc
     yield from _churn_risks(file, sources)
     if file.part in ("definition", "source") and not change.of("test"):
         yield PlanRisk(
-            f"no test goes by the name of {file.path}, and none was found for the task",
-            "Write a test of what it does today before it is changed.",
+            f"no test is named after {file.path}, and none was found for the task",
+            "Write a test of its present behavior before you change it.",
             "high",
         )
     if _SECRET.search(file.path):
         yield PlanRisk(
-            f"{file.path} guards access or keeps secrets",
+            f"{file.path} controls access or contains secrets",
             "Have another person review the change; test what must be refused.",
             "medium",
         )
@@ -234,15 +237,15 @@ def _churn_risks(file: AffectedFile, sources: PlanSources) -> Iterator[PlanRisk]
     lines = _lines(file.path, sources)
     if file.path in hot[: max(1, len(hot) // HOT_SHARE)] and lines >= LONG_LINES:
         yield PlanRisk(
-            f"{file.path} has {lines:,} lines and is among the files that change most these days ({record.commits} commits)",
-            "Keep the change small and bring it in soon: others are changing the same file.",
+            f"{file.path} has {lines:,} lines and is among the files that change most ({record.commits} commits)",
+            "Keep the change small and merge it soon: others are changing the same file.",
             "medium",
         )
     authors = [name for name, commits in record.authors if commits >= AUTHOR_COMMITS_MIN]
     if len(authors) >= AUTHORS_MIN:
         yield PlanRisk(
             f"{len(authors)} people have changed {file.path} more than once",
-            f"Ask {authors[0]}, who changed it most, before its behaviour changes.",
+            f"Ask {authors[0]}, the most frequent author, before you change its behavior.",
             "low",
         )
 
@@ -351,8 +354,8 @@ def score_confidence(change: ChangeSet) -> float:
 def score_freshness(freshness: str) -> float:
     """Score the freshness of an index: 1 if fresh, 0 without an index, less than 1 if outdated.
 
-    >>> score_freshness("fresh"), score_freshness("no index"), score_freshness("3 files edited since index"), score_freshness("index building 63 %")
-    (1.0, 0.0, 0.9, 0.5)
+    >>> [score_freshness(words) for words in ("fresh", "no index", "3 files edited since index", "index building 63 %")]
+    [1.0, 0.0, 0.9, 0.5]
     """
     if freshness == "fresh":
         return 1.0
@@ -361,7 +364,7 @@ def score_freshness(freshness: str) -> float:
     return 0.0 if freshness == "no index" else 0.5
 
 
-# -- what steps are made of -------------------------------------------------------------------------------------------
+# -- the basis of the steps -------------------------------------------------------------------------------------------
 
 
 def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]]:
@@ -454,4 +457,4 @@ def _testing_strategy(change: ChangeSet, known: Sequence[Command]) -> TestingStr
     files = ", ".join(file.path for file in change.of("test")[:3])
     unit = f"{files or 'new tests next to the code'}{f', run by {command}' if command else ''}"
     whole = f"all of {command}" if command else "no test command was found in this repository"
-    return TestingStrategy(unit, whole, "no changed line that no test runs")
+    return TestingStrategy(unit, whole, "every changed line is covered by a test")

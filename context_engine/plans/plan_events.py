@@ -35,7 +35,7 @@ DONE: frozenset[str] = frozenset({"completed", "skipped"})
 
 
 class StepTransition(NamedTuple):
-    """From which statuses a step may go, where to, from where else when it is forced, and what to do where it may not."""
+    """The statuses before a move, the status after it, more statuses before a forced one, and the advice if refused."""
 
     before: frozenset[str]
     after: StepStatus
@@ -81,7 +81,7 @@ APPROVAL_MOVES: Mapping[ApprovalMove, ApprovalStatus] = {
     "request_modification": "modification_requested",
     "expire": "expired",
 }
-"""All from pending; and what was approved may still expire, when the plan changes under it."""
+"""All from pending; an approval may also expire later, when the plan changes."""
 
 
 def move_step(status: str, move: StepMove, *, forced: bool = False, what: str = "the step") -> StepStatus:
@@ -124,7 +124,7 @@ def move_approval(status: str, move: ApprovalMove) -> ApprovalStatus:
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody's leave for a plan or some of its steps (uids), exactly as they are in one version."""
+    """A request for approval, and the decision about it: of a plan or some of its steps (uids), in one version."""
 
     id: str
     plan_id: str
@@ -208,7 +208,7 @@ MOVES: Mapping[str, StepMove] = {
 
 
 class PlanEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened to a plan: its place in the log, when, what, by whom, to which step (uid), and the rest."""
+    """An event of a plan: its place in the log, the time, the kind, the actor, the step (uid), and the rest."""
 
     seq: int
     at: str
@@ -283,7 +283,7 @@ class Execution:
         """Return the progress as JSON values, with the field names of `PlanExecutionState`; steps by number."""
         number = plan.step_numbers()
 
-        def listed(uids: Iterable[str]) -> list[int]:
+        def numbers(uids: Iterable[str]) -> list[int]:
             return sorted(number[uid] for uid in uids)
 
         progress: dict[str, Any] = {"plan_id": plan.id, "plan_version": plan.version, "status": self.status}
@@ -292,10 +292,10 @@ class Execution:
         if with_steps:
             progress["steps"] = [_serialize_state(step, self.steps[step.uid], number) for step in plan.steps]
         return progress | {
-            "current_steps": listed(self.current),
-            "ready_steps": listed(self.ready),
-            "blocked_steps": listed(self.blocked),
-            "blocked": [{"step": number[uid], "because": listed(because)} for uid, because in self.blocked.items()],
+            "current_steps": numbers(self.current),
+            "ready_steps": numbers(self.ready),
+            "blocked_steps": numbers(self.blocked),
+            "blocked": [{"step": number[uid], "because": numbers(because)} for uid, because in self.blocked.items()],
             "counts": dict(sorted(self.counts.items())),
             "total": len(plan.steps),
             "percentage": self.percentage,
@@ -432,7 +432,7 @@ def _uids(value: object) -> list[str]:
     return [uid for uid in value if isinstance(uid, str)] if isinstance(value, list | tuple) else []
 
 
-# -- what follows ------------------------------------------------------------------------------------------------------
+# -- derived values ------------------------------------------------------------------------------------------------------
 
 
 def _expire_lease(state: StepState, now: float, policy: RetryLimits) -> StepState:
@@ -504,7 +504,7 @@ def _percent(part: float, whole: float) -> float:
     return round(100 * part / whole, 1) if whole else 0.0
 
 
-# -- to others ---------------------------------------------------------------------------------------------------------
+# -- replies ---------------------------------------------------------------------------------------------------------
 
 
 def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, archived: bool = False) -> PlanStatus:
@@ -543,7 +543,7 @@ BLOCKING = ("rejected", "modification_requested")
 
 
 class PlanRules(NamedTuple):
-    """What a team requires: an approval before a step starts, a person to give it, and evidence for a completed step."""
+    """The rules of a team: an approval before a step starts, given by a person, and evidence for a completed step."""
 
     approval: bool = False
     person: bool = False
@@ -624,7 +624,7 @@ def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, req
     details = {"plan_id": plan.id, "step": number, "request_id": decision.id if decision else None}
     if decision is not None and decision.status in BLOCKING:
         raise NeedsApproval(
-            f"step {number} was not approved of: {decision.status.replace('_', ' ')}"
+            f"step {number} was not approved: {decision.status.replace('_', ' ')}"
             + (f" ({decision.comment})" if decision.comment else ""),
             next_steps=(NextStep("refine_plan", "to change the plan"), NextStep("request_approval", "again")),
             details=details,

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 Level = Literal["none", "syntax", "lint", "tests"]
-"""Each level looks at what those before it look at, too."""
+"""Each level includes the checks of those before it."""
 LINT_S = 20.0
 """One file; a linter takes a tenth of a second for it."""
 COMMAND_S = 600.0
-"""A test suite that takes longer is not run between two edits; its owner can allow a part of it."""
+"""A slower test suite is not run between two edits; its owner can allow a part of it."""
 TAIL_CHARS_MAX = 4_000
 """Of the output of a command; the summary of a test run is at its end."""
 FINDINGS_MAX = 20
@@ -62,7 +62,7 @@ class VerificationCheck(NamedTuple):
 
 
 class VerifiedFile(NamedTuple):
-    """A file that was changed, and what its edit says of its syntax; None: it was not there, or is gone."""
+    """A changed file and the syntax report of its edit; None as content: the file does not exist."""
 
     path: str
     before: bytes | None
@@ -88,7 +88,7 @@ class VerificationResult:
 
 
 class ChangeVerifier:
-    """Looks at changes in one workspace. `commands` are those that the user allowed."""
+    """Verifies changes in one workspace. `commands` are those that the user allowed."""
 
     def __init__(self, root: Path, commands: Sequence[str], review: Review | None = None) -> None:
         self._root = root
@@ -122,7 +122,7 @@ class ChangeVerifier:
         try:
             before, after = (self._findings(program, file.path, data) for data in (file.before, file.after))
         except ValueError as error:
-            return VerificationCheck("lint", file.path, None, f"ruff could not look: {error}")
+            return VerificationCheck("lint", file.path, None, f"ruff failed: {error}")
         new = list((Counter(after) - Counter(before)).elements())
         summary = "; ".join(f"{code} {message}" for code, message in new[:FINDINGS_MAX])
         return VerificationCheck("lint", file.path, not new, summary)
@@ -145,7 +145,7 @@ class ChangeVerifier:
         try:
             reasons = self._review(diff)
         except ContextEngineError as error:
-            return [VerificationCheck("review", "", None, f"it could not look: {error.message}")]
+            return [VerificationCheck("review", "", None, f"the review failed: {error.message}")]
         return [VerificationCheck("review", "", not reasons, "; ".join(reasons[:FINDINGS_MAX]))]
 
     def _run_command(self, command: str, cancel: threading.Event | None) -> VerificationCheck:
@@ -202,7 +202,7 @@ def parse_commands(setting: str) -> tuple[str, ...]:
 
 ChangeType = Literal["create", "modify", "delete", "rename"]
 DIFF_LINES_MAX = 400
-"""Of one file; who made more of them knows what he made."""
+"""Of one file; the caller knows its own larger changes."""
 ALL_LINES = 1 << 40
 
 
@@ -220,7 +220,7 @@ class FileChange:
 
 
 class AppliedChange(NamedTuple):
-    """One file: its SHA-256 before and after (empty: no file), lines added and removed, and the difference, secrets masked."""
+    """One file: its SHA-256 before and after (empty: no file), the lines added and removed, and the masked diff."""
 
     path: str
     before_sha: str
@@ -289,7 +289,7 @@ def _check(change: FileChange) -> None:
         wants = " or ".join(name or "nothing" for name in needs)
         raise _invalid_change(
             change,
-            f"it has {' and '.join(filter(None, given_fields)) or 'nothing'} to say of the text",
+            f"it gives {' and '.join(filter(None, given_fields)) or 'nothing'} as the new text",
             f"Send {wants}.",
         )
     if bool(change.new_path) != (change.change_type == "rename"):
@@ -300,14 +300,14 @@ def _check(change: FileChange) -> None:
 
 def _invalid_change(change: FileChange, why: str, suggestion: str) -> InvalidArgument:
     return InvalidArgument(
-        f"the {change.change_type} of {change.path} cannot be meant: {why}; nothing was written",
+        f"the {change.change_type} of {change.path} is contradictory: {why}; nothing was written",
         suggestion=suggestion,
         details={"path": change.path, "change_type": change.change_type},
     )
 
 
 class PlanExecutor:
-    """Carries out what others have made. Thread-safe."""
+    """Applies changes that an agent or a model has made. Thread-safe."""
 
     def __init__(self, edits: EditService, tracking: StepTracker, verifier: ChangeVerifier) -> None:
         self._edits = edits
@@ -315,7 +315,7 @@ class PlanExecutor:
         self._verifier = verifier
 
     def preview(self, step: PlanStep, changes: Sequence[FileChange], *, strict: bool = False) -> ExecutionResult:
-        """What the changes would make of the files; nothing is written.
+        """Return the effect of the changes on the files; nothing is written.
 
         Raises: as `EditService.apply`, and InvalidArgument.
         """
@@ -343,7 +343,7 @@ class PlanExecutor:
         before = self.preview(step, changes, strict=strict)
         is_started = self._start(plan, execution, step, session)
         actor = "" if is_started else execution.steps[step.uid].actor
-        others = (f"the step was begun by {actor}",) if actor not in ("", session) else ()
+        others = (f"the step was started by {actor}",) if actor not in ("", session) else ()
         try:
             receipt = self._edits.apply(self._plan_edits(changes), session=session, check_syntax=level != "none")
         except ContextEngineError:
@@ -426,7 +426,7 @@ def _applied_change(path: str, before: str, after: str, old: bytes | None, new: 
 
 
 def masked_diff(path: str, old: bytes, new: bytes) -> str:
-    """Return a unified diff of two versions of a file, each masked as a whole: a part of a secret might go unnoticed."""
+    """Return a unified diff of a file, each version masked as a whole: a part of a secret might not be noticed."""
     try:
         before, after = content_of(old), content_of(new)
     except CallError:

@@ -46,7 +46,7 @@ class _Limits(NamedTuple):
 
 
 _LIMITS = (_Limits(20_000, 500), _Limits(2_000, 60), _Limits(300, 8), _Limits(100, 2), _Limits(30, 0))
-"""Tried in this order until the file is small enough. With the last ones 2,000 steps, the most a plan has, always fit."""
+"""Tried in this order until the file is small enough; with the last ones 2,000 steps, the maximum, always fit."""
 
 
 def render_html(
@@ -81,7 +81,8 @@ def _document(plan: Plan, execution: Execution | None, text: str, *, is_cut: boo
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{_escape(single_line(plan.goal[: mermaid.LABEL_CHARS]))}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{_escape(single_line(plan.goal[: mermaid.LABEL_CHARS]))}</title>\n"
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n"
         f'{warning}<pre class="plan" dir="auto">{_escape(text)}</pre>\n{diagrams}</body>\n</html>\n'
     )
 

@@ -39,7 +39,7 @@ from context_engine.plans.plan_events import PlanEvent
 StructType = TypeVar("StructType", bound=msgspec.Struct)
 
 BYTES_MAX = 2_000_000
-"""Of a plan as JSON: what the tools' contract allows."""
+"""Of a plan as JSON: the limit in the contract of the tools."""
 STEPS_MAX = 2_000
 """Twice the size of the largest required plan; with more, diagrams are unreadable, and relations grow quadratically."""
 SHOWN_UNKNOWN_MAX = 10
@@ -47,8 +47,8 @@ SHOWN_UNKNOWN_MAX = 10
 _UID = re.compile(r"s([1-9][0-9]{0,8})")
 _AT = re.compile(r" - at `\$(.*)`\Z", re.DOTALL)
 _LISTS = frozenset(
-    "files_to_modify files_to_create files_to_delete acceptance_criteria checks included excluded assumptions constraints "
-    "mvp_features nice_to_have_features patterns_used candidates open_feedback depends_on blocks can_parallel_with "
+    "files_to_modify files_to_create files_to_delete acceptance_criteria checks included excluded assumptions "
+    "constraints mvp_features nice_to_have_features patterns_used candidates open_feedback depends_on blocks can_parallel_with "
     "steps_included".split()
 )
 """Lists of texts; a single text counts as a list of one."""
@@ -85,7 +85,7 @@ class PlanFinding(NamedTuple):
 
 
 class ParsedPlan(NamedTuple):
-    """A plan that was read, and what was passed over or put right on the way."""
+    """A parsed plan, and what was left out or corrected."""
 
     plan: Plan
     remarks: tuple[PlanFinding, ...] = ()
@@ -213,7 +213,7 @@ def _object_schema(**fields: Any) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
-# -- from whatever was sent to an object ------------------------------------------------------------------------------
+# -- from loose input to an object ------------------------------------------------------------------------------
 
 
 def _decode_object(value: object) -> Mapping[str, Any]:
@@ -440,7 +440,7 @@ def _title_key(step: PlanStep) -> str:
     return step.title.casefold()
 
 
-# -- findings -------------------------------------------------------------------------------------------------------------
+# -- findings ---------------------------------------------------------------------------------------------------------
 
 
 def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> list[PlanFinding]:

@@ -53,7 +53,8 @@ def render_progress(plan: Plan, execution: Execution) -> str:
     done = sum(state.status in DONE for state in execution.steps.values())
     filled = round(BAR_CHARS * execution.percentage / 100)
     bar = "█" * filled + "░" * (BAR_CHARS - filled)
-    head = f"{bar} {execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}{_render_damage(execution)}"
+    counted = f"{execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}"
+    head = f"{bar} {counted}{_render_damage(execution)}"
     rows = [
         [
             str(number[step.uid]),
@@ -236,11 +237,11 @@ def _render_evidence(step: PlanStep) -> str:
 
 def _render_milestones(plan: Plan) -> str:
     number = plan.step_numbers()
-    rows = [
-        f"{single_line(milestone.name)}: steps {', '.join(str(n) for n in sorted(number[uid] for uid in milestone.steps_included if uid in number))}"
-        + (f" ({single_line(milestone.estimated_time)})" if milestone.estimated_time else "")
-        for milestone in plan.milestones
-    ]
+    rows = []
+    for milestone in plan.milestones:
+        included = sorted(number[uid] for uid in milestone.steps_included if uid in number)
+        time = f" ({single_line(milestone.estimated_time)})" if milestone.estimated_time else ""
+        rows.append(f"{single_line(milestone.name)}: steps {', '.join(map(str, included))}{time}")
     return _render_list("## Milestones", rows)
 
 

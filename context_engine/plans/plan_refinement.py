@@ -42,8 +42,8 @@ from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, Sav
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 
 REFINEMENT_TASK = (
-    "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every step that they do not "
-    "speak of with its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or an "
+    "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every other step with "
+    "its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or an "
     "earlier step; depends_on contains step numbers."
 )
 FEEDBACK_KEPT_MAX = 50
@@ -202,7 +202,7 @@ class PlanRefiner:
                 found[question.id] = tuple(reference.places[0] for reference in looked_up if len(reference.places) == 1)
         places = [place for row in found.values() for place in row]
         evidence = tuple(PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places)
-        new = tuple(fromkey for fromkey in dict.fromkeys(evidence) if fromkey not in plan.evidence)
+        new = tuple(proof for proof in dict.fromkeys(evidence) if proof not in plan.evidence)
         return msgspec.structs.replace(plan, evidence=(*plan.evidence, *new)), found
 
     def _save(
@@ -237,7 +237,7 @@ class PlanRefiner:
 def _check_something(request: RefinementRequest) -> None:
     if not (request.operations or request.feedback.strip() or request.clarifications):
         raise InvalidArgument(
-            "nothing is said about what to change",
+            "the call does not say what to change",
             suggestion='Pass operations [{"op": "remove_step", "step": 4}], feedback, clarifications or a draft.',
         )
 
@@ -283,10 +283,10 @@ def _status(plan: Plan) -> str:
 def _new_errors(checked: PlanValidation, old: PlanValidation) -> list[PlanFinding]:
     """Return the errors that this change introduces; older errors do not block other changes."""
 
-    def named(one: PlanValidation) -> set[tuple[Any, ...]]:
+    def error_keys(one: PlanValidation) -> set[tuple[Any, ...]]:
         return {(error.code, error.path, *(one.plan.steps[n - 1].uid for n in error.steps)) for error in one.errors}
 
-    known = named(old)
+    known = error_keys(old)
     return [
         error
         for error in checked.errors

@@ -58,12 +58,12 @@ from context_engine.storage import version_file_name as file_of
 from context_engine.timestamps import format_timestamp
 
 NAMES = "names"
-"""Held by who gives a plan a name: names are unique among all plans."""
+"""The lock for naming a plan: names are unique among all plans."""
 NEAR_MAX = 3
 UNPACKED_VERSIONS = 100
 """The newest versions are left as git and people can read them when old ones are packed."""
 _ID = re.compile(r"plan_[a-z0-9][a-z0-9-]{0,63}")
-"""Lower case: some file systems take `A` and `a` for one name."""
+"""Lower case: on some file systems `A` and `a` are the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +198,14 @@ class PlanRepository:
         if _ID.fullmatch(plan.id):
             return plan.id, ()
         made = self._storage.new_id("plan")
-        return made, (f"{plan.id[:80]!r} cannot be the id of a plan; it is kept as {made}",) if plan.id else ()
+        return made, (f"{plan.id[:80]!r} cannot be the id of a plan; it is saved as {made}",) if plan.id else ()
 
     def _check_save(self, plan_id: str, before: PlanState | None, expected: int | None, *, overwrite: bool) -> None:
         check_version(before.version.version if before else 0, expected)
         if before and not overwrite:
             raise Conflict(
                 f"there is a plan {plan_id} already, at version {before.version.version}",
-                suggestion="Pass overwrite: true to make this its next version, or leave the id out to keep it as a new plan.",
+                suggestion="Pass overwrite: true to make this its next version, or leave the id out to save a new plan.",
                 details={"plan_id": plan_id, "current": before.version.version},
             )
 
@@ -349,7 +349,7 @@ class PlanRepository:
         """Return a page of the plans that match a query. Raises: InvalidArgument."""
         return plan_listing.list_page(wanted, self._index.rows())
 
-    # -- going back, throwing away --
+    # -- rollback and deletion --
 
     def rollback(
         self,
@@ -408,8 +408,8 @@ class PlanRepository:
                 raise unknown_plan(which)
             if row.status == "executing" and not confirm:
                 raise PreconditionFailed(
-                    f"{row.name!r} is being carried out; it was not deleted",
-                    suggestion="Repeat the call with confirm: true to delete it all the same.",
+                    f"{row.name!r} is being executed; it was not deleted",
+                    suggestion="Repeat the call with confirm: true to delete it anyway.",
                     details={"plan_id": plan_id, "status": row.status},
                 )
             trashed = self._storage.records.move_to_trash(
@@ -475,9 +475,7 @@ def _find_reworded(before: PlanState, plan: Plan, named_open: Iterable[str]) -> 
 def _reopened_warning(plan: Plan, uids: Iterable[str]) -> tuple[str, ...]:
     number = plan.step_numbers()
     listed = [str(number[uid]) for uid in uids]
-    return (
-        (f"done already, but to be done differently now, and open again: step {', '.join(listed)}",) if listed else ()
-    )
+    return (f"open again, because its work changed after it was done: step {', '.join(listed)}",) if listed else ()
 
 
 def _carry_progress(

@@ -39,9 +39,9 @@ if TYPE_CHECKING:  # for those who have a team
 
 
 class PlanDependencies(NamedTuple):
-    """What plans need: the workspace, its edits, its sources, the time, and the rules of the team.
+    """The workspace of the plans, its edits, its sources, the time, and the rules of the team.
 
-    `flush=False` gives up on surviving a power cut; `shared_records` is where a team has its plans in common.
+    `flush=False`: a power cut may lose the last writes. `shared_records` contains the plans that a team shares.
     """
 
     root: Root

@@ -104,7 +104,7 @@ def validate_plan(
     )
 
 
-# -- what waits for what -----------------------------------------------------------------------------------------------
+# -- dependencies -----------------------------------------------------------------------------------------------
 
 
 def _find_cycle(plan: Plan, drawn: StepGraph) -> list[PlanFinding]:
@@ -130,7 +130,7 @@ def _find_dangling(plan: Plan) -> list[PlanFinding]:
         PlanFinding(
             DanglingDependency.code,
             f"step {number} depends on {uid!r:.60}, which is not a step of the plan",
-            f"Steps go from 1 to {count}: name one of them, or leave it out (create_plan and refine_plan do: strict: false).",
+            f"Steps go from 1 to {count}: name one, or leave it out (create_plan and refine_plan do: strict: false).",
             (number,),
             uid,
         )
@@ -155,7 +155,7 @@ def _dropped_remarks(dangling: Iterable[PlanFinding]) -> list[PlanFinding]:
 def _clean_paths(plan: Plan) -> tuple[Plan, list[PlanFinding]]:
     """Return the plan with normalized paths, and the findings about them."""
     found = [
-        PlanFinding("PATH_WRITTEN_ANEW", f"{path} is written {_clean(path)}", steps=(number,), path=_clean(path))
+        PlanFinding("PATH_WRITTEN_ANEW", f"{path} was changed to {_clean(path)}", steps=(number,), path=_clean(path))
         for number, step in enumerate(plan.steps, 1)
         for path in sorted(step.files)
         if path != _clean(path)
@@ -225,8 +225,8 @@ def _missing_file(number: int, path: str, near: str, makers: Sequence[str]) -> P
     if makers:
         way_on = "A step creates it, but this one does not wait for that: add it to depends_on."
     else:
-        way_on = (f"Did you mean {near}? " if near else "") + "A new file belongs into files_to_create."
-    return PlanFinding("FILE_NOT_FOUND", f"step {number} changes {path}, which is not there", way_on, (number,), path)
+        way_on = (f"Did you mean {near}? " if near else "") + "List a new file in files_to_create."
+    return PlanFinding("FILE_NOT_FOUND", f"step {number} changes {path}, which does not exist", way_on, (number,), path)
 
 
 def _check_deletion(
@@ -235,12 +235,12 @@ def _check_deletion(
     """Check a step that touches a file which another one deletes before it or in parallel."""
     one, other = number[step.uid], number[remover]
     if touched.comes_before(remover, step.uid):
-        made_anew = step.uid in touched.makers.get(path, ()) or any(
+        is_recreated = step.uid in touched.makers.get(path, ()) or any(
             touched.comes_before(remover, uid) and touched.comes_before(uid, step.uid)
             for uid in touched.makers.get(path, ())
         )
         message = f"step {one} needs {path}, which step {other} deletes before"
-        return [] if made_anew else [PlanFinding("DELETED_BEFORE", message, "Delete it last.", (other, one), path)]
+        return [] if is_recreated else [PlanFinding("DELETED_BEFORE", message, "Delete it last.", (other, one), path)]
     if remover == step.uid or touched.comes_before(step.uid, remover):
         return []
     message = f"step {other} deletes {path} while step {one} may be using it"
@@ -253,7 +253,7 @@ def _find_existing(plan: Plan, ground: WorkspacePaths, closed: Collection[str]) 
     return [
         PlanFinding(
             "FILE_EXISTS",
-            f"step {number} creates {path}, which is there already",
+            f"step {number} creates {path}, which exists already",
             "To change it, list it in files_to_modify.",
             (number,),
             path,
@@ -333,7 +333,7 @@ def _find_doubts(plan: Plan) -> list[PlanFinding]:
         subject = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(str(item) for item in bare[:10])}"
         more = f" and {len(bare) - 10} more" if len(bare) > 10 else ""
         message = f"{subject}{more}: no acceptance criterion says when it is done"
-        found.append(PlanFinding("NO_CRITERION", message, "Say what must hold: a test that passes, an output.", bare))
+        found.append(PlanFinding("NO_CRITERION", message, "Say how to check it: a test that passes, an output.", bare))
     return found
 
 

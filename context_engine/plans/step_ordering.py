@@ -44,7 +44,7 @@ _TITLE_VERBS: Mapping[TaskKind, str] = {
     "remove": "Remove it from",
     "upgrade": "Upgrade",
     "test": "Cover",
-    "docs": "Bring the comments up to date in",
+    "docs": "Update the comments in",
     "perf": "Speed up",
     "security": "Close it in",
     "change": "Change",
@@ -54,7 +54,7 @@ _TITLE_VERBS: Mapping[TaskKind, str] = {
 _RELATED: tuple[tuple[FileRelation, str, str, str], ...] = (
     (
         "registry",
-        "Update what lists it in",
+        "Update the registration in",
         "Exports, routes and tables name the parts of a package.",
         "it can be reached as before, or under its new name",
     ),
@@ -66,9 +66,9 @@ _RELATED: tuple[tuple[FileRelation, str, str, str], ...] = (
     ),
     (
         "partner",
-        "Change what always changes with it:",
+        "Change what usually changes together:",
         "Nearly every commit that changed the one changed the other.",
-        "each is changed, or looked at and rightly left alone",
+        "each is changed, or checked and left as it is",
     ),
 )
 """Part, the beginning of the title, what is to be done, and when it is done."""
@@ -132,8 +132,8 @@ def _draft_steps(task: PlanTask) -> tuple[list[StepDraft], int]:
     first = _append_drafts(drafts, _first_drafts(task), ())
     main = _append_drafts(drafts, _main_drafts(task, first), first)
     uses = _append_drafts(drafts, _reference_drafts(task), main)
-    beside = _append_drafts(drafts, _related_drafts(task), main)
-    code = (*main, *uses, *beside) or first
+    related = _append_drafts(drafts, _related_drafts(task), main)
+    code = (*main, *uses, *related) or first
     _append_drafts(drafts, _test_drafts(task) if task.wanted.kind != "test" else (), code)
     later = len(drafts)
     _append_drafts(drafts, _doc_drafts(task) if task.wanted.kind != "docs" else (), code)
@@ -167,7 +167,7 @@ def _failing_test_draft(task: PlanTask) -> StepDraft:
     where = tests[0].path if tests else task.new_test
     return StepDraft(
         f"Write a test that fails{f': {where}' if where else ''}",
-        "Reproduce the trouble in a test before anything is changed.",
+        "Reproduce the bug in a test before you change anything.",
         tuple(tests),
         (),
         ("the new test fails, and for the reason that the task describes",),
@@ -209,7 +209,7 @@ def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
     criteria = (*task.clauses, *_rename_criteria(task), *done)[:CRITERIA_MAX]
     fallback = task.command("test") if not _has_tests(task) else ()
     checks = (*task.command("lint", "types"), *fallback)
-    return [draft._replace(criteria=criteria or ("what the task asks for holds",), checks=checks) for draft in drafts]
+    return [draft._replace(criteria=criteria or ("the task is done",), checks=checks) for draft in drafts]
 
 
 def _rename_criteria(task: PlanTask) -> tuple[str, ...]:
@@ -229,11 +229,11 @@ def _reference_drafts(task: PlanTask) -> list[StepDraft]:
     name = task.wanted.names[0] if task.wanted.names else "it"
     return [
         StepDraft(
-            _format_title("Adapt what uses it in", [known[path] for path in group.paths]),
+            _format_title("Update usages in", [known[path] for path in group.paths]),
             "Change every place that names it; a search for the word finds all of them.",
             tuple(known[path] for path in group.paths),
             (),
-            (f"no line of these files names `{name}` in its old sense",),
+            (f"no line of these files uses `{name}` in its old meaning",),
             task.command("lint", "types"),
             REFERENCE_H * len(group.paths),
             "high",
@@ -259,7 +259,7 @@ def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
     creates = (task.new_test,) if task.new_test and not files and task.wanted.kind != "fix" else ()
     if not files and not creates:
         return
-    says = "Bring the tests up to what is now true, and test what is new."
+    says = "Update the tests to the new behavior, and test what is new."
     criteria = tuple(f"`{command}` passes" for command in task.command("test")) or ("all tests pass",)
     title = _format_title("Update the tests in", files) if files else f"Write a test: {task.new_test}"
     yield StepDraft(
@@ -283,8 +283,8 @@ def _remaining_drafts(task: PlanTask, drafts: Sequence[StepDraft]) -> list[StepD
     files = tuple(file for file in task.change.files if file.path not in shown)
     if not files:
         return []
-    says = "Search and history make these likely, nothing more. Read the places, and change what the task touches."
-    title, criterion = _format_title("Look through what may belong to it:", files), ("each of them was looked at",)
+    says = "Only search and history suggest these. Read the places, and change what the task affects."
+    title, criterion = _format_title("Check possibly related files:", files), ("each of them was checked",)
     return [StepDraft(title, says, files, (), criterion, (), LOOK_H * len(files), "low")]
 
 
@@ -317,11 +317,7 @@ def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
     """Format what is done, and where; of several files the first is named."""
     first, more = files[0], len(files) - 1
     symbol = next(
-        (
-            evidence_item.symbol
-            for evidence_item in first.evidence
-            if evidence_item.symbol and evidence_item.kind in ("definition", "search")
-        ),
+        (proof.symbol for proof in first.evidence if proof.symbol and proof.kind in ("definition", "search")),
         "",
     )
     where = f"{symbol} ({first.path})" if symbol else first.path

@@ -3,7 +3,7 @@
     tracker.start(plan_id, 1, actor="agent")
     tracker.complete(plan_id, 1, notes="cents everywhere").unlocked
 
-The lock decides between two processes that start the same step: the second one is told who has it. Git says what
+The lock decides between two processes that start the same step: the second one gets a Conflict with the name of the first. Git says what
 changed in the work tree meanwhile, and since the plan was created; without git, or without that commit, the answer says
 so instead of guessing.
 """
@@ -54,7 +54,7 @@ _NO_GIT = (AccessFailed, UnsupportedHost, InvalidArgument, TooLarge)
 
 @dataclass(frozen=True, slots=True)
 class PlanDrift:
-    """How the workspace has changed since a plan was created; `commits_since` is None where git cannot tell."""
+    """The changes of the workspace since a plan was created; `commits_since` is None if git does not know them."""
 
     files_missing: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
@@ -100,14 +100,14 @@ class PlanWorkTree:
         missing = tuple(sorted(path for path in to_be_there - made if not self._exists(path)))
         if not plan.base_commit:
             return PlanDrift(
-                missing, warnings=("the plan names no commit it was made on: what changed since is not known",)
+                missing, warnings=("the plan names no commit it was created at: changes since then are unknown",)
             )
         try:
             base = self._git.commit(plan.base_commit)
             changed = self._changed_since(base) & plan.files
             since = int(self._git.run("rev-list", "--count", f"{base}..HEAD"))
         except _NO_GIT as error:
-            return PlanDrift(missing, warnings=(f"what changed since the plan was made is not known: {error.message}",))
+            return PlanDrift(missing, warnings=(f"changes since the plan was created are unknown: {error.message}",))
         return PlanDrift(missing, tuple(sorted(changed)), since)
 
     def take_baseline(self) -> StepBaseline:
@@ -127,9 +127,9 @@ class PlanWorkTree:
     def find_changes_since(self, base: StepBaseline) -> WorkTreeChanges:
         """Find the files that changed since a baseline, without those that had changed before it."""
         if not base.commit:
-            return WorkTreeChanges(None, "there was no git repository, or no commit in it, when the step began")
+            return WorkTreeChanges(None, "there was no git repository, or no commit in it, when the step started")
         if base.dirty is None:
-            return WorkTreeChanges(None, "too many files had uncommitted changes when the step began")
+            return WorkTreeChanges(None, "too many files had uncommitted changes when the step started")
         try:
             now = self._changed_since(self._git.commit(base.commit))
         except _NO_GIT as error:
@@ -197,7 +197,7 @@ class StepUpdate:
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """What was done in a step, compared with the plan. `files` is None if it is unknown."""
+    """The work in a step compared with the plan. `files` is None if they are unknown."""
 
     files: tuple[str, ...] | None = None
     unexpected_files: tuple[str, ...] = ()
@@ -266,7 +266,7 @@ class StepTracker:
             data = {
                 "notes": self._clean_text(report.notes),
                 "files_modified": list((work.files or ())[:FILES_MAX]),
-                "evidence": [self._clean_evidence(evidence_item) for evidence_item in report.evidence[:EVIDENCE_MAX]],
+                "evidence": [self._clean_evidence(row) for row in report.evidence[:EVIDENCE_MAX]],
                 "criteria_met": [self._clean_text(criterion) for criterion in report.criteria_met],
                 "forced": state.status != "in_progress",
             }
@@ -320,7 +320,7 @@ class StepTracker:
         """Read the present state of a plan. Raises: PlanNotFound, StorageCorrupt with the line of a broken log."""
         return self._storage.read_state(self._id_of(which))
 
-    # -- putting events down --
+    # -- events --
 
     def _step_event(self, kind: str, step: PlanStep, caller: StepCaller, details: Mapping[str, Any]) -> PlanEvent:
         """Return an event of a step; `hash` identifies its work at that time."""
@@ -351,7 +351,7 @@ class StepTracker:
             if isinstance(value, str | int | float | bool)
         }
 
-    # -- what was done --
+    # -- the work of a step --
 
     def _compare_work(
         self, now: PlanState, step: PlanStep, report: CompletionReport
@@ -369,7 +369,7 @@ class StepTracker:
             if not {_criterion_key(text), str(number)} & met
         )
         if why and not changed:
-            return WorkReport(None, unmet_criteria=unmet), (f"what the step changed is not known: {why}",)
+            return WorkReport(None, unmet_criteria=unmet), (f"the changes of the step are unknown: {why}",)
         theirs = _files_of_started_steps(now, step)
         work = WorkReport(
             tuple(sorted(changed)),
@@ -377,12 +377,12 @@ class StepTracker:
             tuple(sorted(step.files - changed)),
             unmet,
         )
-        return work, (f"only the files you name are known: {why}",) if why else ()
+        return work, (f"only the files that you named are known: {why}",) if why else ()
 
     def _check_evidence(self, plan: Plan, step: PlanStep, report: CompletionReport) -> None:
         if self._rules.evidence and not report.evidence:
             raise PreconditionFailed(
-                f"{_step_name(plan, step)} has no evidence, which this workspace asks for",
+                f"{_step_name(plan, step)} has no evidence, which this workspace requires",
                 suggestion='Run its checks and pass evidence: [{"command": "...", "exit_code": 0, "output": "..."}].',
                 details={"checks": list(step.checks), "acceptance_criteria": list(step.acceptance_criteria)},
             )
@@ -436,7 +436,7 @@ def _find_repeated(now: PlanState, step: PlanStep, kinds: Sequence[str], caller:
     if known.kind not in kinds or known.step != step.uid:
         raise Conflict(
             f"the key {caller.key[:60]!r} was used for another call",
-            suggestion="Take a new idempotency_key for each call that means something else.",
+            suggestion="Use a new idempotency_key for each different call.",
             details={"seq": known.seq, "kind": known.kind},
         )
     return StepUpdate(now.plan, step, now.execution, now.seq, repeated=True)
@@ -497,7 +497,7 @@ def _check_exclusive(**wanted: bool) -> None:
     chosen = [name for name, value in wanted.items() if value]
     if len(chosen) > 1:
         raise InvalidArgument(
-            f"{' and '.join(chosen)} cannot be meant together",
+            f"{' and '.join(chosen)} exclude each other",
             suggestion="retry opens the step again, skip goes on without it, release gives it back.",
             details={"argument": chosen[0]},
         )

@@ -1,7 +1,7 @@
 """PURE. Work packets: everything needed to carry out one step, within a budget of tokens.
 
 A packet contains the code around the evidence of the step, each place widened to the enclosing definition, in the order
-of the evidence. It says what must hold afterwards, and nothing about how.
+of the evidence. It contains the acceptance criteria, and nothing about how to meet them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from context_engine.context import BriefSection, TokenCounter, Workspace, build_
 from context_engine.errors import CallError
 from context_engine.model import FileOutline
 from context_engine.plans.model import Plan, PlanStep
-from context_engine.text import LineSpan, escape_line, merge_spans, slice_lines
-from context_engine.text import count_lines as count_lines
+from context_engine.text import LineSpan, count_lines, escape_line, merge_spans, slice_lines
 
 PACKET_TOKENS_MAX = 2_000
 """Of one packet, as the contract has it."""
@@ -91,11 +90,7 @@ def build_packet(
     number = plan.step_numbers()
     room = tokens_max - count("\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks)))
     files, left_out = _select_files(step, code, count, room)
-    symbols = dict.fromkeys(
-        evidence_item.symbol
-        for evidence_item in step.evidence
-        if evidence_item.symbol and evidence_item.symbol not in step.files
-    )
+    symbols = dict.fromkeys(proof.symbol for proof in step.evidence if proof.symbol and proof.symbol not in step.files)
     waits = tuple(sorted(number[uid] for uid in step.depends_on if uid in number))
     return WorkPacket(number[step.uid], step, files, tuple(symbols)[:SYMBOLS_MAX], waits, left_out)
 
@@ -134,7 +129,7 @@ def _paths_by_change(step: PlanStep) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _file_head(path: str, change: str, step: PlanStep, code: Workspace) -> PacketFile:
-    why = ", ".join(dict.fromkeys(evidence_item.kind for evidence_item in step.evidence if evidence_item.path == path))
+    why = ", ".join(dict.fromkeys(proof.kind for proof in step.evidence if proof.path == path))
     try:
         return PacketFile(path, code.files.read(path).sha256, change, why, ())
     except CallError:
@@ -154,9 +149,7 @@ def _relevant_spans(path: str, step: PlanStep, code: Workspace) -> list[LineSpan
     except CallError:
         return []
     places = [
-        (evidence_item.line, evidence_item.symbol)
-        for evidence_item in step.evidence
-        if evidence_item.path == path and 0 < evidence_item.line <= outline.lines
+        (proof.line, proof.symbol) for proof in step.evidence if proof.path == path and 0 < proof.line <= outline.lines
     ]
     if not places:
         return [LineSpan(1, min(HEAD_LINES, outline.lines))] if outline.lines else []
@@ -197,6 +190,6 @@ def _read_span(path: str, span: LineSpan, code: Workspace) -> str:
 
 
 STEP_TASK = (
-    "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote text that is to "
-    "be replaced exactly as it is below; give new files whole. What you do not know, do not guess: leave the file out."
+    "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote text "
+    "to be replaced exactly as it is below; give new files whole. Do not guess: leave out a file that you do not know."
 )

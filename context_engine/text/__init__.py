@@ -1,4 +1,4 @@
-"""PURE. Text: lines and spans, words and tokens, ids, patterns, diffs, untrusted data; no files, no clock, no chance."""
+"""PURE. Text: lines and spans, words and tokens, ids, patterns, diffs, and data that may be hostile."""
 
 from __future__ import annotations
 

@@ -255,7 +255,8 @@ class _Reader:
         """Refuse a diff against several parents."""
         raise DiffCombinedUnsupported(
             f"line {self._at + 1} begins a combined diff: {line[:SHOWN_CHARS]}",
-            suggestion="Send the diff against one parent: git show -m --first-parent COMMIT, or git diff --ours in a conflict.",
+            suggestion="Send the diff against one parent: git show -m --first-parent COMMIT;"
+            " in a conflict, git diff --ours.",
             details={"line": self._at + 1},
         )
 

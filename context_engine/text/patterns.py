@@ -283,7 +283,7 @@ class _PatternTranslator:
         if char in "\r\n":
             raise InvalidArgument(_LINE_ENDS)
         if self._ignore_case and char in "iI":
-            return "[iI]"  # to Python the Turkish letters are an i as well
+            return "[iI]"  # Python also folds the Turkish letters to an i
         return (
             self._add_case_flag(re.escape(char))
             if self._ignore_case and char.lower() != char.upper()

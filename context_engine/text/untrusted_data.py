@@ -1,4 +1,4 @@
-r"""PURE. YAML, TOML and JSON that a stranger may have written: read within bounds, or refused with the line.
+r"""PURE. Read YAML, TOML and JSON that a stranger may have written: within bounds, or refused with the line.
 
 Everything else that parses such text calls one of the three functions here. They never recurse into the text: depth,
 aliases, digits and size are bounded before a value is built, so no input costs more than a small multiple of its bytes.
@@ -47,7 +47,7 @@ class ParseError(ValueError):
     """Why a text is not read: `reason` in one line, and the `line` it is about, 0 where there is none."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
-        """Keep both for the caller; the text of the error holds them too."""
+        """Keep both for the caller; the text of the error contains them, too."""
         reason = reason if len(reason) <= REASON_CHARS_MAX else f"{reason[:REASON_CHARS_MAX]}…"
         super().__init__(f"{reason} (line {line})" if line else reason)
         self.reason = reason
@@ -67,7 +67,7 @@ def read_yaml(
     `plain_text`: every scalar stays the text that was written, as `yes`, `1.10` or a date, and `<<` is an ordinary key.
     `last_wins`: a key may be given twice, as in a file that git merged.
     """
-    import yaml  # 15 ms that only those pay who have YAML to read
+    import yaml  # it takes 15 ms, which only callers with YAML pay
 
     _check_size(source, bytes_max)
     builder = _YamlBuilder(nodes_max, plain_text=plain_text, last_wins=last_wins)
@@ -152,9 +152,9 @@ def _check_depth(value: Any) -> None:
 
 
 def _inside(value: Any) -> Iterable[Any]:
-    """The containers that a container holds."""
+    """Return the lists and mappings directly inside a value."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [each for each in inner if isinstance(each, dict | list)]
+    return [item for item in inner if isinstance(item, dict | list)]
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ _TOML_PLACE = re.compile(r"(?s)(.*) \(at (?:line (\d+), column \d+|end of docume
 
 
 def _check_toml_shape(text: str) -> None:
-    """Bound brackets within brackets and the parts of a key, which tomllib follows by recursion or again for each value."""
+    """Bound nested brackets and the parts of a key: tomllib follows them by recursion, or again for each value."""
     depth = parts = 0
     for token in _TOML_TOKEN.finditer(text):
         kind = token.lastgroup
@@ -223,7 +223,7 @@ _MERGE = _CORE + "merge"
 
 @dataclass(slots=True)
 class _YamlNode:
-    """A collection that is being read: its items so far, flat for a mapping; `size` counts nodes with aliases expanded."""
+    """A collection and its items so far, flat for a mapping; `size` counts nodes with aliases expanded."""
 
     is_mapping: bool
     line: int
@@ -262,7 +262,7 @@ class _YamlBuilder:
             case "DocumentStartEvent":
                 self._documents += 1
                 if self._documents > 1:
-                    raise ParseError("it holds more than one document", event.start_mark.line + 1)
+                    raise ParseError("it contains more than one document", event.start_mark.line + 1)
 
     def _scalar(self, event: Any) -> None:
         line = event.start_mark.line + 1
@@ -310,7 +310,7 @@ class _YamlBuilder:
     def _count(self, size: int, line: int) -> None:
         self._nodes += size
         if self._nodes > self._nodes_max:
-            raise ParseError(f"it stands for more than {self._nodes_max:,} values", line)
+            raise ParseError(f"it expands to more than {self._nodes_max:,} values", line)
 
     def _add(self, value: Any, line: int, size: int, *, is_merge: bool = False) -> None:
         if not self._open:
@@ -324,7 +324,7 @@ class _YamlBuilder:
         node.size += size
 
     def _mapping(self, node: _YamlNode) -> dict[Any, Any]:
-        """The mapping of a node: its own keys before those it merges, each key once."""
+        """Return the mapping of a node: its own keys before those it merges, each key once."""
         own: dict[Any, Any] = {}
         merged: list[dict[Any, Any]] = []
         for key, value, line, is_merge in zip(node.items[::2], node.items[1::2], node.lines, node.merges, strict=True):
@@ -337,21 +337,21 @@ class _YamlBuilder:
                 raise ParseError(f"the key {str(key)[:80]!r} is given twice", line)
             own[key] = value
         found: dict[Any, Any] = {}
-        for each in reversed(merged):
-            found |= each
+        for mapping in reversed(merged):
+            found |= mapping
         return found | own if found else own
 
 
 def _merge_mappings(value: Any, line: int) -> Iterator[dict[Any, Any]]:
-    """The mappings behind `<<`, which is one or a list of them."""
-    for each in value if isinstance(value, list) else [value]:
-        if not isinstance(each, dict):
+    """Yield the mappings after `<<`, which takes one or a list of them."""
+    for mapping in value if isinstance(value, list) else [value]:
+        if not isinstance(mapping, dict):
             raise ParseError("`<<` takes a mapping or a list of mappings", line)
-        yield each
+        yield mapping
 
 
 def _tag(event: Any) -> str:
-    """The tag of a scalar: its own, or what YAML makes of its first character and its form."""
+    """Return the tag of a scalar: its own, or the one that follows from its form."""
     import yaml
 
     if event.tag is not None and event.tag != "!":
@@ -364,7 +364,7 @@ def _tag(event: Any) -> str:
 
 
 def _scalar_value(tag: str, text: str, line: int) -> Any:
-    """A scalar as its tag says; a date that is none stays text."""
+    """Return the value of a scalar by its tag; an invalid date stays text."""
     kind = tag.removeprefix(_CORE)
     if kind in ("str", "value"):
         return text
@@ -381,7 +381,7 @@ def _scalar_value(tag: str, text: str, line: int) -> Any:
 
 
 def _construct_scalar(tag: str, kind: str, text: str) -> Any:
-    """The value as YAML's own safe constructor makes it."""
+    """Return the value that YAML's own safe constructor makes."""
     from yaml import ScalarNode
     from yaml.constructor import SafeConstructor
 

@@ -207,7 +207,7 @@ def test_a_rename_of_what_is_defined_twice_begins_with_both_and_asks(tmp_path: P
 
 def test_a_name_that_nobody_defines_is_asked_about_with_what_comes_near(zoo: Engine) -> None:
     made = planned(zoo, "Fix `lock_gates` for the night")
-    assert made.plan.questions[0].text == "`lock_gates` was not found: is it new, or called otherwise?"
+    assert made.plan.questions[0].text == "`lock_gates` was not found: is it new, or does it have another name?"
     assert "lock_gate" in made.plan.questions[0].candidates
 
 
@@ -258,7 +258,7 @@ def test_a_file_that_many_import_and_none_tests_is_a_risk(tmp_path: Path) -> Non
     with indexed(repository(tmp_path / "core", files | {"core.py": "def login(): return 1\n"}), watch=False) as engine:
         issues = [risk.issue for risk in planned(engine, "refactor function login").plan.risks]
     assert "12 files import core.py" in issues
-    assert any(issue.startswith("no test goes by the name of core.py") for issue in issues)
+    assert any(issue.startswith("no test is named after core.py") for issue in issues)
 
 
 def test_what_guards_access_is_a_risk(tmp_path: Path) -> None:

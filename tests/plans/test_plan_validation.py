@@ -190,7 +190,7 @@ def test_everything_is_told_as_rows() -> None:
     assert told["errors"] == [
         {
             "code": "FILE_NOT_FOUND",
-            "message": "step 1 changes src/ap.py, which is not there",
+            "message": "step 1 changes src/ap.py, which does not exist",
             "suggestion": "Did you mean src/app.py? A new file belongs into files_to_create.",
             "steps": [1],
             "path": "src/ap.py",
