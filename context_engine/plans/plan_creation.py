@@ -43,9 +43,9 @@ from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths,
 NEAR_MAX = 3
 BRIEF_STEP_FILES = 6
 CREATION_TASK = (
-    "Make a better plan for the task below, as JSON by the schema. Keep what is right in the plan that was made without a "
-    "model, split or merge its steps, write descriptions that say what to change and how, drop files that do not belong, "
-    "name new files in files_to_create. Every path must exist or be created by this or an earlier step; depends_on "
+    "Make a better plan for the task below, as JSON by the schema. Keep what is right in the plan that was made without "
+    "a model, split or merge its steps, write descriptions that say what to change and how, drop files that do not "
+    "belong, name new files in files_to_create. Every path must exist or be created by this or an earlier step; depends_on "
     "contains step numbers."
 )
 

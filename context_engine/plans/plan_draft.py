@@ -62,8 +62,8 @@ PROHIBITING_TYPES = frozenset(("rule", "decision", "decisions", "preferences"))
 CLASH_WORDS = 2
 """Words of the task that a rule must speak of before it is asked whether the task breaks it."""
 VAGUE = frozenset(
-    "app application better bug bugs change changes clean cleaner cleanup code codebase enhance error errors everything "
-    "faster fix fixes good great help improve improvement improvements issue issues less make more need nice nicer "
+    "app application better bug bugs change changes clean cleaner cleanup code codebase enhance error errors "
+    "everything faster fix fixes good great help improve improvement improvements issue issues less make more need nice nicer "
     "optimise optimize performance please polish problem problems project proper quality refactor refactoring repo "
     "repository some something stuff system thing things update updates want work working works".split()
 )

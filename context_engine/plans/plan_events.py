@@ -93,8 +93,10 @@ def move_step(status: str, move: StepMove, *, forced: bool = False, what: str = 
     row = STEP_MOVES[move]
     if status in row.before or (forced and status in row.forced):
         return row.after
+    needed = " or ".join(sorted(status.replace("_", " ") for status in row.before))
+    verb = "try again" if move == "retry" else move
     raise PreconditionFailed(
-        f"{what} is {status.replace('_', ' ')}: {_VERBS[move]} needs it to be {_either(row.before)}",
+        f"{what} is {status.replace('_', ' ')}: to {verb} needs it to be {needed}",
         suggestion=row.otherwise,
         details={"status": status, "move": move, "needs": sorted(row.before)},
     )
@@ -145,21 +147,6 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     def covers(self, uid: str) -> bool:
         """Return whether it covers a step: all of them, or this one."""
         return self.type == "full_plan" or uid in self.steps
-
-
-_VERBS: Mapping[StepMove, str] = {
-    "start": "to start",
-    "complete": "to complete",
-    "fail": "to fail",
-    "retry": "to try again",
-    "release": "to release",
-    "skip": "to skip",
-    "reopen": "to reopen",
-}
-
-
-def _either(statuses: frozenset[str]) -> str:
-    return " or ".join(sorted(status.replace("_", " ") for status in statuses))
 
 
 DECISIONS: tuple[ApprovalMove, ...] = ("approve", "reject", "request_modification")
@@ -280,7 +267,7 @@ class Execution:
         return Counter(state.status for state in self.steps.values())
 
     def serialize(self, plan: Plan, *, with_steps: bool = True) -> dict[str, Any]:
-        """Return the progress as JSON values, with the field names of `PlanExecutionState`; steps by number."""
+        """Return the progress as JSON values, with the fields of `PlanExecutionState`; steps by number."""
         number = plan.step_numbers()
 
         def numbers(uids: Iterable[str]) -> list[int]:
@@ -363,53 +350,28 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
     taken_over = event.kind == "step_started" and bool(event.data.get("taken_over"))
     if state.status not in legal | forced and not (taken_over and state.status == "in_progress"):
         return None
-    changes = _CHANGES[event.kind](state, event)
+    changes = _event_changes(state, event)
     return msgspec.structs.replace(state, **{"status": move.after, "actor": event.actor or state.actor} | changes)
 
 
-def _start_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
-    return {
-        "started_at": event.at,
-        "completed_at": "",
-        "duration_ms": None,
-        "error": "",
-        "attempts": state.attempts + 1,
-    }
-
-
-def _complete_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
-    return _end_changes(state, event) | {"error": "", "notes": _text(event, "notes") or state.notes}
-
-
-def _fail_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
-    return _end_changes(state, event) | {"error": _text(event, "error"), "notes": _text(event, "notes") or state.notes}
-
-
-def _retry_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:  # noqa: ARG001 - the changes share one signature
-    return {"retries_left": max(0, state.retries_left - 1), "started_at": "", "completed_at": "", "duration_ms": None}
-
-
-def _release_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:  # noqa: ARG001
-    return {"started_at": "", "actor": ""}
-
-
-def _skip_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
-    return {"completed_at": event.at, "notes": _text(event, "notes") or state.notes}
-
-
-def _reopen_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:  # noqa: ARG001
-    return {"started_at": "", "completed_at": "", "duration_ms": None, "error": "", "actor": ""}
-
-
-_CHANGES = {
-    "step_started": _start_changes,
-    "step_completed": _complete_changes,
-    "step_failed": _fail_changes,
-    "step_retried": _retry_changes,
-    "step_released": _release_changes,
-    "step_skipped": _skip_changes,
-    "step_reopened": _reopen_changes,
-}
+def _event_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
+    """Return the fields that an event changes, other than status and actor."""
+    unstarted = {"started_at": "", "completed_at": "", "duration_ms": None}
+    notes = _text(event, "notes") or state.notes
+    match event.kind:
+        case "step_started":
+            return unstarted | {"started_at": event.at, "error": "", "attempts": state.attempts + 1}
+        case "step_completed":
+            return _end_changes(state, event) | {"error": "", "notes": notes}
+        case "step_failed":
+            return _end_changes(state, event) | {"error": _text(event, "error"), "notes": notes}
+        case "step_retried":
+            return unstarted | {"retries_left": max(0, state.retries_left - 1)}
+        case "step_released":
+            return {"started_at": "", "actor": ""}
+        case "step_skipped":
+            return {"completed_at": event.at, "notes": notes}
+    return unstarted | {"error": "", "actor": ""}  # step_reopened
 
 
 def _reset_state(state: StepState) -> StepState:
@@ -588,7 +550,7 @@ def _apply_decision(approval: Approval, decision: ApprovalDecision, at: str) -> 
 
 
 def _expire(approval: Approval, version: int, content_hash: str, now: float) -> Approval:
-    late = bool(approval.expires_at) and (timestamps.parse_timestamp(approval.expires_at) or 0.0) <= now
+    late = bool(approval.expires_at) and (parse_timestamp(approval.expires_at) or 0.0) <= now
     is_past = (approval.plan_version, approval.plan_hash) != (version, content_hash)
     if (approval.status == "pending" and late) or (approval.status in ("pending", "approved") and is_past):
         return msgspec.structs.replace(approval, status="expired")

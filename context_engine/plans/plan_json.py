@@ -47,8 +47,8 @@ SHOWN_UNKNOWN_MAX = 10
 _UID = re.compile(r"s([1-9][0-9]{0,8})")
 _AT = re.compile(r" - at `\$(.*)`\Z", re.DOTALL)
 _LISTS = frozenset(
-    "files_to_modify files_to_create files_to_delete acceptance_criteria checks included excluded assumptions "
-    "constraints mvp_features nice_to_have_features patterns_used candidates open_feedback depends_on blocks can_parallel_with "
+    "files_to_modify files_to_create files_to_delete acceptance_criteria checks included excluded "
+    "assumptions constraints mvp_features nice_to_have_features patterns_used candidates open_feedback depends_on blocks can_parallel_with "
     "steps_included".split()
 )
 """Lists of texts; a single text counts as a list of one."""

@@ -42,8 +42,8 @@ from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, Sav
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 
 REFINEMENT_TASK = (
-    "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every other step with "
-    "its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or an "
+    "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every other step "
+    "with its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or an "
     "earlier step; depends_on contains step numbers."
 )
 FEEDBACK_KEPT_MAX = 50

@@ -205,7 +205,7 @@ class PlanRepository:
         if before and not overwrite:
             raise Conflict(
                 f"there is a plan {plan_id} already, at version {before.version.version}",
-                suggestion="Pass overwrite: true to make this its next version, or leave the id out to save a new plan.",
+                suggestion="Pass overwrite: true to make this its next version, or leave the id out for a new plan.",
                 details={"plan_id": plan_id, "current": before.version.version},
             )
 

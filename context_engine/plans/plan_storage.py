@@ -39,8 +39,8 @@ from context_engine.timestamps import Now, format_timestamp
 
 MIRROR = "PLAN.md"
 DAMAGED_LOG_ADVICE = (
-    "steps may be further than they look. Restore the file from git or a backup, or delete events.head next to it to go "
-    "on with the rest."
+    "steps may be further than they look. Restore the file from git or a backup, or delete events.head next to it "
+    "to go on with the rest."
 )
 
 

@@ -3,9 +3,9 @@
     tracker.start(plan_id, 1, actor="agent")
     tracker.complete(plan_id, 1, notes="cents everywhere").unlocked
 
-The lock decides between two processes that start the same step: the second one gets a Conflict with the name of the first. Git says what
-changed in the work tree meanwhile, and since the plan was created; without git, or without that commit, the answer says
-so instead of guessing.
+The lock decides between two processes that start the same step: the second one gets a Conflict that names the first.
+Git reports what changed in the work tree meanwhile, and since the plan was created; without git, or without that
+commit, the answer says so instead of guessing.
 """
 
 from __future__ import annotations

@@ -190,6 +190,6 @@ def _read_span(path: str, span: LineSpan, code: Workspace) -> str:
 
 
 STEP_TASK = (
-    "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote text "
-    "to be replaced exactly as it is below; give new files whole. Do not guess: leave out a file that you do not know."
+    "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote "
+    "text to be replaced exactly as it is below; give new files whole. Do not guess: leave out a file that you do not know."
 )

@@ -192,7 +192,7 @@ class _PatternTranslator:
         return self._pattern[self._at : self._at + 1]
 
     def _group(self, depth: int) -> list[str]:
-        """Translate a group; return nothing for a flag alone. Captures are not reported, so every group is a plain one."""
+        """Translate a group, or nothing for a flag alone. Captures are not reported, so every group is a plain one."""
         if self._pattern.startswith(("(?=", "(?!", "(?<=", "(?<!"), self._at):
             raise InvalidArgument("look-around, including look-ahead and look-behind, is not supported")
         opening = _GROUP.match(self._pattern, self._at)
