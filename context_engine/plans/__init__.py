@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         draw_progress,
     )
     from context_engine.plans.model import Plan, PlanStep, format_effort
-    from context_engine.plans.plan_creation import CreationResult, SaveOptions
+    from context_engine.plans.plan_creation import CreationResult, Refinement, RefinementRequest, SaveOptions
     from context_engine.plans.plan_diff import Diffstat, compare_plans, compute_diffstat
     from context_engine.plans.plan_events import (
         AGENT,
@@ -31,14 +31,17 @@ if TYPE_CHECKING:
         fold_progress,
     )
     from context_engine.plans.plan_execution import ExecutionResult, FileChange
-    from context_engine.plans.plan_html import render_html
     from context_engine.plans.plan_json import PlanFinding, PlanVersion, parse_plan, serialize_plan
-    from context_engine.plans.plan_listing import PROGRESS_MODES, PlanQuery, PlanRow, make_slugs
-    from context_engine.plans.plan_markdown import render_difference, render_history, render_plan, render_progress
-    from context_engine.plans.plan_refinement import Refinement, RefinementRequest
+    from context_engine.plans.plan_markdown import (
+        render_difference,
+        render_history,
+        render_html,
+        render_plan,
+        render_progress,
+    )
     from context_engine.plans.plan_repository import LoadedPlan
     from context_engine.plans.plan_service import PlanDependencies, PlanService, workspace_paths
-    from context_engine.plans.plan_storage import PlanState
+    from context_engine.plans.plan_storage import PROGRESS_MODES, PlanQuery, PlanRow, PlanState, make_slugs
     from context_engine.plans.plan_validation import validate_plan
     from context_engine.plans.step_tracking import StepUpdate
     from context_engine.plans.work_packets import PACKET_TOKENS_MAX, PacketFile, WorkPacket, build_packet
@@ -119,21 +122,21 @@ __getattr__ = lazy_exports(
         "LoadedPlan": "plan_repository",
         "PACKET_TOKENS_MAX": "work_packets",
         "PERSON": "plan_events",
-        "PROGRESS_MODES": "plan_listing",
+        "PROGRESS_MODES": "plan_storage",
         "PacketFile": "work_packets",
         "Plan": "model",
         "PlanDependencies": "plan_service",
         "PlanFinding": "plan_json",
-        "PlanQuery": "plan_listing",
+        "PlanQuery": "plan_storage",
         "PlanRequest": "changeset",
-        "PlanRow": "plan_listing",
+        "PlanRow": "plan_storage",
         "PlanService": "plan_service",
         "PlanSources": "changeset",
         "PlanState": "plan_storage",
         "PlanStep": "model",
         "PlanVersion": "plan_json",
-        "Refinement": "plan_refinement",
-        "RefinementRequest": "plan_refinement",
+        "Refinement": "plan_creation",
+        "RefinementRequest": "plan_creation",
         "SaveOptions": "plan_creation",
         "StepCaller": "plan_events",
         "StepState": "plan_events",
@@ -148,11 +151,11 @@ __getattr__ = lazy_exports(
         "draw_progress": "mermaid",
         "fold_progress": "plan_events",
         "format_effort": "model",
-        "make_slugs": "plan_listing",
+        "make_slugs": "plan_storage",
         "parse_plan": "plan_json",
         "render_difference": "plan_markdown",
         "render_history": "plan_markdown",
-        "render_html": "plan_html",
+        "render_html": "plan_markdown",
         "render_plan": "plan_markdown",
         "render_progress": "plan_markdown",
         "serialize_plan": "plan_json",

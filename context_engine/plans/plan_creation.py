@@ -9,34 +9,37 @@ removed and reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from context_engine.context import (
-    BRIEF_TOKENS_MAX,
-    QUOTED_FROM_REPOSITORY,
-    BriefSection,
-    CheckedClaims,
-    Claim,
-    ClaimedLines,
-    RejectedItem,
-    SecondPass,
-    Workspace,
-    build_brief,
-    check_claims,
-)
-from context_engine.context import RepositoryFacts as Facts
-from context_engine.errors import CallError
+from context_engine.context.fact_check import CheckedClaims, Claim, ClaimedLines, RejectedItem, check_claims
+from context_engine.context.fact_check import RepositoryFacts as Facts
+from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
+from context_engine.context.references import parse_mentions
+from context_engine.context.refinement import SecondPass
+from context_engine.context.refinement_prompt import BRIEF_TOKENS_MAX, BriefSection, build_brief
+from context_engine.context.resolve_references import ReferencePlace, resolve_mentions
+from context_engine.context.workspace import Workspace
+from context_engine.errors import CallError, Conflict, InvalidArgument, NextStep, PlanNotFound
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.mermaid import draw_dependencies
-from context_engine.plans.model import Plan, PlanDiagram, PlanStep
-from context_engine.plans.operations import check_done_steps
+from context_engine.plans.model import Plan, PlanDiagram, PlanEvidence, PlanStep
+from context_engine.plans.operations import (
+    AppliedOperation,
+    Operation,
+    answer_operations,
+    apply_operations,
+    check_done_steps,
+    parse_feedback,
+)
+from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
 from context_engine.plans.plan_events import DONE, Execution
-from context_engine.plans.plan_json import draft_schema, parse_plan
+from context_engine.plans.plan_json import PlanFinding, draft_schema, parse_plan
+from context_engine.plans.plan_markdown import single_line
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 
@@ -283,3 +286,281 @@ def _step_files(step: PlanStep) -> str:
     shown = [f"{path}:{lines[path]}" if path in lines else path for path in paths[:BRIEF_STEP_FILES]]
     more = [f"and {len(paths) - len(shown)} more"] if len(paths) > len(shown) else []
     return ", ".join([*shown, *more]) or "no files"
+
+
+# -- refining ----------------------------------------------------------------------------------------------------------
+
+
+REFINEMENT_TASK = (
+    "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every other step "
+    "with its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or an "
+    "earlier step; depends_on contains step numbers."
+)
+FEEDBACK_KEPT_MAX = 50
+"""With more open feedback, a new draft is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefinementRequest:
+    """A requested change of a plan that is saved (`plan_id`) or passed along (`plan`)."""
+
+    plan_id: str = ""
+    plan: object = None
+    expected_version: int | None = None
+    operations: Sequence[Operation] = ()
+    feedback: str = ""
+    clarifications: Mapping[str, Any] = field(default_factory=dict)
+    focus: Sequence[str] = ()
+    draft: object = None
+    force_reopen: bool = False
+    auto_save: bool = True
+    strict: bool = True
+    submission_id: str = ""
+    provenance: str = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """The result. `saved` is None if it was not saved; `answered` has the places that answers mention, by question."""
+
+    before: Plan
+    plan: Plan
+    status: str
+    checked: PlanValidation
+    found: PlanDifference
+    applied: tuple[AppliedOperation, ...] = ()
+    saved: SavedPlan | None = None
+    answered: Mapping[str, tuple[ReferencePlace, ...]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    rejected: tuple[Any, ...] = ()
+
+    def prompt(self, focus: Sequence[str] = ()) -> SecondPass:
+        """Return the prompt for an agent or a model; the version connects its answer with the plan."""
+        plan, number = self.plan, self.plan.step_numbers()
+        known = {*number, *map(str, number.values())}
+        wanted = {plan.find_step(which).uid for which in focus if str(which) in known}
+        shown = [step for step in plan.steps if not wanted or step.uid in wanted]
+        answers = [f"{question.text} - {question.answer}" for question in plan.questions if question.answer]
+        parts = [
+            BriefSection("Open feedback", list(plan.open_feedback)),
+            BriefSection("Answers", answers),
+            BriefSection("Open questions", [question.text for question in plan.open_questions]),
+            BriefSection("Goal", [plan.goal]),
+            BriefSection("Steps to look at" if wanted else "Steps", [_step_line(number, step) for step in shown]),
+            BriefSection("Excluded", list(plan.scope.excluded)),
+        ]
+        saved_plan = {"plan_id": plan.id, "expected_version": plan.version}
+        arguments = saved_plan if self.saved else {"current_plan": "this plan"}
+        return SecondPass("refine_plan", build_brief(REFINEMENT_TASK, parts), draft_schema(), arguments)
+
+
+class PlanRefiner:
+    """Changes plans of one workspace. Thread-safe."""
+
+    def __init__(
+        self, repository: PlanRepository, ground: WorkspacePaths, making: PlanFactory, code: Workspace
+    ) -> None:
+        self._repository = repository
+        self._ground = ground
+        self._making = making
+        self._code = code
+
+    def refine(self, request: RefinementRequest) -> Refinement:
+        """Refine a plan and save the next version, unless it is rejected.
+
+        Raises: PlanNotFound, Conflict (a stale version), InvalidArgument, PreconditionFailed (a done step), Cycle,
+        DanglingDependency, and as `PlanRepository.save`.
+        """
+        loaded, before, remarks, expected = self._load_before(request)
+        if loaded and request.submission_id and loaded.version.submission_id == request.submission_id:
+            return self._repeat_reply(loaded)
+        _check_current(loaded, expected)
+        if request.draft is not None:
+            return self._refine_by_draft(request, loaded, before)
+        _check_something(request)
+        feedback = parse_feedback(request.feedback)
+        operations = [*request.operations, *answer_operations(request.clarifications), *feedback.operations]
+        changed = apply_operations(
+            before, operations, closed=_uids_in_status(loaded, "completed"), force_reopen=request.force_reopen
+        )
+        plan = _with_feedback(changed.plan, feedback.left, [before.find_step(which).uid for which in request.focus])
+        plan, answered = self._resolve_answers(before, plan)
+        checked = self._validate(plan, loaded, request.strict, remarks)
+        checked.raise_fatal_errors()
+        made = Refinement(before, checked.plan, _status(checked.plan), checked, compare_plans(before, checked.plan))
+        made = replace(made, applied=changed.applied, answered=answered, warnings=_warnings(checked.plan, answered))
+        new = _new_errors(checked, self._validate(before, loaded, False, ()))
+        return replace(made, status="draft_rejected") if new else self._save(made, request, loaded, changed.reopened)
+
+    def _load_before(
+        self, request: RefinementRequest
+    ) -> tuple[LoadedPlan | None, Plan, tuple[PlanFinding, ...], int | None]:
+        """Return the saved plan (if any), the plan to change, its findings, and the base version."""
+        if request.plan is None:
+            if not request.plan_id:
+                raise InvalidArgument(
+                    "which plan?", suggestion="Pass plan_id.", next_steps=NextStep("list_plans", "to see ids and names")
+                )
+            loaded = self._repository.load(request.plan_id)
+            return loaded, loaded.plan, (), request.expected_version
+        read = self._repository.parse(request.plan)
+        expected = read.plan.version if request.expected_version is None else request.expected_version
+        return self._find_stored(read.plan.id), read.plan, read.remarks, expected
+
+    def _find_stored(self, plan_id: str) -> LoadedPlan | None:
+        try:
+            return self._repository.load(plan_id) if plan_id else None
+        except PlanNotFound:
+            return None
+
+    def _refine_by_draft(self, request: RefinementRequest, loaded: LoadedPlan | None, before: Plan) -> Refinement:
+        """Replace the plan by a whole draft. Raises: PreconditionFailed when it changes done steps."""
+        if request.operations or request.clarifications or request.feedback:
+            raise InvalidArgument(
+                "a draft cannot be combined with other changes",
+                suggestion="Send the draft first, then operations or feedback on what it makes.",
+            )
+        done = _uids_in_status(loaded, "completed")
+        read = parse_plan(request.draft, before=before).plan
+        reopened = check_done_steps(before, read, done, force_reopen=request.force_reopen)
+        saving = SaveOptions(auto=False, plan_id=before.id if loaded else "", submission_id=request.submission_id)
+        made = self._making.accept_draft(
+            request.draft,
+            saving,
+            provenance=request.provenance,
+            strict=request.strict,
+            task=before.task,
+            force_reopen=request.force_reopen,
+        )
+        plan = msgspec.structs.replace(made.plan, id=before.id, version=before.version, created_at=before.created_at)
+        refinement = Refinement(before, plan, made.status, made.checked, compare_plans(before, plan))
+        refinement = replace(refinement, warnings=made.warnings, rejected=made.rejected)
+        return refinement if made.status == "draft_rejected" else self._save(refinement, request, loaded, reopened)
+
+    def _validate(
+        self, plan: Plan, loaded: LoadedPlan | None, strict: bool, remarks: Sequence[PlanFinding]
+    ) -> PlanValidation:
+        return validate_plan(plan, self._ground, strict=strict, remarks=remarks, closed=_uids_in_status(loaded, *DONE))
+
+    def _resolve_answers(self, before: Plan, plan: Plan) -> tuple[Plan, dict[str, tuple[ReferencePlace, ...]]]:
+        """Look up the places that new answers mention, and add them to the evidence."""
+        known = {question.id for question in before.questions if question.answer}
+        found: dict[str, tuple[ReferencePlace, ...]] = {}
+        for question in plan.questions:
+            if question.answer and question.id not in known:
+                looked_up = resolve_mentions(parse_mentions(question.answer), self._code, ())
+                found[question.id] = tuple(reference.places[0] for reference in looked_up if len(reference.places) == 1)
+        places = [place for row in found.values() for place in row]
+        evidence = tuple(PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places)
+        new = tuple(proof for proof in dict.fromkeys(evidence) if proof not in plan.evidence)
+        return msgspec.structs.replace(plan, evidence=(*plan.evidence, *new)), found
+
+    def _save(
+        self, made: Refinement, request: RefinementRequest, loaded: LoadedPlan | None, reopened: Sequence[str]
+    ) -> Refinement:
+        """Save the refinement as the version after the one it is based on."""
+        if not request.auto_save:
+            return made
+        saved = self._repository.save(
+            made.plan,
+            overwrite=loaded is not None,
+            expected_version=loaded.version.version if loaded else None,
+            change="refined",
+            reason=_reason(made.applied),
+            submission_id=request.submission_id,
+            reopened=reopened,
+            allow_invalid=True,
+        )
+        found = compare_plans(made.before, saved.plan)
+        return replace(made, plan=saved.plan, saved=saved, found=found, warnings=(*made.warnings, *saved.warnings))
+
+    def _repeat_reply(self, loaded: LoadedPlan) -> Refinement:
+        """Return the result of a draft that was accepted before."""
+        checked = self._validate(loaded.plan, loaded, False, ())
+        saved = SavedPlan(loaded.plan, loaded.version, "", True, ("this draft was taken before",), checked)
+        found = compare_plans(loaded.plan, loaded.plan)
+        return Refinement(
+            loaded.plan, loaded.plan, _status(loaded.plan), checked, found, saved=saved, warnings=saved.warnings
+        )
+
+
+def _check_something(request: RefinementRequest) -> None:
+    if not (request.operations or request.feedback.strip() or request.clarifications):
+        raise InvalidArgument(
+            "the call does not say what to change",
+            suggestion='Pass operations [{"op": "remove_step", "step": 4}], feedback, clarifications or a draft.',
+        )
+
+
+def _check_current(loaded: LoadedPlan | None, expected: int | None) -> None:
+    """Check that a change is based on the newest version. Raises: Conflict."""
+    if loaded is None or expected is None:
+        return
+    newest = loaded.version.version
+    if expected != newest:
+        raise Conflict(
+            f"the plan is at version {newest}, not {expected}",
+            suggestion="Repeat the change on the newest version.",
+            next_steps=NextStep("load_plan", "to read it"),
+            details={"plan_id": loaded.plan.id, "expected": expected, "current": newest},
+        )
+
+
+def _uids_in_status(loaded: LoadedPlan | None, *statuses: str) -> frozenset[str]:
+    """Return the uids of steps in one of these statuses."""
+    states = loaded.execution.steps if loaded and loaded.execution else {}
+    return frozenset(uid for uid, state in states.items() if state.status in statuses)
+
+
+def _with_feedback(plan: Plan, left: Sequence[str], focus: Sequence[str]) -> Plan:
+    """Return the plan with feedback that is not an operation, and the steps it is about."""
+    number = plan.step_numbers()
+    about = ", ".join(str(number[uid]) for uid in focus if uid in number)
+    new_feedback = [f"steps {about}: {single_line(text)}" if about else single_line(text) for text in left]
+    kept = tuple(dict.fromkeys((*plan.open_feedback, *new_feedback)))
+    if len(kept) > FEEDBACK_KEPT_MAX:
+        raise InvalidArgument(
+            f"{len(kept)} pieces of feedback would be open, at most {FEEDBACK_KEPT_MAX} are kept",
+            suggestion="Take them up in a draft, or close them with settle_feedback.",
+        )
+    return msgspec.structs.replace(plan, open_feedback=kept)
+
+
+def _status(plan: Plan) -> str:
+    return "needs_clarification" if plan.open_questions else "ready"
+
+
+def _new_errors(checked: PlanValidation, old: PlanValidation) -> list[PlanFinding]:
+    """Return the errors that this change introduces; older errors do not block other changes."""
+
+    def error_keys(one: PlanValidation) -> set[tuple[Any, ...]]:
+        return {(error.code, error.path, *(one.plan.steps[n - 1].uid for n in error.steps)) for error in one.errors}
+
+    known = error_keys(old)
+    return [
+        error
+        for error in checked.errors
+        if (error.code, error.path, *(checked.plan.steps[n - 1].uid for n in error.steps)) not in known
+    ]
+
+
+def _warnings(plan: Plan, answered: Mapping[str, Sequence[ReferencePlace]]) -> tuple[str, ...]:
+    """Warn about each file that an answer names and no step touches."""
+    paths = dict.fromkeys(place.path for places in answered.values() for place in places)
+    missing = [path for path in paths if path not in plan.files]
+    return tuple(f"{path}, which an answer names, is in no step: add it with set_files" for path in missing)
+
+
+def _reason(applied: Sequence[AppliedOperation]) -> str:
+    """Return the operations as a reason for the history."""
+    descriptions = [applied_change.said for applied_change in applied[:4]]
+    return "; ".join([*descriptions, *([f"and {len(applied) - 4} more"] if len(applied) > 4 else [])])
+
+
+# -- the second pass --------------------------------------------------------------------------------------------------
+
+
+def _step_line(number: Mapping[str, int], step: Any) -> str:
+    waits = ", ".join(str(number[uid]) for uid in step.depends_on if uid in number)
+    files = ", ".join(sorted(step.files)) or "no files"
+    return f"{number[step.uid]}. [{step.uid}] {single_line(step.title)}{f' (after {waits})' if waits else ''}: {files}"

@@ -26,7 +26,6 @@ from context_engine.errors import (
     StorageCorrupt,
     TooLarge,
 )
-from context_engine.plans import plan_listing
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, RetryLimits, fold_progress
@@ -41,14 +40,19 @@ from context_engine.plans.plan_json import (
     normalize_plan,
     parse_plan,
 )
-from context_engine.plans.plan_listing import PROGRESS_MODES, PlanListPage, PlanQuery, make_slugs, resolve_slug
 from context_engine.plans.plan_storage import (
     ARCHIVED,
     NAME_CHARS_MAX,
+    PROGRESS_MODES,
     PlanIndex,
+    PlanListPage,
+    PlanQuery,
     PlanState,
     PlanStorage,
     check_version,
+    list_page,
+    make_slugs,
+    resolve_slug,
     shorten_headline,
     unknown_plan,
 )
@@ -347,7 +351,7 @@ class PlanRepository:
 
     def list_page(self, wanted: PlanQuery) -> PlanListPage:
         """Return a page of the plans that match a query. Raises: InvalidArgument."""
-        return plan_listing.list_page(wanted, self._index.rows())
+        return list_page(wanted, self._index.rows())
 
     # -- rollback and deletion --
 

@@ -20,10 +20,9 @@ from context_engine.errors import ContextEngineError, FileNotFound
 from context_engine.memory import KnowledgeService
 from context_engine.plans.approval_service import ApprovalService
 from context_engine.plans.changeset import PlanSources
-from context_engine.plans.plan_creation import PlanFactory
+from context_engine.plans.plan_creation import PlanFactory, PlanRefiner
 from context_engine.plans.plan_events import PlanRules, RetryLimits
 from context_engine.plans.plan_execution import ChangeVerifier, PlanExecutor, Review, parse_commands
-from context_engine.plans.plan_refinement import PlanRefiner
 from context_engine.plans.plan_repository import PlanRepository
 from context_engine.plans.plan_storage import PlanIndex, PlanStorage
 from context_engine.plans.plan_validation import WorkspacePaths

@@ -25,8 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.context import ProjectKnowledge
 from context_engine.history import predict_changes
 from context_engine.plans.changeset import PlanRequest, PlanSources
-from context_engine.plans.plan_draft import PlanDraft, draft_plan
-from context_engine.plans.step_ordering import is_likely
+from context_engine.plans.plan_draft import PlanDraft, draft_plan, is_likely
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import FILE, K, by_words, mirrors, ranked, recall
 

@@ -31,7 +31,7 @@ from context_engine.errors import (
 )
 from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery, MemoryRevision
 from context_engine.plans.plan_events import DECIDED
-from context_engine.plans.plan_listing import PlanQuery as Planned
+from context_engine.plans.plan_storage import PlanQuery as Planned
 from context_engine.sharing import synced_folder
 from context_engine.sharing.postgres_records import PostgresRecords
 from context_engine.sharing.records import RecordFolder

@@ -14,9 +14,8 @@ from hypothesis import given
 from context_engine.plans import mermaid, plan_html
 from context_engine.plans.model import Plan, PlanDiagram, PlanRisk, PlanScope, PlanStep
 from context_engine.plans.plan_events import Approval, Execution, PlanEvent, fold_progress
-from context_engine.plans.plan_html import HTML_BYTES_MAX, render_html
 from context_engine.plans.plan_json import STEPS_MAX, normalize_plan
-from context_engine.plans.plan_markdown import render_plan
+from context_engine.plans.plan_markdown import HTML_BYTES_MAX, render_html, render_plan
 from tests.support.planned import plan_of, plans
 
 HOSTILE = (

@@ -24,7 +24,7 @@ from context_engine.errors import (
 from context_engine.plans.model import Plan, PlanQuestion
 from context_engine.plans.plan_events import CompletionReport
 from context_engine.plans.plan_json import hash_content, serialize_plan
-from context_engine.plans.plan_listing import PlanQuery
+from context_engine.plans.plan_storage import PlanQuery
 from tests.support.desks import PLANS, Desks, plan, step
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from context_engine.context.commands import Command
 from context_engine.plans.changeset import AffectedFile, ChangeSet, FileRelation, TaskIntent, TaskKind
 from context_engine.plans.model import PlanEvidence
-from context_engine.plans.step_ordering import PlanTask, build_steps, deferred_titles, is_likely
+from context_engine.plans.plan_draft import PlanTask, build_steps, deferred_titles, is_likely
 
 COMMANDS = (Command("test", "make test", "Makefile"), Command("lint", "make lint", "Makefile"))
 PROOFS = st.sampled_from(["definition", "reference", "search", "history", "test", "co_change"])

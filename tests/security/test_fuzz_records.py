@@ -14,9 +14,8 @@ from context_engine.embedding.static_table import BadTableError, pack_table, unp
 from context_engine.memory import memory_file
 from context_engine.plans import plan_json
 from context_engine.plans.plan_events import fold_progress
-from context_engine.plans.plan_html import render_html
 from context_engine.plans.plan_json import parse_plan as read_plan
-from context_engine.plans.plan_markdown import render_plan
+from context_engine.plans.plan_markdown import render_html, render_plan
 from context_engine.plans.plan_validation import validate_plan
 from context_engine.repo import git_files
 from context_engine.search import chunk_files
