@@ -182,14 +182,11 @@ def _parse_kind(task: str) -> TaskKind:
         rest = _WORD.search(task, prefix.end())
         kind = _kind_of_verb(rest.group()) if rest else "change"
     if kind in _FITS_ANYTHING:
-        subject_kind = next((subject for subject, pattern in _SUBJECTS if pattern.search(_headline(task))), None)
+        headline = task.strip().split("\n", 1)[0]
+        subject_kind = next((subject for subject, pattern in _SUBJECTS if pattern.search(headline)), None)
         if subject_kind and not (subject_kind == "test" and kind == "fix"):
             return subject_kind
     return "fix" if kind == "change" and _TROUBLE.search(task) else kind
-
-
-def _headline(task: str) -> str:
-    return task.strip().split("\n", 1)[0]
 
 
 def _kind_of_verb(word: str) -> TaskKind:
@@ -293,7 +290,8 @@ def _reachable_folders(start: str, needs: Mapping[str, set[str]]) -> set[str]:
 def _sort_cycles(circles: Sequence[tuple[str, ...]], needs: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
     """Sort cycles so that each comes after those it needs; otherwise by the order in which they were given."""
     of = {folder: at for at, circle in enumerate(circles) for folder in circle}
-    sorter = TopologicalSorter({at: _needed_cycles(circle, of, needs) - {at} for at, circle in enumerate(circles)})
+    needed = [{of[other] for folder in circle for other in needs[folder]} for circle in circles]
+    sorter = TopologicalSorter({at: others - {at} for at, others in enumerate(needed)})
     sorter.prepare()
     order: list[int] = []
     ready: list[int] = []
@@ -302,10 +300,6 @@ def _sort_cycles(circles: Sequence[tuple[str, ...]], needs: Mapping[str, set[str
         order.append(ready.pop(0))
         sorter.done(order[-1])
     return [circles[at] for at in order]
-
-
-def _needed_cycles(circle: Iterable[str], of: Mapping[str, int], needs: Mapping[str, set[str]]) -> set[int]:
-    return {of[other] for folder in circle for other in needs[folder]}
 
 
 FileRelation = Literal[

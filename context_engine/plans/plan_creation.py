@@ -1,10 +1,12 @@
-"""The plan factory: create plans from the repository, and accept better drafts of them.
+"""Create plans from the repository, accept better drafts of them, and refine them; each change is a new version.
 
     result = factory.create(PlanRequest("Retry failed requests"), SaveOptions())
     result = factory.accept_draft(draft, SaveOptions(plan_id=result.plan.id), provenance="host")
+    refinement = refiner.refine(RefinementRequest(plan_id="plan_...", operations=({"op": "remove_step", "step": 4},)))
 
 A draft is checked against the code. A draft that names missing files is rejected as a whole; evidence that is wrong is
-removed and reported.
+removed and reported. A refinement is made on a copy and validated before anything is saved; feedback that is not an
+operation stays with the plan, for the next draft.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from context_engine.plans.operations import (
 )
 from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
-from context_engine.plans.plan_events import DONE, Execution
+from context_engine.plans.plan_events import DONE
 from context_engine.plans.plan_json import PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_markdown import single_line
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
@@ -142,7 +144,7 @@ class PlanFactory:
         before = kept.plan if kept else None
         read = parse_plan(draft, before=before)
         plan = _fill_in(read.plan, before, task, provenance)
-        closed = _done_uids(kept.execution) if kept is not None and kept.execution is not None else ()
+        closed = _uids_in_status(kept, *DONE)  # their history is not rewritten
         if before is not None:
             check_done_steps(before, plan, closed, force_reopen=force_reopen)
         checked = validate_plan(plan, self._paths, strict=strict, remarks=read.remarks, closed=closed)
@@ -192,11 +194,6 @@ def _add_diagram(plan: Plan) -> Plan:
     """Return the plan with a diagram of its dependencies."""
     picture = PlanDiagram("dependencies", draw_dependencies(plan).mermaid)
     return msgspec.structs.replace(plan, architecture=msgspec.structs.replace(plan.architecture, diagrams=(picture,)))
-
-
-def _done_uids(execution: Execution) -> frozenset[str]:
-    """Return the uids of done steps; their history is not rewritten."""
-    return frozenset(uid for uid, state in execution.steps.items() if state.status in DONE)
 
 
 def _fill_in(plan: Plan, before: Plan | None, task: str, provenance: str) -> Plan:
@@ -377,7 +374,11 @@ class PlanRefiner:
         _check_current(loaded, expected)
         if request.draft is not None:
             return self._refine_by_draft(request, loaded, before)
-        _check_something(request)
+        if not (request.operations or request.feedback.strip() or request.clarifications):
+            raise InvalidArgument(
+                "the call does not say what to change",
+                suggestion='Pass operations [{"op": "remove_step", "step": 4}], feedback, clarifications or a draft.',
+            )
         feedback = parse_feedback(request.feedback)
         operations = [*request.operations, *answer_operations(request.clarifications), *feedback.operations]
         changed = apply_operations(
@@ -481,14 +482,6 @@ class PlanRefiner:
         found = compare_plans(loaded.plan, loaded.plan)
         return Refinement(
             loaded.plan, loaded.plan, _status(loaded.plan), checked, found, saved=saved, warnings=saved.warnings
-        )
-
-
-def _check_something(request: RefinementRequest) -> None:
-    if not (request.operations or request.feedback.strip() or request.clarifications):
-        raise InvalidArgument(
-            "the call does not say what to change",
-            suggestion='Pass operations [{"op": "remove_step", "step": 4}], feedback, clarifications or a draft.',
         )
 
 

@@ -280,8 +280,8 @@ def compute_diffstat(plan: Plan, steps: Collection[PlanStep], lines_of: Callable
     number, place = plan.step_numbers(), {uid: at for at, uid in enumerate(build_graph(plan).order)}
     fates: dict[str, list[tuple[FileAction, int]]] = {}
     for step in sorted(steps, key=lambda step: place.get(step.uid, len(place))):
-        for change, paths in _files_by_action(step):
-            for path in paths:
+        for change in ACTION_WORDS:
+            for path in getattr(step, f"files_to_{change}"):
                 fates.setdefault(path, []).append((change, number[step.uid]))
     planned = []
     for path, rows in sorted(fates.items()):
@@ -289,14 +289,6 @@ def compute_diffstat(plan: Plan, steps: Collection[PlanStep], lines_of: Callable
             lines = None if fate == "create" else lines_of(path)
             planned.append(FileDiffstat(path, fate, tuple(sorted({step for _, step in rows})), lines))
     return Diffstat(tuple(planned))
-
-
-def _files_by_action(step: PlanStep) -> tuple[tuple[FileAction, Sequence[str]], ...]:
-    return (
-        ("create", step.files_to_create),
-        ("modify", step.files_to_modify),
-        ("delete", step.files_to_delete),
-    )
 
 
 def _net_action(changes: Sequence[FileAction]) -> FileAction | None:

@@ -230,7 +230,7 @@ def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
     drafts = [
         StepDraft(
             _format_title(_TITLE_VERBS[task.wanted.kind], [known[path] for path in group.paths]),
-            _describe_task(task),
+            "; ".join(task.clauses) or "Do what the task says here.",
             tuple(known[path] for path in group.paths),
             group.needs,
             (),
@@ -242,7 +242,8 @@ def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
     ]
     done = ("the test of step 1 passes",) if first and task.wanted.kind == "fix" else ()
     criteria = (*task.clauses, *_rename_criteria(task), *done)[:CRITERIA_MAX]
-    fallback = task.command("test") if not _has_tests(task) else ()
+    has_tests = bool(_certain_files(task, "test") or task.new_test)
+    fallback = () if has_tests else task.command("test")
     checks = (*task.command("lint", "types"), *fallback)
     return [draft._replace(criteria=criteria or ("the task is done",), checks=checks) for draft in drafts]
 
@@ -290,7 +291,8 @@ def _related_drafts(task: PlanTask) -> Iterator[StepDraft]:
 
 def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
     """Yield the draft for the tests, without one that was written first."""
-    files = tuple(file for file in _files_in_focus(task, "test") if file not in _tests_written_first(task))
+    written_first = _nearest_test(task) if task.wanted.kind == "fix" else []
+    files = tuple(file for file in _files_in_focus(task, "test") if file not in written_first)
     creates = (task.new_test,) if task.new_test and not files and task.wanted.kind != "fix" else ()
     if not files and not creates:
         return
@@ -329,20 +331,8 @@ def _files_in_focus(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
     return sure or (task.change.of(part)[:FOCUS_MAX] if task.wanted.kind == part else [])
 
 
-def _tests_written_first(task: PlanTask) -> list[AffectedFile]:
-    return _nearest_test(task) if task.wanted.kind == "fix" else []
-
-
 def _certain_files(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
     return [file for file in task.change.files if file.part == part and not is_likely(file)]
-
-
-def _has_tests(task: PlanTask) -> bool:
-    return bool(_certain_files(task, "test") or task.new_test)
-
-
-def _describe_task(task: PlanTask) -> str:
-    return "; ".join(task.clauses) or "Do what the task says here."
 
 
 # -- the words --------------------------------------------------------------------------------------------------------
@@ -516,7 +506,7 @@ def _task_risks(wanted: TaskIntent, change: ChangeSet) -> Iterator[PlanRisk]:
     if wanted.kind in RENAMING_KINDS and change.of("reference"):
         count = len(change.of("reference"))
         yield PlanRisk(
-            f"it is used in {_files(count)}; names that are built at run time are not found",
+            f"it is used in {count} file{'s' * (count != 1)}; names that are built at run time are not found",
             "Search for parts of the name, in strings, templates and configuration too.",
             "medium",
         )
@@ -579,10 +569,6 @@ def _lines(path: str, sources: PlanSources) -> int:
         return sources.code.symbols.outline(path).lines
     except CallError:
         return 0
-
-
-def _files(count: int) -> str:
-    return f"{count} file{'s' * (count != 1)}"
 
 
 DraftStatus = Literal["ready", "needs_clarification", "draft_rejected"]

@@ -329,9 +329,12 @@ def _replay_events(plan: Plan, log: Iterable[PlanEvent], policy: RetryLimits) ->
     passed_over = 0
     for event in log:
         if event.kind == "rolled_back":
-            for uid in _uids(event.data.get("reopened")):
-                if uid in states:
-                    states[uid] = _reset_state(states[uid])
+            reopened = event.data.get("reopened")
+            for uid in reopened if isinstance(reopened, list | tuple) else ():
+                if isinstance(uid, str) and (old := states.get(uid)):
+                    states[uid] = StepState(
+                        uid=uid, attempts=old.attempts, retries_left=old.retries_left, notes=old.notes
+                    )
         elif event.kind in MOVES and event.step in states:
             after = _apply_event(states[event.step], event)
             passed_over += after is None
@@ -374,11 +377,6 @@ def _event_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
     return unstarted | {"error": "", "actor": ""}  # step_reopened
 
 
-def _reset_state(state: StepState) -> StepState:
-    """Return the state of a reopened step, with its attempts."""
-    return StepState(uid=state.uid, attempts=state.attempts, retries_left=state.retries_left, notes=state.notes)
-
-
 def _end_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
     started, ended = parse_timestamp(state.started_at), parse_timestamp(event.at)
     known = started is not None and ended is not None
@@ -388,10 +386,6 @@ def _end_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
 def _text(event: PlanEvent, name: str) -> str:
     value = event.data.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _uids(value: object) -> list[str]:
-    return [uid for uid in value if isinstance(uid, str)] if isinstance(value, list | tuple) else []
 
 
 # -- derived values ------------------------------------------------------------------------------------------------------

@@ -103,7 +103,8 @@ def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
     plan = _convert_plan(loose)
     rows = loose.get("steps") or []
     refs, renumbered = _read_numbers(rows)
-    plan = _with_questions(_with_effort(plan), loose.get("questions_for_clarification"))
+    plan = msgspec.structs.replace(plan, steps=tuple(map(_step_with_effort, plan.steps)))
+    plan = _with_questions(plan, loose.get("questions_for_clarification"))
     plan = _resolve_references(_assign_uids(plan, before), refs)
     remarks = [*_unknown_fields(loose, Plan, ""), *renumbered, *_overruled_blocks(plan, rows, refs)]
     return ParsedPlan(plan, tuple(remarks))
@@ -229,7 +230,8 @@ def _decode_object(value: object) -> Mapping[str, Any]:
     except (msgspec.DecodeError, TypeError, ValueError, RecursionError, OverflowError) as error:
         raise _invalid_field("", f"is not valid JSON: {str(error)[:200]}", "a JSON object") from None
     if not isinstance(value, Mapping):
-        raise _invalid_field("", f"must be an object, not {_type_word(value)}", "object")
+        names = {list: "a list", str: "a text", bool: "a flag", int: "a number", float: "a number"}
+        raise _invalid_field("", f"must be an object, not {names.get(type(value), 'nothing')}", "object")
     return value
 
 
@@ -255,10 +257,8 @@ def _relax_value(key: str, value: Any, where: str) -> Any:
     if key in _LISTS:
         return _relax_texts(key, value)
     if key in _ALONE and isinstance(value, Sequence) and not isinstance(value, str):
-        return [
-            _relax_object({_ALONE[key]: one} if isinstance(one, str) else one, key) if _is_row(one) else one
-            for one in value
-        ]
+        rows = ({_ALONE[key]: row} if isinstance(row, str) else row for row in value)
+        return [_relax_object(row, key) if isinstance(row, Mapping) else row for row in rows]
     if key in _NESTED and isinstance(value, Mapping):
         return _relax_object(value, key)
     if key == "estimate" and _is_number(value):
@@ -284,10 +284,6 @@ def _relax_texts(key: str, value: Any) -> Any:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_row(value: object) -> bool:
-    return isinstance(value, str | Mapping)
 
 
 def _convert_plan(loose: Mapping[str, Any]) -> Plan:
@@ -343,12 +339,6 @@ def _invalid_field(path: str, why: str, expected: str, where: str = "plan") -> I
     )
 
 
-def _type_word(value: object) -> str:
-    return {list: "a list", str: "a text", bool: "a flag", int: "a number", float: "a number"}.get(
-        type(value), "nothing"
-    )
-
-
 # -- numbers, uids, questions -----------------------------------------------------------------------------------------
 
 
@@ -401,12 +391,8 @@ def _resolve_milestone(milestone: Milestone, uids: Mapping[str, str], known: Col
     return msgspec.structs.replace(milestone, steps_included=sort_uids(uid for uid in included if uid in known))
 
 
-def _with_effort(plan: Plan) -> Plan:
-    """Parse efforts in words as estimates, and drop words that only repeat the estimate."""
-    return msgspec.structs.replace(plan, steps=tuple(_step_with_effort(step) for step in plan.steps))
-
-
 def _step_with_effort(step: PlanStep) -> PlanStep:
+    """Parse an effort in words as an estimate, and drop words that only repeat the estimate."""
     estimate = step.estimate or parse_effort(step.estimated_effort)
     derived = estimate is not None and step.estimated_effort == format_effort(estimate.hours)
     return msgspec.structs.replace(step, estimate=estimate, estimated_effort="" if derived else step.estimated_effort)
@@ -474,19 +460,16 @@ def _overruled_blocks(plan: Plan, rows: Sequence[Mapping[str, Any]], given_numbe
         wrong = [uid for uid in blocked if step.uid not in waits.get(uid, ())]
         if wrong:
             others = tuple(place for place, other in enumerate(plan.steps, 1) if other.uid in wrong)
+            listed = ", ".join(map(str, others or wrong))
             found.append(
                 PlanFinding(
                     "BLOCKS_OVERRULED",
-                    f"step {number} says that it blocks {_join_names(others or wrong)}, which does not depend on it",
+                    f"step {number} says that it blocks {listed}, which does not depend on it",
                     "blocks follows from depends_on: say there what a step waits for.",
                     (number, *others),
                 )
             )
     return found
-
-
-def _join_names(names: Iterable[object]) -> str:
-    return ", ".join(str(name) for name in names)
 
 
 VOLATILE_FIELDS = ("id", "version", "created_at", "uids_minted")
@@ -540,7 +523,8 @@ def _digest(content: dict[str, Any]) -> str:
 
 def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, number: dict[str, int]) -> dict[str, Any]:
     """Return a step with its number and derived fields."""
-    row["depends_on"] = [number.get(uid, _dangling_reference(uid)) for uid in step.depends_on]
+    # A reference to a missing step stays as it was written.
+    row["depends_on"] = [number.get(uid, int(uid) if uid.isdecimal() else uid) for uid in step.depends_on]
     row["depends_on"].sort(key=str if any(isinstance(dependency, str) for dependency in row["depends_on"]) else None)
     row["blocks"] = sorted(number[uid] for uid in drawn.needed_by[step.uid])
     row["can_parallel_with"] = sorted(number[uid] for uid in find_parallel(drawn, step.uid))
@@ -549,11 +533,6 @@ def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, numbe
         if not row[key]:
             del row[key]
     return {"step_number": number[step.uid]} | row
-
-
-def _dangling_reference(uid: str) -> int | str:
-    """Return a reference to a missing step as it was written."""
-    return int(uid) if uid.isdecimal() else uid
 
 
 def _serialize_milestone(milestone: Milestone, number: dict[str, int]) -> dict[str, Any]:

@@ -33,12 +33,13 @@ _STATES = {"in_progress": "in progress"}
 def render_plan(plan: Plan, execution: Execution | None = None) -> str:
     """Render a whole plan; with its execution, the progress as well."""
     place = plan.step_numbers()
+    notes = (plan.architecture.notes, *plan.architecture.patterns_used)
     parts = [
         f"# {single_line(plan.goal)}",
         _render_head(plan, execution) + _render_damage(execution),
         plan.task.strip() if plan.task.strip() not in ("", plan.goal) else "",
         _render_scope(plan),
-        _render_list("## Architecture", _architecture_rows(plan)),
+        _render_list("## Architecture", [single_line(note) for note in notes if note.strip()]),
         "## Steps" if plan.steps else "No steps yet.",
         *(_render_step(step, place, execution) for step in plan.steps),
         _render_milestones(plan),
@@ -73,7 +74,9 @@ def render_progress(plan: Plan, execution: Execution) -> str:
     ]
     path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
     tail = [
-        f"Next: step {number[execution.next]}, {single_line(_title(plan, execution.next))}" if execution.next else "",
+        f"Next: step {number[execution.next]}, {single_line(plan.find_step(execution.next).title)}"
+        if execution.next
+        else "",
         f"Critical path left: {path}" if path else "",
         f"About {format_effort(execution.eta_hours)} left at the pace so far"
         if execution.eta_hours is not None
@@ -94,8 +97,8 @@ def render_history(versions: Iterable[PlanVersion]) -> str:
             str(version.version),
             version.created_at[:16].replace("T", " "),
             version.change_type,
-            _version_author(version),
-            _version_summary(version),
+            version.author or version.provenance,
+            "; ".join(filter(None, (version.change_summary, version.reason))),
         ]
         for version in versions
     ]
@@ -181,10 +184,6 @@ def _render_scope(plan: Plan) -> str:
     return _render_list(
         "## Scope", [f"{name}: {single_line(value)}" for name, values in rows.items() for value in values]
     )
-
-
-def _architecture_rows(plan: Plan) -> list[str]:
-    return [single_line(note) for note in (plan.architecture.notes, *plan.architecture.patterns_used) if note.strip()]
 
 
 def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution | None) -> str:
@@ -290,18 +289,6 @@ def _state_word(state: StepState) -> str:
     return _STATES.get(state.status, state.status)
 
 
-def _title(plan: Plan, uid: str) -> str:
-    return next(step.title for step in plan.steps if step.uid == uid)
-
-
-def _version_author(version: PlanVersion) -> str:
-    return version.author or version.provenance
-
-
-def _version_summary(version: PlanVersion) -> str:
-    return "; ".join(part for part in (version.change_summary, version.reason) if part)
-
-
 def _field_name(path: str, number: Mapping[str, str]) -> str:
     """Return a JSON pointer in words: steps by their number.
 
@@ -385,7 +372,8 @@ def render_html(
     """
     html = ""
     for limits in _LIMITS:
-        text = _plan_text(_shorten_plan(plan, limits), execution, approvals[: limits.items], versions)
+        shortened = msgspec.convert(_shorten(msgspec.to_builtins(plan), "", limits), Plan)  # it keeps every step
+        text = _plan_text(shortened, execution, approvals[: limits.items], versions)
         html = _document(plan, execution, text, is_cut=limits != _LIMITS[0])
         if len(html.encode()) < HTML_BYTES_MAX:
             break
@@ -439,11 +427,6 @@ def _approval_cells(approval: Approval, plan: Plan) -> tuple[str, str, str]:
     comment = approval.comment or approval.modifications or approval.note
     by = " · ".join(filter(None, (approval.decided_by, comment)))
     return approval.status.replace("_", " "), f"{about}, version {approval.plan_version}", by
-
-
-def _shorten_plan(plan: Plan, limits: _Limits) -> Plan:
-    """Return the plan with its texts and lists cut to the limits; it keeps every step."""
-    return msgspec.convert(_shorten(msgspec.to_builtins(plan), "", limits), Plan)
 
 
 def _shorten(value: Any, key: str, limits: _Limits) -> Any:

@@ -167,22 +167,13 @@ class PlanRepository:
             checked = self._validate(plan, before, allow_invalid=allow_invalid)
             made = self._next_plan(checked.plan, plan_id, before)
             title, renamed = self._unique_name(name, made, before)
-            kept_tags = (
-                _clean_tags(self._storage.clean(tags)) if tags is not None else before.version.tags if before else ()
-            )
-            if before and (hash_content(made), title, kept_tags) == (
-                before.version.content_hash,
-                before.version.name,
-                before.version.tags,
-            ):
-                return SavedPlan(
-                    before.plan,
-                    before.version,
-                    self._display_path(before.version),
-                    True,
-                    (*warnings, *renamed),
-                    checked,
-                )
+            kept_tags = before.version.tags if before else ()
+            if tags is not None:
+                cleaned = (" ".join(tag.split()) for tag in self._storage.clean(tags))
+                kept_tags = tuple(dict.fromkeys(filter(None, cleaned)))
+            if before and _is_unchanged(before.version, made, title, kept_tags):
+                path = self._display_path(before.version)
+                return SavedPlan(before.plan, before.version, path, True, (*warnings, *renamed), checked)
             again = _find_reworded(before, made, reopened) if before else ()
             metadata = {
                 "author": author,
@@ -264,7 +255,8 @@ class PlanRepository:
         """Return the metadata of a new version with its events; its own event is the last."""
         metadata = self._storage.clean(metadata)
         hashed = hash_content(plan)
-        changed = compare_plans(before.plan, plan).summary if before else _describe_creation(len(plan.steps))
+        created = f"created with {len(plan.steps)} step{'s' * (len(plan.steps) != 1)}"
+        changed = compare_plans(before.plan, plan).summary if before else created
         data = {"version": plan.version, "hash": hashed, "change_type": change}
         kind = "plan_changed" if before else "plan_created"
         again = [self._storage.new_event("step_reopened", actor=metadata["author"], step=uid) for uid in reopened]
@@ -502,12 +494,8 @@ _DONE_KINDS = frozenset({"step_completed", "step_skipped", "step_failed", "step_
 """Events that say in `hash` what the step was like then."""
 
 
-def _describe_creation(steps: int) -> str:
-    return f"made with {steps} step{'s' * (steps != 1)}"
-
-
-def _clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(" ".join(tag.split()) for tag in tags if tag.strip()))
+def _is_unchanged(before: PlanVersion, plan: Plan, name: str, tags: tuple[str, ...]) -> bool:
+    return (before.content_hash, before.name, before.tags) == (hash_content(plan), name, tags)
 
 
 def _numbered_names(name: str) -> Iterator[str]:

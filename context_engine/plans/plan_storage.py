@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, get_args
 
 import msgspec
@@ -110,7 +111,8 @@ def list_page(wanted: PlanQuery, rows: Sequence[PlanRow]) -> PlanListPage:
     _check_query(wanted)
     passing = [row for row in rows if _matches(wanted, row)]
     passing.sort(key=lambda row: row.id)
-    passing.sort(key=lambda row: _sort_key(wanted.sort_by, row), reverse=wanted.sort_order == "desc")
+    keys = {"name": lambda row: row.name.casefold()}
+    passing.sort(key=keys.get(wanted.sort_by, attrgetter(wanted.sort_by)), reverse=wanted.sort_order == "desc")
     stamped = _page_stamp(wanted, passing)
     start = parse_cursor(wanted.cursor, stamped)
     by_status = dict(sorted(Counter(row.status for row in rows).items()))
@@ -132,10 +134,6 @@ def _matches(wanted: PlanQuery, row: PlanRow) -> bool:
         return False
     text = " ".join((row.id, row.name, row.goal, *row.tags)).casefold()
     return all(word in text for word in wanted.query.casefold().split())
-
-
-def _sort_key(sort_by: str, row: PlanRow) -> str | float:
-    return row.name.casefold() if sort_by == "name" else getattr(row, sort_by)
 
 
 def _page_stamp(wanted: PlanQuery, rows: Iterable[PlanRow]) -> str:
@@ -482,7 +480,7 @@ class PlanIndex:
             return (), None
         except StorageCorrupt as error:
             return stamp, self._damaged_row(plan_id, numbers, error.message)
-        archived = _is_archived(now.events)
+        archived = bool(now.events) and now.events[-1].kind == ARCHIVED  # until something else happens
         status = plan_status(now.plan, now.execution, approved=is_approved(now.approvals, now.plan), archived=archived)
         at = max(now.version.created_at, now.events[-1].at if now.events else "")
         row = _new_row(now.version, now.plan, status=status, progress=now.execution.percentage, updated_at=at)
@@ -547,11 +545,6 @@ def _new_row(version: PlanVersion, plan: Plan, *, status: str, progress: float, 
         updated_at=updated_at,
         tags=version.tags,
     )
-
-
-def _is_archived(events: Sequence[PlanEvent]) -> bool:
-    """Return whether a plan was archived, and nothing has happened to it since."""
-    return bool(events) and events[-1].kind == ARCHIVED
 
 
 def shorten_headline(text: str) -> str:

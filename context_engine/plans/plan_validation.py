@@ -80,9 +80,10 @@ def validate_plan(
         has_path=cache(ground.has_path), refusal=cache(ground.refusal)
     )  # a file is looked for once
     plan, cleaned = _clean_paths(normalize_plan(plan))
-    dangling = _find_dangling(plan)
+    dangling, dropped = _find_dangling(plan), []
     if dangling and not strict:
         plan = _without_dangling(plan)
+        dropped = [finding._replace(message=f"{finding.message}: left out", suggestion="") for finding in dangling]
     drawn = build_graph(plan)
     errors = [*(dangling if strict else ()), *_find_cycle(plan, drawn)]
     shared: list[PlanFinding] = []
@@ -100,7 +101,7 @@ def validate_plan(
             *_find_existing(plan, ground, closed),
             *_find_doubts(plan),
         ),
-        (*fixed, *cleaned, *(() if strict else _dropped_remarks(dangling)), *_added_dependencies(shared)),
+        (*fixed, *cleaned, *dropped, *_added_dependencies(shared)),
     )
 
 
@@ -143,10 +144,6 @@ def _find_dangling(plan: Plan) -> list[PlanFinding]:
 def _without_dangling(plan: Plan) -> Plan:
     known = {step.uid for step in plan.steps}
     return _map_steps(plan, lambda step: {"depends_on": tuple(uid for uid in step.depends_on if uid in known)})
-
-
-def _dropped_remarks(dangling: Iterable[PlanFinding]) -> list[PlanFinding]:
-    return [finding._replace(message=f"{finding.message}: left out", suggestion="") for finding in dangling]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ class PlanWorkTree:
         """Return the files that differ from a commit, committed meanwhile or not, and those untracked by git."""
         tracked = self._git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--")
         unknown = self._git.run("ls-files", "--others", "--exclude-standard", "-z")
-        return frozenset(_without_state_files(_names(tracked) | _names(unknown)))
+        return frozenset(path for path in _names(tracked) | _names(unknown) if not path.startswith(f"{FOLDER}/"))
 
     def _exists(self, path: str) -> bool:
         try:
@@ -159,11 +159,6 @@ class PlanWorkTree:
 
 def _names(output: bytes) -> set[str]:
     return {name.decode("utf-8", "replace") for name in output.split(b"\0") if name}
-
-
-def _without_state_files(paths: Iterable[str]) -> set[str]:
-    """Return the paths outside the state folder."""
-    return {path for path in paths if not path.startswith(f"{STATE_FOLDER}/")}
 
 
 TEXT_CHARS_MAX = 4_000
@@ -307,12 +302,9 @@ class StepTracker:
             data = {"notes" if skip else "error": self._clean_text(error)}
             events = [self._step_event(kind, wanted, caller, data) for kind in kinds]
             others = _open_dependents(now, wanted) if skip_dependents else ()
-            events += [
-                self._step_event(
-                    "step_skipped", other_step, StepCaller(actor=caller.actor), {"notes": _skip_note(now.plan, wanted)}
-                )
-                for other_step in others
-            ]
+            skip_note = {"notes": f"skipped with {_step_name(now.plan, wanted)}, which it waits for"}
+            without_key = StepCaller(actor=caller.actor)
+            events += [self._step_event("step_skipped", other, without_key, skip_note) for other in others]
             moved = self._append_events(now, wanted, *events)
         return moved, tuple(item.uid for item in (*((wanted,) if skip else ()), *others))
 
@@ -542,7 +534,3 @@ def _open_dependents(now: PlanState, step: PlanStep) -> tuple[PlanStep, ...]:
     return tuple(
         step for step in now.plan.steps if step.uid in uids and now.execution.steps[step.uid].status not in DONE
     )
-
-
-def _skip_note(plan: Plan, step: PlanStep) -> str:
-    return f"skipped with {_step_name(plan, step)}, which it waits for"
