@@ -17,14 +17,23 @@ from typing import Any
 
 import msgspec
 
-from context_engine.context.fact_check import CheckedClaims, Claim, ClaimedLines, RejectedItem, check_claims
-from context_engine.context.fact_check import RepositoryFacts as Facts
-from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
-from context_engine.context.references import parse_mentions
-from context_engine.context.refinement import SecondPass
-from context_engine.context.refinement_prompt import BRIEF_TOKENS_MAX, BriefSection, build_brief
-from context_engine.context.resolve_references import ReferencePlace, resolve_mentions
-from context_engine.context.workspace import Workspace
+from context_engine.context import (
+    BRIEF_TOKENS_MAX,
+    QUOTED_FROM_REPOSITORY,
+    BriefSection,
+    CheckedClaims,
+    Claim,
+    ClaimedLines,
+    ReferencePlace,
+    RejectedItem,
+    SecondPass,
+    Workspace,
+    build_brief,
+    check_claims,
+    parse_mentions,
+    resolve_mentions,
+)
+from context_engine.context import RepositoryFacts as Facts
 from context_engine.errors import CallError, Conflict, InvalidArgument, NextStep, PlanNotFound
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.mermaid import draw_dependencies

@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from context_engine import timestamps
 from context_engine.errors import CallError, Conflict, NeedsApproval, NextStep, PreconditionFailed
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_closure, compute_timing
 from context_engine.plans.model import LEVELS, Plan, PlanStep

@@ -35,12 +35,11 @@ from context_engine.plans.plan_events import (
 from context_engine.plans.plan_json import PlanVersion, decode_metadata, decode_version, encode_version
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.search import format_cursor, parse_cursor
-from context_engine.sharing.versioned_records import Stamp, VersionedRecords
-from context_engine.storage.event_log import LogContent
-from context_engine.storage.numbered_versions import corrupt_version_error
-from context_engine.storage.numbered_versions import version_file_name as file_of
-from context_engine.storage.timestamps import Now, format_timestamp
+from context_engine.sharing import VersionedRecords
+from context_engine.storage import LogContent, corrupt_version_error
+from context_engine.storage import version_file_name as file_of
 from context_engine.text import CHANCE_BYTES, ids_ending_with, make_slug, short_id, uuid7
+from context_engine.timestamps import Now, format_timestamp
 
 DAMAGED = "damaged"
 """The status of a plan when one of its files cannot be read as it was written."""
@@ -455,7 +454,7 @@ class PlanIndex:
         Rows of unchanged plans come from the index file, which is repaired where it is wrong.
         """
         index = self._read_index()
-        rows: list[tuple[Stamp, PlanRow]] = []
+        rows: list[tuple[tuple[int, ...], PlanRow]] = []
         names = self._storage.records.list_names()
         for plan_id in names:
             stamp, row = index.get(plan_id, ((), None))
@@ -468,7 +467,7 @@ class PlanIndex:
             self._write_index(rows)
         return [row for _, row in rows]
 
-    def _build_row(self, plan_id: str) -> tuple[Stamp, PlanRow | None]:
+    def _build_row(self, plan_id: str) -> tuple[tuple[int, ...], PlanRow | None]:
         """Build the row of a plan, and the stamp of its files; None for a folder without a plan."""
         numbers = self._storage.version_numbers(plan_id)
         if not numbers:
@@ -499,7 +498,7 @@ class PlanIndex:
             created_at="", updated_at="", problem=problem,
         )  # fmt: skip
 
-    def _read_index(self) -> dict[str, tuple[Stamp, PlanRow]]:
+    def _read_index(self) -> dict[str, tuple[tuple[int, ...], PlanRow]]:
         """Read the rows of the index file with their stamps; none if its format or its limits differ."""
         try:
             index = msgspec.json.decode(self._storage.records.read_index() or b"{}", type=_PlanIndexFile)
@@ -509,7 +508,7 @@ class PlanIndex:
             return {}
         return {plan.row.id: (plan.stamp, plan.row) for plan in index.plans}
 
-    def _write_index(self, rows: Sequence[tuple[Stamp, PlanRow]]) -> None:
+    def _write_index(self, rows: Sequence[tuple[tuple[int, ...], PlanRow]]) -> None:
         index = _PlanIndexFile(
             INDEX_FORMAT, repr(self._storage.limits), [_PlanIndexEntry(stamp, row) for stamp, row in rows]
         )

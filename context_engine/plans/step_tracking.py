@@ -142,7 +142,7 @@ class PlanWorkTree:
         """Return the files that differ from a commit, committed meanwhile or not, and those untracked by git."""
         tracked = self._git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--")
         unknown = self._git.run("ls-files", "--others", "--exclude-standard", "-z")
-        return frozenset(path for path in _names(tracked) | _names(unknown) if not path.startswith(f"{FOLDER}/"))
+        return frozenset(path for path in _names(tracked) | _names(unknown) if not path.startswith(f"{STATE_FOLDER}/"))
 
     def _exists(self, path: str) -> bool:
         try:
