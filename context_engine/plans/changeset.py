@@ -108,9 +108,9 @@ _REMOVE = re.compile(
     re.IGNORECASE,
 )
 _PLAIN = frozenset(
-    "a an the to for of in on with from that this these those some all any new old same other default optional missing is "
-    "are be unused deprecated everywhere again only also too every no name names its their our your first last each when "
-    "where which it and or not no if by as at".split()
+    "a an the to for of in on with from that this these those some all any new old same other default optional "
+    "missing is are be unused deprecated everywhere again only also too every no name names its their our your "
+    "first last each when where which it and or not no if by as at".split()
 )
 """Words next to such a noun that are not names."""
 _IS_NOUN = re.compile(_NOUN, re.IGNORECASE).fullmatch
@@ -383,6 +383,7 @@ def find_change_set(
     references = tuple(item for item in looked_up if item.text in sure or (len(item.places) == 1 and not item.more))
     ranking = _rank_files(request, sources)
     certain = [*_definitions(wanted, references), *_references(wanted, references, sources)]
+    # A rename or removal with found references needs no guesses: the text search finds every place.
     is_exact = wanted.kind in RENAMING_KINDS and any(file.part != "definition" for file in certain)
     likely = [] if is_exact else list(_find_likely(ranking, request.files_max))
     main = [file for file in certain if file.part == "definition"] or [

@@ -80,6 +80,7 @@ def compute_timing(drawn: StepGraph, hours: Mapping[str, float]) -> GraphTiming:
     for uid in drawn.order:
         earlier = (other for other in drawn.depends[uid] if place[other] < place[uid])
         start[uid] = max((start[other] + hours.get(other, 0.0) for other in earlier), default=0.0)
+    # The longest chain decides how long the whole plan takes with unlimited hands.
     duration = max((at + hours.get(uid, 0.0) for uid, at in start.items()), default=0.0)
     latest: dict[str, float] = {}
     for uid in reversed(drawn.order):
@@ -164,7 +165,7 @@ def _levels(depends: Mapping[str, tuple[str, ...]]) -> tuple[tuple[tuple[str, ..
         sorter.prepare()
     except CycleError as error:
         cycle = _from_first(error.args[1][:0:-1], place)
-    levels, left = [], dict(place)
+    levels, left = [], dict(place)  # after a CycleError the sorter still yields what no cycle blocks
     while ready := sorter.get_ready():
         levels.append(tuple(sorted(ready, key=place.__getitem__)))
         sorter.done(*ready)

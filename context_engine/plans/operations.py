@@ -140,6 +140,7 @@ class _PlanEditor:
         if isinstance(which, bool) or not isinstance(which, int | str):
             raise InvalidArgument("a step is named by its number or uid", suggestion='Write "step": 3.')
         here = {step.uid for step in self.steps}
+        # Numbers refer to the plan before the first operation; a new step can only be named by its uid.
         uid = which if which in here else self.start.find_step(which).uid
         if uid not in here:
             raise InvalidArgument(
@@ -255,7 +256,7 @@ def _remove_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOper
     work.unlock(uid)
     gone = work.step(uid)
     work.steps.remove(gone)
-    work.redirect_dependents({uid}, gone.depends_on)
+    work.redirect_dependents({uid}, gone.depends_on)  # the order of the others stays as it was
     work.reopened.discard(uid)
     return AppliedOperation("remove_step", f"removed step {work.label(uid)} {gone.title!r}", (uid,))
 

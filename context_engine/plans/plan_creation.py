@@ -57,10 +57,10 @@ from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths,
 NEAR_MAX = 3
 BRIEF_STEP_FILES = 6
 CREATION_TASK = (
-    "Make a better plan for the task below, as JSON by the schema. Keep what is right in the plan that was made without "
-    "a model, split or merge its steps, write descriptions that say what to change and how, drop files that do not "
-    "belong, name new files in files_to_create. Every path must exist or be created by this or an earlier step; depends_on "
-    "contains step numbers."
+    "Make a better plan for the task below, as JSON by the schema. Keep what is right in the plan that was made "
+    "without a model, split or merge its steps, write descriptions that say what to change and how, drop files that do "
+    "not belong, name new files in files_to_create. Every path must exist or be created by this or an earlier step; "
+    "depends_on contains step numbers."
 )
 
 
@@ -299,8 +299,8 @@ def _step_files(step: PlanStep) -> str:
 
 REFINEMENT_TASK = (
     "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every other step "
-    "with its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or an "
-    "earlier step; depends_on contains step numbers."
+    "with its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or "
+    "an earlier step; depends_on contains step numbers."
 )
 FEEDBACK_KEPT_MAX = 50
 """With more open feedback, a new draft is needed."""

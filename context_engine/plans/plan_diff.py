@@ -178,6 +178,7 @@ def _find_moved(before: Plan, after: Plan) -> tuple[MovedStep, ...]:
     """Return the fewest steps to move to get from one order to the other, of those that both plans have."""
     old, new = before.step_numbers(), after.step_numbers()
     common = [uid for uid in new if uid in old]
+    # Steps of the longest run that is in order in both versions stay; all others have moved.
     staying = _longest_rise([old[uid] for uid in common])
     return tuple(MovedStep(uid, old[uid], new[uid]) for place, uid in enumerate(common) if place not in staying)
 
@@ -188,9 +189,9 @@ def _longest_rise(values: Sequence[int]) -> set[int]:
     >>> sorted(_longest_rise([2, 3, 1, 4]))
     [0, 1, 3]
     """
-    ends: list[int] = []
-    at: list[int] = []
-    before: list[int] = []
+    ends: list[int] = []  # the smallest last value of a rising run, by its length - 1
+    at: list[int] = []  # the position of that value
+    before: list[int] = []  # the position before each one in its run
     for place, value in enumerate(values):
         length = bisect_left(ends, value)
         before.append(at[length - 1] if length else -1)

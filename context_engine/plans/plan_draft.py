@@ -170,7 +170,7 @@ def _draft_steps(task: PlanTask) -> tuple[list[StepDraft], int]:
     related = _append_drafts(drafts, _related_drafts(task), main)
     code = (*main, *uses, *related) or first
     _append_drafts(drafts, _test_drafts(task) if task.wanted.kind != "test" else (), code)
-    later = len(drafts)
+    later = len(drafts)  # all steps from here on can be deferred
     _append_drafts(drafts, _doc_drafts(task) if task.wanted.kind != "docs" else (), code)
     _append_drafts(drafts, _remaining_drafts(task, drafts), main or first)
     return drafts, later
@@ -377,9 +377,10 @@ CLASH_WORDS = 2
 """Words of the task that a rule must speak of before it is asked whether the task breaks it."""
 VAGUE = frozenset(
     "app application better bug bugs change changes clean cleaner cleanup code codebase enhance error errors "
-    "everything faster fix fixes good great help improve improvement improvements issue issues less make more need nice nicer "
-    "optimise optimize performance please polish problem problems project proper quality refactor refactoring repo "
-    "repository some something stuff system thing things update updates want work working works".split()
+    "everything faster fix fixes good great help improve improvement improvements issue issues less make more "
+    "need nice nicer optimise optimize performance please polish problem problems project proper quality "
+    "refactor refactoring repo repository some something stuff system thing things update updates want work "
+    "working works".split()
 )
 """Words that a task can be made of without saying what is to change."""
 _FORBIDS = re.compile(
@@ -656,6 +657,7 @@ def score_confidence(change: ChangeSet) -> float:
     looked_up = [reference for reference in change.references if reference.kind in ("path", "symbol")]
     clear = sum(len(item.places) == 1 and not item.more for item in looked_up)
     names = clear / len(looked_up) if looked_up else 0.0
+    # A short ranking has no sixth file to compare with: it counts as half a lead.
     margin = 1.0 - change.curve[RIVAL] if len(change.curve) > RIVAL else 0.5 * bool(change.curve)
     score = NAMES_SHARE * names + MARGIN_SHARE * margin + FRESH_SHARE * score_freshness(change.freshness)
     return round(min(CONFIDENCE_MAX, score + TESTS_SHARE * bool(change.of("test"))), 2)

@@ -297,7 +297,7 @@ def fold_progress(
     plan: Plan, events: Iterable[PlanEvent], *, now: float, policy: RetryLimits = DEFAULT_LIMITS
 ) -> Execution:
     """Fold the events, in the order of the log, into the progress of the plan."""
-    log = sorted(events, key=lambda event: event.seq)
+    log = sorted(events, key=lambda event: event.seq)  # a merge by git may mix two branches of a log
     states, passed_over = _replay_events(plan, log, policy)
     drawn = build_graph(plan)
     states = _derive_states(drawn, {uid: _expire_lease(state, now, policy) for uid, state in states.items()})
@@ -347,6 +347,7 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
     Whether a step was ready when it started was decided then, by the version of that time.
     """
     move = STEP_MOVES[MOVES[event.kind]]
+    # `ready` is derived, so the replayed status of a step that starts is still `pending`.
     legal = move.before | {"pending"} if event.kind == "step_started" else move.before
     forced = move.forced if event.data.get("forced") else frozenset()
     taken_over = event.kind == "step_started" and bool(event.data.get("taken_over"))
@@ -387,7 +388,7 @@ def _text(event: PlanEvent, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-# -- derived values ------------------------------------------------------------------------------------------------------
+# -- derived values ----------------------------------------------------------------------------------------------------
 
 
 def _expire_lease(state: StepState, now: float, policy: RetryLimits) -> StepState:
@@ -446,6 +447,7 @@ def _most_urgent(plan: Plan, drawn: StepGraph, timed: GraphTiming, states: Mappi
     ready = [(place, step) for place, step in enumerate(plan.steps) if states[step.uid].status == "ready"]
     if not ready:
         return ""
+    # Bits of all steps that depend on a step, directly or not: the more wait, the more urgent it is.
     waiting = compute_closure(tuple(reversed(drawn.order)), drawn.needed_by)
 
     def urgency(row: tuple[int, PlanStep]) -> tuple[bool, int, int, int]:

@@ -104,7 +104,7 @@ class ChangeVerifier:
             checks += [_check_syntax(file) for file in files if file.after is not None]
         if level in ("lint", "tests"):
             checks += [*self._lint(files), *self._review_changes(files)]
-        if level == "tests" and VerificationResult(tuple(checks)).passed:
+        if level == "tests" and VerificationResult(tuple(checks)).passed:  # a test run may take minutes
             checks += [self._run_command(command, cancel) for command in self._commands] or [
                 VerificationCheck("tests", "", None, NOT_ALLOWED)
             ]
@@ -347,7 +347,7 @@ class PlanExecutor:
         try:
             receipt = self._edits.apply(self._plan_edits(changes), session=session, check_syntax=level != "none")
         except ContextEngineError:
-            if is_started:
+            if is_started:  # nothing was written, so the step is given back as it was
                 with suppress(ContextEngineError):
                     self._tracking.fail(plan.id, step.uid, release=True, caller=StepCaller(actor=session))
             raise

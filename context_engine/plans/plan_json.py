@@ -47,9 +47,9 @@ SHOWN_UNKNOWN_MAX = 10
 _UID = re.compile(r"s([1-9][0-9]{0,8})")
 _AT = re.compile(r" - at `\$(.*)`\Z", re.DOTALL)
 _LISTS = frozenset(
-    "files_to_modify files_to_create files_to_delete acceptance_criteria checks included excluded "
-    "assumptions constraints mvp_features nice_to_have_features patterns_used candidates open_feedback depends_on blocks can_parallel_with "
-    "steps_included".split()
+    "files_to_modify files_to_create files_to_delete acceptance_criteria checks included excluded assumptions "
+    "constraints mvp_features nice_to_have_features patterns_used candidates open_feedback depends_on blocks "
+    "can_parallel_with steps_included".split()
 )
 """Lists of texts; a single text counts as a list of one."""
 _REFERENCES = frozenset("depends_on blocks can_parallel_with steps_included".split())
@@ -148,8 +148,10 @@ def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
     old = before.steps if before else ()
     used_uids = [step.uid for step in plan.steps if step.uid]
     _check_unique(used_uids, "uid", [step.uid for step in plan.steps])
+    # A step without a uid inherits that of the step with the same title, unless another step has it.
     free = {_title_key(step): step.uid for step in reversed(old) if step.uid not in set(used_uids)}
     counts = [int(match[1]) for uid in (*used_uids, *(step.uid for step in old)) if (match := _UID.fullmatch(uid))]
+    # No uid is ever given twice, not even that of a step removed long ago.
     minted = max(plan.uids_minted, before.uids_minted if before else 0, *counts, 0)
     steps = []
     for step in plan.steps:
@@ -600,5 +602,6 @@ def _decode_sealed(data: bytes) -> dict[str, Any]:
 
 
 def _seal(content: Mapping[str, Any]) -> str:
+    # Key order, indentation and line ends do not count: git and editors may change them.
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(plain.encode()).hexdigest()[:SEAL_CHARS]

@@ -161,7 +161,7 @@ class PlanRepository:
         WriteFailed, DiskFull.
         """
         plan_id, warnings = self._valid_id(plan)
-        with self._storage.lock(plan_id, NAMES):
+        with self._storage.lock(plan_id, NAMES):  # two plans that are saved at once must not get the same name
             before = self._storage.read_state(plan_id) if self._storage.version_numbers(plan_id) else None
             self._check_save(plan_id, before, expected_version, overwrite=overwrite)
             checked = self._validate(plan, before, allow_invalid=allow_invalid)
@@ -184,7 +184,7 @@ class PlanRepository:
             }
             version = self._new_version(made, before, change if before else "created", metadata, again)
             self._storage.add_version(version, made, before)
-        self._index.rows()
+        self._index.rows()  # writes the new row, so that the next list reads no plan
         warnings = (*warnings, *renamed, *_reopened_warning(made, again))
         return SavedPlan(made, version, self._display_path(version), False, warnings, checked)
 
@@ -371,7 +371,7 @@ class PlanRepository:
         with self._storage.lock(plan_id):
             before = self._storage.read_state(plan_id)
             check_version(before.version.version, expected_version)
-            _, old = self._storage.read_version(plan_id, target)
+            _, old = self._storage.read_version(plan_id, target)  # before anything is decided: it may be damaged
             _check_idle(before, force=force)
             plan = msgspec.structs.replace(
                 carry_forward(old, before.plan),

@@ -270,6 +270,7 @@ class PlanStorage:
     def _build_state(self, version: PlanVersion, plan: Plan, numbers: tuple[int, ...], log: LogContent) -> PlanState:
         logged = self._decode_events(version.plan_id, log)
         known = max(map(event_version, logged), default=0)
+        # A version that the log does not name was written by a process that died before it appended its events.
         missed = [self.read_metadata(version.plan_id, number).events for number in numbers if number > known]
         late = tuple(
             msgspec.structs.replace(event, seq=seq)
@@ -463,7 +464,7 @@ class PlanIndex:
                 stamp, row = self._build_row(plan_id)
             if row is not None:
                 rows.append((stamp, row))
-        if rows != list(index.values()):
+        if rows != list(index.values()):  # also when a plan was deleted
             self._write_index(rows)
         return [row for _, row in rows]
 

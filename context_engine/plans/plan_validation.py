@@ -87,7 +87,7 @@ def validate_plan(
     drawn = build_graph(plan)
     errors = [*(dangling if strict else ()), *_find_cycle(plan, drawn)]
     shared: list[PlanFinding] = []
-    if not drawn.cycle:
+    if not drawn.cycle:  # without an order of the steps nothing can be said about files
         errors += _check_files(plan, drawn, ground, closed)
         plan, shared = _order_shared_files(plan, drawn)
     parse_findings = tuple(remarks)
@@ -289,6 +289,7 @@ def _order_shared_files(plan: Plan, drawn: StepGraph) -> tuple[Plan, list[PlanFi
             before[uid] |= before[other] | bit[other]
         for path in sorted(steps[uid].files):
             earlier = last.get(path)
+            # Only a pair that no chain of dependencies orders yet gets a new dependency.
             if earlier and not before[uid] & bit[earlier] and len(found) < SHARED_MAX:
                 waits[uid].append(earlier)
                 before[uid] |= before[earlier] | bit[earlier]

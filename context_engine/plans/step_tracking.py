@@ -135,7 +135,7 @@ class PlanWorkTree:
         except _NO_GIT as error:
             return WorkTreeChanges(None, error.message)
         before = base.dirty
-        taken_back = {path for path in before if path not in now}
+        taken_back = {path for path in before if path not in now}  # edits from before the step that it undid
         return WorkTreeChanges(frozenset(taken_back | {path for path in now if before.get(path) != self._stamp(path)}))
 
     def _changed_since(self, commit: str) -> frozenset[str]:
@@ -216,7 +216,7 @@ class StepTracker:
         Raises: PlanNotFound, InvalidArgument, Conflict (in progress already, or another `expected_seq`), NeedsApproval,
         PreconditionFailed with what is `unmet`, StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
-        plan_id, base = self._id_of(which), self._tree.take_baseline()
+        plan_id, base = self._id_of(which), self._tree.take_baseline()  # git is slow: not under the lock
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
             wanted = now.plan.find_step(step)

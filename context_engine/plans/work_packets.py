@@ -104,7 +104,7 @@ def _select_files(
     shown: list[PacketFile] = []
     for head in heads[:FILES_MAX]:
         cost = FILE_TOKENS + count(f"{head.path} {head.why}")
-        if cost > names and shown:
+        if cost > names and shown:  # the first file is always named
             break
         names -= cost
         room -= cost
@@ -191,5 +191,6 @@ def _read_span(path: str, span: LineSpan, code: Workspace) -> str:
 
 STEP_TASK = (
     "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote "
-    "text to be replaced exactly as it is below; give new files whole. Do not guess: leave out a file that you do not know."
+    "text to be replaced exactly as it is below; give new files whole. Do not guess: leave out a file that you do not "
+    "know."
 )

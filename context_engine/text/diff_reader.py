@@ -193,7 +193,7 @@ class _Section:
     def check_whole(self) -> None:
         """Refuse a file whose names are given, but no hunk. Raises: DiffTruncated."""
         if self.marked_names and not (self.hunks or self.is_binary or self.is_unmerged):
-            raise self._truncated()
+            raise self._truncated_error()
 
     def check_last(self) -> None:
         """Refuse a header alone at the end of the text: the rest was cut off. Raises: DiffTruncated."""
@@ -201,9 +201,9 @@ class _Section:
         old, new = self.blobs
         has_content = not (set(old + new) == {"0"} or new.startswith(_EMPTY_BLOBS) or old.startswith(_EMPTY_BLOBS))
         if old != new and has_content and not (self.hunks or self.is_binary):
-            raise self._truncated()
+            raise self._truncated_error()
 
-    def _truncated(self) -> DiffTruncated:
+    def _truncated_error(self) -> DiffTruncated:
         path = self.paths[1] or self.paths[0]
         return DiffTruncated(
             f"the diff names {path} as changed, but does not show how",
@@ -244,14 +244,14 @@ class _Reader:
     def _line(self, place: int) -> str:
         return self._lines[place].rstrip("\r") if place < len(self._lines) else ""
 
-    def git_header(self, line: str) -> bool:
+    def read_git_header(self, line: str) -> bool:
         """Open a section for `diff --git a/x b/x`."""
         self._open(_Section(self._at + 1, header_names=split_names(line.removeprefix("diff --git "))))
         self._in_header = True
         self._at += 1
         return True
 
-    def combined(self, line: str) -> bool:
+    def refuse_combined(self, line: str) -> bool:
         """Refuse a diff against several parents."""
         raise DiffCombinedUnsupported(
             f"line {self._at + 1} begins a combined diff: {line[:SHOWN_CHARS]}",
@@ -260,7 +260,7 @@ class _Reader:
             details={"line": self._at + 1},
         )
 
-    def file_names(self, line: str) -> bool:
+    def read_file_names(self, line: str) -> bool:
         """Read `--- a/x` with `+++ b/x` after it; alone the first is prose."""
         after = self._line(self._at + 1)
         if not after.startswith("+++ "):
@@ -272,7 +272,7 @@ class _Reader:
         self._at += 2
         return True
 
-    def binary(self, line: str) -> bool:
+    def read_binary(self, line: str) -> bool:
         """Read the one line that `diff` writes for a whole binary change."""
         match = _BINARY.fullmatch(line)
         if match is None:
@@ -282,7 +282,7 @@ class _Reader:
             self._open(_Section(self._at + 1, marked_names=names))
         return self._close_binary()
 
-    def binary_patch(self, line: str) -> bool:
+    def read_binary_patch(self, line: str) -> bool:
         """Read the head of a binary patch: no line of its encoded bytes looks like a header."""
         return self._in_header and line == "GIT binary patch" and self._close_binary()
 
@@ -292,14 +292,14 @@ class _Reader:
         self._at += 1
         return True
 
-    def unmerged(self, line: str) -> bool:
+    def read_unmerged(self, line: str) -> bool:
         """Read the line for a file in the middle of a merge; git shows nothing more of it."""
         name = unquote_path(line.removeprefix("* Unmerged path "))
         self._open(_Section(self._at + 1, marked_names=(name, name), is_unmerged=True))
         self._at += 1
         return True
 
-    def submodule(self, line: str) -> bool:
+    def read_submodule(self, line: str) -> bool:
         """Read the line that `diff.submodule=log` writes instead of a hunk."""
         match = _SUBMODULE_LOG.match(line)
         if match is None:
@@ -314,13 +314,13 @@ class _Reader:
         self._at += 1
         return True
 
-    def hunk(self, line: str) -> bool:
+    def read_hunk(self, line: str) -> bool:
         """Read a hunk with as many lines as its header announces."""
         header = _HUNK_HEADER.match(line)
         if header is None:
-            raise self._invalid(f"is not a hunk header with line numbers: {line[:SHOWN_CHARS]}")
+            raise self._invalid_error(f"is not a hunk header with line numbers: {line[:SHOWN_CHARS]}")
         if not self._sections or self._sections[-1].marked_names is None:
-            raise self._invalid("begins a hunk, but no file was named before it")
+            raise self._invalid_error("begins a hunk, but no file was named before it")
         self._in_header = False
         section = self._lines[self._at][header.end() :].removeprefix(" ")
         old, new = int(header[1]), int(header[3])
@@ -339,7 +339,7 @@ class _Reader:
                 yield DiffLine(" ", old, new, "")
                 return
             if line is None or line[:1] not in _BODY:
-                raise self._truncated(header, old_left, new_left)
+                raise self._truncated_error(header, old_left, new_left)
             self._at += 1
             match line[:1]:
                 case "\\":
@@ -355,7 +355,7 @@ class _Reader:
                     old, new, old_left, new_left = old + 1, new + 1, old_left - 1, new_left - 1
             before = line[:1] or " "
         if old_left < 0 or new_left < 0:
-            raise self._invalid("goes beyond what the header of its hunk announces", header)
+            raise self._invalid_error("goes beyond what the header of its hunk announces", header)
         if self._line(self._at).startswith("\\"):
             self._note_missing_newline(before)
             self._at += 1
@@ -370,7 +370,7 @@ class _Reader:
         """Refuse a line after a hunk that looks like more of it. Raises: DiffInvalid."""
         line = self._line(self._at)
         if line[:1] in ("+", "-", " ") and line.strip() and not line.startswith(("--- ", "-- ")) and line != "--":
-            raise self._invalid("follows the last line that the header of its hunk announces", header)
+            raise self._invalid_error("follows the last line that the header of its hunk announces", header)
 
     def _open(self, section: _Section) -> None:
         if self._sections:
@@ -378,30 +378,30 @@ class _Reader:
         self._sections.append(section)
         self._in_header = False
 
-    def _truncated(self, header: int, old: int, new: int) -> DiffTruncated:
+    def _truncated_error(self, header: int, old: int, new: int) -> DiffTruncated:
         return DiffTruncated(
             f"the hunk at line {header + 1} ends too early: {old} old and {new} new lines are missing",
             suggestion="Send the diff whole; if it was written by hand, correct the numbers between @@ and @@.",
             details={"line": header + 1, "missing_old": old, "missing_new": new},
         )
 
-    def _invalid(self, why: str, header: int | None = None) -> DiffInvalid:
+    def _invalid_error(self, why: str, header: int | None = None) -> DiffInvalid:
         details = {"line": self._at + 1} | ({} if header is None else {"hunk": header + 1})
         suggestion = "Send what git diff writes; if it was written by hand, correct the numbers between @@ and @@."
         return DiffInvalid(f"line {self._at + 1} {why}", suggestion=suggestion, details=details)
 
 
 _READERS: tuple[tuple[str, Callable[[_Reader, str], bool]], ...] = (
-    ("diff --git ", _Reader.git_header),
-    ("diff --cc ", _Reader.combined),
-    ("diff --combined ", _Reader.combined),
-    ("@@@", _Reader.combined),
-    ("@@ ", _Reader.hunk),
-    ("--- ", _Reader.file_names),
-    ("Binary file", _Reader.binary),
-    ("GIT binary patch", _Reader.binary_patch),
-    ("* Unmerged path ", _Reader.unmerged),
-    ("Submodule ", _Reader.submodule),
+    ("diff --git ", _Reader.read_git_header),
+    ("diff --cc ", _Reader.refuse_combined),
+    ("diff --combined ", _Reader.refuse_combined),
+    ("@@@", _Reader.refuse_combined),
+    ("@@ ", _Reader.read_hunk),
+    ("--- ", _Reader.read_file_names),
+    ("Binary file", _Reader.read_binary),
+    ("GIT binary patch", _Reader.read_binary_patch),
+    ("* Unmerged path ", _Reader.read_unmerged),
+    ("Submodule ", _Reader.read_submodule),
 )
 """The beginning of a line -> its reader, which returns False if the line is prose after all."""
 
