@@ -1,7 +1,6 @@
-r"""PURE.
+r"""PURE. The difference between two versions of a file, in bytes with some lines around them.
 
-The difference between two versions of a file, in bytes with some lines around them. It can be applied, reversed, and
-relocated in a file that has changed since.
+It can be applied, reversed, and relocated in a file that has changed since.
 
 >>> delta = make_delta(b"a = 1\nb = 2\nc = 3\n", b"a = 1\nb = 5\nc = 3\n")
 >>> apply_delta(delta, b"a = 1\nb = 2\nc = 3\n"), apply_delta(reverse_delta(delta), b"a = 1\nb = 5\nc = 3\n")

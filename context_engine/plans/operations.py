@@ -507,7 +507,7 @@ def _add_risk(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperati
 def _set_goal(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
     goal = " ".join(str(arguments["goal"]).split())
     if not goal:
-        raise InvalidArgument("the goal is empty", suggestion="Say what the plan should achieve.")
+        raise InvalidArgument("the goal is empty", suggestion="Say what the plan is for.")
     work.rest["goal"] = goal
     return AppliedOperation("set_goal", "set the goal")
 

@@ -1,6 +1,8 @@
-"""PURE.
+"""PURE. Plans as people read them: Markdown for `PLAN.md`, replies and the terminal, and one HTML file.
 
-Plans as people read them: Markdown, for `PLAN.md`, replies and the terminal. It is written and never read back.
+They are written and never read back. The HTML file contains the Markdown and the source of the Mermaid diagrams; it can
+be read offline and without a script. Every text in it is escaped, and its content security policy allows its own style
+sheet and nothing else: markup that slipped through would neither run nor fetch anything.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-r"""PURE.
-
-Control characters made visible: a text or a name that strangers wrote must not steer a terminal or forge a line.
+r"""PURE. Make control characters visible: a stranger's text or name must not control a terminal or forge a line.
 
 Each one becomes the escape that JSON has for it: in a JSON text it is the same value as before, elsewhere it can be
 read.

@@ -238,7 +238,7 @@ def test_a_task_that_does_not_say_what_is_to_change_is_asked_about(tmp_path: Pat
     with indexed(repository(tmp_path / "vague", files), watch=False) as engine:
         made = planned(engine, task)
     assert made.status == "needs_clarification"
-    assert made.plan.questions[0].text.startswith("The task does not say what is to change")
+    assert made.plan.questions[0].text.startswith("The task does not say what to change")
 
 
 RULE = RememberedItem("dis_1", "discovery", "rule", "", "Never lock the gate of a cage by hours.", "AGENTS.md:3", 0.9)
@@ -264,7 +264,7 @@ def test_a_file_that_many_import_and_none_tests_is_a_risk(tmp_path: Path) -> Non
 def test_what_guards_access_is_a_risk(tmp_path: Path) -> None:
     with indexed(repository(tmp_path / "guard", {"src/auth.py": "def login(): return 1\n"}), watch=False) as engine:
         issues = [risk.issue for risk in planned(engine, "Let login take a code").plan.risks]
-    assert "src/auth.py guards access or keeps secrets" in issues
+    assert "src/auth.py controls access or contains secrets" in issues
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from context_engine.plans import mermaid, plan_html
+from context_engine.plans import mermaid, plan_markdown
 from context_engine.plans.model import Plan, PlanDiagram, PlanRisk, PlanScope, PlanStep
 from context_engine.plans.plan_events import Approval, Execution, PlanEvent, fold_progress
 from context_engine.plans.plan_json import STEPS_MAX, normalize_plan
@@ -170,4 +170,4 @@ def test_texts_that_have_room_are_not_cut() -> None:
 
 
 def test_the_examples_hold() -> None:
-    assert doctest.testmod(plan_html).failed == 0
+    assert doctest.testmod(plan_markdown).failed == 0

@@ -445,7 +445,7 @@ def test_a_plan_is_not_turned_back_under_somebodys_hands(here: Desks) -> None:
 def test_a_deleted_plan_is_gone_from_the_list_and_moving_its_folder_brings_everything_back(here: Desks) -> None:
     saved = here.plans.repository.save(plan(), name="Cents")
     here.plans.steps.start(saved.plan.id, 1)
-    with pytest.raises(PreconditionFailed, match="carried out"):
+    with pytest.raises(PreconditionFailed, match="being executed"):
         here.plans.repository.delete("Cents")
     deleted = here.plans.repository.delete("Cents", confirm=True)
     assert names(here) == names(again(here)) == []

@@ -191,7 +191,7 @@ def test_everything_is_told_as_rows() -> None:
         {
             "code": "FILE_NOT_FOUND",
             "message": "step 1 changes src/ap.py, which does not exist",
-            "suggestion": "Did you mean src/app.py? A new file belongs into files_to_create.",
+            "suggestion": "Did you mean src/app.py? List a new file in files_to_create.",
             "steps": [1],
             "path": "src/ap.py",
         }

@@ -16,9 +16,8 @@ from context_engine.memory import importers
 from context_engine.plans import mermaid
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import fold_progress
-from context_engine.plans.plan_markdown import render_html
 from context_engine.plans.plan_json import parse_plan as read_plan
-from context_engine.plans.plan_markdown import render_plan
+from context_engine.plans.plan_markdown import render_html, render_plan
 from context_engine.repo import Ruff
 from context_engine.review import analyzers
 from context_engine.review.analyzers import AnalyzerOutputError

@@ -632,7 +632,7 @@ def test_who_works_on_somebody_elses_step_hears_of_it(shop: Engine) -> None:
     plan_id = kept(shop, *THREE)
     shop.plans.steps.start(plan_id, 1, caller=StepCaller(actor="Ada"))
     done = execute(shop, plan_id=plan_id, step_number=1, changes=ROUND, apply_changes=True)
-    assert done["warnings"] == ["the step was begun by Ada"]
+    assert done["warnings"] == ["the step was started by Ada"]
     assert done["results"][0]["completed"]
 
 
