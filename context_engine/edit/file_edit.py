@@ -1,4 +1,4 @@
-r"""PURE.
+r"""PURE. Plans the edit of one file.
 
 Plans for one file: a function from its bytes to what becomes of it. Nothing is written here.
 

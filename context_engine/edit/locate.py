@@ -1,4 +1,4 @@
-"""PURE.
+"""PURE. Finds where an edit lands.
 
 Find where an edit lands: every place that its target may mean is counted, and unless it is the only one, the edit
 fails.

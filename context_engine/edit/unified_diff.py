@@ -1,4 +1,4 @@
-r"""PURE.
+r"""PURE. Reads a unified diff as edits, and writes edits as one.
 
 A unified diff of one file as edits, and edits as a unified diff. Each hunk must be found in the file line by line,
 where it says or exactly once.

@@ -1,4 +1,4 @@
-"""PURE.
+"""PURE. The static table as bytes.
 
 The static table as bytes: a vocabulary and one row of four-bit numbers a piece, in a form that shows tampering.
 

@@ -1,4 +1,4 @@
-r"""PURE.
+r"""PURE. Front matter of Markdown files.
 
 Front matter: the YAML block that a Markdown file begins with, read and changed without touching anything else.
 

@@ -1,4 +1,4 @@
-r"""PURE.
+r"""PURE. Finds assigned values.
 
 Find the value that is assigned to a name, in any syntax: `x = "v"`, `"x": "v"`, `X=v`, `x := v`, `x => v`, `<x>v</x>`,
 `f("x", "v")`.

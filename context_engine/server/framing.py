@@ -1,4 +1,4 @@
-r"""PURE.
+r"""PURE. Bytes in, JSON-RPC messages out.
 
 Bytes in, JSON-RPC messages out: cut at newlines, read as JSON, refused with an error reply where they are neither.
 
