@@ -86,16 +86,10 @@ PROGRAMS = (
         "one pinned package, checked by SHA-256, in a folder of its own",
     ),
     Reach(
-        "cli/doctor/host_checks.py:_first_line",
-        "`git --version`, `rg --version`",
+        "cli/doctor/local_checks.py:_run_program",
+        "`git --version`, `rg --version`, and the entry of ours in a client's settings, with `--version`",
         "`ctx doctor`",
-        "found as everywhere",
-    ),
-    Reach(
-        "cli/doctor/client_checks.py:not_runnable",
-        "the entry of ours in a client's settings, with `--version`",
-        "`ctx doctor`",
-        "entries in the user's own settings; of a project's settings only one that is this very program",
+        "found as everywhere; entries in the user's own settings; of a project's settings only one that is this very program",
     ),
     Reach(
         "cli/doctor/server_checks.py:ServerProcess.__init__",
