@@ -308,7 +308,7 @@ NOT_CONSTANT = {
     "secrets/secret_rules.py": "rules of this package; a user's run in RE2",
     "text/visible_text.py": "joins classes of its own",
     "text/words.py": "joins patterns of its own",
-    "tools/excerpt.py": "an escaped name",
+    "tools/reply.py": "an escaped name",
     "repo/git_files.py": "joins patterns of its own",
     "repo/grep_child.py": "a child process with a limit of time, for machines without ripgrep",
     "repo/ignore_rules.py": "globs without nested repetitions, against one name or folder of a path",
