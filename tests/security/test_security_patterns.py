@@ -296,7 +296,6 @@ NOT_CONSTANT = {
     "review/checks/python_checks.py": "an escaped name",
     "review/checks/symbol_checks.py": "an escaped name",
     "review/validation/style_checks.py": "patterns of its own table",
-    "review/validation/line_width.py": "a glob of .editorconfig, in which `fnmatch` never nests repetitions, against one path",
     "search/parsed_query.py": "patterns of its own table",
     "server/token_file.py": "its own numbers",
     "secrets/masked_text.py": "an escaped value",
