@@ -24,7 +24,7 @@ from bench.measure import ROOT
 DEPTH = 50
 """Of each list, before both are fused: what an answer shows at most."""
 EF = 128
-"""How many neighbours an approximate search keeps in sight; Qdrant's examples say 128, pgvector's default is 40."""
+"""How many neighbors an approximate search keeps in sight; Qdrant's examples say 128, pgvector's default is 40."""
 BATCH = 500
 PARTITIONS = 16
 

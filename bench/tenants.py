@@ -1,4 +1,4 @@
-"""Fifty repositories on one store that is shared: whether one is seen in the answers of another, and what neighbours cost.
+"""Fifty repositories on one store that is shared: whether one is seen in the answers of another, and what neighbors cost.
 
     python bench/tenants.py --tasks FILE --corpus DIR         without --store a PostgreSQL is started on a socket
 
@@ -256,13 +256,13 @@ def leaks(
     return came + Counter({"about one that is hidden": about_hidden})
 
 
-# -- what do neighbours cost? -------------------------------------------------------------------------------------
+# -- what do neighbors cost? -------------------------------------------------------------------------------------
 
 
 def answer(at: Path, count: int) -> None:
     """In a process of its own: a question of the first repository for each number on stdin; milliseconds to stdout.
 
-    Just before it, untimed, a neighbour is asked the same, or the repository itself another question when it has none:
+    Just before it, untimed, a neighbor is asked the same, or the repository itself another question when it has none:
     what is kept of it must outlive that, and both processes come to a question out of work, as the scheduler sees it.
     """
     told = json.loads((at / "bench.json").read_text("utf-8"))
@@ -356,7 +356,7 @@ def connections(address: str) -> int:
 
 
 def report(alone: Server, among: Server, count: int) -> str:
-    """The table of what neighbours cost."""
+    """The table of what neighbors cost."""
     (one_p50, one_p95), (all_p50, all_p95) = p50_p95(alone.taken), p50_p95(among.taken)
     ratios = sorted(p50_p95(b)[1] / p50_p95(a)[1] for a, b in zip(alone.rounds[1:], among.rounds[1:], strict=True))
     return table(

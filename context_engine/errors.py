@@ -332,7 +332,7 @@ class RefNotFound(CallError):
 
 
 class Cancelled(CallError):
-    """The caller cancelled the work; what was committed before stays."""
+    """The caller canceled the work; what was committed before stays."""
 
     code = "CANCELLED"
     retryable = True

@@ -235,7 +235,7 @@ def format_age(then_s: float | None, now_s: float) -> str:
 def run_index(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
     """Index with a progress bar, or with plain lines without a terminal.
 
-    Raises: Cancelled on Ctrl-C, after clean-up.
+    Raises: Canceled on Ctrl-C, after clean-up.
     """
     return run_with_progress(
         lambda tell, cancel: engine.index.update(path=path, force=force, progress=tell, cancel=cancel), "indexing"
@@ -261,7 +261,7 @@ def ensure_index(engine: Engine, nothing: str) -> bool:
 def run_with_progress(
     work: Callable[[Callable[[Progress], None], threading.Event], Outcome], name: str, *, unit: str = "files"
 ) -> Outcome:
-    """Run long work with a progress display and cancellation. Raises: Cancelled on Ctrl-C, after clean-up."""
+    """Run long work with a progress display and cancellation. Raises: Canceled on Ctrl-C, after clean-up."""
     cancel = threading.Event()
     with _ProgressDisplay(unit) as display:
         return _run_interruptibly(lambda: work(display.update, cancel), cancel, name)

@@ -196,7 +196,7 @@ def build_workspace_dispatcher(engines: Mapping[str, Engine]) -> ToolDispatcher:
 
 
 def index_missing(engines: Mapping[str, Engine]) -> None:
-    """Build the indexes that do not exist yet. Raises: Cancelled."""
+    """Build the indexes that do not exist yet. Raises: Canceled."""
     from context_engine.cli.console import print_note, run_index
 
     for name, engine in engines.items():

@@ -105,7 +105,7 @@ class EditService(Editor):
         """Prepare another name for a definition and its uses, as the files are now; `apply` writes its `changes`.
 
         `path` is the file or folder of the definition. Raises: SymbolNotFound, MultipleMatches (with the places),
-        InvalidArgument (the new name is not possible), TooLarge, InvalidPath, FileNotFound, Cancelled.
+        InvalidArgument (the new name is not possible), TooLarge, InvalidPath, FileNotFound, Canceled.
         """
         under = "" if path in ("", ".") else str(self._root.rel(path))
         bare = bare_name(name)

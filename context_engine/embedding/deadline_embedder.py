@@ -207,7 +207,7 @@ class DeadlineEmbedder:
     def embed_in_background(self, texts: Sequence[str], cancel: threading.Event) -> np.ndarray:
         """Return rows of the texts, made in this thread while no answer is computed, however long it takes.
 
-        Loading and failures are waited out. Fewer rows than texts, the first ones, come back only when it was cancelled
+        Loading and failures are waited out. Fewer rows than texts, the first ones, come back only when it was canceled
         or closed, or when the embedder is absent.
         """
         made = [self._no_rows()]

@@ -83,7 +83,7 @@ def is_loopback(url: str) -> bool:
 
 
 def pause(seconds: float, cancel: threading.Event | None) -> None:
-    """Wait, unless canceled. Raises: Cancelled."""
+    """Wait, unless canceled. Raises: Canceled."""
     (cancel or threading.Event()).wait(seconds)
     raise_if_cancelled(cancel)
 
@@ -116,7 +116,7 @@ class Endpoint:
     def post(self, question: Mapping[str, Any], patience: RetryPolicy, cancel: threading.Event | None = None) -> Any:
         """Return the endpoint's answer to a JSON question, parsed.
 
-        Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Cancelled; ValueError
+        Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Canceled; ValueError
         after `close()`.
         """
         content = json.dumps(question).encode()
@@ -154,7 +154,7 @@ class Endpoint:
     def _exchange(self, content: bytes, answer_s: float, cancel: threading.Event | None) -> HttpAnswer:
         """Return one answer, after `answer_s` at the latest, however slowly it arrives.
 
-        Another thread does the reading, so that this one can leave at once when it is cancelled.
+        Another thread does the reading, so that this one can leave at once when it is canceled.
         """
         client = self.open_client()
         answers: queue.SimpleQueue[HttpAnswer] = queue.SimpleQueue()

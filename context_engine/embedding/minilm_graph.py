@@ -5,7 +5,7 @@ Six BERT layers, the mean over the tokens and the division by the length are all
 `Exact` keeps every weight as float32. It is what the other is measured against, 90 MB.
 `Small` is what is used, a quarter of that and about twice as fast: weights in 7 bits, tokens in 8.
 
-Two traps decided how `Small` multiplies. The usual dynamic quantisation takes one scale for a whole batch, so that a
+Two traps decided how `Small` multiplies. The usual dynamic quantization takes one scale for a whole batch, so that a
 vector depends on its neighbors (cosines down to 0.988): here each token has a scale of its own. And processors without
 VNNI add two products of 8 x 8 bits in 16 bits, which overflow: with 7 bits a weight they never do.
 """

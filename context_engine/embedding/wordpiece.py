@@ -30,7 +30,7 @@ _IDENTIFIER = re.compile(r"[^\s!-/:-@\[-\^`{-~]+|[!-/:-@\[-\^`{-~]")
 """The same, with `_` as a letter."""
 _BOUNDARY = re.compile(r"_+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 """Between the parts of an identifier. On ASCII these are the parts that the text recipe names:
-`[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+`; letters of other alphabets stay with their neighbours."""
+`[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+`; letters of other alphabets stay with their neighbors."""
 _ascii_parts = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+").findall
 
 

@@ -54,7 +54,7 @@ INHERIT_FILES_MAX = 100
 """Larger batches are followed by a new computation of importance anyway."""
 READ_TRIES = 5
 CLEAR_WAIT_S = 3.0
-"""Indexing an edit takes milliseconds, a full run longer: that one must be cancelled first."""
+"""Indexing an edit takes milliseconds, a full run longer: that one must be canceled first."""
 UNFINISHED: Mapping[str, Any] = {"unfinished": 1}
 """Committed with files until ranks have been computed over them, so that the next run completes a killed one."""
 

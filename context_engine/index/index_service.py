@@ -109,7 +109,7 @@ class IndexService:
     ) -> IndexReport:
         """Bring the index up to date; `path` limits it to one folder or file; `force` rebuilds it next to the old one.
 
-        Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled, InvalidPath, FileNotFound.
+        Raises: StorageBusy, DiskFull, StorageCorrupt, Canceled, InvalidPath, FileNotFound.
         """
         under = "" if path in (None, "", ".") else str(self._root.rel(path))
         return self.live.run(under="" if under == "." else under, force=force, progress=progress, cancel=cancel)
@@ -183,7 +183,7 @@ class IndexService:
         """Return what is wrong with the stored index, in words; empty when it is sound. Reads all of it.
 
         A `thorough` check fetches and compares what is on the database of a team; else that is only measured.
-        Raises: Cancelled.
+        Raises: Canceled.
         """
         found = index_repair.find_problems(self.store, thorough=thorough, progress=progress, cancel=cancel)
         vectors = self._team.find_vector_problems() if thorough and not self.store_problem else []

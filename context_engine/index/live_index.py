@@ -187,7 +187,7 @@ class LiveIndex:
         progress: Callable[[Progress], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> IndexReport:
-        """Run a full update in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled."""
+        """Run a full update in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Canceled."""
 
         def tell(step: Progress) -> None:
             self._step = step

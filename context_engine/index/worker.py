@@ -122,7 +122,7 @@ class WorkerProcess:
     def start(self, job: IndexJob) -> Callable[[], JobResult | None]:
         """Send a job; the returned function waits for the result (None: the process died, or cannot do it)."""
         self._busy = True
-        answers = self._answers = queue.SimpleQueue()  # of this job alone: a caller who was cancelled never asks for it
+        answers = self._answers = queue.SimpleQueue()  # of this job alone: a caller who was canceled never asks for it
         if self._ended:
             answers.put(None)
         self._send(msgspec.msgpack.encode(job))

@@ -113,7 +113,7 @@ def clone(
 ) -> None:
     """Clone one branch (empty: the remote's own) into a folder that does not exist; `depth` 0 means all commits.
 
-    Raises: InvalidArgument (address, branch), AccessFailed (git's complaint), UnsupportedHost (no git), Cancelled.
+    Raises: InvalidArgument (address, branch), AccessFailed (git's complaint), UnsupportedHost (no git), Canceled.
     """
     chosen = ["--branch", _check_branch(branch)] if branch else []
     fixed = ("--progress", "--single-branch", "--no-tags", "--no-recurse-submodules", "--template=")
@@ -202,7 +202,7 @@ class _GitOutput:
             self._lines = [*self._lines, line][-COMPLAINT_LINES:]
 
     def wait(self) -> None:
-        """Wait until git ends, is cancelled, or has printed nothing for too long."""
+        """Wait until git ends, is canceled, or has printed nothing for too long."""
         quiet_s = 0.0
         while self._process.poll() is None and not self._cancel.is_set() and not self._is_late:
             quiet_s = 0.0 if self._has_news.is_set() else quiet_s + 0.1
@@ -212,7 +212,7 @@ class _GitOutput:
                 self._process.wait(0.1)
 
     def check(self, command: str) -> None:
-        """Raise the error of a command that did not succeed. Raises: Cancelled, AccessFailed."""
+        """Raise the error of a command that did not succeed. Raises: Canceled, AccessFailed."""
         if self._cancel.is_set():
             raise Cancelled(f"git {command} was cancelled", suggestion="nothing of it was kept; call it again")
         if self._is_late:

@@ -123,7 +123,7 @@ class RepositoryRegistry:
         """Add a folder, or clone an address, to a workspace; an existing clone is used as it is.
 
         Raises: InvalidArgument, FileNotFound, InvalidPath, UnsuitableRoot, Conflict (name or folder is taken),
-        AccessFailed (git could not fetch it), UnsupportedHost (no git), StorageBusy, Cancelled.
+        AccessFailed (git could not fetch it), UnsupportedHost (no git), StorageBusy, Canceled.
         """
         is_remote = cloning.is_address(place)
         if is_remote:
@@ -158,7 +158,7 @@ class RepositoryRegistry:
     ) -> RepositoryUpdate:
         """Make a clone equal to its remote, or clone it again when it is gone; a folder of the user is left alone.
 
-        A failure is returned as a value, so that the others can be updated. Raises: Cancelled.
+        A failure is returned as a value, so that the others can be updated. Raises: Canceled.
         """
         if not member.address:
             problem = "" if self.is_there(member) else f"there is no folder {member.root}"

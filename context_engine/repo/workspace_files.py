@@ -178,7 +178,7 @@ class _TreeFolder:
 def _tree_entries(seen: Walk, base: str, *, depth: int, max_items: int, include_hidden: bool) -> tuple[TreeEntry, ...]:
     """Return the tree below `base` ("." for the root), `depth` levels deep, at most `max_items` lines.
 
-    Items are given out level by level, so that a large folder does not hide its neighbours; what was cut is an entry
+    Items are given out level by level, so that a large folder does not hide its neighbors; what was cut is an entry
     with `hidden_items`.
     """
     top = _grow(seen, base, include_hidden)

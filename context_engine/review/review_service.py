@@ -97,7 +97,7 @@ class ReviewService:
     def review(
         self, change: ReviewedChange, options: ReviewOptions, *, cancel: threading.Event | None = None
     ) -> ReviewResult:
-        """Review a change. Raises: InvalidArgument (patterns, the file of rules), Cancelled."""
+        """Review a change. Raises: InvalidArgument (patterns, the file of rules), Canceled."""
         return _review_change(change, options, self.workspace, cancel)
 
     def read_diff(self, text: str, *, contexts: Mapping[str, str] | None = None, base_ref: str = "") -> ReviewedChange:
@@ -181,7 +181,7 @@ def _review_change(
 
     Only the time budget ends it early, and the result says so: files that were not reviewed are in the coverage.
 
-    Raises: InvalidArgument (patterns, the file of rules), Cancelled.
+    Raises: InvalidArgument (patterns, the file of rules), Canceled.
     """
     reviewer, warnings = workspace.make_reviewer(options)
     is_excluded = workspace.make_exclude_filter(options)
@@ -248,7 +248,7 @@ def _cover_files(
 
 
 def _check_cancelled(cancel: threading.Event | None) -> None:
-    """Do nothing unless the review was cancelled. Raises: Cancelled."""
+    """Do nothing unless the review was canceled. Raises: Canceled."""
     if cancel is not None and cancel.is_set():
         raise Cancelled("the review was cancelled", suggestion="Call again.")
 

@@ -184,7 +184,7 @@ class SearchService:
 
         Files that changed since they were indexed are left out.
 
-        Raises: NotIndexed, Cancelled (nothing is written), InvalidPath (no folder), DiskFull, AccessFailed, and
+        Raises: NotIndexed, Canceled (nothing is written), InvalidPath (no folder), DiskFull, AccessFailed, and
         UnsupportedHost, EmbedderUnusable when the embedder is not here.
         """
         searcher = self.searcher()

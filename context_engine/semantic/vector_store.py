@@ -286,7 +286,7 @@ class VectorStore:
             self._forget()  # somebody compacted, or dropped what was long unused, while we looked
 
     def _catch_up(self) -> None:
-        """Raises: FileNotFoundError if a file is gone, or replaced."""
+        """Read new files and new rows. Raises: FileNotFoundError if a file is gone, or replaced."""
         names = _names(self.folder)
         if gone := self._segments.keys() - set(names):
             raise FileNotFoundError(min(gone))
@@ -336,7 +336,7 @@ class _VectorFile:
     """
 
     def __init__(self, path: Path, space: VectorSpace) -> None:
-        """Raises: FileNotFoundError."""
+        """Map the file. Raises: FileNotFoundError."""
         self._path = path
         self._type = _record_type(space.dimensions)
         self._records = _empty_records(space.dimensions)

@@ -1,4 +1,4 @@
-"""Count the bytes of a long piece of work, report its progress, and end it when it is cancelled."""
+"""Count the bytes of a long piece of work, report its progress, and end it when it is canceled."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class ProgressCounter:
         self._total = 0
 
     def start(self, total: int) -> ProgressCounter:
-        """Set how much there is to do; return self. Raises: Cancelled."""
+        """Set how much there is to do; return self. Raises: Canceled."""
         self._total = total
         self(0)
         return self
 
     def __call__(self, size: int) -> None:
-        """Count so many bytes more. Raises: Cancelled."""
+        """Count so many bytes more. Raises: Canceled."""
         self._done += size
         self._report(Progress(self._stage, self._done, self._total))
         if self._cancel is not None and self._cancel.is_set():

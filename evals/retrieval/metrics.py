@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 CHARS_PER_TOKEN = 4
-"""The same yardstick for every system: a tokenizer would favour those trained on code."""
+"""The same yardstick for every system: a tokenizer would favor those trained on code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def ranks(rows: Sequence[Mapping[str, Any]], targets: Sequence[Target]) -> list[
 
 
 def ndcg(found: Sequence[int], *, wanted: int, k: int = 10) -> float:
-    """Normalised discounted cumulative gain at `k`, from ranks."""
+    """Normalized discounted cumulative gain at `k`, from ranks."""
     got = sum(1 / math.log2(rank + 1) for rank in set(found) if rank <= k)
     return got / sum(1 / math.log2(place + 2) for place in range(min(k, wanted)))
 

@@ -32,5 +32,5 @@ def test_a_client_lists_ctx_as_connected(name: str, says: str, fresh: Place, tel
 
 
 def plain(line: str) -> str:
-    """A line without colours, and without the frame that one client draws."""
+    """A line without colors, and without the frame that one client draws."""
     return re.sub(r"\x1b\[[0-9;]*m", "", line).strip(" │●")

@@ -1,4 +1,4 @@
-"""A text is a bag of rows: order, neighbours and process do not matter, what is unknown is nothing, and a damaged table is refused."""
+"""A text is a bag of rows: order, neighbors and process do not matter, what is unknown is nothing, and a damaged table is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluation of localisation: it asks nothing of the future, and its figures are what they say."""
+"""The evaluation of localization: it asks nothing of the future, and its figures are what they say."""
 
 from __future__ import annotations
 

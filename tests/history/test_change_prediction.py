@@ -1,4 +1,4 @@
-"""Localisation: what a search finds, and what the history adds to it, each by name."""
+"""Localization: what a search finds, and what the history adds to it, each by name."""
 
 from __future__ import annotations
 

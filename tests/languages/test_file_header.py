@@ -1,4 +1,4 @@
-"""The first words of a file are its introduction, without licence talk and comment marks."""
+"""The first words of a file are its introduction, without license talk and comment marks."""
 
 from __future__ import annotations
 

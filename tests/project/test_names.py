@@ -26,7 +26,7 @@ PARTICIPLE = re.compile(
 )
 """A past participle alone: it names neither what a function does nor what a value is."""
 VERBS = {"embed", "feed", "need", "seed", "exceed", "proceed", "shed", "speed"}
-"""Words that end like participles and are none."""
+"""Words that end like participles and are not."""
 
 
 @cache

@@ -28,6 +28,7 @@ MARKERS = {
     "lies": r"\b(?:lies|lie|lay)\b",
     "anew": r"\banew\b",
     "whoever": r"\b[Ww]hoever\b",
+    "British spelling": r"\b(?:neighbour|colour|behaviour|honour|analyser|normalis|serialis|recognis|optimis|organis)[a-z]*\b",
     "mend": r"\b[Mm]end(?:s|ed|ing)?\b",
 }
 """The marker, and the pattern that finds it; the advice is in style.md, rules 1 to 6."""

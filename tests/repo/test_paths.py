@@ -37,7 +37,7 @@ FILES = {
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A root with a neighbour that must never be reached."""
+    """A root with a neighbor that must never be reached."""
     tree(tmp_path / "outside", {"secret.txt": "1", "src/x.py": "1"})
     return tree(tmp_path / "root", FILES)
 

@@ -1,4 +1,4 @@
-"""Analysers see both versions in folders of their own; one that hangs, crashes or babbles is a row of the coverage."""
+"""Analyzers see both versions in folders of their own; one that hangs, crashes or babbles is a row of the coverage."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ print(json.dumps(rows))
 
 
 def program(script: str, **fields: object) -> Analyzer:
-    """A small program as an analyser."""
+    """A small program as an analyzer."""
     shown = {"name": "small", "program": sys.executable, "suffixes": (".py",), "read": reported} | fields
     return Analyzer(command=lambda program, paths: [program, "-c", script, *paths], **shown)  # ty: ignore[invalid-argument-type]
 

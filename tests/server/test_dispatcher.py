@@ -303,7 +303,7 @@ def test_the_name_it_is_called_by_does_not_change_its_limit() -> None:
     assert [door.call(*each, Call()).reply.is_error for each in calls] == [False, False, False, True]
 
 
-# -- slow calls, cancelled calls, side by side ------------------------------------------------------------------------
+# -- slow calls, canceled calls, side by side ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The tokens of a shared server: what is kept of them, who is recognised, and what happens to the file."""
+"""The tokens of a shared server: what is kept of them, who is recognized, and what happens to the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that wait for a free thread: each is run in its turn, and one that was cancelled before is never run."""
+"""Calls that wait for a free thread: each is run in its turn, and one that was canceled before is never run."""
 
 from __future__ import annotations
 

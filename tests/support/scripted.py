@@ -29,7 +29,7 @@ def vectors(texts: Sequence[str]) -> np.ndarray:
 class Scripted:
     """Keeps the embedder promise.
 
-    While `gate` is closed it hangs, unless cancelled; while there is `trouble` it raises it.
+    While `gate` is closed it hangs, unless canceled; while there is `trouble` it raises it.
     """
 
     name = "scripted"

@@ -184,7 +184,7 @@ class StandIn:
         )
 
     def update(self, *, path: str | None, force: bool, progress: Any, cancel: threading.Event) -> IndexReport:
-        """Tells its steps; waits where a test holds it, and gives up when cancelled."""
+        """Tells its steps; waits where a test holds it, and gives up when canceled."""
         for step in self.steps:
             progress(step)
         while self.hold and not self.hold.wait(0.01):
