@@ -43,7 +43,9 @@ def chunk_export(
     with open_engine(root) as engine:
         run_index(engine)
         report = run_with_progress(
-            lambda tell, cancel: engine.search.export_chunks(target, embedder=model, progress=tell, cancel=cancel),
+            lambda on_progress, cancel: engine.search.export_chunks(
+                target, embedder=model, progress=on_progress, cancel=cancel
+            ),
             "export",
             unit="chunks",
         )

@@ -238,7 +238,8 @@ def run_index(engine: Engine, *, path: str | None = None, force: bool = False) -
     Raises: Canceled on Ctrl-C, after clean-up.
     """
     return run_with_progress(
-        lambda tell, cancel: engine.index.update(path=path, force=force, progress=tell, cancel=cancel), "indexing"
+        lambda on_progress, cancel: engine.index.update(path=path, force=force, progress=on_progress, cancel=cancel),
+        "indexing",
     )
 
 

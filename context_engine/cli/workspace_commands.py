@@ -48,8 +48,8 @@ def workspace_add(
 
     repositories = load_repositories()
     member = run_with_progress(
-        lambda tell, cancel: repositories.add(
-            place, workspace=workspace, name=name, branch=branch, depth=depth, tell=tell, cancel=cancel
+        lambda on_progress, cancel: repositories.add(
+            place, workspace=workspace, name=name, branch=branch, depth=depth, on_progress=on_progress, cancel=cancel
         ),
         "cloning",
         unit="objects",
@@ -140,7 +140,7 @@ def _update_member(repositories: RepositoryRegistry, member: WorkspaceMember) ->
     from context_engine.text import format_count
 
     fetched = run_with_progress(
-        lambda tell, cancel: repositories.update(member, tell=tell, cancel=cancel),
+        lambda on_progress, cancel: repositories.update(member, on_progress=on_progress, cancel=cancel),
         f"fetching {member.name}",
         unit="objects",
     )

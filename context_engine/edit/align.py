@@ -52,7 +52,7 @@ def align_lines(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
 def pairings(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield every pair of lines (old, new) that some longest common subsequence contains.
 
-    For texts that are too long to tell, these are all equal lines.
+    For texts that are too long to compare, these are all equal lines.
 
     >>> list(pairings(["a", "x", "a"], ["a"]))
     [(0, 0), (2, 0)]

@@ -182,7 +182,7 @@ class Renamer:
         last = bare_name(name)
         if not _NAME.fullmatch(new_name) or new_name == last:
             raise InvalidArgument(
-                f"{new_name!r} is no new name",
+                f"{new_name!r} is not a new name",
                 suggestion="Give one name, without its owner.",
                 details={"name": new_name},
             )
@@ -309,7 +309,7 @@ class Renamer:
         )
         if not same or not report.is_sound:
             raise InvalidArgument(
-                f"{new_name!r} is no name that {source.language.name} takes in {source.path}",
+                f"{new_name!r} is not a valid name for {source.language.name} in {source.path}",
                 suggestion="Choose another name: no keyword, and not one that a literal has.",
                 details={"name": new_name, "path": source.path},
             )

@@ -99,7 +99,7 @@ class DeadlineEmbedder:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._open_one, self._idle_s, self._quiet_s, self._now = opened, idle_s, quiet_s, now
-        self._turn = threading.Condition()  # guards all below, and is told of every change
+        self._turn = threading.Condition()  # guards all below, and is notified of every change
         self._thread: threading.Thread | None = None
         self._closing = False
         self._embedder: Embedder | None = None
@@ -316,7 +316,7 @@ class DeadlineEmbedder:
         while (step := self._next()) is not None:
             try:
                 step()
-            except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `state` tells it
+            except Exception as error:  # noqa: BLE001 - a thread has no caller; `state` has the error
                 self._record_failure(error)
         self._fall_asleep()
 

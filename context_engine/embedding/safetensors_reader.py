@@ -26,7 +26,7 @@ def read_tensors(content: bytes) -> dict[str, np.ndarray]:
         raise ValueError("the header is cut off")
     header = read_json(content[COUNT_BYTES:start])  # its error is a ValueError
     if not isinstance(header, dict):
-        raise ValueError("the header is no object")
+        raise ValueError("the header is not an object")
     body = memoryview(content)[start:]
     return {name: _tensor(name, entry, body) for name, entry in header.items() if name != UNTOLD}
 

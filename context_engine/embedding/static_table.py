@@ -4,7 +4,7 @@ The static table as bytes: a vocabulary and one row of four-bit numbers a piece,
 
     magic 8 | header length 4 | header JSON | body: pieces by line, scales float16, rows (two numbers a byte)
 
-The header tells shape and provenance and the sha256 of the body; the name of the form is the magic. What was cut short,
+The header has shape and provenance and the sha256 of the body; the name of the form is the magic. What was cut short,
 changed by one bit or is something else is refused with the reason; nothing of it is used.
 
 >>> rows = np.array([[7.0, -7.0], [0.5, 0.25]], dtype=np.float32)
@@ -106,7 +106,7 @@ def read_sha256(data: bytes | memoryview) -> str:
 def _header(view: memoryview) -> tuple[dict[str, Any], memoryview, str]:
     """Return the facts of the header, the body, and the sha256 of everything before the body."""
     if bytes(view[: len(MAGIC)]) != MAGIC:
-        raise BadTableError("it is no static table of this version")
+        raise BadTableError("it is not a static table of this version")
     start = len(MAGIC) + 4
     stop = start + int.from_bytes(view[len(MAGIC) : start], "little")
     try:

@@ -133,7 +133,7 @@ class HistoryFile:
         """Return what was saved; nothing if the file is missing or damaged."""
         try:
             raw = self.path.read_bytes()
-        except OSError:  # not there, or closed to us: saving will tell
+        except OSError:  # not there, or closed to us: saving will show it
             return CommitTable.empty()
         head, body = raw[: len(FORMAT) + 8], raw[len(FORMAT) + 8 :]
         if head != FORMAT + xxh3_64_digest(body):

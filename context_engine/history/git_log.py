@@ -1,4 +1,4 @@
-"""The history of a repository as git tells it: which commits a head has, and what each of them touched.
+"""The history of a repository as git reports it: which commits a head has, and what each of them touched.
 
 What is not there is no trouble here: without git, a repository or a commit the listing is empty and says why. Merges
 are left out, since what they bring stands in the commits they merge.

@@ -189,7 +189,7 @@ class LiveIndex:
     ) -> IndexReport:
         """Run a full update in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Canceled."""
 
-        def tell(step: Progress) -> None:
+        def show_step(step: Progress) -> None:
             self._step = step
             if progress is not None:
                 progress(step)
@@ -201,7 +201,7 @@ class LiveIndex:
         try:
             with self._lock:
                 before = set(self._stale)
-            report = self._builder.index_workspace(under=under, force=force, progress=tell, cancel=cancel)
+            report = self._builder.index_workspace(under=under, force=force, progress=show_step, cancel=cancel)
             with self._lock:
                 self._stale -= {path for path in before if is_under(path, under)}
                 self.last_error = None

@@ -168,9 +168,11 @@ class SharedWriter:
                 number, file = self._places[path]
                 looks[number].append((file, size, mtime_ns))
         still = {path: kept for path, kept in self._manifest.skipped.items() if path not in gone}
-        told = {**self._manifest.metadata, **(metadata or {})}
+        new_metadata = {**self._manifest.metadata, **(metadata or {})}
         self._change(
-            self._manifest.with_commit(new, dead=dead, touched=looks, skipped={**still, **kept_out}, metadata=told)
+            self._manifest.with_commit(
+                new, dead=dead, touched=looks, skipped={**still, **kept_out}, metadata=new_metadata
+            )
         )
 
     def _finish_segment(self, number: int) -> tuple[str, Segment]:

@@ -1,4 +1,4 @@
-"""Derives in the background what a repository tells about itself: its history, and discoveries in files and commits.
+"""Derives facts about a repository in the background: its history, and discoveries in files and commits.
 
 One thread of low priority starts with the first question, and runs again when the head moves or files are indexed. It
 reads the history first, then the files, then, slowly, the dates of issues. A caller waits a moment for what is missing.
@@ -51,7 +51,7 @@ class BackgroundRefresh:
     """Runs the background thread: first the history and the files, then, slowly, the dates."""
 
     def __init__(self, sources: RefreshSources, knowledge: Knowledge, access: FileUsage) -> None:
-        """Read nothing yet. Results go into `knowledge`; `access` is told of renamed files."""
+        """Read nothing yet. Results go into `knowledge`; `access` is notified of renamed files."""
         self._sources = sources
         self._knowledge = knowledge
         self._access = access

@@ -60,7 +60,7 @@ def parse_front_matter(text: str) -> FrontMatter:
     if fields is None or fields == "":
         return FrontMatter({}, body)
     if not isinstance(fields, dict):
-        return FrontMatter({}, body, "its front matter is no mapping of names to values")
+        return FrontMatter({}, body, "its front matter is not a mapping of names to values")
     return FrontMatter(fields, body)
 
 

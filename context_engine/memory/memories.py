@@ -121,7 +121,7 @@ class Memories:
         return [entry for shelf in self._shelves.values() for entry in shelf.entries()]
 
     def start_status_check(self) -> Callable[[MemoryEntry], MemoryStatus]:
-        """Return a function that tells whether a memory holds at this moment, and if not, why."""
+        """Return a function that checks whether a memory holds at this moment, and if not, why."""
         now, why_stale = self._now(), self._linked.start_check()
         return lambda entry: memory_listing.compute_status(entry, now, why_stale)
 

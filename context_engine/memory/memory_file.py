@@ -165,7 +165,7 @@ def _memory(stated: Mapping[str, Any], content: str, name: str, modified_at: str
 def _text(stated: Mapping[str, Any], key: str) -> str:
     value = stated.get(key, "")
     if not isinstance(value, str):
-        raise _WrongField(f"its {key} is no text")
+        raise _WrongField(f"its {key} is not a text")
     return "" if value in ("null", "~") else value
 
 
@@ -174,7 +174,7 @@ def _list(stated: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = stated.get(key, [])
     listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
-        raise _WrongField(f"its {key} is no list of texts")
+        raise _WrongField(f"its {key} is not a list of texts")
     return tuple(dict.fromkeys(text.strip() for text in listed if text.strip() not in ("", "null", "~")))
 
 

@@ -159,7 +159,7 @@ def _parse_stored(data: bytes | str, name: str, modified_at: float) -> _StoredFi
     except UnicodeDecodeError as error:
         return _StoredFile(version, None, problem=f"it is not UTF-8: {error.reason} at byte {error.start}")
     if (at := data.find(0)) >= 0:  # what a power cut leaves of a block that was never written
-        return _StoredFile(version, None, problem=f"it is no text: there is a zero at byte {at}")
+        return _StoredFile(version, None, problem=f"it is not text: there is a zero at byte {at}")
     if isinstance(memory, str):
         return _StoredFile(version, None, problem=memory)
     return _StoredFile(version, memory, hash_content(memory.content))

@@ -261,7 +261,7 @@ def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
         try:
             return bool(code.symbols.find(name, limit=1).total)
         except CallError:
-            return True  # without an index no one can tell that it is missing
+            return True  # without an index it is unknown whether it is missing
 
     def near_paths(path: str) -> tuple[str, ...]:
         return tuple(filter(None, [paths.nearest(path)]))

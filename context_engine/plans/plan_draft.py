@@ -69,7 +69,7 @@ BEST, WORST = 0.5, 3.0
 FOCUS_MAX = 2
 """Tests or documents that a task about them is likely to change, when none of them is sure."""
 REFERENCE_GROUPS_MAX = 8
-"""With references in more folders, they become one step: twenty similar steps are hard to tell apart."""
+"""With references in more folders, they become one step: twenty similar steps are hard to distinguish."""
 
 _TITLE_VERBS: Mapping[TaskKind, str] = {
     "add": "Add it in",

@@ -108,7 +108,7 @@ def clone(
     *,
     branch: str = "",
     depth: int = 0,
-    tell: ReportProgress = lambda _: None,
+    on_progress: ReportProgress = lambda _: None,
     cancel: threading.Event | None = None,
 ) -> None:
     """Clone one branch (empty: the remote's own) into a folder that does not exist; `depth` 0 means all commits.
@@ -118,7 +118,7 @@ def clone(
     chosen = ["--branch", _check_branch(branch)] if branch else []
     fixed = ("--progress", "--single-branch", "--no-tags", "--no-recurse-submodules", "--template=")
     args = ["clone", *fixed, *chosen, *_depth_option(depth), "--", check_address(address), str(target)]
-    _run_git(args, target.parent, tell, cancel)
+    _run_git(args, target.parent, on_progress, cancel)
 
 
 def update(
@@ -127,7 +127,7 @@ def update(
     *,
     branch: str = "",
     depth: int = 0,
-    tell: ReportProgress = lambda _: None,
+    on_progress: ReportProgress = lambda _: None,
     cancel: threading.Event | None = None,
 ) -> tuple[str, str]:
     """Make a clone equal to its remote, whatever it contained; return the commits before and after.
@@ -137,8 +137,8 @@ def update(
     before = commit_of(folder)
     fixed = ("--progress", "--force", "--no-tags", "--no-recurse-submodules")
     ref = f"refs/heads/{_check_branch(branch)}" if branch else "HEAD"
-    _run_git(["fetch", *fixed, *_depth_option(depth), "--", check_address(address), ref], folder, tell, cancel)
-    _run_git(["reset", "--hard", "--quiet", "FETCH_HEAD"], folder, tell, cancel)
+    _run_git(["fetch", *fixed, *_depth_option(depth), "--", check_address(address), ref], folder, on_progress, cancel)
+    _run_git(["reset", "--hard", "--quiet", "FETCH_HEAD"], folder, on_progress, cancel)
     return before, commit_of(folder)
 
 
@@ -148,7 +148,7 @@ def commit_of(folder: Path) -> str:
     return (head.commit if head else "") or ""
 
 
-def _run_git(args: Sequence[str], folder: Path, tell: ReportProgress, cancel: threading.Event | None) -> None:
+def _run_git(args: Sequence[str], folder: Path, on_progress: ReportProgress, cancel: threading.Event | None) -> None:
     """Run a git command that may reach another machine and report its progress."""
     git = Git(folder)
     environment = git.environment_outside(args) if args[0] == "clone" else git.environment_inside(args)
@@ -160,7 +160,7 @@ def _run_git(args: Sequence[str], folder: Path, tell: ReportProgress, cancel: th
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-    output = _GitOutput(process, tell, cancel or threading.Event())
+    output = _GitOutput(process, on_progress, cancel or threading.Event())
     reader = threading.Thread(target=output.read, name="git-progress", daemon=True)
     reader.start()
     try:
@@ -176,9 +176,9 @@ def _run_git(args: Sequence[str], folder: Path, tell: ReportProgress, cancel: th
 class _GitOutput:
     """What a running git command prints: its progress, and what went wrong."""
 
-    def __init__(self, process: subprocess.Popen[bytes], tell: ReportProgress, cancel: threading.Event) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], on_progress: ReportProgress, cancel: threading.Event) -> None:
         self._process = process
-        self._tell = tell
+        self._on_progress = on_progress
         self._cancel = cancel
         self._lines: list[str] = []
         self._has_news = threading.Event()
@@ -197,7 +197,7 @@ class _GitOutput:
 
     def _add(self, line: str) -> None:
         if progress := _PROGRESS.search(line):
-            self._tell(Progress(progress[1].lower().strip(), int(progress[2]), int(progress[3])))
+            self._on_progress(Progress(progress[1].lower().strip(), int(progress[2]), int(progress[3])))
         elif line:
             self._lines = [*self._lines, line][-COMPLAINT_LINES:]
 

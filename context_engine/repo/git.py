@@ -424,7 +424,7 @@ class Git:
         return GitHead(branch or None, commit)
 
 
-# -- what git is told ----------------------------------------------------------------------------------------------
+# -- options of git ----------------------------------------------------------------------------------------------
 
 
 def overriding(rows: Iterable[tuple[str, str, str]]) -> dict[str, str]:

@@ -54,8 +54,8 @@ def main() -> int:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError
             with os.fdopen(descriptor, "rb") as file:
-                told = count_lines(file, finder) if asked["mode"] == "count" else places(file, finder, asked)
-                for row in told:
+                rows = count_lines(file, finder) if asked["mode"] == "count" else places(file, finder, asked)
+                for row in rows:
                     sys.stdout.buffer.write(name + b"\0" + row + b"\n")
         except OSError:  # gone or closed by now: the others are searched all the same
             code = 2
@@ -96,7 +96,7 @@ def places(file: BinaryIO, finder: Finder, asked: dict[str, Any]) -> Iterator[by
                 before.clear()
                 bytes_before = len(text[:column].encode("utf-8", "surrogateescape"))
                 yield f"{number}:{bytes_before + 1}:{offset}:".encode()
-                left, after = (left - 1, context) if left else (0, after - 1)  # one too many is told as what it is
+                left, after = (left - 1, context) if left else (0, after - 1)  # a surplus line keeps its kind
             elif after:
                 yield f"{number}-{offset}-".encode()
                 after -= 1

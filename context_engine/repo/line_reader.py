@@ -1,6 +1,6 @@
 """Reads single lines out of a file, by the byte where each starts; of a very long line only the part around a match.
 
-Offsets and columns count bytes of the text as UTF-8 without its mark, as a search tells them; what comes back counts
+Offsets and columns count bytes of the text as UTF-8 without its mark, as a search reports them; what comes back counts
 characters. Nothing here reads a file whole, unless it is UTF-16, where a line's place says nothing of its bytes.
 """
 

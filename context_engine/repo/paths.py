@@ -150,7 +150,7 @@ class Root:
         return sorted(name for name in names if not is_sensitive(f"{folder}/{name}"))
 
 
-# -- what the text alone tells ------------------------------------------------------------------------------------
+# -- what the text alone shows ------------------------------------------------------------------------------------
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _HOME = re.compile(r"~[\w-]*(?:[/\\]|$)")  # `~`, `~/x`, `~name`; `~notes.txt` is a file
@@ -170,7 +170,7 @@ def why_malformed(text: str, *, windows: bool = False) -> tuple[str, str] | None
     if "\0" in text:
         return "it holds a NUL character", "Remove it."
     if any("\ud800" <= char <= "\udfff" for char in text):
-        return "it holds a character that is no text", "Rename the file to a name in UTF-8."
+        return "it contains a character that is not text", "Rename the file to a name in UTF-8."
     if len(text) > _PATH_CHARS_MAX:
         return f"it has {len(text):,} characters", "Check the path."
     if _SCHEME.match(text):
@@ -327,7 +327,7 @@ def listed_all(paths: Iterable[str]) -> Iterator[RelPath]:
 
 def _invalid_path(text: str, why: str, next_step: str) -> InvalidPath:
     return InvalidPath(
-        f"{_shorten(text)} is no path of this workspace: {why}",
+        f"{_shorten(text)} is not a path of this workspace: {why}",
         suggestion=next_step,
         details={"path": text[:_PATH_CHARS_MAX]},
     )

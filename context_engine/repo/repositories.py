@@ -117,7 +117,7 @@ class RepositoryRegistry:
         name: str = "",
         branch: str = "",
         depth: int = 0,
-        tell: ReportProgress = lambda _: None,
+        on_progress: ReportProgress = lambda _: None,
         cancel: threading.Event | None = None,
     ) -> WorkspaceMember:
         """Add a folder, or clone an address, to a workspace; an existing clone is used as it is.
@@ -135,7 +135,7 @@ class RepositoryRegistry:
             member = WorkspaceMember(checked, str(workspace_roots.check_workspace_root(place)))
         add_member(self.workspaces().get(workspace, ()), member)  # a conflict is reported before anything is fetched
         if is_remote and not self.is_there(member):
-            self._clones.make(Path(member.root), lambda part: self._clone(member, part, tell, cancel))
+            self._clones.make(Path(member.root), lambda part: self._clone(member, part, on_progress, cancel))
         self.change(workspace, lambda members: add_member(members, member))
         return member
 
@@ -154,7 +154,11 @@ class RepositoryRegistry:
         return True
 
     def update(
-        self, member: WorkspaceMember, *, tell: ReportProgress = lambda _: None, cancel: threading.Event | None = None
+        self,
+        member: WorkspaceMember,
+        *,
+        on_progress: ReportProgress = lambda _: None,
+        cancel: threading.Event | None = None,
     ) -> RepositoryUpdate:
         """Make a clone equal to its remote, or clone it again when it is gone; a folder of the user is left alone.
 
@@ -166,11 +170,16 @@ class RepositoryRegistry:
         place = Path(member.root)
         try:
             if not self.is_there(member):
-                self._clones.make(place, lambda part: self._clone(member, part, tell, cancel))
+                self._clones.make(place, lambda part: self._clone(member, part, on_progress, cancel))
                 return RepositoryUpdate(member, "", cloning.commit_of(place))
             with self._clones.lock(place):
                 before, after = cloning.update(
-                    place, member.address, branch=member.branch, depth=member.depth, tell=tell, cancel=cancel
+                    place,
+                    member.address,
+                    branch=member.branch,
+                    depth=member.depth,
+                    on_progress=on_progress,
+                    cancel=cancel,
                 )
         except ContextEngineError as error:
             if cancel is not None and cancel.is_set():
@@ -201,8 +210,12 @@ class RepositoryRegistry:
             )
         return found
 
-    def _clone(self, member: WorkspaceMember, part: Path, tell: ReportProgress, cancel: threading.Event | None) -> None:
-        cloning.clone(member.address, part, branch=member.branch, depth=member.depth, tell=tell, cancel=cancel)
+    def _clone(
+        self, member: WorkspaceMember, part: Path, on_progress: ReportProgress, cancel: threading.Event | None
+    ) -> None:
+        cloning.clone(
+            member.address, part, branch=member.branch, depth=member.depth, on_progress=on_progress, cancel=cancel
+        )
 
     # -- the list --
 

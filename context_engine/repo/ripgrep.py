@@ -46,7 +46,7 @@ OPTIONS = (
     "--no-config",  # what the user set for the terminal must not change an answer
     "--no-ignore",
     "--hidden",
-    "--no-messages",  # of files that vanished meanwhile; the exit code tells
+    "--no-messages",  # of files that vanished meanwhile; see the exit code
     "--text",  # which files are text has been judged before
     "--crlf",
     "--null",
@@ -261,7 +261,7 @@ def invalid_pattern(asked: GrepRequest, why: str) -> InvalidArgument:
     """Return the error about a pattern, the same from both engines."""
     pattern = " | ".join(asked.patterns)
     return InvalidArgument(
-        f"{pattern!r} is no pattern that can be searched for: {why}",
+        f"{pattern!r} is not a pattern that can be searched for: {why}",
         suggestion=_next_step(why),
         details={"pattern": pattern, "reason": why},
     )
@@ -276,8 +276,8 @@ def reason(complaint: str) -> str:
     'the literal "\\n" is not allowed in a regex'
     """
     lines = [line for line in complaint.splitlines() if line.strip()]
-    told = next((line for line in lines if line.startswith("error: ")), lines[0] if lines else "it is not accepted")
-    return told.removeprefix("error: ").removeprefix("rg: ")[:REASON_CHARS_MAX]
+    reason = next((line for line in lines if line.startswith("error: ")), lines[0] if lines else "it is not accepted")
+    return reason.removeprefix("error: ").removeprefix("rg: ")[:REASON_CHARS_MAX]
 
 
 def _next_step(why: str) -> str:
@@ -437,7 +437,7 @@ def _converse(process: subprocess.Popen[bytes], feed: bytes, bytes_max: int) -> 
             try:
                 with process.stdin as pipe:
                     pipe.write(feed)
-            except BrokenPipeError:  # it was killed, or failed at once: its code tells
+            except BrokenPipeError:  # it was killed, or failed at once: see its exit code
                 pass
         said = out.read(bytes_max + 1)
         if len(said) > bytes_max:

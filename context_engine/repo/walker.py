@@ -1,7 +1,7 @@
 """Which files the workspace consists of: one walk under its ignore rules, with the reasons for everything left out.
 
 The walker lists and stats; it opens nothing but ignore files and git's pointer files. Whether a file's content is text
-is said by `files.load_for_index`, which reads it exactly once. docs/decisions/0004 tells the rules and their reasons.
+is said by `files.load_for_index`, which reads it exactly once. docs/decisions/0004 has the rules and their reasons.
 """
 
 from __future__ import annotations
@@ -355,7 +355,7 @@ class _Walker:
             outer += [(number, rules) for rules in self._rules_of(OpenFolder(folder, None), names, report=False)]
         for number, name in enumerate(way):
             above = RuleStack(_placed_above(outer, way[:number]))
-            if above.at("").value(name, is_folder=True) & 1:  # the root is no part of that repository
+            if above.at("").value(name, is_folder=True) & 1:  # the root is not part of that repository
                 return RuleStack(inner)
         return RuleStack([*inner, *_placed_above(outer, way)])
 
@@ -589,7 +589,7 @@ def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
     descriptor = folder.open(name, _FILE_FLAGS) if folder else os.open(name, _FILE_FLAGS)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file")
+            raise OSError(errno.EINVAL, "it is not a plain file")
         return file.read(size)
 
 
@@ -606,10 +606,10 @@ def _first(row: tuple[str, _Entry, bool]) -> str:
 # -- is the walk still true --------------------------------------------------------------------------------------------
 
 # A look at sizes and times alone: no file is opened, no ignore rule is read. Known files are checked one by one, which
-# finds edits and deletions. A new file changes the time of its folder; then only a walk can tell whether it counts.
+# finds edits and deletions. A new file changes the time of its folder; then only a walk can decide whether it counts.
 # This costs a third of a walk (decision 0004).
 # DOC: Known files are stat'ed one by one, which finds edits and deletions. What is new shows in the time of its folder,
-# which DOC: changes whenever a name in it comes or goes; then only a walk can tell, since the rules decide what counts.
+# which DOC: changes whenever a name in it comes or goes; then only a walk can decide, since the rules apply.
 # Measured DOC: (decision 0004), this costs a third of a walk.
 # DOC:
 
@@ -633,7 +633,7 @@ def scan(
 ) -> ScanResult:
     """Compare `files`, path -> (size, mtime_ns), and `folders`, path -> mtime_ns (`Walk.folders`), with the disk.
 
-    Without `folders` new files go unseen. A file that may not be looked at counts as changed: reading it tells why.
+    Without `folders` new files go unseen. A file that may not be looked at counts as changed: reading it shows why.
     """
     base = os.path.join(os.path.realpath(root), "")
     changed, removed = [], []

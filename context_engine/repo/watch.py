@@ -1,4 +1,4 @@
-"""Tells which paths changed, in batches: everything of one burst of edits at once, when it has become quiet.
+"""Reports which paths changed, in batches: everything of one burst of edits at once, when it has become quiet.
 
 Only folders that the walk enters are watched, so a build that fills an ignored folder stays unheard. What changes
 before `is_running` is true, and what the system drops when its queue overflows, is not reported: callers sweep for it.
@@ -143,7 +143,7 @@ def rest_s(watchers: int) -> float:
     return max(0.0, watchers / FEW - 1) * STEP_MS / 1_000
 
 
-class _StoppedEarly(Exception):  # noqa: N818 - it ends the thread, it is no error
+class _StoppedEarly(Exception):  # noqa: N818 - it ends the thread, it is not an error
     """The watcher was stopped in the middle of something."""
 
 
@@ -170,7 +170,7 @@ class _WatchThread:
             self._listen()
         except _StoppedEarly:
             return
-        except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `problem` tells it
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; `problem` has the error
             self._owner.problem = _in_words(error)
         finally:
             self.is_listening = False

@@ -157,7 +157,7 @@ def merge_draft_into(pending: PendingReview, draft: Any, *, source: str, submiss
 
 
 def explain_rejections(pending: PendingReview, draft: Mapping[str, Any]) -> str:
-    """Return what a model is told about its draft before its second try; empty when all findings are valid."""
+    """Return the text for a model about its draft before its second try; empty when all findings are valid."""
     rejected = validate_draft(draft, pending.files, source="model").rejected
     return "; ".join(f"{finding.place}: {finding.reason}" for finding in rejected)
 

@@ -45,7 +45,7 @@ from context_engine.text import escape_literal, fold_case
 OCCURRENCES_BYTES_MAX = 4_000_000
 """Some 50,000 matches, which take 50 ms to parse. Beyond that a pass for each keyword is quicker."""
 JOINTS_MAX = 200
-"""Overlap texts of keywords that can be told apart in one pass."""
+"""Overlap texts of keywords that can be distinguished in one pass."""
 PATTERN_CHARS_MAX = 8_000
 """All queries of one search; Windows takes 32,767 characters for a whole command line."""
 DEFINING_FILES_MAX = 2_000
@@ -104,16 +104,16 @@ class TextScanner:
 
         Raises: InvalidArgument (pattern, globs), InvalidPath, FileNotFound, AccessDenied, SearchTimeout, Canceled.
         """
-        tell = progress or (lambda _: None)
+        on_progress = progress or (lambda _: None)
         patience = SearchDeadline.of(cancel)
         under = self._check_query(query)
-        tell(Progress("listing", 0, 0))
+        on_progress(Progress("listing", 0, 0))
         listing = self._lister.listing(patience.check)
         files = self._choose_files(listing, query, under)
         known = self._answers.get((query, definitions))
         if known and known.files == files and self._lister.is_unchanged(known.listing, files, under):
             return known.scan
-        tell(Progress("searching", 0, len(files)))
+        on_progress(Progress("searching", 0, len(files)))
         scan = self._scan_files(query, files, under, patience, definitions=definitions)
         if not scan.files:
             why, next_step = self._explain_no_match(query, listing, files, under)

@@ -154,7 +154,7 @@ class EmbeddingBackfill:
             self._woken.clear()
             try:
                 rest_s = self._round()
-            except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `problem` tells it
+            except Exception as error:  # noqa: BLE001 - a thread has no caller; `problem` has the error
                 self.problem = error.message if isinstance(error, ContextEngineError) else repr(error)
                 rest_s = RETRY_S
             self._woken.wait(rest_s)

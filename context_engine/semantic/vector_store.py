@@ -52,7 +52,7 @@ LOCK_WAIT_S = 10.0
 READ_TRIES = 5
 """A file may be deleted between listing the folder and opening it; five compactions in a row do not happen."""
 USED_REST_S = 600.0
-"""Interval in which reading stamps a segment as used: often enough to tell yesterday's from last month's."""
+"""Interval in which reading stamps a segment as used: often enough to distinguish yesterday from last month."""
 
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]

@@ -26,7 +26,7 @@ AT_ONCE = 4_096
 GIVE_REST_S = 5.0
 """Interval of publishing while much is embedded: a machine that fills at the same time repeats little of it."""
 RETRY_S = 60.0
-"""Rest after a failure of the remote store: its user is told, and texts are embedded here."""
+"""Rest after a failure of the remote store: its user is informed, and texts are embedded here."""
 RELOOK_S = 3_600.0
 """Interval for checking whether the remote store still has what it got: a second of a database for 100,000 keys."""
 STAMP_DAYS = 7
@@ -35,7 +35,7 @@ KEPT_DAYS = 60
 """Age at which unused vectors are dropped: longer than a release branch rests between two fixes."""
 DAY_S = 86_400
 
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 
 class VectorSync:
@@ -141,7 +141,7 @@ class VectorSync:
         """Ask the remote store at once, whatever failed before, because a caller waits."""
         self.error, self._retry_at = None, 0.0
 
-    def _query(self, question: Callable[[RemoteVectorStore], Told]) -> Told | None:
+    def _query(self, question: Callable[[RemoteVectorStore], Answer]) -> Answer | None:
         """Return the answer of the remote store; None without one, while it fails, and for a while after."""
         if self._opened is None or self._now() < self._retry_at:
             return None

