@@ -58,7 +58,7 @@ def pairings(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]
     [(0, 0), (2, 0)]
     """
     numbers: dict[str, int] = {}
-    ones, others = (np.array([numbers.setdefault(line, len(numbers)) for line in each]) for each in (old, new))
+    ones, others = (np.array([numbers.setdefault(line, len(numbers)) for line in text]) for text in (old, new))
     equal = ones[:, None] == others[None, :] if len(old) * len(new) <= CELLS_MAX else None
     if equal is None:
         places = {line: number for number, line in enumerate(new)}
@@ -101,7 +101,7 @@ def common(one: Sequence[str], other: Sequence[str]) -> int:
 def _between(old: Sequence[str], new: Sequence[str], head: int) -> list[Turn]:
     """Return the changes by the longest common subsequence; adjacent ones are one change."""
     numbers: dict[str, int] = {}
-    ones, others = ([numbers.setdefault(line, len(numbers)) for line in each] for each in (old, new))
+    ones, others = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (old, new))
     found: list[Turn] = []
     for step in LCSseq.opcodes(ones, others):
         if step.tag == "equal":

@@ -104,7 +104,7 @@ def _by_one_rule(evidence: Sequence[tuple[str, str]], added: Sequence[str], near
         doubt = _shift_doubt(pairs, added, nearby)
         found = Indents([], doubt) if doubt else _check_indents(rule, pairs, added, nearby)
         return found if _lands_on_levels(pairs[0], found.indents, nearby) else Indents([], NO_LEVEL)
-    return _agree([[rule(each) for each in added] for rule in _conversions(pairs, added, nearby)])
+    return _agree([[rule(line) for line in added] for rule in _conversions(pairs, added, nearby)])
 
 
 def _keep_indents(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
@@ -136,11 +136,11 @@ def _shift(pairs: list[tuple[str, str]]) -> Rule | None:
     old, placed = pairs[0]
     if placed.endswith(old):
         more = placed.removesuffix(old)
-        if all(each == more + one for one, each in pairs):
+        if all(placed_indent == more + one for one, placed_indent in pairs):
             return lambda indent: more + indent
     if old.endswith(placed):
         less = old.removesuffix(placed)
-        if all(one == less + each for one, each in pairs):
+        if all(one == less + placed_indent for one, placed_indent in pairs):
             return lambda indent: indent.removeprefix(less) if indent.startswith(less) else None
     return None
 
@@ -181,10 +181,10 @@ def _is_level(indent: str, base: str, unit: str) -> bool:
 
 def _conversions(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> list[Rule]:
     """Return the rules that turn levels of one character into levels of the other, if the pairs leave a choice."""
-    olds, placed = "".join(old for old, _ in pairs), "".join(each for _, each in pairs)
+    olds, placed = "".join(old for old, _ in pairs), "".join(new for _, new in pairs)
     if not _is_pure(olds, placed) or any(set(indent) - set(olds) for indent in added):
         return []
-    points = [(len(old), len(each)) for old, each in pairs]
+    points = [(len(old), len(new)) for old, new in pairs]
     if "\t" in placed:
         return [_to_tabs(unit, shift) for unit, shift in _blanks_a_tab(points, [len(indent) for indent in added])]
     return [_to_blanks(unit, shift) for unit, shift in _tabs_in_blanks(points, unit_of(nearby))]
@@ -257,7 +257,9 @@ def _to_blanks(unit: int, shift: int) -> Rule:
 def _agree(answers: list[list[str | None]]) -> Indents:
     """Return the answer of all rules, if it is the same."""
     whole = [
-        indents for answer in answers if len(indents := [each for each in answer if each is not None]) == len(answer)
+        indents
+        for answer in answers
+        if len(indents := [indent for indent in answer if indent is not None]) == len(answer)
     ]
     if not whole:
         return Indents([], NO_LEVEL if answers else NO_RULE)

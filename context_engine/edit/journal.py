@@ -154,7 +154,7 @@ class Journal:
         """
         found = self._outlines("state = 'open' ORDER BY id")
         wanted = None if paths is None else set(paths)
-        return [each for each in found if wanted is None or any(op.path in wanted for op in each.ops)]
+        return [entry for entry in found if wanted is None or any(op.path in wanted for op in entry.ops)]
 
     # -- doing --
 

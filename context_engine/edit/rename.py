@@ -237,23 +237,23 @@ class Renamer:
         With a name, only imports that take it count.
         """
         files: list[str] = []
-        for each in source.outline.imports:
+        for imported in source.outline.imports:
             takes = (
                 not name
-                or name in each.names
-                or (not each.names and (_last(each.target) == name or source.family == "javascript"))
+                or name in imported.names
+                or (not imported.names and (_last(imported.target) == name or source.family == "javascript"))
             )
-            if source.language is not None and lines[0] <= each.line <= lines[1] and takes:
-                files += resolve_import(source.language, source.path, each.target, self._paths, each.names)[:1]
+            if source.language is not None and lines[0] <= imported.line <= lines[1] and takes:
+                files += resolve_import(source.language, source.path, imported.target, self._paths, imported.names)[:1]
         return files
 
     def packages(self, source: RenameSource, folder: str) -> Iterator[tuple[str, int]]:
         """Yield the imports (target, line) of a file that mean a folder."""
-        for each in source.outline.imports:
+        for imported in source.outline.imports:
             if source.language is not None:
-                files = resolve_import(source.language, source.path, each.target, self._paths, each.names)
+                files = resolve_import(source.language, source.path, imported.target, self._paths, imported.names)
                 if any(dirname(path) == folder for path in files):
-                    yield each.target, each.line
+                    yield imported.target, imported.line
 
     # -- whether the new name is free --
 
@@ -261,17 +261,17 @@ class Renamer:
         """Refuse a name that is defined already where the definition is, or in its package. Raises: InvalidArgument."""
         own, beside = target.source, (target.symbol.parent, target.symbol.owner)
         taken = [
-            (own.path, each.line)
-            for each in own.outline.symbols
-            if each.name == new_name and (each.parent, each.owner) == beside
+            (own.path, own_symbol.line)
+            for own_symbol in own.outline.symbols
+            if own_symbol.name == new_name and (own_symbol.parent, own_symbol.owner) == beside
         ]
         package = self._paths.in_folder(dirname(own.path)) if own.family in PACKAGED and not target.is_member else []
         for path in package:
             other = self._source(path, new_name) if path != own.path else None
             taken += [
-                (path, each.line)
-                for each in (other.outline.symbols if other else ())
-                if each.name == new_name and each.parent < 0 and not each.owner
+                (path, other_symbol.line)
+                for other_symbol in (other.outline.symbols if other else ())
+                if other_symbol.name == new_name and other_symbol.parent < 0 and not other_symbol.owner
             ]
         _refuse_taken(new_name, taken)
 
@@ -285,7 +285,7 @@ class Renamer:
             others = [at for at in self.places(sorter.sources[path], new_name) if at.role in PLAIN]
             bound = {at.scopes[0] for at in others if at.role in ("binding", "import") and at.scopes}
             for other in others:
-                scope = next((each for each in other.scopes if each in bound), None)
+                scope = next((candidate for candidate in other.scopes if candidate in bound), None)
                 if scope is None or any(scope in at.scopes for at in plain):
                     taken.append((path, other.line))
         _refuse_taken(new_name, taken)
@@ -371,8 +371,8 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
     defined = [
         (source, number)
         for source in sources
-        for number, each in enumerate(source.outline.symbols)
-        if each.name == wanted.rpartition(".")[2] and each.kind not in ("constructor", "section", "key")
+        for number, symbol in enumerate(source.outline.symbols)
+        if symbol.name == wanted.rpartition(".")[2] and symbol.kind not in ("constructor", "section", "key")
     ]
     fitting = [
         (source, number)
@@ -395,7 +395,10 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
         raise MultipleMatches(
             f"{len(fitting)} definitions are named {name!r}",
             suggestion="Name the one you mean with its owner (Class.method), or give path, the file it is in.",
-            details={"total": len(rows), "matches": [f"{path}:{line} {each}" for path, each, line in rows[:SHOWN_MAX]]},
+            details={
+                "total": len(rows),
+                "matches": [f"{path}:{line} {reason}" for path, reason, line in rows[:SHOWN_MAX]],
+            },
         )
     source, number = fitting[0]
     symbol = source.outline.symbols[number]
@@ -407,8 +410,8 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
             next_steps=(NextStep("search_files", "to find its places"), NextStep("edit_file", "to rename each")),
             details={"path": source.path},
         )
-    makers = [each for each in source.outline.symbols if (each.parent, each.kind) == (number, "constructor")]
-    named = [_named_at(source, each) for each in makers if each.name == symbol.name]
+    makers = [child for child in source.outline.symbols if (child.parent, child.kind) == (number, "constructor")]
+    named = [_named_at(source, maker) for maker in makers if maker.name == symbol.name]
     return Target(source, symbol, source.qualified_names[number], (at, *filter(None, named)), len(defined) == 1)
 
 
@@ -513,7 +516,7 @@ class _Sorter:
                 "" if self._is_linked(source, at) else ELSE if self._is_known(source, at) else "imported from elsewhere"
             )
         bound = source.bindings
-        scope = next((each for each in at.scopes if each in bound), None)
+        scope = next((candidate for candidate in at.scopes if candidate in bound), None)
         scope = scope or (None if None in bound else False)  # None is the file itself
         if scope is False:
             return self._unbound(source)
@@ -541,7 +544,7 @@ class _Sorter:
 
     def _defined_lines(self, source: RenameSource) -> set[int]:
         """Return the lines on which a file defines the name for all of itself."""
-        return {each.line for each in source.outline.symbols if each.name == self._name and each.parent < 0}
+        return {defined.line for defined in source.outline.symbols if defined.name == self._name and defined.parent < 0}
 
     def _unbound(self, source: RenameSource) -> str:
         """Judge a name that its file does not bind: it comes from the package, or from an unknown place."""
@@ -567,7 +570,9 @@ class _Sorter:
         """Return whether an import may take the file of the target, where that has the same name."""
         if self.target.module != self._name or source.family not in ("python", "rust"):
             return False
-        targets = [each.target for each in source.outline.imports if at.lines[0] <= each.line <= at.lines[1]]
+        targets = [
+            imported.target for imported in source.outline.imports if at.lines[0] <= imported.line <= at.lines[1]
+        ]
         return source.family != "python" or not all(_last(target) == self._name for target in targets)
 
     @property
@@ -604,9 +609,9 @@ class _Sorter:
             return "looked up in something that is not known"
         if source.family == "rust":
             return "" if at.owner == self.target.module and self.target.is_only else f"looked up in {at.owner}"
-        bindings = [each for each in self._renamer.places(source, at.owner) if each.role in BINDING]
-        around = [each for each in bindings if not each.scopes or each.scopes[0] in at.scopes]
-        files = [path for each in around for path in self._renamer.find_import_targets(source, each.lines)]
+        bindings = [place for place in self._renamer.places(source, at.owner) if place.role in BINDING]
+        around = [binding for binding in bindings if not binding.scopes or binding.scopes[0] in at.scopes]
+        files = [path for binding in around for path in self._renamer.find_import_targets(source, binding.lines)]
         if len(around) == 1 and files == [self.target.source.path] and self._is_module(source, around[0]):
             return ""
         return f"looked up in {at.owner}"
@@ -624,7 +629,8 @@ class _Sorter:
         """Judge a member of a Go package."""
         places = self._renamer.places(source, at.owner)
         if any(
-            each.role in ("binding", "unknown") and (not each.scopes or each.scopes[0] in at.scopes) for each in places
+            place.role in ("binding", "unknown") and (not place.scopes or place.scopes[0] in at.scopes)
+            for place in places
         ):
             return (
                 ELSE
@@ -637,7 +643,7 @@ class _Sorter:
         """Return whether a file imports the package of the target under this name."""
         own = self.target.source
         for target, line in self._renamer.packages(source, dirname(own.path)):
-            if any(each.role == "import" and each.line == line for each in places):
+            if any(place.role == "import" and place.line == line for place in places):
                 return True
             is_bare = _BARE_IMPORT.match(source.content.lines[line - 1])
             if is_bare and owner == own.package and target:
@@ -667,7 +673,7 @@ class _Sorter:
     def _in_same_type(self, source: RenameSource, at: Occurrence) -> bool:
         """Return whether a place is inside the type of the target, and not in one inside of it."""
         symbols = source.outline.symbols
-        around = [number for number, each in enumerate(symbols) if each.start <= at.start < each.stop]
+        around = [number for number, candidate in enumerate(symbols) if candidate.start <= at.start < candidate.stop]
         if self.target.symbol.owner:
             same = [symbols[number] for number in around if symbols[number].owner == self.target.symbol.owner]
             return bool(same) and dirname(source.path) == dirname(self.target.source.path)

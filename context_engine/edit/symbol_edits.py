@@ -134,7 +134,7 @@ def _symbol_not_found(file: _ParsedFile, name: str) -> SymbolNotFound:
     near = [qualified for qualified, is_alike in zip(file.qualified, alike, strict=True) if is_alike and last][
         :NAMES_MAX
     ]
-    problem = next((f": {each.title}" for each in file.outline.problems), "")
+    problem = next((f": {found.title}" for found in file.outline.problems), "")
     return SymbolNotFound(
         f"{file.path} defines no {name!r}{problem}",
         suggestion=f"Did you mean {' or '.join(near)}?" if near else "find_symbol with outline lists what it defines.",
@@ -144,7 +144,7 @@ def _symbol_not_found(file: _ParsedFile, name: str) -> SymbolNotFound:
 
 def _several(file: _ParsedFile, name: str, found: Sequence[int]) -> MultipleMatches:
     rows = [(file.qualified[number], file.outline.symbols[number]) for number in found]
-    matches = [{"symbol": name, "line": each.first, "endLine": each.last, "kind": each.kind} for name, each in rows]
+    matches = [{"symbol": name, "line": span.first, "endLine": span.last, "kind": span.kind} for name, span in rows]
     own = {qualified for qualified, _ in rows}
     step = "Name the one you mean with its owner, as in the details; a dot before a name means one inside of nothing."
     return MultipleMatches(
@@ -363,14 +363,14 @@ def _from_the_margin(lines: list[str], indent: str, further: list[str], nearby: 
         raise Doubt(BOTH_WAYS if moved else NO_LEVEL)
     if kept:
         return further
-    if any(set(each) - set(indent) for line, each in zip(solid[1:], further, strict=True) if not _is_starred(line)):
+    if any(set(extra) - set(indent) for line, extra in zip(solid[1:], further, strict=True) if not _is_starred(line)):
         raise Doubt(OTHER_CHARACTERS)
-    return [indent + each for each in further]
+    return [indent + extra for extra in further]
 
 
 def _fits(solid: list[str], further: list[str], base: str, unit: str) -> bool:
     """Return whether further lines are indented as they would be if the first one were indented by `base`."""
-    if not all(each.startswith(base) for each in further):
+    if not all(extra.startswith(base) for extra in further):
         return False
     head, following, more = solid[0].rstrip(BLANKS), solid[1].lstrip(BLANKS), further[0].removeprefix(base)
     if head.startswith("/*") and _is_starred(following):

@@ -212,7 +212,7 @@ class Memories:
         if similar and on_similar == "merge" and not named:
             return self._merge(shelf, similar[0].entry, made, result, write=write)
         if on_similar == "supersede":
-            named += [each.entry for each in similar]
+            named += [match.entry for match in similar]
         return self._create(shelf, made, named, result, write=write)
 
     def _create(

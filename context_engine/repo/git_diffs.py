@@ -137,16 +137,16 @@ class DiffReader:
         blobs = self._blobs(_needed_blobs(files, left_out), bytes_max)
         old: dict[str, bytes] = {}
         new: dict[str, bytes] = {}
-        for each in (each for each in files if each.status != "U"):
-            if each.old_blob in blobs:
-                old[each.old_path] = blobs[each.old_blob]
-            elif each.old_path and each.path not in left_out:
-                left_out[each.path] = Skipped(each.path, "too_large", "the old version")
-            content = blobs.get(each.new_blob) if each.new_blob else self._in_work_tree(each, bytes_max)
+        for file in (file for file in files if file.status != "U"):
+            if file.old_blob in blobs:
+                old[file.old_path] = blobs[file.old_blob]
+            elif file.old_path and file.path not in left_out:
+                left_out[file.path] = Skipped(file.path, "too_large", "the old version")
+            content = blobs.get(file.new_blob) if file.new_blob else self._in_work_tree(file, bytes_max)
             if isinstance(content, bytes):
-                new[each.new_path] = content
-            elif each.new_path and each.path not in left_out:
-                left_out[each.path] = content or Skipped(each.path, "too_large", "the new version")
+                new[file.new_path] = content
+            elif file.new_path and file.path not in left_out:
+                left_out[file.path] = content or Skipped(file.path, "too_large", "the new version")
         return ChangeContents(old, new, tuple(left_out.values()))
 
     # -- the diff --
@@ -255,11 +255,11 @@ def split_raw_diff(said: str) -> tuple[tuple[TouchedFile, ...], str]:
         at = end + 1
     text = said[at:].removeprefix("\n")
     shown = set(_HEADER.findall(text))
-    compared = {each.path for each in files if each.status != "U"}  # in a conflict, with our side
+    compared = {file.path for file in files if file.status != "U"}  # in a conflict, with our side
     return tuple(
-        each
-        for each in files
-        if (_is_known(each) or _header(each.path) in shown) and not (each.status == "U" and each.path in compared)
+        file
+        for file in files
+        if (_is_known(file) or _header(file.path) in shown) and not (file.status == "U" and file.path in compared)
     ), text
 
 
@@ -337,13 +337,13 @@ def _parse_touched(line: str) -> TouchedFile:
 def _needed_blobs(files: Iterable[TouchedFile], left_out: dict[str, Skipped]) -> list[str]:
     """Return the blobs of these files, each once; a submodule has none."""
     names: dict[str, None] = {}
-    for each in files:
-        if SUBMODULE in (each.old_mode, each.new_mode):
-            left_out[each.path] = Skipped(each.path, "submodule", "another repository")
-        elif each.status == "U":
-            left_out[each.path] = Skipped(each.path, "unmerged", "in the middle of a merge")
+    for file in files:
+        if SUBMODULE in (file.old_mode, file.new_mode):
+            left_out[file.path] = Skipped(file.path, "submodule", "another repository")
+        elif file.status == "U":
+            left_out[file.path] = Skipped(file.path, "unmerged", "in the middle of a merge")
         else:
-            names |= dict.fromkeys(filter(None, (each.old_blob, each.new_blob)))
+            names |= dict.fromkeys(filter(None, (file.old_blob, file.new_blob)))
     return list(names)
 
 
@@ -507,7 +507,7 @@ def _is_branch(git: Git, name: str) -> bool:
     if name.startswith("-") or "\0" in name:
         return False
     said = git.run("for-each-ref", "--format=%(refname)", "--", *wanted).decode("utf-8", "surrogateescape")
-    return any(each in wanted for each in said.split("\n"))
+    return any(word in wanted for word in said.split("\n"))
 
 
 def _default_branch(git: Git) -> str:

@@ -153,7 +153,7 @@ def expression(glob: str, *, whole_path: bool) -> str:
     first, *others = map(_with_stars, parts)
     if not others:
         return first
-    middle = [f"(?>(?:[^/]*/)*?{each})" for each in others[:-1] if each]
+    middle = [f"(?>(?:[^/]*/)*?{part})" for part in others[:-1] if part]
     return f"{first}{''.join(middle)}(?:.*/)?{others[-1]}"
 
 
@@ -168,7 +168,7 @@ def _with_stars(atoms: list[str]) -> str:
     first, *others = pieces
     if not others:
         return first
-    return f"{first}{''.join(f'(?>{_STAR}?{each})' for each in others[:-1] if each)}{_STAR}{others[-1]}"
+    return f"{first}{''.join(f'(?>{_STAR}?{part})' for part in others[:-1] if part)}{_STAR}{others[-1]}"
 
 
 def _plain(text: str) -> str:
@@ -253,12 +253,12 @@ class NameTable(dict[str, int]):
         if self._suffixes and (dot := name.rfind(".")) >= 0:
             value = max(value, self._suffixes.get(name[dot:], NO_RULE))
         if self._ends and name.endswith(self._ends):
-            value = max(value, *[each for ending, each in self._endings.items() if name.endswith(ending)])
+            value = max(value, *[strength for ending, strength in self._endings.items() if name.endswith(ending)])
         if self._begins and name.startswith(self._begins):
-            value = max(value, *[each for begin, each in self._beginnings.items() if name.startswith(begin)])
-        for each, regex in self._globs:
-            if each > value and regex.fullmatch(name):
-                value = each
+            value = max(value, *[strength for begin, strength in self._beginnings.items() if name.startswith(begin)])
+        for strength, regex in self._globs:
+            if strength > value and regex.fullmatch(name):
+                value = strength
         self[plain] = value
         return value
 
@@ -348,15 +348,15 @@ class IgnoreRules:
         here = self._in_folders.get(folder, [])
         if self._globs:
             slashed = f"{folder}/" if folder else ""
-            globs = [each for each in self._globs if slashed.startswith(each.prefix)]
-            here = here + [each.about for each in globs if each.in_folder.fullmatch(slashed)]
+            globs = [glob for glob in self._globs if slashed.startswith(glob.prefix)]
+            here = here + [glob.about for glob in globs if glob.in_folder.fullmatch(slashed)]
         return self._table(here) if here else None
 
     def _table(self, here: list[_NamePattern]) -> NameTables:
         """Return the table of some patterns, which is made once because they apply in many folders."""
-        key = tuple([each.value for each in here])
+        key = tuple([about.value for about in here])
         if key not in self._tables:
-            self._tables[key] = NameTables.of((0, each) for each in sorted(here, key=lambda each: each.value))
+            self._tables[key] = NameTables.of((0, about) for about in sorted(here, key=lambda pattern: pattern.value))
         return self._tables[key]
 
     def words(self, value: int) -> str:
@@ -410,11 +410,11 @@ class RuleStack:
     """
 
     def __init__(self, placed: Iterable[PlacedRules] = ()) -> None:
-        self._placed = sorted(placed, key=lambda each: (each.rules.level, each.depth))
-        strengths = [(number << _LINES_BITS, each) for number, each in enumerate(self._placed)]
-        self._about_paths = [(strength, each) for strength, each in strengths if each.rules.about_paths]
+        self._placed = sorted(placed, key=lambda rules: (rules.rules.level, rules.depth))
+        strengths = [(number << _LINES_BITS, rules) for number, rules in enumerate(self._placed)]
+        self._about_paths = [(strength, rules) for strength, rules in strengths if rules.rules.about_paths]
         self.names = NameTables.of(
-            (strength, about) for strength, each in strengths for about in each.rules.about_names
+            (strength, about) for strength, rules in strengths for about in rules.rules.about_names
         )
 
     def with_rules(self, *more: PlacedRules) -> RuleStack:
@@ -424,13 +424,13 @@ class RuleStack:
     def without_git(self) -> RuleStack:
         """Return what still applies inside another repository: everything but the outer one's git rules."""
         git = {LEVELS.index("exclude"), LEVELS.index("gitignore")}
-        return RuleStack(each for each in self._placed if each.rules.level not in git)
+        return RuleStack(placed for placed in self._placed if placed.rules.level not in git)
 
     def at(self, folder: str) -> FolderVerdicts:
         """Return the verdicts for what is directly in `folder`."""
         tables = []
-        for strength, each in self._about_paths:
-            if table := each.rules.inside(each.local(folder)):
+        for strength, placed in self._about_paths:
+            if table := placed.rules.inside(placed.local(folder)):
                 tables.append((strength, table))
         return FolderVerdicts(self, tables)
 

@@ -132,7 +132,7 @@ class Root:
         folder, _, name = typed.rpartition("/")
         while (names := self._names_in(folder)) is None and folder:
             folder, _, name = folder.rpartition("/")
-        near = [f"{folder}/{each}" if folder else each for each in near_names(name, names or ())]
+        near = [f"{folder}/{near_name}" if folder else near_name for near_name in near_names(name, names or ())]
         here = f"list_directory {folder or '.'!r} shows what is there."
         return FileNotFound(
             f"there is no {_shorten(text)} in the workspace",
@@ -310,8 +310,8 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
     ['README.md']
     """
     folded: dict[str, str] = {}
-    for each in names:
-        folded.setdefault(each.casefold(), each)
+    for candidate in names:
+        folded.setdefault(candidate.casefold(), candidate)
     return [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, NEAR_NAMES_MAX)]
 
 

@@ -142,23 +142,23 @@ class Ripgrep:
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
         """Return what `TextEngine.counts` does."""
         said = self._run(["--count"], files, asked, patience)
-        return _counts(each.out for each in said), all(each.code != 2 for each in said)
+        return _counts(run.out for run in said), all(run.code != 2 for run in said)
 
     def places(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
     ) -> list[MatchedLine]:
         """Return what `TextEngine.places` does. Text is left out of ripgrep's output: only its place is needed."""
         options = ["-n", "-b", "--column", "--max-columns=1", f"--context={context}", f"--max-count={most}"]
-        return _places(each.out for each in self._run(options, files, asked, patience))
+        return _places(run.out for run in self._run(options, files, asked, patience))
 
     def occurrences(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int
     ) -> FoundOccurrences:
         """Return what `TextEngine.occurrences` does; of several patterns that match in one place the first counts."""
         said = self._run(["-o", "-n", "-b", "--column"], files, asked, patience, bytes_max)
-        if any(each.is_cut for each in said):
+        if any(run.is_cut for run in said):
             return None
-        return list(_rows(each.out for each in said)), all(each.code != 2 for each in said)
+        return list(_rows(run.out for run in said)), all(run.code != 2 for run in said)
 
     def _run(
         self,
@@ -195,14 +195,14 @@ class PythonGrep:
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
         """Return what `TextEngine.counts` does."""
         said = self._run({"mode": "count"}, files, asked, patience)
-        return _counts(each.out for each in said), all(each.code == 0 for each in said)
+        return _counts(run.out for run in said), all(run.code == 0 for run in said)
 
     def places(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
     ) -> list[MatchedLine]:
         """Return what `TextEngine.places` does."""
         said = self._run({"mode": "places", "context": context, "most": most}, files, asked, patience)
-        return _places(each.out for each in said)
+        return _places(run.out for run in said)
 
     def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> None:
         """Return None: this engine reports lines, not the matches on them."""
@@ -224,9 +224,9 @@ class PythonGrep:
 
         with ThreadPoolExecutor(count) as threads:
             said = list(threads.map(run, feeds))
-        for each in said:
-            if each.code == 1:
-                raise BugError(f"the search by Python failed: {each.complaint[-REASON_CHARS_MAX:]}")
+        for output in said:
+            if output.code == 1:
+                raise BugError(f"the search by Python failed: {output.complaint[-REASON_CHARS_MAX:]}")
         return _uncut(said, OUTPUT_BYTES_MAX)
 
 
@@ -378,7 +378,7 @@ class _ProcessOutput(NamedTuple):
 
 def _uncut(said: list[_ProcessOutput], bytes_max: int) -> list[_ProcessOutput]:
     """Return the outputs, unless one is over the limit. Raises: TooLarge."""
-    if bytes_max == OUTPUT_BYTES_MAX and any(each.is_cut for each in said):
+    if bytes_max == OUTPUT_BYTES_MAX and any(run.is_cut for run in said):
         raise TooLarge(
             f"the search finds places for more than {OUTPUT_BYTES_MAX:,} bytes",
             suggestion="Search for something rarer, in a folder (path) or in some files (includes).",

@@ -116,7 +116,9 @@ class FileLister:
     def why_not(self, path: str) -> Skipped | None:
         """Return why a file or folder that exists is not in the listing; None when nothing excludes it."""
         seen = walk_paths(self._root, [path], bytes_max=ANY_SIZE, excludes_file=self._excludes())
-        return next((each for each in seen.skipped if each.path == path or path.startswith(f"{each.path}/")), None)
+        return next(
+            (skipped for skipped in seen.skipped if skipped.path == path or path.startswith(f"{skipped.path}/")), None
+        )
 
     def _take_heard(self) -> set[str]:
         """Return what was reported since the last time, with what the watcher still delays."""

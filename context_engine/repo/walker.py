@@ -333,9 +333,9 @@ class _Walker:
             return None
         with opened:
             entries: dict[str, _Entry] = {}
-            for each in (*IGNORE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG", name):
+            for marker in (*IGNORE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG", name):
                 with suppress(OSError, ValueError):  # not there, closed, or no name at all: there is nothing to judge
-                    entries[each] = _NamedEntry(opened, each)
+                    entries[marker] = _NamedEntry(opened, marker)
             if self._why_closed(folder, opened, entries) or name not in entries:
                 return None
             if not may_be_file and not entries[name].is_dir(follow_symlinks=False):
@@ -542,7 +542,7 @@ class _Walker:
             if text := self._text(name, folder, rel if report else None):
                 texts.setdefault(level, []).append(text)
                 sources.setdefault(level, rel)
-        return [IgnoreRules(level, "\n".join(each), name=sources[level]) for level, each in texts.items()]
+        return [IgnoreRules(level, "\n".join(lines), name=sources[level]) for level, lines in texts.items()]
 
     def _text(self, name: str, folder: OpenFolder | None = None, rel: str | None = None) -> str:
         """Return an ignore file's text; one that cannot be read has no rules, and is reported inside the workspace."""

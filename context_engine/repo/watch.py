@@ -191,7 +191,7 @@ class _WatchThread:
                 self._check()
                 self._on_batch(self.batch.take())
             elif not changes:
-                self.stopping.wait(rest_s(sum(each.name == NAME for each in threading.enumerate())))
+                self.stopping.wait(rest_s(sum(thread.name == NAME for thread in threading.enumerate())))
 
     def _check(self) -> None:
         if self.stopping.is_set():

