@@ -1,7 +1,4 @@
-"""PURE. Finds where an edit lands.
-
-Find where an edit lands: every place that its target may mean is counted, and unless it is the only one, the edit
-fails.
+"""PURE. Find where an edit lands: all places that its target may mean are counted, and only a single one is taken.
 
 There are six levels of similarity. A target that is in the file exactly is searched nowhere else. Otherwise whole lines
 are compared whatever their whitespace. A place is as good as its worst line, but a better place does not win over a

@@ -28,7 +28,10 @@ Keep = Callable[[Manifest, Mapping[str, Path]], None]
 
 
 class SharedWriter:
-    """The right of one process to change a shared index. Every method that returns has committed."""
+    """Collects and commits the changes of one process to a shared index, whose lease `shared_store` has taken.
+
+    Every method that returns has committed.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Which files the workspace consists of: one walk under its ignore rules, with the reasons for everything left out.
 
-The walker lists and stats; it opens nothing but ignore files and git's pointer files. Whether a file's content is text
-is said by `files.load_for_index`, which reads it exactly once. docs/decisions/0004 has the rules and their reasons.
+The walker lists and stats; it opens nothing but ignore files and git's pointer files. `file_reader.load_for_index`
+reads a file once and decides whether its content is text. docs/decisions/0004 has the rules and their reasons.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ __pycache__/
 .terraform/
 .yarn/cache/
 .DS_Store
-.ctx-*.tmp
 .ctx-*.tmp
 """
 """Ignored even without a rule in any file; `.contextignore` can include any of them again with `!`."""
@@ -608,10 +607,6 @@ def _first(row: tuple[str, _Entry, bool]) -> str:
 # A look at sizes and times alone: no file is opened, no ignore rule is read. Known files are checked one by one, which
 # finds edits and deletions. A new file changes the time of its folder; then only a walk can decide whether it counts.
 # This costs a third of a walk (decision 0004).
-# DOC: Known files are stat'ed one by one, which finds edits and deletions. What is new shows in the time of its folder,
-# which DOC: changes whenever a name in it comes or goes; then only a walk can decide, since the rules apply.
-# Measured DOC: (decision 0004), this costs a third of a walk.
-# DOC:
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
-"""Every built-in check in the order of its module: a check that is defined there needs no other entry."""
+"""Every built-in check in the order of its module: a check that is defined there needs no other entry.
+
+A new module is added to the list of modules.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -22,16 +24,27 @@ from context_engine.review.checks import (
 from context_engine.review.checks.check import ChangeRun, CheckKind, FileRun, ReviewCheck, TextRun
 
 
-def _collect(kind: CheckKind, modules: Sequence[ModuleType]) -> tuple[ReviewCheck[Any], ...]:
-    """Return the checks of one kind that modules define, in their order."""
-    defined = [value for module in modules for value in vars(module).values()]
+MODULES: tuple[ModuleType, ...] = (
+    leftover_checks,
+    python_checks,
+    javascript_checks,
+    go_checks,
+    security_checks,
+    deployment_checks,
+    syntax_regressions,
+    file_metadata_checks,
+    symbol_checks,
+    complexity_checks,
+    companion_checks,
+)
+
+
+def _collect(kind: CheckKind) -> tuple[ReviewCheck[Any], ...]:
+    """Return the checks of one kind, in the order of their modules."""
+    defined = [value for module in MODULES for value in vars(module).values()]
     return tuple(value for value in defined if isinstance(value, ReviewCheck) and value.kind == kind)
 
 
-TEXT: tuple[ReviewCheck[TextRun], ...] = _collect(
-    "text", (leftover_checks, python_checks, javascript_checks, go_checks, security_checks, deployment_checks)
-)
-FILE: tuple[ReviewCheck[FileRun], ...] = _collect(
-    "file", (syntax_regressions, file_metadata_checks, symbol_checks, complexity_checks)
-)
-CHANGE: tuple[ReviewCheck[ChangeRun], ...] = _collect("change", (symbol_checks, companion_checks))
+TEXT: tuple[ReviewCheck[TextRun], ...] = _collect("text")
+FILE: tuple[ReviewCheck[FileRun], ...] = _collect("file")
+CHANGE: tuple[ReviewCheck[ChangeRun], ...] = _collect("change")
