@@ -23,7 +23,6 @@ from context_engine.review.checks import (
 )
 from context_engine.review.checks.check import ChangeRun, CheckKind, FileRun, ReviewCheck, TextRun
 
-
 MODULES: tuple[ModuleType, ...] = (
     leftover_checks,
     python_checks,
