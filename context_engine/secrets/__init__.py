@@ -7,8 +7,8 @@ surroundings of a value and by the kind of file; files that are shown are redact
 of providers; what is stored or sent elsewhere is redacted by all three. A label replaces a secret and names its kind.
 Lines keep their numbers, and a second run changes nothing.
 
-Replies get labels such as `[masked password]` from `masked_text`; the dispatcher of the server calls it last. Stored and
-sent text gets labels such as `[REDACTED:password:3fa91c]` from `Redactor`, which has the key of the workspace.
+Replies get labels such as `[masked password]` from `masked_text`; the dispatcher of the server calls it last. Stored
+and sent text gets labels such as `[REDACTED:password:3fa91c]` from `Redactor`, which has the key of the workspace.
 """
 
 from __future__ import annotations
