@@ -223,7 +223,7 @@ def compared(at: Path, chosen: argparse.Namespace, chunks: int, small: Sequence[
     found = places(chosen.tasks, chosen.corpus)
     server = sizes.started(at / "database")
     job = sizes.prepared(at / str(chunks), found, chunks, server, 1)[sizes.ALONE]
-    figures = {OURS: sizes.built(job, job, "build") | sizes.told(job, "ask")}
+    figures = {OURS: sizes.built(job) | sizes.told(job, "ask")}
     figures[OURS]["ndcg"] = statistics.mean(each.ours for each in small)
     large = large_one(job)
     questions = [Question.of(text, encoder) for text in job.questions[:: max(1, len(job.questions) // QUESTIONS)]]

@@ -50,7 +50,7 @@ def main() -> None:
         )
         rows = plans.repository.list_page(PlanQuery(limit=50)).rows
         show("load_plan by name", [spent(lambda row=row: plans.repository.load(row.name)) for row in rows])
-        show("view_progress", [spent(lambda row=row: plans.steps.current(row.id)) for row in rows])
+        show("view_progress", [spent(lambda row=row: plans.steps.read_state(row.id)) for row in rows])
         show("start_step (flushed)", [spent(lambda row=row: plans.steps.start(row.id, asked.steps)) for row in rows])
         show("save_plan, a version (flushed)", [spent(lambda row=row: change(plans, row.id)) for row in rows])
         show(
@@ -63,7 +63,7 @@ def main() -> None:
 def opened(folder: Path, *, flush: bool = True) -> PlanService:
     """The plans of a workspace, as the Engine puts them together; nothing here makes plans or changes files."""
     nobody: Any = SimpleNamespace(syntax=None)
-    return PlanService(PlanDependencies(Root(folder), Git(folder), time.time, nobody, flush=flush))
+    return PlanService(PlanDependencies(Root(folder), Git(folder), time.time, nobody, nobody, nobody, flush=flush))
 
 
 def fill(plans: PlanService, count: int, steps: int) -> None:

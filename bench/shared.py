@@ -75,22 +75,22 @@ def main() -> None:
             os.utime(path, follow_symlinks=False)
         shared: dict[str, Any] = {"store_url": address, "store_repository": f"bench-{time.time_ns()}"}
         with engine(roots[0], place / "alone-cache") as alone:
-            build_s, report = timed(alone.index)
+            build_s, report = timed(alone.index.update)
             answers, alone_ms = told(alone), edits(alone, roots[0])
             query_ms = middle(lambda: told(alone), 20) / len(ASKED)
         with engine(roots[1], place / "ci-cache", store_shares=True, **shared) as ci:
-            share_s, _ = timed(ci.index)
+            share_s, _ = timed(ci.index.update)
             name = f"{SCHEMA_VERSION}/{shared['store_repository']}"
             sizes = open_remote_store(address).list_segment_sizes(name)
             with engine(roots[2], place / "other-cache", **shared) as other:
-                store: Any = other._store
+                store: Any = other.index.store
                 fetch_s, _ = timed(store.snapshot)
-                compare_s, again = timed(other.index)
+                compare_s, again = timed(other.index.update)
                 first = told(other)
                 shared_query_ms = middle(lambda: told(other), 20) / len(ASKED)
                 news_ms = middle(lambda: store.remote.revision(name), 50)
             share_ms = edits(ci, roots[1])
-            ci._store.clear()
+            ci.index.clear()
     print(f"{report.files:,} files, {report.chunks:,} chunks; {sum(sizes.values()) / 1e6:.1f} MB in the remote")
     print(f"index: here alone {build_s:.1f} s, shared {share_s:.1f} s")
     print(

@@ -90,13 +90,13 @@ def remotes(stores: Sequence[str], count: int, folder: Path) -> Generator[list[o
         name = f"bench-{time.time_ns()}"
         with closing(open_vector_store(address)) as remote:
             given_s = seconds(lambda here=remote, own=name: here.put(own, space, keys, rows, 1))
-            known_s = seconds(lambda here=remote, own=name: here.known(own, space, keys))
+            known_s = seconds(lambda here=remote, own=name: here.contains(own, space, keys))
             machine = VectorStore(folder / f"machine-{number}", space)
             vector_sync = VectorSync(lambda address=address: open_vector_store(address), name)
-            taken_s = seconds(lambda to=machine, by=vector_sync: by.take(to, keys, threading.Event()))
-            assert vector_sync.taken == count
+            taken_s = seconds(lambda to=machine, by=vector_sync: by.fetch(to, keys, threading.Event()))
+            assert vector_sync.fetched_count == count
             size = on_disk(address)
-            remote.tidy(name, 1 << 30)
+            remote.delete_unused(name, 1 << 30)
             vector_sync.close()
         yield [
             kind(address),

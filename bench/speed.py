@@ -138,9 +138,9 @@ def _cold_one(
             with closing(alone.open()) as fresh, closing(helped.open()) as fresh_helped:
                 calls = (
                     peer.index,
-                    fresh.index,
+                    fresh.index.update,
                     lambda: warm.index.update(force=True),
-                    fresh_helped.index,
+                    fresh_helped.index.update,
                     lambda: warm_helped.index.update(force=True),
                 )
                 clock, kept = (cpu_ms, cpu) if number % 2 else (ms, wall)
@@ -160,7 +160,7 @@ def query(found: list[Place], rounds: int, scratch: Path) -> str:
     times: list[list[float]] = []
     for place in found:
         peer = Peer(place.folder)
-        peer.index.update()
+        peer.index()
         with closing(Ours(place.folder, scratch).open()) as engine:
             engine.index.update()
             times += [_query_one(peer, engine, question, rounds) for question in place.questions]
@@ -218,7 +218,7 @@ def unchanged(found: list[Place], rounds: int, scratch: Path, more: list[Path]) 
             for source in [place.folder for place in found] + more:
                 shutil.copytree(source, folder / f"copy{copies}" / source.parent.name / source.name, symlinks=True)
             report = engine.index.update()
-        again = [ms(engine.index) for _ in range(rounds)]
+        again = [ms(engine.index.update) for _ in range(rounds)]
         sweeps = [ms(engine.index.live.scan) for _ in range(rounds)]
     rows = [
         ("the run before, with the last copies new", f"{report.seconds * 1e3:.0f}"),

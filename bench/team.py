@@ -50,7 +50,7 @@ class Machine:
     def look(self) -> None:
         """All that a list of plans and one of memories read, and a look at the database as if the last were long ago."""
         for folder in self.shared_records._folders if self.shared_records else ():
-            folder._look_at = 0.0
+            folder._next_sync_s = 0.0
         self.desks.plans.repository.list_page(PlanQuery())
         self.memories.entries()
 

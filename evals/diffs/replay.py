@@ -70,7 +70,7 @@ def main() -> int:
 
 def judged(repository: Path, commit: str, style: str, diff: UnifiedDiff, text: str) -> Iterator[str]:
     """Where the counts differ from git's, or the lines do not make the new file of the old one."""
-    ours = {each.path: (len(each.added), len(each.removed)) for each in diff.files}
+    ours = {each.path: (len(each.added_lines), len(each.removed_lines)) for each in diff.files}
     said = numstat(git(repository, "diff-tree", "--numstat", "-z", "-M", "-r", "--root", "--no-commit-id", commit))
     if ours != said and style != "no context":  # without context git itself may show a change in other lines
         yield f"numstat: {set(ours.items()) ^ set(said.items())}"
