@@ -114,7 +114,7 @@ def test_without_an_address_nothing_is_ever_connected_to() -> None:
     [
         ("http://127.0.0.1:1", "", "", "CTX_ASSIST_MODEL is not set"),
         ("", "writer", "", "CTX_ASSIST_ADDRESS is not set"),
-        ("127.0.0.1:1", "writer", "", "no address of an endpoint"),
+        ("127.0.0.1:1", "writer", "", "not the address of an endpoint"),
         ("http://127.0.0.1:1", "writer", "two\nlines", "characters that no key has"),
     ],
 )

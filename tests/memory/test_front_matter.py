@@ -82,7 +82,7 @@ def test_empty_front_matter_and_a_mark_in_front_are_understood() -> None:
 def test_what_is_broken_is_a_problem_with_its_line() -> None:
     assert parse_front_matter("---\nid: a\n").problem == "its front matter has no end: a line `---` is missing"
     assert "(line 4)" in parse_front_matter("---\nid: a\nb: [\n---\n").problem
-    assert "no mapping" in parse_front_matter("---\n- a\n---\n").problem
+    assert "not a mapping" in parse_front_matter("---\n- a\n---\n").problem
     assert parse_front_matter("---\n" + "[" * 5_000 + "\n---\n").problem
 
 

@@ -91,7 +91,7 @@ def test_refusals_leave_every_file_as_it_is(engine: Engine, root: Path) -> None:
         rename(engine, "nothing", "serve", dry_run=False)
     with pytest.raises(InvalidArgument, match="has a meaning already"):
         rename(engine, ".feed", "Cat", dry_run=False)
-    with pytest.raises(InvalidArgument, match="no name that python takes"):
+    with pytest.raises(InvalidArgument, match="not a valid name for python"):
         rename(engine, ".feed", "class", dry_run=False)
     with pytest.raises(FileNotFound):
         rename(engine, ".feed", "serve", path="gone.py", dry_run=False)
