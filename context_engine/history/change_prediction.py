@@ -25,10 +25,6 @@ WEIGHTS: Mapping[str, float] = {"search": 1.0, "alike": 0.8, "together": 0.2, "r
 of files that change these days.
 
 Tried on seven repositories, where similar values rank as well, and then on seven others (evals/localisation).
-
-Tried on seven repositories, where similar values rank as well, and then on seven others (evals/localisation).
-
-Tried on seven repositories, where anything near ranks as well, and then on seven others (evals/localisation).
 """
 ROLE_POWER = 1 / 3
 """Tests and documents belong to a task as much as they disturb a search, so they count more here (0.3 becomes 0.67)."""
