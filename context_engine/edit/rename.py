@@ -37,8 +37,6 @@ from context_engine.languages import (
 )
 from context_engine.text import LineSpan
 
-HEAD_BYTES = 200
-"""The first line says what a script is written in."""
 SHOWN_MAX = 10
 CANDIDATES_MAX = 2_000
 """Comparing a line with so many that look like it takes some ten milliseconds."""
@@ -211,7 +209,7 @@ class Renamer:
         except CallError as error:
             return RenameSource(path, raw, FileContent(""), b"", None, Outline(), (), error.message)
         data = content.norm.encode("utf-8", "surrogateescape")
-        language = self._languages.detect(path, data[:HEAD_BYTES])
+        language = self._languages.detect(path, data)
         found = find_occurrences(language, data, name, self._grammars) if language else "no code"
         if isinstance(found, str) or language is None or not language.names.reads:
             why = (

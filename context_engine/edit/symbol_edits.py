@@ -35,8 +35,6 @@ from context_engine.text import LineSpan
 
 Place = Literal["replace", "before", "after"]
 
-HEAD_BYTES = 200
-"""The first line says what a script is written in."""
 SHOWN_MAX = 10
 NAMES_MAX = 5
 BLANK_LINES_MAX = 3
@@ -98,7 +96,7 @@ class _ParsedFile:
 
 def _file(content: FileContent, path: str, languages: Languages, grammars: Grammars) -> _ParsedFile:
     data = content.norm.encode("utf-8", "surrogateescape")
-    language = languages.detect(path, data[:HEAD_BYTES])
+    language = languages.detect(path, data)
     if language is None:
         raise SymbolNotFound(f"no symbols are known of files like {path}", suggestion=BY_TARGET, details={"path": path})
     found = outline_file(language, data, grammars)

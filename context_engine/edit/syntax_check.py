@@ -16,8 +16,6 @@ from context_engine.model import Finding
 
 BYTES_MAX = 1_000_000
 """Parsing a megabyte takes a tenth of a second; larger files are hardly written by hand."""
-HEAD_BYTES = 200
-"""The first line says what a script is written in."""
 MESSAGE_CHARS_MAX = 80
 
 
@@ -64,7 +62,7 @@ def find_new_errors(
         old = content_of(before or b"").text.encode("utf-8", "surrogateescape")
     except CallError as error:
         return SyntaxReport(unchecked=error.message)
-    language = languages.detect(path, new[:HEAD_BYTES])
+    language = languages.detect(path, new)
     if language is None or language.grammar is None:
         return SyntaxReport(unchecked=f"there is no parser for {language.name if language else 'this file'}")
     if max(len(new), len(old)) > BYTES_MAX:

@@ -41,7 +41,7 @@ def describe_file(
     sha256: bytes,
 ) -> IndexedFile:
     """Return everything the index stores of one file. `data` is `text` in UTF-8, without a byte order mark."""
-    language = languages.detect(path, data[:200]) or PLAIN
+    language = languages.detect(path, data) or PLAIN
     parsed_max = PAGE_BYTES_MAX if language.name == "html" else PARSE_BYTES_MAX
     found = outline_file(language if len(data) <= parsed_max else PLAIN, data, grammars)
     symbols = found.symbols

@@ -96,7 +96,7 @@ class ParsedFileCache:
         return parsed
 
     def _parse(self, path: str, content: bytes) -> ParsedFile | None:
-        language = self.languages.detect(path, content[:200])
+        language = self.languages.detect(path, content)
         if language is None or not content:
             return None
         shown = self._texts.of(content, path)

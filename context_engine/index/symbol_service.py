@@ -14,8 +14,6 @@ from context_engine.model import Definition, Direction, Edge, FileOutline, Found
 from context_engine.repo import Root, is_sensitive, path_of_listing, read_file, walk_paths
 from context_engine.text import LineSpan, count_lines
 
-HEAD_CHARS = 200
-"""The first line of a script names its interpreter."""
 SHIFTED_LINES_MAX = 50
 """A definition found within so many lines of its indexed place is taken for the same one."""
 
@@ -45,7 +43,7 @@ class SymbolService:
         """Outline one file as it is now. Raises: InvalidPath, FileNotFound, BinaryFile, TooLarge, AccessDenied."""
         rel = self._root.rel(path)
         source = read_file(self._root, rel)
-        language = self._parses.languages.detect(rel, source.text[:HEAD_CHARS].encode())
+        language = self._parses.languages.detect(rel, source.text.encode("utf-8", "replace"))
         parsed = self._parses.parse(rel)
         lines = count_lines(source.text)
         if parsed is None or language is None:

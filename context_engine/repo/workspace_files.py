@@ -24,8 +24,6 @@ LISTED_BYTES_MAX = 1 << 62
 FILES_KEPT = 200
 KEPT_BYTES_MAX = 100_000
 """The files of the last answers are kept, 20 MB at most: the questions of one session concern the same files."""
-LANGUAGE_CHARS = 200
-"""The first line of a script names its interpreter."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +69,11 @@ class WorkspaceFiles:
         )
         lines = count_lines(source.text)
         span = _requested_lines(first, last, lines, rel)
-        shown = self._texts.of(source.text.encode("utf-8", "replace"), rel)
+        data = source.text.encode("utf-8", "replace")
+        shown = self._texts.of(data, rel)
         text = shown.lines(*span) if is_part else shown.text
         mark_searched(text)
-        language = self._languages.detect(rel, source.text[:LANGUAGE_CHARS].encode())
+        language = self._languages.detect(rel, data)
         return FileText(
             path=rel,
             text=text,

@@ -38,7 +38,6 @@ PARSED_BYTES_MAX = 1_000_000
 """Parsing a megabyte takes a tenth of a second; larger files are hardly written by hand."""
 BINARY_BYTES = 8_000
 """Git's own rule: a NUL among so many first bytes makes a file binary."""
-HEAD_BYTES = 200
 CALLABLE = frozenset({"function", "method", "constructor"})
 MINIFIED_CHARS = 5_000
 """A line of this length was written by a program."""
@@ -88,7 +87,7 @@ class FileVersion:
     @cached_property
     def language(self) -> Language | None:
         """The language of the file; None when it is unknown."""
-        return self._parsers.languages.detect(self.path, self.data[:HEAD_BYTES])
+        return self._parsers.languages.detect(self.path, self.data)
 
     @property
     def language_name(self) -> str:

@@ -276,7 +276,7 @@ class EmbeddingTexts:
             if data is None:
                 texts.append("")
                 continue
-            language = self._languages.detect(path, data[:200]) or PLAIN
+            language = self._languages.detect(path, data) or PLAIN
             names = summary_names(snapshot.outline(file))
             texts.append(build_file_summary(path, read_file_header(language, data), names))
         return texts

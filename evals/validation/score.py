@@ -218,7 +218,7 @@ def look(text: str, path: str, service: ValidationService) -> ValidationResult:
 
 def code_of(text: str, path: str, parsers: Any) -> str:
     """The text with strings and comments blank, character by character; all of it where nobody can tell."""
-    language = parsers.languages.detect(path, text[:200].encode())
+    language = parsers.languages.detect(path, text.encode())
     data = (
         blank_comments_and_strings(language, text.encode(), parsers.grammars)
         if language and language.grammar and text.isascii()

@@ -245,7 +245,7 @@ def texts_of(root: Path, snapshot: Snapshot, heads: int) -> tuple[list[str], lis
     for number, path in enumerate(snapshot.paths):
         data = (root / path).read_bytes()
         outline = decode_outline(snapshot.heap("outline", number))
-        language = LANGUAGES.detect(path, data[:200])
+        language = LANGUAGES.detect(path, data)
         assert language is not None
         first, after = snapshot.chunk_starts[number : number + 2].tolist()
         placed = [ChunkLocation(*(column[chunk] for column in columns)) for chunk in range(first, after)]

@@ -1,7 +1,8 @@
-"""A file's language is found by its name, its suffix, its first bytes and its first line; a user may add languages."""
+"""A file's language is found by its name, its suffix, its text and its first line; a user may add languages."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ LANGUAGES = Languages.builtin()
 
 
 @pytest.mark.parametrize(
-    ("path", "first_bytes", "name"),
+    ("path", "data", "name"),
     [
         ("src/app.py", b"", "python"),
         ("SRC/APP.PY", b"", "python"),
@@ -36,10 +37,61 @@ LANGUAGES = Languages.builtin()
         ("bin/tool.local", b"#!/usr/local/bin/ruby -w\n", "ruby"),
     ],
 )
-def test_a_file_is_known_by_name_then_suffix_then_first_line(path: str, first_bytes: bytes, name: str) -> None:
-    found = LANGUAGES.detect(path, first_bytes)
+def test_a_file_is_known_by_name_then_suffix_then_first_line(path: str, data: bytes, name: str) -> None:
+    found = LANGUAGES.detect(path, data)
     assert found is not None
     assert found.name == name
+
+
+LICENSE_TEXT = b"/*\n * Copyright 2020. class A; std::string; namespace b { template <class T>\n */\n// class B {\n" * 5
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "name"),
+    [
+        ("zoo.h", b"struct cat *feed(struct cat *cat, int class);\n", "c"),
+        ("zoo.h", b'#ifdef __cplusplus\nextern "C" {\n#endif\nint feed(void);\n', "c"),
+        ("zoo.h", b'static inline void pause(void) { __asm__ volatile("rep" :: "r"(0)); }\n', "c"),
+        ("zoo.h", b"struct Cat {\n  void feed(const std::string& food);\n};\n", "cpp"),
+        ("zoo.h", b"namespace zoo {\nclass Cat;\n}\n", "cpp"),
+        ("zoo.h", b"#include <cstdint>\nint feed(int);\n", "cpp"),
+        ("zoo.h", b"#pragma once\nenum class Food { Fish };\n", "cpp"),
+        ("zoo.h", b"class ZOO_API Cat {\n", "cpp"),
+        ("Zoo.h", b"#import <Foundation/Foundation.h>\nextern NSString *const name;\n", "objc"),
+        ("zoo.inc", b"<?php\nclass Zoo {}\n", "php"),
+        ("zoo.inc", b"#define CAT(name) name\nCAT(tom)\n", "c"),
+        ("zoo.inc", b"#include <vector>\nstd::vector<Cat> cats;\n", "cpp"),
+        ("zoo.m", b'#import "Zoo.h"\n@implementation Zoo\n@end\n', "objc"),
+        ("zoo.m", b"% feeds the cat\nfunction feed(cat)\nend\n", "matlab"),
+        ("zoo_de.ts", b"<?xml version='1.0'?>\n<!DOCTYPE TS>\n<TS/>\n", "xml"),
+        ("zoo.ts", b"<T>(cat: T) => cat\n", "typescript"),
+    ],
+)
+def test_the_code_decides_between_the_languages_of_a_suffix_and_its_license_does_not(
+    path: str, code: bytes, name: str
+) -> None:
+    for data in (code, LICENSE_TEXT + code) if name in ("c", "cpp", "objc") else (code,):
+        found = LANGUAGES.detect(path, data)
+        assert found is not None
+        assert found.name == name
+
+
+@pytest.mark.parametrize("code", [b"LDR r0, =cats\n", b"unit Zoo;\n", b""])
+def test_an_include_file_of_no_known_language_is_read_by_lines(code: bytes) -> None:
+    assert LANGUAGES.detect("zoo.inc", code) is None
+
+
+@pytest.mark.parametrize("path", ["a.h", "a.inc", "a.m", "a.ts", "a.tsx"])
+@pytest.mark.parametrize(
+    "part",
+    [b" ", b"\n", b"\t\n", b"/*", b"*/", b"/", b"end ", b"enum a", b"class", b"template ", b"<", b":", b"#include <a"],
+)
+def test_no_text_makes_the_language_of_a_file_slow_to_find(path: str, part: bytes) -> None:
+    begins = (b"", b"end", b"template", b"operator", b"\n#include", b"enum ", b"class")
+    began = time.perf_counter()
+    for begin in begins:
+        LANGUAGES.detect(path, begin + part * (65_536 // len(part)) + b"x")
+    assert time.perf_counter() - began < 1.0
 
 
 @pytest.mark.parametrize("path", ["", "/", "noext", "photo.xyz", ".", "..", "a.b.c.d", "x/y."])

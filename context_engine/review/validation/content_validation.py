@@ -70,8 +70,6 @@ DATA: Mapping[str, Callable[[str], SyntaxErrors | str]] = {
 PROSE = frozenset({"markdown", "rst", "asciidoc", "text"})
 DIAGRAMS_MAX = 50
 """Per document; a longer one was written by a program."""
-HEAD_BYTES = 200
-"""The first line names the language of a script."""
 NEAR_PATHS_MAX = 3
 YAML_NODES_MAX = 500_000
 """A large API description; reading it takes some seconds."""
@@ -175,7 +173,7 @@ class _ContentCheck:
         if request.language:
             name = request.language.lower()
             return languages.get(name) or languages.detect(f"x.{name}")  # many call it `py`
-        return languages.detect(request.path, self.content[:HEAD_BYTES].encode("utf-8", "replace"))
+        return languages.detect(request.path, self.content.encode("utf-8", "replace"))
 
     # -- tier 0 --
 
