@@ -4,7 +4,8 @@
     {"op": "search", "query": "...", "top_k": 10}           -> {"results": [{path, start, end, content, score}, ...]}
     anything that fails                                     -> {"ok": false, "error": "..."}
 
-Every `index` builds anew in a throw-away cache. Every `search` is a call of the tool `codebase_retrieval` as an agent
+Every `index` builds anew in a throw-away cache, with the settings of the environment (CTX_EMBEDDER=none and so on;
+without it the static vectors that come with the product). Every `search` is a call of the tool `codebase_retrieval` as an agent
 makes it, so `content` is what an agent would read and `start`-`end` are the lines it would see. Nothing but answers is
 ever written to stdout.
 """
@@ -17,29 +18,24 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-ROOT = Path(__file__).resolve().parents[2]
-if (ROOT / "context_engine").is_dir():  # a checkout answers for itself, whatever else is installed
-    sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.engine import Engine  # noqa: E402 - the path had to be set first
-from context_engine.settings import Settings  # noqa: E402
-from context_engine.tools import Call, codebase_retrieval  # noqa: E402
+from context_engine.engine import Engine
+from context_engine.tools import Call, codebase_retrieval
+from evals.scratch_engine import open_indexed
 
 TOP_K = 10
-RESULT_CHARS_MAX = 1_000_000
-"""Fifty rows fit: the bench cuts by tokens itself."""
 
 
 class Bench:
     """One repository at a time, indexed into a folder that is gone when the bench is closed."""
 
-    def __init__(self, *, workers: int, whole_chunks: bool) -> None:
+    def __init__(self, *, whole_chunks: bool) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="ctx-bench-")
-        self._workers = workers
         self._whole_chunks = whole_chunks
         self._engine: Engine | None = None
         self._indexed = 0
@@ -56,22 +52,7 @@ class Bench:
     def _index(self, folder: Path) -> None:
         self._leave()
         self._indexed += 1
-        cache = Path(self._scratch.name) / str(self._indexed)
-        cache.mkdir()
-        self._share_grammars(cache)
-        # An eval's corpus does not change under it, so answers need not look for edits.
-        settings = Settings(
-            cache_folder=cache, workers=self._workers, staleness_ms=600_000, result_chars_max=RESULT_CHARS_MAX
-        )
-        self._engine = Engine.open(folder, settings=settings)
-        self._engine.index.update()
-
-    def _share_grammars(self, cache: Path) -> None:
-        """Parsers are unpacked once a process, as on a user's machine; where links are not allowed, once an index."""
-        grammars = Path(self._scratch.name) / "grammars"
-        grammars.mkdir(exist_ok=True)
-        with contextlib.suppress(OSError):
-            (cache / "grammars").symlink_to(grammars, target_is_directory=True)
+        self._engine = open_indexed(folder, Path(self._scratch.name) / str(self._indexed))
 
     def _search(self, text: str, limit: int) -> list[dict[str, Any]]:
         if self._engine is None:
@@ -109,15 +90,17 @@ def result(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def serve(bench: Bench, source: IO[str], out: IO[str]) -> None:
-    """Answer line after line until the input ends; a request that fails is answered, not fatal."""
+def serve(
+    answer: Callable[[dict[str, Any]], dict[str, Any]], source: IO[str], out: IO[str], failed: dict[str, Any]
+) -> None:
+    """Answer line after line until the input ends; a request that fails is answered with `failed` and the error."""
     for line in source:
         if not line.strip():
             continue
         try:
-            reply = bench.answer(json.loads(line))
+            reply = answer(json.loads(line))
         except Exception as error:  # noqa: BLE001 - whatever it is, the other side waits for one line
-            reply = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+            reply = failed | {"error": f"{type(error).__name__}: {error}"}
         out.write(json.dumps(reply, ensure_ascii=True) + "\n")
         out.flush()
 
@@ -135,12 +118,11 @@ def stdout_of_our_own() -> Iterator[IO[str]]:
 def main() -> None:
     """Parse the options, then serve."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", type=int, default=0, help="processes that help indexing (default: none)")
     parser.add_argument("--whole-chunks", action="store_true", help="content is the whole chunk, not its telling part")
     chosen = parser.parse_args()
-    bench = Bench(workers=chosen.workers, whole_chunks=chosen.whole_chunks)
+    bench = Bench(whole_chunks=chosen.whole_chunks)
     with stdout_of_our_own() as out, contextlib.closing(bench):
-        serve(bench, sys.stdin, out)
+        serve(bench.answer, sys.stdin, out, failed={"ok": False})
 
 
 if __name__ == "__main__":

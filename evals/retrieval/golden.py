@@ -164,7 +164,7 @@ def golden(corpora: list[Corpus]) -> tuple[str, dict[str, str]]:
         except NotFetchedError as error:
             missing[corpus.title] = str(error)
             continue
-        with closing(Bench(workers=0, whole_chunks=False)) as bench:
+        with closing(Bench(whole_chunks=False)) as bench:
             lines += report(corpus, bench, folder)
     return "\n".join(lines), missing
 

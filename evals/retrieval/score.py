@@ -105,7 +105,7 @@ def main() -> None:
         folder = chosen.corpus / repo["name"] / ("" if chosen.whole else repo["root"] or "")
         if not repo[chosen.set] or not folder.is_dir() or (chosen.repo and repo["name"] not in chosen.repo):
             continue
-        with closing(Bench(workers=0, whole_chunks=chosen.whole_chunks)) as bench:
+        with closing(Bench(whole_chunks=chosen.whole_chunks)) as bench:
             scores = scored(bench, folder, repo[chosen.set], by_file=chosen.by_file, misses=chosen.misses)
         by_repo[repo["name"]] = scores
         print(f"{repo['name']:20s} {Score.mean(scores)}", flush=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from evals.retrieval import golden
-from evals.retrieval.adapter import result
+from evals.retrieval.adapter import Bench, result
 from evals.retrieval.metrics import Target, ndcg, ranks, recall, recall_within, reciprocal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,6 +80,18 @@ def test_the_adapter_speaks_one_line_a_request_and_survives_bad_ones() -> None:
     assert found["results"][0]["path"] == "scanner/src/barcode.rs"
     assert [each["ok"] for each in (broken, early, empty, unknown)] == [False] * 4
     assert "unknown op 'dance'" in unknown["error"]
+
+
+def test_the_adapter_is_set_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = {}
+    for embedder in ("", "none", "static"):
+        monkeypatch.setenv("CTX_EMBEDDER", embedder) if embedder else monkeypatch.delenv("CTX_EMBEDDER", raising=False)
+        with closing(Bench(whole_chunks=False)) as bench:
+            bench.answer({"op": "index", "dir": str(CORPUS)})
+            found = bench.answer({"op": "search", "query": "where is the price of a shipment worked out"})
+        scores[embedder] = [(row["path"], row["score"]) for row in found["results"]]
+    assert scores["none"] != scores["static"]
+    assert scores[""] == scores["static"]
 
 
 def test_lines_of_a_row_become_numbers() -> None:

@@ -1,0 +1,81 @@
+r"""PURE. Which lines does a reply show? Read from its text alone, as an agent reads it, in the order of the text.
+
+>>> find_in_json('{"results": [{"path": "a.py", "lines": "3-4", "content": "x = 1\\ny = 2"}]}')
+[Place(path='a.py', first=3, last=4)]
+>>> find_in_markdown("## a.py · 1.0\n\nlines 3-4 · f\n```python\nx = 1\ny = 2\n```")
+[Place(path='a.py', first=3, last=4)]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+TEXTS = ("content", "text")
+"""The fields with code, next to `lines`."""
+_SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_HEADING = re.compile(r"#{2,6} (.+)")
+_LINES = re.compile(r"lines? (\d[\d, -]*)")
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+
+
+class Place(NamedTuple):
+    """Lines of a file, both counted."""
+
+    path: str
+    first: int
+    last: int
+
+
+def find_in_json(reply: str) -> list[Place]:
+    """Return the places of a JSON reply: objects with `lines` and code; inner ones are in the file of the outer one."""
+    return list(_walk(json.loads(reply), ""))
+
+
+def _walk(value: Any, path: str) -> Iterator[Place]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _walk(item, path)
+    elif isinstance(value, dict):
+        path = str(value.get("path", path))
+        for key, inner in value.items():
+            if key in TEXTS and isinstance(inner, str) and "lines" in value:
+                yield from _spans(path, str(value["lines"]), _count_lines(inner))
+            else:
+                yield from _walk(inner, path)
+
+
+def _count_lines(text: str) -> int:
+    return text.count("\n") + 1 if text else 0
+
+
+def find_in_markdown(reply: str) -> list[Place]:
+    """Return the places of a Markdown reply: under a heading with the path, `lines A-B` right before a code fence."""
+    places: list[Place] = []
+    path = spans = fence = ""
+    written = 0
+    for line in reply.split("\n"):
+        if fence:
+            if line.rstrip() == fence:
+                places += _spans(path, spans, written)
+                fence = spans = ""
+            written += 1
+        elif found := _FENCE.match(line):
+            fence, written = found[1], 0
+        else:
+            heading = _HEADING.match(line)
+            path = heading[1].split(" · ")[0] if heading else path
+            named = _LINES.match(line)
+            spans = named[1] if named else ""
+    return places + list(_spans(path, spans, written)) if fence else places  # a reply that was cut shows its beginning
+
+
+def _spans(path: str, spans: str, written: int) -> Iterator[Place]:
+    """Yield the spans, no more lines than are written out: a span says where code is, only its text shows it."""
+    for first, last in _SPAN.findall(spans):
+        begin, end = int(first), int(last or first)
+        if written > 0 and begin <= end:
+            yield Place(path, begin, min(end, begin + written - 1))
+        written -= end - begin + 1
