@@ -55,6 +55,8 @@ READ_BYTES = 65_536
 """The capacity of a pipe on Linux: a read never returns more."""
 LOG_BYTES_MAX = 1_000_000
 """The unread log lines that are kept; further ones are dropped."""
+READER_CHECK_S = 1.0
+"""How often an idle writer checks whether the other side still reads: no write fails to say so."""
 JOIN_S = 0.1
 """How long `close` waits for the thread, since a blocked write cannot be interrupted."""
 
@@ -250,12 +252,15 @@ def read_chunks(descriptor: int) -> Iterator[bytes]:
         yield chunk
 
 
-def has_hung_up(descriptor: int) -> bool:
-    """Return whether the other side has closed, even with unread input; False where the system cannot report it."""
+def has_hung_up(descriptor: int, *, reading: bool = True) -> bool:
+    """Return whether the other side has closed, even with unread input; False where the system cannot report it.
+
+    `reading`: it is enough that the other side of a socket writes no more.
+    """
     if not hasattr(select, "poll"):
         return False
     poll = select.poll()
-    poll.register(descriptor, getattr(select, "POLLRDHUP", 0))
+    poll.register(descriptor, getattr(select, "POLLRDHUP", 0) if reading else 0)
     return any(event & ~select.POLLNVAL for _, event in poll.poll(0))
 
 
@@ -320,7 +325,7 @@ class StreamWriter:
 
     def _run(self, descriptor: int) -> None:
         try:
-            while (message := self._next()) is not None:
+            while (message := self._next(descriptor)) is not None:
                 _write_whole(descriptor, message)
                 self.has_written.set()
                 self._count_out(message)
@@ -330,10 +335,12 @@ class StreamWriter:
         finally:
             os.close(descriptor)
 
-    def _next(self) -> bytes | None:
-        """Wait for the next message; None when the writer is closed."""
+    def _next(self, descriptor: int) -> bytes | None:
+        """Wait for the next message; None when the writer is closed. Raises: BrokenPipeError without a reader."""
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._is_over)
+            while not self._changed.wait_for(lambda: self._queue or self._is_over, READER_CHECK_S):
+                if has_hung_up(descriptor, reading=False):
+                    raise BrokenPipeError
             return None if self._is_over else self._queue.popleft()
 
     def _count_out(self, message: bytes) -> None:

@@ -202,11 +202,19 @@ def vanish_in_the_middle_of_a_reply(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()
 
 
+def vanish_after_the_reply(process: subprocess.Popen[bytes]) -> None:
+    """Read all of a reply, then close the reading end alone: no write ever fails, and the input stays open."""
+    ready(process)
+    assert process.stdout
+    process.stdout.close()
+
+
 WAYS = [
     pytest.param(close_input, id="closes"),
     pytest.param(stop_reading_and_close, id="stops reading and closes"),
     pytest.param(stop_reading_and_terminate, id="stops reading and terminates us"),
     pytest.param(vanish_in_the_middle_of_a_reply, id="vanishes in the middle of a reply"),
+    pytest.param(vanish_after_the_reply, id="vanishes after a reply"),
 ]
 WHEN = pytest.mark.parametrize("is_loaded", [False, True], ids=["while it loads", "when it is idle"])
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
