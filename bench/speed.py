@@ -18,6 +18,7 @@ import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +74,11 @@ class Peer:
     def search(self, question: str) -> None:
         """Its search as it is, BM25, boosts and penalties, with vectors of zeros."""
         self._search(question, Zeros(), self._vectors, self._index, self.chunks, TOP_K)
+
+    def rank_by_words(self, question: str, limit: int) -> list[Any]:
+        """Return the chunks of its search in which vectors weigh nothing, the best first."""
+        found = self._search(question, Zeros(), self._vectors, self._index, self.chunks, limit, alpha=0.0)
+        return [result.chunk for result in found]
 
 
 class Ours:

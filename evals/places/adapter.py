@@ -14,7 +14,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,6 +66,17 @@ def _call(engine: Engine, tool: Tool, arguments: dict[str, Any], find: Callable[
     text = tool.call(engine, arguments, Call()).text
     ms = (time.perf_counter() - began) * 1e3
     return Reply(find(text), text, ms)
+
+
+def fill(pieces: Iterable[tuple[Place, str]], tokens: int) -> tuple[list[Place], str]:
+    """Return the places and the text of pieces of code, one below the other, until the budget is filled."""
+    shown, text = [], ""
+    for place, code in pieces:
+        if len(text) >= CHARS_PER_TOKEN * tokens:
+            break
+        text += f"{place.path}:{place.first}-{place.last}\n{code}\n"
+        shown.append(place)
+    return shown, text
 
 
 class ToolSystem:

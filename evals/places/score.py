@@ -19,8 +19,8 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ BUDGETS = (1_000, 2_000, 4_000, 8_000)
 GRACE_LINES = 3
 NEAR_LINES = 20
 FIGURES = ("hunks", "files", "first", "near")
+SYSTEMS = (*TOOLS, "windows", "semble")
 Hunks = dict[str, list[tuple[int, int]]]
 
 
@@ -123,6 +124,20 @@ def _touches(place: Place, hunk: tuple[str, int, int]) -> bool:
 # -- asking -----------------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def open_system(name: str) -> Iterator[System]:
+    """Yield one of `SYSTEMS`; the tools have their index next to the tree."""
+    if name == "windows":
+        yield ask_windows
+    elif name == "semble":
+        from evals.places.semble_words import ask_semble  # the extra `bench`
+
+        yield ask_semble
+    else:
+        with closing(ToolSystem(name, lambda root: root.parent / "cache")) as system:
+            yield system
+
+
 def ask_all(name: str, system: System, tasks: Iterable[Task], budgets: Sequence[int]) -> list[Row]:
     """Ask a system every task within every budget; what it refuses counts as nothing shown and is printed."""
     rows = []
@@ -207,10 +222,11 @@ def moves(rows: list[Row], before: list[Row]) -> str:
 
 def main() -> None:
     """Parse, ask, print."""
-    systems = (*TOOLS, "windows")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", type=Path, required=True)
-    parser.add_argument("--system", action="append", choices=systems, help="may be repeated; all without it")
+    parser.add_argument(
+        "--system", action="append", choices=SYSTEMS, help="may be repeated; without it all but the peer"
+    )
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     parser.add_argument("--every", type=int, default=1, help="only each n-th task")
     parser.add_argument("--by-repo", action="store_true")
@@ -221,11 +237,8 @@ def main() -> None:
     if not tasks:
         raise SystemExit(f"{chosen.trees} holds no prepared tree")
     rows: list[Row] = []
-    for name in chosen.system or systems:
-        if name == "windows":
-            rows += ask_all(name, ask_windows, tasks, chosen.budgets)
-            continue
-        with closing(ToolSystem(name, lambda root: root.parent / "cache")) as system:
+    for name in chosen.system or (*TOOLS, "windows"):
+        with open_system(name) as system:
             rows += ask_all(name, system, tasks, chosen.budgets)
     print(summary(rows))
     print(f"\n{len(tasks)} tasks of {len(group(rows, 'repository'))} repositories, {time.perf_counter() - began:.0f} s")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from evals.places.adapter import CHARS_PER_TOKEN, Reply, answer_requests
+from evals.places.adapter import Reply, answer_requests, fill
 from evals.places.shown import Place
 
 LINES = 40
@@ -91,12 +91,8 @@ def _ranked(root: Path, query: str) -> list[Document]:
 
 def ask_windows(root: Path, query: str, tokens: int) -> Reply:
     """Show the best windows, one below the other, until the budget is filled."""
-    began, room, shown, text = time.perf_counter(), CHARS_PER_TOKEN * tokens, [], ""
-    for one in _ranked(root, query):
-        if len(text) >= room:
-            break
-        text += f"{one.place.path}:{one.place.first}-{one.place.last}\n{one.text}\n"
-        shown.append(one.place)
+    began = time.perf_counter()
+    shown, text = fill(((one.place, one.text) for one in _ranked(root, query)), tokens)
     return Reply(shown, text, (time.perf_counter() - began) * 1e3)
 
 
