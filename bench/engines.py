@@ -38,7 +38,7 @@ from context_engine.engine import Engine
 from context_engine.index import StaticEncoder
 from context_engine.model import CHUNK_KINDS
 from context_engine.search import K1, RankingView
-from context_engine.search.parsed_query import ParsedQuery
+from context_engine.search.question import Question as ParsedQuestion
 from evals.retrieval.adapter import Bench
 from evals.retrieval.metrics import Target, ndcg, ranks
 from evals.retrieval.score import scored, targets_of
@@ -80,7 +80,7 @@ class Question:
         """As the product takes it apart."""
         vector = encoder.query(text)
         assert vector is not None
-        return cls(text, vector, ParsedQuery.of(text).hashes)
+        return cls(text, vector, ParsedQuestion.of(text).hashes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from context_engine.index import Matches, Snapshot, StoredOutline, term_hashes
 from context_engine.model import CHUNK_KINDS
-from context_engine.search.parsed_query import ParsedQuery
+from context_engine.search.question import Question
 from context_engine.text import compound_term, stem_all
 
 Floats = npt.NDArray[np.float32]
@@ -139,7 +139,7 @@ class RankingView:
         return self._stems
 
 
-def compute_signals(view: RankingView, asked: ParsedQuery, allowed: npt.NDArray[np.bool_] | None) -> Signals:
+def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.bool_] | None) -> Signals:
     """Return all signals of one query. `allowed` masks the chunks that may be found; None: all."""
     snapshot = view.snapshot
     body = snapshot.matches("body", asked.hashes)
@@ -148,14 +148,14 @@ def compute_signals(view: RankingView, asked: ParsedQuery, allowed: npt.NDArray[
     else:
         keep = allowed[body.docs]
         passing = Matches(body.docs[keep], body.counts[keep], body.terms[keep], body.frequency)
-    idf = _idf(body.frequency, view.norms("body", K1)[1])
+    idf = _idf(body.frequency, view.norms("body", K1)[1]) * asked.weights
     norms = view.norms("body", K1)[0]
     impacts = idf[passing.terms] * (passing.counts * (K1 + 1) / (passing.counts + norms[passing.docs]))
     chunk = np.bincount(passing.docs, impacts, snapshot.chunks).astype(np.float32)
     best, top3 = _top_of_files(view, chunk)
     signals = {"chunk": best, "top3": top3}
-    signals["file"], signals["coverage"] = _rank_whole_files(view, body)
-    signals |= _rank_fields(view, asked.hashes)
+    signals["file"], signals["coverage"] = _rank_whole_files(view, body, asked.weights)
+    signals |= _rank_fields(view, asked)
     signals["name"] = _rank_file_names(view, asked)
     signals["symbol"], signals["mention"], defines = _rank_symbols(view, asked, allowed)
     signals["importance"] = view.importance
@@ -166,24 +166,25 @@ def _idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
     return (np.log1p((count - frequency + 0.5) / (frequency + 0.5)) ** IDF_POWER).astype(np.float32)
 
 
-def _rank_fields(view: RankingView, hashes: npt.NDArray[np.uint64]) -> dict[str, Floats]:
+def _rank_fields(view: RankingView, asked: Question) -> dict[str, Floats]:
     """Return BM25 over path words, definition names and leading comments, all three in one pass.
 
     Field f has the documents f * files onwards and the terms f * terms onwards.
     """
     snapshot = view.snapshot
-    found = [snapshot.matches(field, hashes) for field in FILE_FIELDS]
+    found = [snapshot.matches(field, asked.hashes) for field in FILE_FIELDS]
     docs = np.concatenate([matches.docs + number * snapshot.files for number, matches in enumerate(found)])
     counts = np.concatenate([matches.counts for matches in found])
-    terms = np.concatenate([matches.terms + number * len(hashes) for number, matches in enumerate(found)])
+    terms = np.concatenate([matches.terms + number * len(asked.hashes) for number, matches in enumerate(found)])
     norms, count = view.field_norms()
     idf = _idf(np.concatenate([matches.frequency for matches in found]), count)
+    idf *= np.tile(asked.weights, len(FILE_FIELDS))
     impacts = idf[terms] * (counts * (K1 + 1) / (counts + norms[docs]))
     scores = np.bincount(docs, impacts, snapshot.files * len(FILE_FIELDS)).astype(np.float32)
     return dict(zip(FILE_FIELDS, scores.reshape(len(FILE_FIELDS), -1), strict=True))
 
 
-def _rank_whole_files(view: RankingView, body: Matches) -> tuple[Floats, Floats]:
+def _rank_whole_files(view: RankingView, body: Matches, weights: Floats) -> tuple[Floats, Floats]:
     """Return the BM25 of whole files, and the share of the query's weight that is anywhere in the file.
 
     Computed from the chunk postings, which come by term, then chunk, so that those of a file are adjacent.
@@ -196,11 +197,11 @@ def _rank_whole_files(view: RankingView, body: Matches) -> tuple[Floats, Floats]
     counts = np.add.reduceat(body.counts, starts)
     terms, files = body.terms[starts], owners[starts]
     norms, count = view.norms("file", K1_FILE)
-    idf = _idf(np.bincount(terms, minlength=len(body.frequency)), count)
-    weights = idf[terms]
-    impacts = weights * (counts * (K1_FILE + 1) / (counts + norms[files]))
+    idf = _idf(np.bincount(terms, minlength=len(body.frequency)), count) * weights
+    worth = idf[terms]
+    impacts = worth * (counts * (K1_FILE + 1) / (counts + norms[files]))
     score = np.bincount(files, impacts, snapshot.files).astype(np.float32)
-    covered = np.bincount(files, weights, snapshot.files) / max(float(idf.sum()), 1e-9)
+    covered = np.bincount(files, worth, snapshot.files) / max(float(idf.sum()), 1e-9)
     return score, covered.astype(np.float32)
 
 
@@ -232,7 +233,7 @@ def _run_firsts(keys: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
     return firsts
 
 
-def _rank_file_names(view: RankingView, asked: ParsedQuery) -> Floats:
+def _rank_file_names(view: RankingView, asked: Question) -> Floats:
     """Return how much of the name of each file the query explains.
 
     The mean, over the words of the name, of the best match with a query word: 1 for an equal stem, 0.8 when both begin
@@ -240,12 +241,12 @@ def _rank_file_names(view: RankingView, asked: ParsedQuery) -> Floats:
     """
     vocabulary, stems, words, files = view.stems()
     value = np.zeros(len(vocabulary), np.float32)
-    for word, stem in zip(asked.words, stem_all(asked.words), strict=True):
+    for word, stem, weight in zip(asked.words, stem_all(asked.words), asked.word_weights, strict=True):
         if len(word) < 2:
             continue
         at = bisect_left(vocabulary, word[:3])
         while at < len(vocabulary) and vocabulary[at].startswith(word[:3]):
-            value[at] = max(value[at], _likeness(word, stem, vocabulary[at], stems[at]))
+            value[at] = max(value[at], weight * _likeness(word, stem, vocabulary[at], stems[at]))
             at += 1
     snapshot = view.snapshot
     total = np.bincount(files, value[words], snapshot.files)
@@ -262,7 +263,7 @@ def _likeness(word: str, stem: str, other: str, other_stem: str) -> float:
 
 
 def _rank_symbols(
-    view: RankingView, asked: ParsedQuery, allowed: npt.NDArray[np.bool_] | None
+    view: RankingView, asked: Question, allowed: npt.NDArray[np.bool_] | None
 ) -> tuple[Floats, Floats, dict[int, float]]:
     """Return the files that define what a query is (`symbol`) or mentions (`mention`), and the chunks that do."""
     snapshot = view.snapshot

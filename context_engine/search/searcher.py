@@ -17,7 +17,7 @@ from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost
 from context_engine.search.filters import FilterMasks
-from context_engine.search.parsed_query import ParsedQuery
+from context_engine.search.question import Question
 from context_engine.search.rankers import RankingView, Signals, compute_signals
 from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
 
@@ -106,7 +106,7 @@ class Searcher:
 
         A smaller `role_power` (0-1) lowers the influence of file roles.
         """
-        asked = ParsedQuery.of(query.text)
+        asked = Question.of(query.text)
         prior = compute_priors(self.view, self._roles, asked, query.filter)
         if role_power != 1.0:
             prior = np.power(prior, np.float32(role_power))
@@ -133,7 +133,7 @@ class Searcher:
 def search(
     view: RankingView,
     query: Query,
-    asked: ParsedQuery,
+    asked: Question,
     allowed: npt.NDArray[np.bool_] | None,
     prior: npt.NDArray[np.float32],
     *,
@@ -144,7 +144,7 @@ def search(
     snapshot = view.snapshot
     fusion = _Fusion(view, prior, weights, allowed, compute_signals(view, asked, allowed), is_symbol=bool(asked.symbol))
     matching = int(np.count_nonzero(fusion.found.chunk))
-    engine = "hybrid" if meaning and fusion.add_semantic(meaning, query.text) else "lexical"
+    engine = "hybrid" if meaning and fusion.add_semantic(meaning, asked.focus) else "lexical"
     found, score = fusion.found, fusion.score
     candidates = score.nonzero()[0]
     least = 0.0
@@ -235,7 +235,7 @@ def _may_be_found(view: RankingView, allowed: npt.NDArray[np.bool_] | None) -> n
 
 
 def compute_priors(
-    view: RankingView, roles: tuple[str, ...], asked: ParsedQuery, wanted: Filter
+    view: RankingView, roles: tuple[str, ...], asked: Question, wanted: Filter
 ) -> npt.NDArray[np.float32]:
     """Return the prior of each file by its role; a role that the query names or the filter selects is not lowered."""
     table = np.array([PRIORS.get(role, 1.0) for role in roles], np.float32)

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.history.change_prediction import FOUND_MAX, ROLE_POWER, WEIGHTS, combine_signals
 from context_engine.model import Query
-from context_engine.search.parsed_query import ParsedQuery
+from context_engine.search.question import Question as ParsedQuestion
 from context_engine.search.searcher import search
 from evals.localisation.replay import Question, questions
 
@@ -97,7 +97,7 @@ def by_words(question: Question, weights: Mapping[str, float]) -> Found:
     """BM25 alone: no vectors, no file is held back for its role."""
     view = question.searcher.view
     prior = np.ones(view.snapshot.files, np.float32)
-    ranking = search(view, wide(question), ParsedQuery.of(question.commit.subject), None, prior, weights=weights)
+    ranking = search(view, wide(question), ParsedQuestion.of(question.commit.subject), None, prior, weights=weights)
     return files(question, ranking)
 
 

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 
 from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.index.embedding_text import ChunkEmbeddingText
-from context_engine.search.parsed_query import ParsedQuery
+from context_engine.search.question import Question
 from context_engine.search.rankers import RankingView, compute_signals
 from evals.functions import bodies, commits, score, systems
 from evals.functions.bodies import Case, Function, Known, case_of
@@ -131,7 +131,7 @@ def test_words_score_as_the_engine_scores_chunks(tmp_path: Path) -> None:
         for question in ("place the boxes where there is room", "Shelf.fill", "widest box", "nothing of it"):
             (scores,) = systems.by_words([question], texts)
             assert np.allclose(
-                scores, compute_signals(RankingView(snapshot), ParsedQuery.of(question), None).chunk, atol=1e-5
+                scores, compute_signals(RankingView(snapshot), Question.of(question), None).chunk, atol=1e-5
             )
 
 

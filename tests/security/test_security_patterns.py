@@ -296,7 +296,6 @@ NOT_CONSTANT = {
     "review/checks/python_checks.py": "an escaped name",
     "review/checks/symbol_checks.py": "an escaped name",
     "review/validation/style_checks.py": "patterns of its own table",
-    "search/parsed_query.py": "patterns of its own table",
     "server/token_file.py": "its own numbers",
     "secrets/masked_text.py": "an escaped value",
     "text/patterns.py": "only whether it compiles; the search runs in a process of its own with a limit of time",

@@ -1,0 +1,192 @@
+r"""PURE. The files and lines that a text names: paths, stack frames of any language, hunks of a diff.
+
+A path is what ends like a file name; its line comes behind it in one of a few forms, which languages share. So one scan
+reads the frames of Python, JavaScript, Java, Kotlin, Go, Rust, C, C++, C#, Ruby, PHP, Elixir and others.
+
+>>> trace = 'File "/srv/zoo/app.py", line 7, in main\n  File "/srv/zoo/cats.py", line 9, in purr\nKeyError: 1'
+>>> [(place.path, place.line, place.weight) for place in find_places(trace)]
+[('/srv/zoo/cats.py', 9, 1.0), ('/srv/zoo/app.py', 7, 0.9)]
+>>> [(place.path, place.line) for place in find_places("at com.zoo.Cat.purr(Cat.java:7), and src/zoo.c")]
+[('com/zoo/Cat.java', 7), ('src/zoo.c', 0)]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+FOUND_MAX = 200
+"""Paths that are read at the beginning of a text, and at its end, where a log has its failure."""
+PATH_CHARS_MAX = 300
+FRAME_FACTOR = 0.9
+"""Of each frame, relative to the frame that it called."""
+SAME_TRACE_CHARS = 600
+"""Frames that are further apart are of two traces: between two frames are source lines and values."""
+NEXT_TRACE = 3
+"""The innermost frame of a trace comes after so many frames of the trace before it."""
+BARE_NAME_WEIGHT = 0.6
+"""Of a file name without folder and line: there may be several such files, and `Node.js` is none."""
+
+SUFFIXES = frozenset(
+    "py pyi pyx js mjs cjs jsx ts mts cts tsx vue svelte go rs java kt kts scala groovy rb php cs fs vb c h cc cpp hpp "
+    "hh cxx hxx inl m mm swift dart lua ex exs erl hs clj cljs ml pl r jl zig nim sh bash ps1 sql html css scss less "
+    "md rst txt json yaml yml toml ini cfg conf xml gradle proto graphql tf lock j2 twig erb ipynb".split()
+)
+
+
+class NamedPlace(NamedTuple):
+    """A path that a text names, its line (0: none), and how near that is to what the text is about, 0 to 1."""
+
+    path: str
+    line: int
+    weight: float
+
+
+class PathMention(NamedTuple):
+    """A path as a text spells it, from `start` to `stop`, with its line (0: none).
+
+    `is_frame`: it is of a stack trace; `is_inner_last`: of one whose last frame is the innermost.
+    """
+
+    start: int
+    stop: int
+    path: str
+    line: int
+    is_frame: bool
+    is_inner_last: bool
+
+
+def find_places(text: str) -> list[NamedPlace]:
+    """Return the places that a text names, each once: frames, the innermost first, then hunks, then other paths."""
+    mentions = find_paths(text)
+    frames = _rank_frames([mention for mention in mentions if mention.is_frame])
+    others = (mention for mention in mentions if not mention.is_frame)
+    places = [*frames, *_find_hunks(text), *map(_weigh_path, others)]
+    return list({(place.path, place.line): place for place in reversed(places)}.values())[::-1]
+
+
+def _weigh_path(mention: PathMention) -> NamedPlace:
+    is_sure = bool(mention.line) or "/" in mention.path
+    return NamedPlace(mention.path, mention.line, 1.0 if is_sure else BARE_NAME_WEIGHT)
+
+
+# -- paths ------------------------------------------------------------------------------------------------------------
+
+_ENDING = re.compile(
+    r"\.(?P<suffix>[A-Za-z]\w{0,9})(?![\w/\\-]|\.\w|\((?!\d))"
+    r"(?::(?:line )?(?P<line>\d{1,7})(?::\d{1,5})?|\((?P<bracket>\d{1,7})(?:,\d{1,5})?\)"
+    r"|#L(?P<anchor>\d{1,7})(?:-L?\d+)?|[\"']?,? (?:on )?line (?P<word>\d{1,7}))?"
+)
+"""The end of a path with its line: `a.go:7`, `a.rs:7:13`, `a.cs:line 7`, `a.php(7)`, `a.py", line 7`, `#L7-L9`."""
+_BACKWARDS = re.compile(r"[\w.@+~\[\]/\\-]*")
+"""The characters of a path, from its end to its beginning."""
+_OWNER_BACKWARDS = re.compile(r"\(([\w$.<>]+)")
+"""What is before the file in a frame of Java or Kotlin: `at com.zoo.Cat.purr(`."""
+_JVM = frozenset(("java", "kt", "kts", "scala", "groovy", "clj"))
+_FRAME_BEFORE = re.compile(
+    r"(?:^|[\s(])(?:at|from|in|File|#\d{1,4}|\d{1,4}:|-->|panicked)[\s(\"']|^[\s(\"'>|]*$|^\s*\(\w+ [\w.-]+\) $"
+)
+_FRAME_BEHIND = re.compile(r"[\"']?,? in |:in |: in |: \w+(?:Error|Exception|Failure)\b| \+0x")
+_BEFORE_CHARS = 120
+
+
+def find_paths(text: str) -> list[PathMention]:
+    """Return the paths of a text in its order; of a text with very many the first and the last."""
+    endings = [match for match in _ENDING.finditer(text) if match["suffix"].lower() in SUFFIXES]
+    if len(endings) > 2 * FOUND_MAX:
+        endings[FOUND_MAX:-FOUND_MAX] = []
+    return list(_read_paths(text, endings))
+
+
+def _read_paths(text: str, endings: Sequence[re.Match[str]]) -> Iterator[PathMention]:
+    done = 0
+    for match in endings:
+        name_stop = match.end("suffix")
+        least = max(done, match.start() - PATH_CHARS_MAX)
+        backwards = _BACKWARDS.match(text[least : match.start()][::-1])
+        start = match.start() - len(backwards[0] if backwards else "")
+        path = _normalize(text[start:name_stop])
+        name = path.rpartition("/")[2]
+        if not any(map(str.isalpha, name.rpartition(".")[0])):
+            continue
+        done = match.end()
+        before = text[max(0, start - _BEFORE_CHARS) : start].rpartition("\n")[2]
+        if match["suffix"] in _JVM and "/" not in path:
+            path = _qualify(path, before)
+        line = int(match["line"] or match["bracket"] or match["anchor"] or match["word"] or 0)
+        behind = _FRAME_BEHIND.match(text, match.end())
+        is_frame = bool(line and (behind or _FRAME_BEFORE.search(before)))
+        is_inner_last = before.endswith('File "') or bool(behind and match["suffix"] in ("py", "pyx"))
+        yield PathMention(start, match.end(), path, line, is_frame, is_inner_last)
+
+
+def _normalize(path: str) -> str:
+    r"""Return a path with slashes and without the dots before it.
+
+    >>> _normalize(".\\src\\zoo.c"), _normalize("///./src/a.js"), _normalize("../a.py")
+    ('src/zoo.c', '/src/a.js', 'a.py')
+    """
+    parts = path.replace("\\", "/").split("/")
+    kept = [part for part in parts if part not in ("", ".", "..")]
+    return "/" * (not parts[0]) + "/".join(kept)
+
+
+def _qualify(name: str, before: str) -> str:
+    """Return a file name with the folders of its package, if a frame says which.
+
+    >>> _qualify("Cat.java", "  at app//com.zoo.Cat$Paw.purr("), _qualify("Cat.java", "see ")
+    ('com/zoo/Cat.java', 'Cat.java')
+    """
+    owner = _OWNER_BACKWARDS.match(before[::-1])
+    if not owner:
+        return name
+    parts = owner[1][::-1].split(".")
+    package = [part for part in parts[:-2] if part[:1].islower()]
+    return "/".join([*package, name])
+
+
+# -- stack traces -----------------------------------------------------------------------------------------------------
+
+
+def _rank_frames(frames: Sequence[PathMention]) -> Iterator[NamedPlace]:
+    """Yield the frames of all traces in the order of their distance from the failure."""
+    ranked = []
+    for number, trace in enumerate(_split_traces(frames)):
+        inner_first = trace[::-1] if trace[0].is_inner_last else trace
+        ranked += [(depth + number * NEXT_TRACE, number, frame) for depth, frame in enumerate(inner_first)]
+    ranked.sort(key=lambda row: row[:2])
+    for distance, _, frame in ranked:
+        yield NamedPlace(frame.path, frame.line, FRAME_FACTOR**distance)
+
+
+def _split_traces(frames: Sequence[PathMention]) -> list[list[PathMention]]:
+    traces: list[list[PathMention]] = []
+    for frame in frames:
+        last = traces[-1][-1] if traces else None
+        if last and frame.start - last.stop <= SAME_TRACE_CHARS and last.is_inner_last == frame.is_inner_last:
+            traces[-1].append(frame)
+        else:
+            traces.append([frame])
+    return traces
+
+
+# -- diffs ------------------------------------------------------------------------------------------------------------
+
+_DIFF_LINE = re.compile(
+    r"^(?:\+\+\+ (?P<path>[^\t\n\r]{1,300})|@@ -(?P<line>\d{1,7})[^\n]*\n(?P<same>(?: [^\n]*\n)*))", re.MULTILINE
+)
+
+
+def _find_hunks(text: str) -> Iterator[NamedPlace]:
+    """Yield the first changed line of each hunk of a diff, by its number before the change."""
+    if "\n@@ -" not in text:
+        return
+    path = ""
+    for match in islice(_DIFF_LINE.finditer(text), FOUND_MAX):
+        if match["path"]:
+            path = match["path"].strip().strip('"')
+            path = path[2:] if path[:2] in ("a/", "b/", "c/", "i/", "w/", "o/") else path
+        elif path and path != "/dev/null":
+            yield NamedPlace(path, int(match["line"]) + match["same"].count("\n"), 1.0)

@@ -1,0 +1,270 @@
+r"""PURE. What a question says: its words with their weights, and the symbols and places that it names.
+
+A question is anything up to `QUESTION_CHARS_MAX`: three words, an issue, a stack trace, a test log, a diff. A short one
+weighs all its words alike. In a long one the title weighs most, then what identifies (compound and quoted names, error
+messages), then prose, its beginning more than its end; templates, trailers, numbers and addresses weigh nothing.
+
+>>> issue = "Pool leaks\n\n### Steps to reproduce\nCall `drain_all` at 12:01.\n\nSigned-off-by: A <a@b.c>"
+>>> question = Question.of(issue)
+>>> dict(zip(question.words, question.word_weights, strict=True))
+{'pool': 1.0, 'leaks': 1.0, 'call': 0.6, 'drain': 0.8, 'all': 0.8}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.index import term_hashes
+from context_engine.search.named_places import NamedPlace, find_places
+from context_engine.text import STOP_WORDS, compound_term, expand_words, split_identifier, split_words
+
+QUESTION_CHARS_MAX = 65_536
+"""Longest question that any tool takes: an issue with its logs."""
+SHORT_CHARS_MAX = 240
+"""A question of one line up to here is short."""
+TITLE_CHARS_MAX = 160
+"""A first line that is longer is cut after its first sentence: it is an issue in one line."""
+LEAD_CHARS_MAX = 600
+"""The beginning of the prose."""
+FOCUS_CHARS_MAX = 1_500
+WORDS_MAX = 80
+"""Words of a long question that count: those with the greatest weights."""
+LINES_MAX = 1_000
+"""Lines that are read at the beginning of a question, and at its end."""
+KEPT_MAX = 16
+"""Questions whose analysis is kept: several parts of one call ask for it."""
+
+TITLE, NAMED, LEAD, PROSE, CODE, LOG, NOISE = 1.0, 0.8, 0.6, 0.35, 0.35, 0.15, 0.0
+"""Weights of words by where they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A parsed question.
+
+    `words` and `word_weights` are the unstemmed parts of its words, `hashes` and `weights` its terms. `symbol`: the
+    compound name when the whole question is one symbol, `spelled` the same as written; `mentioned`: (compound name,
+    weight 0-1) of words that look like symbols inside a longer question; `lifted`: roles (`test`, `docs`...) that it
+    asks for by name; `places`: files and lines that it names, the nearest to a failure first; `focus`: the text that
+    vectors compare, the whole of a short question.
+    """
+
+    words: tuple[str, ...]
+    word_weights: tuple[float, ...]
+    hashes: npt.NDArray[np.uint64]
+    weights: npt.NDArray[np.float32]
+    symbol: str
+    spelled: str
+    mentioned: tuple[tuple[str, float], ...]
+    lifted: frozenset[str]
+    places: tuple[NamedPlace, ...]
+    focus: str
+
+    @classmethod
+    def of(cls, text: str) -> Question:
+        """Parse a question; the last ones are kept."""
+        return _parse(text)
+
+
+@lru_cache(KEPT_MAX)
+def _parse(text: str) -> Question:
+    stripped = text.strip()
+    passages = _split_passages(stripped)
+    weighed = _weigh_words(passages)
+    words = _greatest_of((part, weight) for word, weight in weighed.items() for part in split_identifier(word))
+    groups = zip(expand_words(list(weighed)), weighed.values(), strict=True)
+    terms = _greatest_of((term, weight) for group, weight in groups for term in group)
+    spelled = split_words(stripped)[-1] if _SYMBOL.fullmatch(stripped) else ""
+    symbol = compound_term(spelled)
+    title = passages[0].text.lower() if passages else ""
+    return Question(
+        tuple(words),
+        tuple(words.values()),
+        term_hashes(terms),
+        np.fromiter(terms.values(), np.float32, len(terms)),
+        symbol,
+        spelled,
+        () if symbol else tuple(_find_mentioned(weighed)),
+        frozenset(role for pattern, role in _ROLE_WORDS if pattern.search(title)),
+        tuple(find_places(stripped)),
+        _join_focus(passages),
+    )
+
+
+def _greatest_of(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return the greatest weight of each text, in order of first appearance."""
+    found: dict[str, float] = {}
+    for text, weight in pairs:
+        found[text] = max(weight, found.get(text, 0.0))
+    return found
+
+
+# -- symbols and roles ------------------------------------------------------------------------------------------------
+
+_SYMBOL = re.compile(r"[\w$]+(?:(?:::|\.|#|->|/)[\w$]+)*(?:\(\))?[?!]?")
+_COMPOUND = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_ROLE_WORDS = (
+    (re.compile(r"\btest(s|ed|ing)?\b|\bspecs?\b|\bfixtures?\b"), "test"),
+    (re.compile(r"\bdoc(s|umentation)?\b|\breadme\b|\bguide\b|\btutorial\b|\bchangelog\b"), "docs"),
+    (re.compile(r"\bexamples?\b|\bsamples?\b|\bdemo\b"), "example"),
+    (re.compile(r"\bbench(mark)?s?\b"), "bench"),
+)
+
+
+def is_compound(word: str) -> bool:
+    """Return whether a word is spelled like a name of code: `snake_case` or `CamelCase`."""
+    return "_" in word.strip("_") or bool(_COMPOUND.search(word))
+
+
+def _find_mentioned(weighed: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return words that look like names of code: compound ones surely, `Capitalized` ones of the title perhaps."""
+    found: dict[str, float] = {}
+    for word, weight in weighed.items():
+        if is_compound(word):
+            found[compound_term(word)] = weight
+        elif weight == TITLE and word[:1].isupper() and len(word) > 2:
+            found.setdefault(compound_term(word), 0.5)
+    return list(found.items())
+
+
+# -- passages and their weights ---------------------------------------------------------------------------------------
+
+
+class _Passage(NamedTuple):
+    """A text of one kind, with the weight of its words."""
+
+    weight: float
+    text: str
+
+
+_BACKPORT = re.compile(r"^(?:\[[^\]\n]{0,40}(?:backport|\d)[^\]\n]{0,60}\]\s*)+", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`)]+|\(?#\d+\)?")
+_ESCAPES = re.compile(r"\x1b\[[\d;]*[A-Za-z]|<!--(?:[^-]|-(?!->))*+(?:-->|\Z)")
+_SENTENCE_END = re.compile(r"[.!?:](?=\s)| (?=#{1,4} )")
+_LINE = re.compile(
+    r"(?P<fence>```|~~~)"
+    r"|(?P<heading>#{1,6} |\*\*[^*\n]{1,60}\*\*:?$)"
+    r"|(?P<noise>[A-Z][\w-]{1,30}-by: |(?:change-id|pr-url|cherry[ -]picked from|closes?|fixes|resolves|refs?|see also)"
+    r"\b[: ]{1,2}(?:\W|#?\d|$)|[-*] \[[ x]\] |-{3,}$|={3,}$|\|[ :|-]+\|?$|</?\w[^>\n]{0,200}>$"
+    r"|(?:\W{0,6}(?:os|version|platform|browser|operating system|compiler|node|python|java|ruby|go|rust|[\w.-]{1,20} "
+    r"version)\W{0,4}:))"
+    r"|(?P<diff>diff --git |index [\da-f]{7,}|@@ -|--- |\+\+\+ )"
+    r"|(?P<trace>at |File \"|from \S+:\d|#\d+ |goroutine \d|\d{1,3}: |\.\.\. \d+ (?:more|common))"
+    r"|(?P<error>(?:e {1,6})?[\w.:]{0,80}(?:error|exception|panic|failure|fault)\b[\[(:]|panic: |fatal: |caused by: "
+    r"|thread '.{0,60}' panicked|.{0,40}\b(?:failed|unexpected|undefined|cannot)\b)"
+    r"|(?P<log>\[?\d{2,4}[-/:.]\d{1,2}[-/:.]|\[?(?:debug|info|trace|verbose|warn|notice)\b[\]:| ])",
+    re.IGNORECASE,
+)
+"""What kind of line it is, by its beginning."""
+_WEIGHTS = {"noise": NOISE, "diff": NOISE, "trace": LOG, "error": NAMED, "log": LOG}
+_UNTOLD = re.compile(
+    r"environment|versions?\b|system info|checklist|before submitting|platform|your setup|additional context",
+    re.IGNORECASE,
+)
+"""Headings of sections that say nothing about code."""
+_TEMPLATE = re.compile(
+    r"(?:steps )?(?:to )?reproduc\w*|(?:expected|actual|current|observed)\b.{0,30}|what happened.{0,20}"
+    r"|(?:bug )?description|describe the .{0,20}|motivation|modifications?|results?|summary|overview"
+    r"|screenshots?|logs?",
+    re.IGNORECASE,
+)
+"""Headings of issue forms: they say nothing, but what is below them does."""
+
+
+def _split_passages(text: str) -> list[_Passage]:
+    """Return the passages of a question, first its title."""
+    cleaned = _BACKPORT.sub("", text)
+    if len(text) <= SHORT_CHARS_MAX and "\n" not in text:
+        return [_Passage(TITLE, cleaned or text)]
+    cleaned = _ADDRESS.sub(" ", _ESCAPES.sub(" ", cleaned))
+    lines = [line for line in map(str.strip, cleaned.split("\n")) if line]
+    if len(lines) > 2 * LINES_MAX:
+        lines[LINES_MAX:-LINES_MAX] = []
+    return list(_weigh_lines(lines))
+
+
+def _weigh_lines(lines: list[str]) -> Iterator[_Passage]:
+    """Yield the lines with the weights of their words; the first line that says something is the title."""
+    has_title = is_code = is_untold = False
+    lead_left = LEAD_CHARS_MAX
+    for line in lines:
+        match = _LINE.match(line)
+        kind = match.lastgroup if match else None
+        if kind == "fence":
+            is_code = not is_code
+        elif kind == "heading":
+            heading = line.strip("#*: ")
+            is_untold = bool(_UNTOLD.match(heading))
+            if not is_untold and not _TEMPLATE.fullmatch(heading):
+                yield _Passage(LEAD if has_title else TITLE, heading)
+                has_title = True
+        elif is_untold or kind in ("noise", "diff"):
+            continue
+        elif not has_title and kind not in ("trace", "log"):
+            has_title = True
+            end = _find_title_end(line)
+            yield _Passage(TITLE, line[:end])
+            yield _Passage(LEAD, line[end : end + lead_left])
+            yield _Passage(PROSE, line[end + lead_left :])
+            lead_left -= len(line) - end
+        elif kind:
+            yield _Passage(_WEIGHTS[kind], line)
+        elif is_code:
+            yield _Passage(CODE, line)
+        else:
+            yield _Passage(LEAD if lead_left > 0 else PROSE, line)
+            lead_left -= len(line)
+
+
+def _find_title_end(line: str) -> int:
+    if len(line) <= TITLE_CHARS_MAX:
+        return len(line)
+    end = _SENTENCE_END.search(line, 10, TITLE_CHARS_MAX)
+    return end.end() if end else TITLE_CHARS_MAX
+
+
+_QUOTED = re.compile(r"`([^`\n]{1,100})`")
+
+
+def _weigh_words(passages: list[_Passage]) -> dict[str, float]:
+    """Return the words that count with their weights, in the order of the question."""
+    asked = [word for passage in passages for word in split_words(passage.text)]
+    if len(passages) == 1:
+        return dict.fromkeys([word for word in asked if word.lower() not in STOP_WORDS] or asked, TITLE)
+    weighed: dict[str, float] = {}
+    for weight, text in passages:
+        for word in split_words(text):
+            if weight > weighed.get(word, 0.0):
+                weighed[word] = weight
+        if weight >= PROSE:
+            quoted = " ".join(_QUOTED.findall(text))
+            weighed.update((word, max(NAMED, weighed[word])) for word in split_words(quoted))
+    telling = {word: _weigh_word(word, weight) for word, weight in weighed.items() if _tells(word)}
+    best = sorted(telling, key=lambda word: -telling[word])[:WORDS_MAX]
+    kept = set(best)
+    return {word: weight for word, weight in telling.items() if word in kept}
+
+
+def _tells(word: str) -> bool:
+    """Return whether a word of a long question can tell anything: no number, address or hash, and no stop word."""
+    return len(word) > 1 and not word[0].isdigit() and word.lower() not in STOP_WORDS and not _HASH.fullmatch(word)
+
+
+_HASH = re.compile(r"(?=[a-f]*\d)[\da-f]{7,}|\w{40,}")
+
+
+def _weigh_word(word: str, weight: float) -> float:
+    return NAMED if weight in (LEAD, PROSE) and is_compound(word) else weight
+
+
+def _join_focus(passages: list[_Passage]) -> str:
+    if len(passages) == 1:
+        return passages[0].text
+    return "\n".join(text for weight, text in passages if weight >= LEAD)[:FOCUS_CHARS_MAX]

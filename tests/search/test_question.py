@@ -1,0 +1,172 @@
+"""A question of any length is taken apart: what identifies weighs most, templates and numbers weigh nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.index import term_hashes
+from context_engine.search.named_places import FOUND_MAX, find_paths, find_places
+from context_engine.search.question import FOCUS_CHARS_MAX, QUESTION_CHARS_MAX, WORDS_MAX, Question
+from context_engine.text import query_terms
+
+
+def weights_of(text: str) -> dict[str, float]:
+    question = Question.of(text)
+    return dict(zip(question.words, question.word_weights, strict=True))
+
+
+# -- words and weights --
+
+
+@given(st.text(st.characters(exclude_characters="\n\r#[]"), max_size=100))
+def test_all_terms_of_a_short_question_weigh_one(text: str) -> None:
+    question = Question.of(text)
+    assert question.hashes.tolist() == term_hashes(query_terms(text.strip())).tolist()
+    assert set(question.weights.tolist()) <= {1.0} and set(question.word_weights) <= {1.0}
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a pool leaks", "`drain_all`", "```", "## Steps", "- [ ] x", "KeyError: 1", "a.py:3", "", "\t"]
+        ),
+        max_size=40,
+    )
+)
+def test_every_term_has_a_weight_between_zero_and_one(lines: list[str]) -> None:
+    question = Question.of("\n".join(lines))
+    assert len(question.hashes) == len(question.weights) and len(question.words) == len(question.word_weights)
+    assert all(0 < weight <= 1 for weight in [*question.weights.tolist(), *question.word_weights])
+
+
+ISSUE = """\
+Pool leaks a connection
+
+### Describe the bug
+- [x] I have searched the existing issues
+The `drain_all` method of the pool forgets one. It was seen by https://tracker.example.org/zebra since 2.11.4.
+
+2024-05-01T12:00:01Z INFO [worker] heartbeat 550e8400-e29b-41d4-a716-446655440000
+ValueError: no idle connection
+
+### Environment
+OS: Ubuntu, Kernel giraffe
+
+Signed-off-by: Walter <walter@example.org>
+"""
+
+
+def test_the_title_weighs_more_than_names_and_errors_and_these_more_than_prose() -> None:
+    weights = weights_of(ISSUE)
+    assert weights["leaks"] > weights["drain"] >= weights["idle"] > weights["forgets"] > weights["heartbeat"] > 0
+
+
+@pytest.mark.parametrize("noise", ["searched", "zebra", "2024", "11", "giraffe", "walter", "describe", "446655440000"])
+def test_templates_hosts_numbers_and_trailers_weigh_nothing(noise: str) -> None:
+    assert noise not in weights_of(ISSUE)
+
+
+def test_the_prefix_of_a_backport_weighs_nothing_and_a_scope_does() -> None:
+    assert Question.of("[PR #13180/ee53d655 backport][3.14] drop headers").words == ("drop", "headers")
+    assert Question.of("[core] drop headers").words == ("core", "drop", "headers")
+
+
+def test_an_issue_in_one_line_has_a_title_too() -> None:
+    weights = weights_of("The pool leaks. " + "It is not clear to anybody why that happens at night. " * 6)
+    assert weights["leaks"] > weights["night"]
+
+
+def test_only_the_title_of_a_long_question_asks_for_tests() -> None:
+    assert Question.of("Pool leaks\n\nAll tests pass in our documentation.").lifted == frozenset()
+    assert Question.of("Tests of the pool leak\n\nIt fails.").lifted == {"test"}
+
+
+def test_the_focus_is_a_short_question_itself_and_of_a_long_one_what_tells() -> None:
+    assert Question.of("where are pools drained").focus == "where are pools drained"
+    focus = Question.of(ISSUE * 50).focus
+    assert focus.startswith("Pool leaks a connection") and "heartbeat" not in focus and len(focus) <= FOCUS_CHARS_MAX
+
+
+@given(st.text(max_size=400), st.integers(1, 400))
+def test_a_question_of_any_length_counts_a_bounded_number_of_words(text: str, times: int) -> None:
+    question = Question.of((f"pool\n{text} " * times)[:QUESTION_CHARS_MAX])
+    assert len(question.places) <= 4 * FOUND_MAX
+    assert len(question.words) <= WORDS_MAX * 50 and len(question.focus) <= FOCUS_CHARS_MAX
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["a", "a ", "a\n", "`a", "[1", "<!--", "a.py:1\n", "a.py ", "a/", "a::", "É", "```\n", "\x1b[1;", "@@ -1\n ", "Aa"],
+)
+def test_the_longest_questions_are_read_in_a_moment(part: str) -> None:
+    text = (part * QUESTION_CHARS_MAX)[:QUESTION_CHARS_MAX]
+    Question.of(text)  # minutes, were it quadratic: the limit of the suite would show it
+
+
+# -- places --
+
+
+@pytest.mark.parametrize(
+    ("trace", "innermost"),
+    [
+        (
+            '  File "/srv/zoo/app.py", line 3, in main\n    run()\n  File "/srv/zoo/cats.py", line 7, in purr',
+            "cats.py:7",
+        ),
+        ("tests/test_a.py:3: in test_b\n    purr()\nzoo/cats.py:7: KeyError", "zoo/cats.py:7"),
+        ("    at purr (/srv/zoo/cats.js:7:19)\n    at main (/srv/zoo/app.js:3:1)", "cats.js:7"),
+        ("\tat com.zoo.Cat.purr(Cat.java:7)\n\tat com.zoo.App.main(App.java:3)", "com/zoo/Cat.java:7"),
+        ("\tat com.zoo.CatKt.purr(Cat.kt:7)\n\tat com.zoo.AppKt.main(App.kt:3)", "com/zoo/Cat.kt:7"),
+        (
+            "goroutine 1 [running]:\nmain.purr(...)\n\t/srv/zoo/cat.go:7 +0x1d\nmain.main()\n\t/srv/zoo/main.go:3 +0x2f",
+            "cat.go:7",
+        ),
+        (
+            "thread 'main' panicked at src/cat.rs:7:5:\nboom\n   1: zoo::main\n      at ./src/main.rs:3:4",
+            "src/cat.rs:7",
+        ),
+        ("    #0 0x4f in zoo::purr(int) /src/zoo/cat.cc:7:5\n    #1 0x5a in main /src/zoo/main.cc:3", "cat.cc:7"),
+        ("#0  purr (x=1) at cat.c:7\n#1  0x0040 in main () at main.c:3", "cat.c:7"),
+        ("   at Zoo.Cat.Purr() in C:\\Zoo\\Cat.cs:line 7\n   at Zoo.App.Main() in C:\\Zoo\\App.cs:line 3", "Cat.cs:7"),
+        ("/srv/zoo/cat.rb:7:in `purr'\n\tfrom /srv/zoo/app.rb:3:in `<main>'", "cat.rb:7"),
+        ("#0 /srv/zoo/Cat.php(7): purr()\n#1 /srv/zoo/app.php(3): main()", "Cat.php:7"),
+        (
+            "    (zoo 1.2.0) lib/zoo/cat.ex:7: Zoo.Cat.purr/1\n    (zoo 1.2.0) lib/zoo.ex:3: Zoo.main/0",
+            "lib/zoo/cat.ex:7",
+        ),
+    ],
+)
+def test_the_innermost_frame_of_a_trace_comes_first(trace: str, innermost: str) -> None:
+    first, second = find_places(f"It fails:\n{trace}\n")
+    assert f"{first.path}:{first.line}".endswith(innermost) and first.weight > second.weight and second.line == 3
+
+
+def test_the_first_trace_of_two_is_nearer_than_the_second() -> None:
+    trace = "    at {0}2 (/srv/{0}/two.js:2:1)\n    at {0}1 (/srv/{0}/one.js:1:1)\n"
+    places = find_places(trace.format("a") + "and then\n" * 100 + trace.format("b"))
+    assert [place.path for place in places] == ["/srv/a/two.js", "/srv/a/one.js", "/srv/b/two.js", "/srv/b/one.js"]
+
+
+def test_the_hunks_of_a_diff_are_the_first_lines_that_they_change() -> None:
+    diff = "--- a/Makefile\n+++ b/Makefile\n@@ -5,3 +5,3 @@ all:\n one\n two\n-old\n+new\n@@ -20 +20 @@\n-x\n+y\n"
+    assert [place[:2] for place in find_places(diff)] == [("Makefile", 7), ("Makefile", 20)]
+
+
+@pytest.mark.parametrize("prose", ["version v1.2.c/x", "and/or, i.e. TCP/IP", "self.run(x)", "at 12:30", ""])
+def test_prose_names_no_place(prose: str) -> None:
+    assert find_places(prose) == []
+
+
+@given(st.text(max_size=300))
+def test_a_path_is_found_where_the_text_has_it(text: str) -> None:
+    for mention in find_paths(text):
+        name = mention.path.rpartition("/")[2]
+        assert name in text[mention.start : mention.stop]
+
+
+@given(st.lists(st.sampled_from(["a.py:3", "src/b.go", 'File "c.py", line 9', "\n", " at f (d.js:1:2)"]), max_size=30))
+def test_each_place_is_named_once_and_weighs_something(parts: list[str]) -> None:
+    places = find_places(" ".join(parts))
+    assert len({place[:2] for place in places}) == len(places) and all(0 < place.weight <= 1 for place in places)
