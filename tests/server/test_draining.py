@@ -113,6 +113,7 @@ def begun(server: Server, replies: list[Any]) -> threading.Thread:
             replies.append(error)
 
     calling = threading.Thread(target=ask)
+    assert server.life.wait_until_idle(PATIENCE_S), "the request that opened the session winds up after its reply"
     calling.start()
     while server.life.wait_until_idle(0):
         pass
