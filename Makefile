@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-plans eval-places bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
+.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-plans eval-places eval-issues bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -73,6 +73,9 @@ eval-plans: ## do plans name the files that the task changes? ARGS="--mirrors DI
 
 eval-places: ## are the lines shown that a task changes, within 1,000 to 8,000 tokens? make eval-places ARGS="--trees DIR"
 	@$(PYTHON) evals/places/score.py $(ARGS)
+
+eval-issues: ## from 242 C++ issues and commits to file and function: make eval-issues ARGS="--locks FILE FILE --mirrors DIR --trees DIR"
+	@$(PYTHON) evals/issues/score.py $(ARGS)
 
 mermaid: ## diagrams of random plans with hostile titles, read by the real parser; npm fetches it into build/ once
 	@$(PYTHON) evals/mermaid/check.py $(ARGS)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -53,16 +54,20 @@ def document(place: Place, text: str) -> Document:
     return Document(place, text, words, words.total())
 
 
-@lru_cache(1)
-def windows(root: Path) -> list[Document]:
-    """Return the windows of every source file under version control."""
+def source_files(root: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield path and lines of every source file under version control."""
     listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True).stdout
-    found = []
     for path in filter(SOURCE.search, listed.decode(errors="replace").split("\0")):
         file = root / path
-        if not file.is_file() or file.is_symlink():
-            continue
-        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+        if file.is_file() and not file.is_symlink():
+            yield path, file.read_text(encoding="utf-8", errors="replace").split("\n")
+
+
+@lru_cache(1)
+def windows(root: Path) -> list[Document]:
+    """Return the windows of every source file."""
+    found = []
+    for path, lines in source_files(root):
         for first in range(0, len(lines), LINES):
             part = lines[first : first + LINES]
             found.append(document(Place(path, first + 1, first + len(part)), "\n".join(part)))
