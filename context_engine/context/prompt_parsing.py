@@ -18,6 +18,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from context_engine.search import find_paths
+
 MentionKind = Literal["path", "symbol", "error", "url", "command"]
 
 MENTIONS_MAX = 24
@@ -52,7 +54,7 @@ class _FoundMention(NamedTuple):
 def parse_mentions(prompt: str) -> list[Mention]:
     """Return everything that a prompt names, once each, in its order. Of two readings of the same words one wins."""
     found: list[_FoundMention] = []
-    for find in (_find_urls, _find_frames, _find_commands, _find_paths, _find_errors, _find_symbols):
+    for find in (_find_urls, _find_commands, _find_paths, _find_errors, _find_symbols):
         for candidate in find(prompt):
             fits = len(found) < FOUND_MAX and len(candidate.mention.name) <= NAME_CHARS_MAX
             if fits and not any(candidate.overlaps(other) for other in found):
@@ -114,52 +116,14 @@ def _find_commands(prompt: str) -> Iterator[_FoundMention]:
 
 # -- paths and stack frames -------------------------------------------------------------------------------------------
 
-_FRAMES = (
-    re.compile(r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)'),  # Python
-    re.compile(
-        r"\bat [^\n(]{0,200}\((?:file://)?(?P<path>[^()\s:]*[/\\.][^()\s:]*):(?P<line>\d+)(?::\d+)?\)"
-    ),  # JavaScript, Java
-    re.compile(r"\bin (?P<path>\S+\.\w+):line (?P<line>\d+)"),  # C#
-    re.compile(r"(?<!\S)(?P<path>/?[^\s()]{1,300}\.php)\((?P<line>\d+)\)"),  # PHP
-    re.compile(r"\bin (?P<path>/?[^\s:]+\.php)(?: on line |:)(?P<line>\d+)"),
-    re.compile(r"--> (?P<path>[^\s:]+):(?P<line>\d+):\d+"),  # Rust
-)
-
-
-def _find_frames(prompt: str) -> Iterator[_FoundMention]:
-    for pattern in _FRAMES:
-        for match in pattern.finditer(prompt):
-            mention = Mention(match.group().strip(), "path", _normalize_path(match["path"]), int(match["line"]))
-            yield _FoundMention(*match.span(), mention)
-
-
-SUFFIXES = frozenset(
-    "py pyi js mjs cjs jsx ts mts cts tsx vue svelte go rs java kt kts scala rb php cs fs vb c h cc cpp hpp cxx m mm "
-    "swift dart lua ex exs erl hs clj cljs ml pl r jl zig nim sh bash ps1 sql html css scss less md rst txt json yaml "
-    "yml toml ini cfg conf xml gradle proto graphql tf lock j2 twig erb ipynb".split()
-)
-_PATH = re.compile(
-    r"(?<![\w/.\\@-])(?P<path>(?:\.{0,2}[/\\])?(?:[\w.@+~\[\]-]+[/\\])*[\w@+~\[\]-][\w.@+~\[\]-]*)"
-    r"(?::(?P<line>\d{1,7})(?::\d+)?|#L(?P<anchor>\d{1,7})(?:-L?\d+)?)?(?![\w/\\(])"
-)
-
 
 def _find_paths(prompt: str) -> Iterator[_FoundMention]:
-    """Find words that end like a file name; a bare `Node.js` may be something else, and is not certain."""
-    for match in _PATH.finditer(prompt):
-        path = _normalize_path(match["path"])
-        folder, _, name = path.rpartition("/")
-        _, dot, suffix = name.rpartition(".")
-        line = int(match["line"] or match["anchor"] or 0)
-        if dot and suffix.lower() in SUFFIXES and any(map(str.isalpha, name.removesuffix(f".{suffix}"))):
-            text = match.group().rstrip(".")
-            certain = bool(folder or line or "_" in name or _is_inline_code(prompt, match))
-            mention = Mention(text, "path", path, line, certain)
-            yield _FoundMention(match.start(), match.start() + len(text), mention)
-
-
-def _normalize_path(path: str) -> str:
-    return path.replace("\\", "/").removeprefix("./").rstrip(".")
+    """Find paths and frames; a bare `Node.js` may be something else, and is not certain."""
+    for found in find_paths(prompt):
+        text = prompt[found.start : found.stop]
+        is_quoted = _is_inline_code(prompt, found.start, found.stop)
+        certain = bool("/" in found.path or found.line or "_" in found.path or is_quoted)
+        yield _FoundMention(found.start, found.stop, Mention(text, "path", found.path, found.line, certain))
 
 
 # -- errors and symbols -----------------------------------------------------------------------------------------------
@@ -174,7 +138,7 @@ _ABBREVIATIONS = frozenset(("e.g", "i.e", "a.k.a", "etc", "vs"))
 
 def _find_errors(prompt: str) -> Iterator[_FoundMention]:
     for match in _ERROR.finditer(prompt):
-        certain = _is_inline_code(prompt, match)
+        certain = _is_inline_code(prompt, *match.span())
         yield _FoundMention(*match.span(), Mention(match.group(), "error", match.group(), certain=certain))
 
 
@@ -184,16 +148,16 @@ def _find_symbols(prompt: str) -> Iterator[_FoundMention]:
         name, is_call = match["name"], bool(match["call"])
         if name.lower() in _ABBREVIATIONS or len(name.strip("_$")) < 2:
             continue
-        is_code = _is_inline_code(prompt, match)
+        is_code = _is_inline_code(prompt, *match.span())
         is_joined = any(mark in name for mark in ("::", "#", "->")) or "_" in name.strip("_")
         if is_code or is_call or is_joined or _CAMEL_CASE.search(name):
             mention = Mention(match.group(), "symbol", name.replace("->", "."), certain=is_code or is_joined)
             yield _FoundMention(*match.span(), mention)
 
 
-def _is_inline_code(prompt: str, match: re.Match[str]) -> bool:
-    """Return whether the match is directly between backticks."""
-    return prompt[max(0, match.start() - 1) : match.start()] == "`" and prompt[match.end() : match.end() + 1] == "`"
+def _is_inline_code(prompt: str, start: int, stop: int) -> bool:
+    """Return whether a part of a prompt is directly between backticks."""
+    return prompt[max(0, start - 1) : start] == "`" and prompt[stop : stop + 1] == "`"
 
 
 # -- what the prompt asks for -----------------------------------------------------------------------------------------

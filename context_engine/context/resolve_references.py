@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.index import role_of
 from context_engine.model import Definition
+from context_engine.search import list_tails
 from context_engine.text import LineSpan
 
 CANDIDATES_MAX = 5
@@ -98,27 +99,13 @@ def _resolve_path(mention: Mention, workspace: Workspace) -> PromptReference:
 
 def _find_files(name: str, workspace: Workspace) -> Sequence[str]:
     """Return the files that the longest known tail of a path names; only the path itself if it is one of them."""
-    for tail in list_path_tails(name):
-        if found := workspace.symbols.files_named(tail):
-            return [path for path in found if path == name] or found
+    for tail in list_tails(name):
+        found = workspace.symbols.files_named(tail.path)
+        if exact := [path for path in found if path in (name, tail.path)]:
+            return exact
+        if found and not tail.is_whole:
+            return found
     return ()
-
-
-def list_path_tails(path: str) -> Iterator[str]:
-    """Yield a path, and its tails that may be paths in this workspace; never the bare name of a path with folders.
-
-    A trace of another machine begins with folders of that machine, a relative path at most with the workspace's own.
-
-    >>> list(list_path_tails("/home/me/zoo/src/a.py"))
-    ['home/me/zoo/src/a.py', 'me/zoo/src/a.py', 'zoo/src/a.py', 'src/a.py']
-    >>> list(list_path_tails("zoo/src/a.py")), list(list_path_tails("a.py"))
-    (['zoo/src/a.py', 'src/a.py'], ['a.py'])
-    """
-    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
-    is_absolute = path.startswith("/") or path[1:2] == ":"
-    dropped_max = len(parts) - 2 if is_absolute else min(1, len(parts) - 2)
-    for dropped in range(max(0, dropped_max) + 1):
-        yield "/".join(parts[dropped:])
 
 
 def _find_near_paths(path: str, workspace: Workspace) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from context_engine.search.chunk_files import FILES
     from context_engine.search.chunk_folder import read_folder
     from context_engine.search.file_usage import AccessKind, FileUsage
+    from context_engine.search.named_places import find_paths, list_tails
     from context_engine.search.rankers import K1, B, RankingView
     from context_engine.search.search_service import SearchService, SearchState, answer_query
     from context_engine.search.searcher import SCORE_DIGITS, Searcher
@@ -49,9 +50,11 @@ __all__ = [
     "answer_query",
     "compute_cosines",
     "find_greatest",
+    "find_paths",
     "fold_by_file",
     "format_cursor",
     "hash_search",
+    "list_tails",
     "parse_cursor",
     "rank_files",
     "read_folder",
@@ -83,9 +86,11 @@ __getattr__ = lazy_exports(
         "answer_query": "search_service",
         "compute_cosines": "vector_search",
         "find_greatest": "vector_search",
+        "find_paths": "named_places",
         "fold_by_file": "vector_search",
         "format_cursor": "text_search",
         "hash_search": "text_search",
+        "list_tails": "named_places",
         "parse_cursor": "text_search",
         "rank_files": "text_search",
         "read_folder": "chunk_folder",

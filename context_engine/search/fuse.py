@@ -24,6 +24,7 @@ WEIGHTS: Mapping[str, float] = {
     "name": 1.2,
     "symbol": 1.5,
     "mention": 0.9,
+    "named": 3.0,
     "importance": 0.3,
     "static": 1.0,
     "static3": 1.0,
@@ -34,7 +35,7 @@ WEIGHTS: Mapping[str, float] = {
 }
 """Tuned on the dev and commit sets together (evals/retrieval/README.md): a few scalars, never all freely."""
 
-ABSOLUTE = frozenset({"name", "symbol", "mention", "importance", "coverage"})
+ABSOLUTE = frozenset({"name", "symbol", "mention", "named", "importance", "coverage"})
 """Signals that mean the same in every query and are not divided by the query's greatest value."""
 
 

@@ -147,6 +147,47 @@ def _qualify(name: str, before: str) -> str:
     return "/".join([*package, name])
 
 
+class PathTail(NamedTuple):
+    """The end of a path, which may name a file here.
+
+    `trust` is how sure that is. `is_whole`: only the file of exactly this path is meant.
+    """
+
+    path: str
+    trust: float
+    is_whole: bool
+
+
+_INSTALLED = frozenset(("site-packages", "dist-packages", "node_modules", "registry", "mod", "gems", "deps", "usr"))
+"""Folders of installed packages: what is below them is rarely a file of this workspace."""
+_NEAR, _INSTALLED_TRUST, _ROOT_TRUST = 0.9, 0.5, 0.6
+
+
+def list_tails(path: str) -> Iterator[PathTail]:
+    """Yield a path, and its ends that may name a file here, the longest first.
+
+    A path of another machine begins with folders of that machine, a relative path at most with the folder of the
+    workspace, a package with folders that need not exist. The bare name is only a file at the top of the workspace.
+
+    >>> [tail.path for tail in list_tails("/home/me/zoo/src/a.py")]
+    ['home/me/zoo/src/a.py', 'me/zoo/src/a.py', 'zoo/src/a.py', 'src/a.py', 'a.py']
+    >>> [tail.path for tail in list_tails("zoo/src/a.py")], [tail.path for tail in list_tails("src/a.py")]
+    (['zoo/src/a.py', 'src/a.py'], ['src/a.py'])
+    """
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    is_package = path.rpartition(".")[2] in _JVM
+    is_installed = not _INSTALLED.isdisjoint(parts)
+    dropped_max = len(parts) - 1 if path.startswith("/") or path[1:2] == ":" or is_package else 1
+    for dropped in range(min(dropped_max, len(parts) - 1) + 1):
+        tail, is_bare = "/".join(parts[dropped:]), dropped == len(parts) - 1
+        if not dropped:
+            yield PathTail(tail, 1.0, is_whole=False)
+        elif not is_bare:
+            yield PathTail(tail, _INSTALLED_TRUST if is_installed else _NEAR, is_whole=False)
+        elif dropped_max > 1 and not is_installed:
+            yield PathTail(tail, _ROOT_TRUST, is_whole=not is_package)
+
+
 # -- stack traces -----------------------------------------------------------------------------------------------------
 
 

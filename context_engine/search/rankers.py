@@ -7,13 +7,17 @@ living documents only, so an updated index ranks like a rebuilt one.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from context_engine.index import Matches, Snapshot, StoredOutline, term_hashes
+from context_engine.languages import PathIndex
 from context_engine.model import CHUNK_KINDS
+from context_engine.search.named_places import NamedPlace, list_tails
 from context_engine.search.question import Question
 from context_engine.text import compound_term, stem_all
 
@@ -35,6 +39,8 @@ OTHER_SPELLING_FACTOR = 0.9
 EXACT_CHECKS_MAX = 40
 """A name defined in more chunks than this is ranked by its folded form alone."""
 OUTLINES_KEPT = 500
+SAME_NAME_MAX = 4
+"""A path that more files end with names none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +48,23 @@ class Signals:
     """The values of all rankers.
 
     `files[name]` is a value for each file; `chunk` the BM25 of each chunk; `worth` how much each chunk is worth
-    showing, at first its BM25; `defines` the chunks that define a symbol of the query, with its weight.
+    showing, at first its BM25; `defines` the chunks that define a symbol of the query or have a line that it names,
+    with a weight; `places` the lines that it names.
     """
 
     files: dict[str, Floats]
     chunk: Floats
     worth: Floats
     defines: dict[int, float]
+    places: tuple[ResolvedPlace, ...] = ()
+
+
+class ResolvedPlace(NamedTuple):
+    """A file that the query names, by its number, the line (0: none), and the weight, 0 to 1."""
+
+    file: int
+    line: int
+    weight: float
 
 
 class RankingView:
@@ -67,6 +83,7 @@ class RankingView:
         self._outlines: dict[int, StoredOutline] = {}
         self._own_tags: dict[int, list[str]] | None = None
         self._tags: dict[tuple[int, str], tuple[str, ...]] = {}
+        self._path_index: PathIndex | None = None
         self._stems: tuple[list[str], list[str], npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
 
     def norms(self, field: str, k1: float) -> tuple[Floats, int]:
@@ -98,6 +115,13 @@ class RankingView:
                 self._outlines.clear()
             known = self._outlines[file] = self.snapshot.outline(file)
         return known
+
+    def paths(self) -> PathIndex:
+        """Return the paths of living files, for look-ups by their ends."""
+        if self._path_index is None:
+            alive = self.snapshot.file_alive.tolist()
+            self._path_index = PathIndex(path for path, lives in zip(self.snapshot.paths, alive, strict=True) if lives)
+        return self._path_index
 
     def own_tags(self, chunk: int) -> list[str]:
         """Return the tags in the text of a chunk."""
@@ -159,7 +183,10 @@ def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.
     signals["name"] = _rank_file_names(view, asked)
     signals["symbol"], signals["mention"], defines = _rank_symbols(view, asked, allowed)
     signals["importance"] = view.importance
-    return Signals(signals, chunk, chunk, defines)
+    places = tuple(resolve_places(view, asked.places))
+    if places:
+        signals["named"] = _rank_named(view, places, allowed, defines)
+    return Signals(signals, chunk, chunk, defines, places)
 
 
 def _idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
@@ -290,6 +317,46 @@ def _rank_symbols(
         if allowed is None or allowed[doc]:
             defines[doc] = max(defines.get(doc, 0.0), value)
     return whole, mention, defines
+
+
+def resolve_places(view: RankingView, named: Iterable[NamedPlace]) -> Iterator[ResolvedPlace]:
+    """Yield the files that the places of a query are in, in their order. A path that several files end with is halved.
+
+    A path leads to the files that share its longest end.
+    """
+    for place in named:
+        for tail in list_tails(place.path):
+            found = view.paths().by_suffix(tail.path)
+            exact = [path for path in found if path == tail.path]
+            meant = exact or ([] if tail.is_whole else found)
+            if meant:
+                if len(meant) <= SAME_NAME_MAX:
+                    weight = place.weight * tail.trust / len(meant)
+                    yield from (ResolvedPlace(view.snapshot.by_path[path], place.line, weight) for path in meant)
+                break
+
+
+def _rank_named(
+    view: RankingView,
+    places: Sequence[ResolvedPlace],
+    allowed: npt.NDArray[np.bool_] | None,
+    defines: dict[int, float],
+) -> Floats:
+    """Return the files that a query names, and add the chunks with the lines that it names to `defines`."""
+    named = np.zeros(view.snapshot.files, np.float32)
+    for file, line, weight in places:
+        named[file] = max(named[file], weight)
+        chunk = _chunk_at(view, file, line) if line else None
+        if chunk is not None and (allowed is None or allowed[chunk]):
+            defines[chunk] = max(defines.get(chunk, 0.0), weight)
+    return named
+
+
+def _chunk_at(view: RankingView, file: int, line: int) -> int | None:
+    start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
+    first, last = (view.snapshot.chunk_column(column)[start:stop] for column in ("first", "last"))
+    holding = np.flatnonzero((first <= line) & (line <= last))
+    return start + int(holding[-1]) if len(holding) else None
 
 
 def _spells(view: RankingView, file: int, chunk: int, name: str) -> bool:

@@ -347,3 +347,26 @@ def test_the_tag_symbols_finds_outlines_like_the_kind(engine: Engine) -> None:
     by_kind = engine.search.find(Query("drain", 5, Filter(kinds=("symbols",)))).hits
     by_tag = engine.search.find(Query("drain", 5, Filter(tags=("symbols",)))).hits
     assert [hit.chunk.id for hit in by_tag] == [hit.chunk.id for hit in by_kind]
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ('drains\n  File "/home/me/zoo/src/user/user.py", line 5, in drain\nKeyError: pool', "src/user/user.py"),
+        ("why does a pool fail at user.ts:3", "src/user/user.ts"),
+        (
+            "the pool fails\n    at drainPool (/srv/app/src/pool.ts:3:40)\n    at main (/srv/app/src/user/user.ts:4:1)",
+            "src/pool.ts",
+        ),
+        ("--- a/config/pool.yml\n+++ b/config/pool.yml\n@@ -2,2 +2,2 @@\n-  size: 3\n+  size: 4\n", "config/pool.yml"),
+    ],
+)
+def test_a_file_that_the_question_names_comes_first(searcher: Searcher, question: str, first: str) -> None:
+    places = searcher.rank(Query(question)).places
+    assert searcher.snapshot.paths[places[0].file] == first and places[0].why["named"] > 0
+
+
+def test_the_line_that_a_frame_names_is_in_the_chunk_that_is_shown(searcher: Searcher) -> None:
+    chunk = searcher.rank(Query("it fails at long.py:601")).places[0].chunk
+    first, last = (searcher.snapshot.chunk_column(column).item(chunk) for column in ("first", "last"))
+    assert first <= 601 <= last

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.index import term_hashes
-from context_engine.search.named_places import FOUND_MAX, find_paths, find_places
+from context_engine.search.named_places import FOUND_MAX, find_paths, find_places, list_tails
 from context_engine.search.question import FOCUS_CHARS_MAX, QUESTION_CHARS_MAX, WORDS_MAX, Question
 from context_engine.text import query_terms
 
@@ -170,3 +170,14 @@ def test_a_path_is_found_where_the_text_has_it(text: str) -> None:
 def test_each_place_is_named_once_and_weighs_something(parts: list[str]) -> None:
     places = find_places(" ".join(parts))
     assert len({place[:2] for place in places}) == len(places) and all(0 < place.weight <= 1 for place in places)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "..", ".", ""]), min_size=1, max_size=6), st.booleans())
+def test_a_path_is_cut_from_the_left_and_its_bare_name_is_only_a_file_at_the_top(
+    parts: list[str], is_absolute: bool
+) -> None:
+    path = "/" * is_absolute + "/".join(parts)
+    real = [part for part in path.split("/") if part not in ("", ".", "..")]
+    for tail in list_tails(path):
+        assert "/".join(real).endswith(tail.path) and 0 < tail.trust <= 1
+        assert tail.path.count("/") or len(real) < 2 or tail.is_whole
