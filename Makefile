@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-plans eval-places eval-issues bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
+.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-issues bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -67,6 +67,9 @@ eval-stores: ## do all stores rank alike? lists compared to the last line and sc
 
 eval-functions: ## is the function found that a sentence is about? packages fetched once, vectors kept in build/
 	@$(PYTHON) evals/functions/score.py $(ARGS)
+
+eval-wide: ## repositories without annotations, by commits and doc comments: make eval-wide ARGS="build --mirrors DIR --out DIR"; then score
+	@$(PYTHON) evals/wide/$(firstword $(ARGS)).py $(wordlist 2,$(words $(ARGS)),$(ARGS))
 
 eval-plans: ## do plans name the files that the task changes? ARGS="--mirrors DIR", git directories with their whole history
 	@$(PYTHON) evals/planning/score.py $(ARGS)
