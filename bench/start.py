@@ -3,7 +3,7 @@
     python bench/start.py                               on this repository, beside the library alone
     python bench/start.py --root DIR --rounds 15        on another one
     python bench/start.py --filesystem FILE             beside the official filesystem server: its index.js
-    python bench/start.py --only exit                   one part: start, calls, exit
+    python bench/start.py --only exit                   one part: start, calls, answers, exit
 
 Servers take turns, so that a busy moment hits all alike. Times of a start count from the spawn of the process and are
 medians and worst of the rounds; those of an exit count from what ended it to the end of the process.
@@ -31,11 +31,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.measure import ROOT, ms, p50_p95, table
 from context_engine.server.shutdown import read_process
 
-PARTS = ("start", "calls", "exit")
+PARTS = ("start", "calls", "answers", "exit")
+ISSUE = Path(__file__).with_name("issue.txt")
+"""A report of 3,000 characters, with its log and its stack trace."""
 FILESYSTEM = ROOT / "build/clients/protocol/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 MODERN = "2026-07-28"
 CALLS = 200
-GOALS = "goals: first reply 100 ms, warm call p50 5 ms, exit 2,000 ms"
+ANSWERS = 40
+GOALS = "goals: first reply 100 ms, warm call p50 5 ms, exit 2,000 ms; on 15,000 chunks an answer 25 ms, a bundle 60 ms"
 ALONE = """
 import anyio, mcp_types as types
 from mcp.server.lowlevel import Server
@@ -112,6 +115,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository to serve")
     parser.add_argument("--query", default="where are settings read", help="what the warm searches look for")
+    parser.add_argument("--issue", type=Path, default=ISSUE, help="the text of a long question")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--filesystem", type=Path, default=FILESYSTEM, help="index.js of the filesystem server")
     parser.add_argument("--only", choices=PARTS)
@@ -125,6 +129,8 @@ def main() -> None:
             print(starts(candidates(root, asked.filesystem), env, asked.rounds), end="\n\n")
         if asked.only in (None, "calls"):
             print(warm_calls(root, env, asked.query), end="\n\n")
+        if asked.only in (None, "answers"):
+            print(answers(root, env, asked.issue.read_text(encoding="utf-8")), end="\n\n")
         if asked.only in (None, "exit"):
             print(exits(root, env, asked.rounds))
 
@@ -205,10 +211,7 @@ def discovering(server: Candidate, env: Mapping[str, str]) -> float:
 
 def warm_calls(root: Path, env: Mapping[str, str], query: str) -> str:
     """Milliseconds of calls through the pipes, once everything is indexed and read."""
-    spoken = Spoken(ours(root), env)
-    spoken.open()
-    while status(spoken)["state"] != "ready":
-        time.sleep(0.2)
+    spoken = ready(root, env)
     asked = {
         "codebase_retrieval": {"query": query},
         "search_files": {"query": query.split()[-1]},
@@ -223,6 +226,43 @@ def warm_calls(root: Path, env: Mapping[str, str], query: str) -> str:
         rows.append([name, f"{median:.2f}", f"{p95:.2f}"])
     spoken.end()
     return table([f"ms of {CALLS} warm calls", "p50", "p95"], rows)
+
+
+def answers(root: Path, env: Mapping[str, str], issue: str) -> str:
+    """Milliseconds of answers to a long question: the first one of a new server, and those that follow.
+
+    Each question ends in another number, so that no answer can be one that was kept.
+    """
+    rows, chunks = [], 0
+    for name in ("codebase_retrieval", "get_context_for_prompt"):
+        ready(root, env).end()  # the index is on the disk, as on any day but the first
+        spoken = Spoken(ours(root), env)
+        spoken.open()
+        taken = []
+        for number in range(ANSWERS + 1):
+            call = {"name": name, "arguments": {"query": f"{issue}\nreport {number}"}}
+            taken.append(ms(lambda call=call, spoken=spoken: _succeed(spoken, call)))
+        chunks = status(spoken)["chunks"]
+        spoken.end()
+        median, p95 = p50_p95(taken[1:])
+        rows.append([name, f"{taken[0]:.0f}", *(f"{value:.1f}" for value in (median, p95, min(taken[1:])))])
+    return table([f"ms, {len(issue):,} characters, {chunks:,} chunks", "first", "warm p50", "p95", "least"], rows)
+
+
+def _succeed(spoken: Spoken, call: Mapping[str, Any]) -> None:
+    """Make a call. Raises: SystemExit when the tool refuses it."""
+    result = spoken.ask("tools/call", call)["result"]
+    if result.get("isError"):
+        raise SystemExit(f"{call['name']} refused: {result['content'][0]['text']}")
+
+
+def ready(root: Path, env: Mapping[str, str]) -> Spoken:
+    """A server that has indexed everything."""
+    spoken = Spoken(ours(root), env)
+    spoken.open()
+    while status(spoken)["state"] != "ready":
+        time.sleep(0.2)
+    return spoken
 
 
 def status(spoken: Spoken) -> Mapping[str, Any]:
