@@ -370,3 +370,12 @@ def test_the_line_that_a_frame_names_is_in_the_chunk_that_is_shown(searcher: Sea
     chunk = searcher.rank(Query("it fails at long.py:601")).places[0].chunk
     first, last = (searcher.snapshot.chunk_column(column).item(chunk) for column in ("first", "last"))
     assert first <= 601 <= last
+
+
+def test_a_file_name_counts_by_how_many_telling_words_of_the_question_it_has(tmp_path: Path) -> None:
+    files = {f"app_{number}/application.rb": "x = 1\n" for number in range(5)}
+    files["app_0/routes_reloader.rb"] = "x = 1\n"
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        hits = engine.search.find(Query(text="how does the application use the routes reloader")).hits
+    shares = {str(hit.chunk.path): hit.why["name"] for hit in hits}
+    assert shares["app_0/routes_reloader.rb"] > 1.5 * shares["app_1/application.rb"]
