@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.storage import workspace_id
 from evals.scratch_engine import open_indexed
 
+OF_ITS_OWN = ("recall.db*", "access.db*")
+"""What a tree must not know of another one: its commits, and what was shown of it."""
 TASK = "task.json"
 """Written last: a folder without it was not finished."""
 
@@ -79,7 +81,7 @@ def index(folder: Path, before: Path | None) -> None:
     """Index the tree of a task, from the index of an earlier task of its repository where there is one."""
     if before is not None:
         old, new = (each / "cache" / "workspaces" / workspace_id(each / "tree") for each in (before, folder))
-        shutil.copytree(old, new)
+        shutil.copytree(old, new, ignore=shutil.ignore_patterns(*OF_ITS_OWN))
     open_indexed(folder / "tree", folder / "cache").close()
 
 

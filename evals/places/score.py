@@ -2,8 +2,8 @@
 
     python evals/places/score.py --trees DIR                              the context tool, search and the baseline
     python evals/places/score.py --trees DIR --system context --by-repo   one of them, with a row for each repository
-    python evals/places/score.py --trees DIR --every 4 --save rows.json   every fourth task; rows to compare later
-    python evals/places/score.py --trees DIR --against rows.json          how each figure moved, and which tasks
+    python evals/places/score.py --trees DIR --every 4 --save rows.jsonl   every fourth task; rows to compare later
+    python evals/places/score.py --trees DIR --against rows.jsonl          how each figure moved, and which tasks
 
 DIR holds a folder a task with `task.json` (id, repo, query, hunks), `tree`, the work tree before the change, and `cache`
 with its index; an index that is missing or of another version is made first. `hunks` is the share of changed hunks
@@ -138,9 +138,8 @@ def open_system(name: str) -> Iterator[System]:
             yield system
 
 
-def ask_all(name: str, system: System, tasks: Iterable[Task], budgets: Sequence[int]) -> list[Row]:
-    """Ask a system every task within every budget; what it refuses counts as nothing shown and is printed."""
-    rows = []
+def ask_all(name: str, system: System, tasks: Iterable[Task], budgets: Sequence[int]) -> Iterator[Row]:
+    """Yield what a system shows for every task within every budget; what it refuses shows nothing and is printed."""
     for task in tasks:
         for budget in budgets:
             try:
@@ -151,8 +150,7 @@ def ask_all(name: str, system: System, tasks: Iterable[Task], budgets: Sequence[
             paid = pay(reply.shown, reply.text, budget, lambda path, task=task: _lines(task.tree / path))
             figures = score_places(task.hunks, paid)
             tokens = len(reply.text) / CHARS_PER_TOKEN
-            rows.append(Row(name, task.id, task.repository, budget, **figures, tokens=tokens, ms=reply.ms))
-    return rows
+            yield Row(name, task.id, task.repository, budget, **figures, tokens=tokens, ms=reply.ms)
 
 
 def _lines(file: Path) -> list[str]:
@@ -181,6 +179,11 @@ def mean(rows: Iterable[Row], figure: str) -> float:
 def mean_of_repositories(rows: Iterable[Row], figure: str) -> float:
     """Return the mean of a figure over repositories."""
     return statistics.mean(mean(some, figure) for some in group(rows, "repository").values())
+
+
+def read_rows(file: Path) -> list[Row]:
+    """Return the rows that an earlier run saved."""
+    return [Row(*json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def summary(rows: list[Row]) -> str:
@@ -230,24 +233,28 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     parser.add_argument("--every", type=int, default=1, help="only each n-th task")
     parser.add_argument("--by-repo", action="store_true")
-    parser.add_argument("--save", type=Path, help="write the rows to this file")
+    parser.add_argument("--save", type=Path, help="write the rows to this file, one a line, as they come")
     parser.add_argument("--against", type=Path, help="rows of an earlier run, to compare with")
     chosen = parser.parse_args()
     began, tasks = time.perf_counter(), read_tasks(chosen.trees.resolve(), chosen.every)
     if not tasks:
         raise SystemExit(f"{chosen.trees} holds no prepared tree")
     rows: list[Row] = []
+    if chosen.save:
+        chosen.save.unlink(missing_ok=True)
     for name in chosen.system or (*TOOLS, "windows"):
         with open_system(name) as system:
-            rows += ask_all(name, system, tasks, chosen.budgets)
+            for row in ask_all(name, system, tasks, chosen.budgets):
+                rows.append(row)
+                if chosen.save:
+                    with chosen.save.open("a", encoding="utf-8") as out:
+                        out.write(f"{json.dumps(row)}\n")
     print(summary(rows))
     print(f"\n{len(tasks)} tasks of {len(group(rows, 'repository'))} repositories, {time.perf_counter() - began:.0f} s")
     if chosen.by_repo:
         print(f"\n{by_repository(rows)}")
-    if chosen.save:
-        chosen.save.write_text(json.dumps(rows), encoding="utf-8")
     if chosen.against:
-        print(f"\n{moves(rows, [Row(*row) for row in json.loads(chosen.against.read_text(encoding='utf-8'))])}")
+        print(f"\n{moves(rows, read_rows(chosen.against))}")
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ def test_prepared_trees_are_asked_and_a_refusal_counts_as_nothing_shown(
         task = {"id": str(number), "repo": "own/work", "query": "Round cents down", "hunks": hunks}
         (folder / "task.json").write_text(json.dumps(task), encoding="utf-8")
     tasks = score.read_tasks(tmp_path, 1)
-    rows = score.ask_all("windows", windows.ask_windows, tasks, [1_000])
+    rows = list(score.ask_all("windows", windows.ask_windows, tasks, [1_000]))
     assert [(row.task, row.first) for row in rows] == [("0", 1.0), ("1", 0.0)]
 
     def refuse(root: Path, query: str, tokens: int) -> score.Reply:
