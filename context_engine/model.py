@@ -65,6 +65,10 @@ class Filter:
         return not (self.kinds or self.languages or self.tags or self.include_paths or self.exclude_paths)
 
 
+QUESTION_CHARS_MAX = 65_536
+"""Longest question, task or prompt that is taken: an issue with its logs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A question to the index. `limit` counts hits; `min_score` is relative to the best hit (0-1)."""

@@ -33,7 +33,6 @@ LEXICAL_MIN = 5.0
 of 10 questions and commit subjects of small repositories, 6 of 10 of large ones (evals/bundle/floor.py)."""
 RELEVANCE_MIN = 0.6
 """Smallest share of the best file's score for a likely file."""
-QUERY_CHARS_MAX = 2_000
 CONSTRAINT_CHARS_MAX = 240
 TOP_ITEMS_MAX = 1_000
 """Files at the top of a workspace that are examined for commands."""
@@ -178,7 +177,7 @@ def _memory_lines(prompt: str, mode: EnhanceMode, team: ProjectKnowledge) -> Ite
     """Yield rules, decisions and patterns, each with its id."""
     if team.recall is None:
         return
-    recalled = team.recall(prompt[:QUERY_CHARS_MAX], CONSTRAINTS_MAX[mode] * 2)
+    recalled = team.recall(prompt, CONSTRAINTS_MAX[mode] * 2)
     binding = [item for item in recalled if item.type in BINDING_TYPES]
     for item in binding[: CONSTRAINTS_MAX[mode]]:
         yield PromptLine("constraints", item, item.quote(CONSTRAINT_CHARS_MAX))
@@ -212,10 +211,9 @@ def _find_likely_files(
     prompt: str, mode: EnhanceMode, file_filter: Filter, workspace: Workspace, team: ProjectKnowledge
 ) -> tuple[list[LikelyFile], tuple[str, ...]]:
     """Return the files that the prompt is about, best first, and warnings; no file if none stands out of the noise."""
-    text = prompt[:QUERY_CHARS_MAX]
-    if not text.strip():
+    if not prompt.strip():
         return [], ()
-    query = Query(text, LIKELY_MAX[mode], file_filter, RELEVANCE_MIN, chunks_per_file=1)
+    query = Query(prompt, LIKELY_MAX[mode], file_filter, RELEVANCE_MIN, chunks_per_file=1)
     try:
         hits = workspace.search.find(query).hits
     except NotIndexed as error:

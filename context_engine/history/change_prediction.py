@@ -18,7 +18,7 @@ import numpy as np
 
 from context_engine.history.file_history import FileHistory
 from context_engine.model import Query
-from context_engine.search import SCORE_DIGITS, Searcher
+from context_engine.search import SCORE_DIGITS, Question, Searcher
 
 WEIGHTS: Mapping[str, float] = {"search": 1.0, "alike": 0.8, "together": 0.2, "recent": 0.3}
 """Weights of the search itself, of files in commits with similar subjects, of files that change with the best ones, and
@@ -56,7 +56,7 @@ def predict_changes(searcher: Searcher, query: Query, history: FileHistory) -> t
         file = files.get(path)
         return file is not None and (allowed is None or bool(allowed[starts[file] : starts[file + 1]].any()))
 
-    return combine_signals(found, history, query.text, limit=query.limit, passes=passes)
+    return combine_signals(found, history, Question.of(query.text).focus, limit=query.limit, passes=passes)
 
 
 def combine_signals(

@@ -324,7 +324,6 @@ DOCS_MAX = 2
 REGISTRIES_MAX = 2
 TESTS_MAX = 2
 """Of one source file: the nearest by its folder, and one more."""
-QUERY_CHARS_MAX = 2_000
 _REGISTRY = re.compile(
     r"(?:^|/)(?:__init__|index|mod|lib|routes?|router|urls|cli|commands|registry|catalogue|catalog|main|app|plugins)\.\w+$"
 )
@@ -479,7 +478,7 @@ class _Ranking:
 
 
 def _rank_files(request: PlanRequest, sources: PlanSources) -> _Ranking:
-    text = request.task[:QUERY_CHARS_MAX]
+    text = request.task
     found = gather_files(Sought(text, request.files_max, request.chosen), sources.code)
     listed = [(str(file.path), file.relevance) for file in found.files]
     if sources.team.predict_changes and found.freshness != "no index":

@@ -21,6 +21,8 @@ Texts = tuple[str, ...]
 Uid = Annotated[str, msgspec.Meta(pattern=r"\A(?:[A-Za-z][A-Za-z0-9_-]{0,39})?\Z")]
 """A letter first, so that it is never taken for a number; empty until it gets one."""
 TITLE_CHARS_MAX = 500
+TASK_CHARS_MAX = 10_000
+"""Of the task that a plan repeats; a longer one is cut."""
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_CHARS_MAX)]
 """A title: what is longer is a description."""
 Hours = Annotated[float, msgspec.Meta(ge=0, le=100_000)]

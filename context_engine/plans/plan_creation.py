@@ -37,7 +37,7 @@ from context_engine.context import RepositoryFacts as Facts
 from context_engine.errors import CallError, Conflict, InvalidArgument, NextStep, PlanNotFound
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.mermaid import draw_dependencies
-from context_engine.plans.model import Plan, PlanDiagram, PlanEvidence, PlanStep
+from context_engine.plans.model import TASK_CHARS_MAX, Plan, PlanDiagram, PlanEvidence, PlanStep
 from context_engine.plans.operations import (
     AppliedOperation,
     Operation,
@@ -53,6 +53,7 @@ from context_engine.plans.plan_json import PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_markdown import single_line
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
+from context_engine.text import shorten_line
 
 NEAR_MAX = 3
 BRIEF_STEP_FILES = 6
@@ -207,7 +208,7 @@ def _add_diagram(plan: Plan) -> Plan:
 
 def _fill_in(plan: Plan, before: Plan | None, task: str, provenance: str) -> Plan:
     """Fill in the fields that the draft leaves empty from the plan before it."""
-    known = {"task": plan.task or task, "provenance": provenance}
+    known = {"task": plan.task or shorten_line(task, 0, TASK_CHARS_MAX), "provenance": provenance}
     if before is not None:
         known |= {"id": before.id, "task": plan.task or before.task, "base_commit": before.base_commit}
         unsaid = Plan(goal="")

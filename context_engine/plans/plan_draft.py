@@ -24,7 +24,6 @@ from context_engine.errors import CallError
 from context_engine.index import role_of
 from context_engine.plans.changeset import (
     MAIN_SHARE,
-    QUERY_CHARS_MAX,
     RENAMING_KINDS,
     AffectedFile,
     ChangeSet,
@@ -44,6 +43,7 @@ from context_engine.plans.changeset import (
     strip_commit_prefix,
 )
 from context_engine.plans.model import (
+    TASK_CHARS_MAX,
     Estimate,
     Level,
     Milestone,
@@ -56,7 +56,7 @@ from context_engine.plans.model import (
     TestingStrategy,
     format_effort,
 )
-from context_engine.text import STOP_WORDS, split_words
+from context_engine.text import STOP_WORDS, shorten_line, split_words
 
 EVIDENCE_MAX = 40
 CRITERIA_MAX = 6
@@ -630,7 +630,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     open_now = find_questions(request.task, wanted, change, recalled)
     plan = Plan(
         goal=extract_objective(request.task),
-        task=request.task,
+        task=shorten_line(request.task, 0, TASK_CHARS_MAX),
         scope=_scope(request, change, recalled),
         mvp_features=task_clauses,
         nice_to_have_features=deferred_titles(task),
@@ -718,7 +718,7 @@ def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
 
 def _recall_rules(task: str, sources: PlanSources) -> list[RememberedItem]:
     recall = sources.team.recall
-    found = recall(task[:QUERY_CHARS_MAX], RECALLED_MAX) if recall else ()
+    found = recall(task, RECALLED_MAX) if recall else ()
     return [memory for memory in found if memory.type in BINDING_TYPES]
 
 

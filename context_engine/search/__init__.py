@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from context_engine.search.chunk_folder import read_folder
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.named_places import find_paths, list_tails
+    from context_engine.search.question import Question
     from context_engine.search.rankers import K1, B, RankingView
     from context_engine.search.search_service import SearchService, SearchState, answer_query
     from context_engine.search.searcher import SCORE_DIGITS, Searcher
@@ -40,6 +41,7 @@ __all__ = [
     "ExportReport",
     "FileCosines",
     "FileUsage",
+    "Question",
     "RankingView",
     "SearchService",
     "SearchState",
@@ -75,6 +77,7 @@ __getattr__ = lazy_exports(
         "FileCosines": "vector_search",
         "FileUsage": "file_usage",
         "K1": "rankers",
+        "Question": "question",
         "RankingView": "rankers",
         "SCORE_DIGITS": "searcher",
         "SearchService": "search_service",

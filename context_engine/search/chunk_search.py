@@ -17,13 +17,14 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index import FieldBuilder, Lexicon, Postings, term_hashes
+from context_engine.index import FieldBuilder, Lexicon, Postings
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.chunk_files import ChunkRow, ChunkSet
+from context_engine.search.question import Question
 from context_engine.search.rankers import IDF_POWER, K1, B
 from context_engine.search.vector_search import compute_cosines, find_greatest
-from context_engine.text import query_terms, split_words
+from context_engine.text import split_words
 
 WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
 """Words 1 to meaning 0.75 is what worked for functions by their docstrings; a title has the weight of path and names in
@@ -84,7 +85,7 @@ class ChunkSearcher:
         Raises: InvalidVectors when the vector is of another model.
         """
         allowed = self._mask_allowed(query.filter)
-        hashes = term_hashes(query_terms(query.text))
+        hashes = Question.of(query.text).hashes
         signals = {name: field.scores(hashes) * allowed for name, field in self._fields.items()}
         answering = (signals["text"] > 0) | (signals["title"] > 0)
         if vector is not None:

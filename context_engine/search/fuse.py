@@ -24,7 +24,7 @@ WEIGHTS: Mapping[str, float] = {
     "name": 1.2,
     "symbol": 1.5,
     "mention": 0.9,
-    "named": 3.0,
+    "named": 5.0,
     "importance": 0.3,
     "static": 1.0,
     "static3": 1.0,

@@ -26,8 +26,8 @@ SAME_TRACE_CHARS = 600
 """Frames that are further apart are of two traces: between two frames are source lines and values."""
 NEXT_TRACE = 3
 """The innermost frame of a trace comes after so many frames of the trace before it."""
-BARE_NAME_WEIGHT = 0.6
-"""Of a file name without folder and line: there may be several such files, and `Node.js` is none."""
+PATH_WEIGHT, BARE_NAME_WEIGHT = 0.6, 0.4
+"""Of a path without a line, which may be mentioned in passing, and of a file name alone: `Node.js` is none."""
 
 SUFFIXES = frozenset(
     "py pyi pyx js mjs cjs jsx ts mts cts tsx vue svelte go rs java kt kts scala groovy rb php cs fs vb c h cc cpp hpp "
@@ -68,8 +68,8 @@ def find_places(text: str) -> list[NamedPlace]:
 
 
 def _weigh_path(mention: PathMention) -> NamedPlace:
-    is_sure = bool(mention.line) or "/" in mention.path
-    return NamedPlace(mention.path, mention.line, 1.0 if is_sure else BARE_NAME_WEIGHT)
+    unsure = PATH_WEIGHT if "/" in mention.path else BARE_NAME_WEIGHT
+    return NamedPlace(mention.path, mention.line, 1.0 if mention.line else unsure)
 
 
 # -- paths ------------------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ _ENDING = re.compile(
 _BACKWARDS = re.compile(r"[\w.@+~\[\]/\\-]*")
 """The characters of a path, from its end to its beginning."""
 _OWNER_BACKWARDS = re.compile(r"\(([\w$.<>]+)")
-"""What is before the file in a frame of Java or Kotlin: `at com.zoo.Cat.purr(`."""
+"""The name before the file in a frame of Java or Kotlin: `at com.zoo.Cat.purr(`."""
 _JVM = frozenset(("java", "kt", "kts", "scala", "groovy", "clj"))
 _FRAME_BEFORE = re.compile(
     r"(?:^|[\s(])(?:at|from|in|File|#\d{1,4}|\d{1,4}:|-->|panicked)[\s(\"']|^[\s(\"'>|]*$|^\s*\(\w+ [\w.-]+\) $"

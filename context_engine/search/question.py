@@ -1,13 +1,13 @@
-r"""PURE. What a question says: its words with their weights, and the symbols and places that it names.
+r"""PURE. A question as words with their weights, and the symbols and places that it names.
 
-A question is anything up to `QUESTION_CHARS_MAX`: three words, an issue, a stack trace, a test log, a diff. A short one
-weighs all its words alike. In a long one the title weighs most, then what identifies (compound and quoted names, error
-messages), then prose, its beginning more than its end; templates, trailers, numbers and addresses weigh nothing.
+A question is any text: three words, an issue, a stack trace, a test log, a diff. A short one weighs all its words
+alike. In a long one the title weighs most, then what identifies (compound and quoted names, error messages), then
+prose, its beginning more than its end; templates, trailers, numbers and addresses weigh nothing.
 
 >>> issue = "Pool leaks\n\n### Steps to reproduce\nCall `drain_all` at 12:01.\n\nSigned-off-by: A <a@b.c>"
 >>> question = Question.of(issue)
 >>> dict(zip(question.words, question.word_weights, strict=True))
-{'pool': 1.0, 'leaks': 1.0, 'call': 0.6, 'drain': 0.8, 'all': 0.8}
+{'pool': 1.0, 'leaks': 1.0, 'drain': 0.8, 'all': 0.8, 'call': 0.4}
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from context_engine.index import term_hashes
 from context_engine.search.named_places import NamedPlace, find_places
 from context_engine.text import STOP_WORDS, compound_term, expand_words, split_identifier, split_words
 
-QUESTION_CHARS_MAX = 65_536
-"""Longest question that any tool takes: an issue with its logs."""
 SHORT_CHARS_MAX = 240
 """A question of one line up to here is short."""
 TITLE_CHARS_MAX = 160
@@ -41,8 +39,9 @@ LINES_MAX = 1_000
 KEPT_MAX = 16
 """Questions whose analysis is kept: several parts of one call ask for it."""
 
-TITLE, NAMED, LEAD, PROSE, CODE, LOG, NOISE = 1.0, 0.8, 0.6, 0.35, 0.35, 0.15, 0.0
-"""Weights of words by where they are."""
+TITLE, NAMED, LEAD, PROSE, CODE, LOG, NOISE = 1.0, 0.8, 0.4, 0.3, 0.25, 0.15, 0.0
+"""Weights of words by where they are: 269 commit messages find a changed file first in 69 % of cases, with equal ones
+in 62 % (evals/places)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ _LINE = re.compile(
     r"|(?P<log>\[?\d{2,4}[-/:.]\d{1,2}[-/:.]|\[?(?:debug|info|trace|verbose|warn|notice)\b[\]:| ])",
     re.IGNORECASE,
 )
-"""What kind of line it is, by its beginning."""
+"""The kinds of lines, by their beginning."""
 _WEIGHTS = {"noise": NOISE, "diff": NOISE, "trace": LOG, "error": NAMED, "log": LOG}
 _UNTOLD = re.compile(
     r"environment|versions?\b|system info|checklist|before submitting|platform|your setup|additional context",
@@ -234,18 +233,19 @@ _QUOTED = re.compile(r"`([^`\n]{1,100})`")
 
 
 def _weigh_words(passages: list[_Passage]) -> dict[str, float]:
-    """Return the words that count with their weights, in the order of the question."""
-    asked = [word for passage in passages for word in split_words(passage.text)]
+    """Return the words that count with their weights: the greatest first, and the words of one in their order."""
     if len(passages) == 1:
+        asked = split_words(passages[0].text)
         return dict.fromkeys([word for word in asked if word.lower() not in STOP_WORDS] or asked, TITLE)
-    weighed: dict[str, float] = {}
+    texts: dict[float, list[str]] = {NAMED: []}
     for weight, text in passages:
-        for word in split_words(text):
-            if weight > weighed.get(word, 0.0):
-                weighed[word] = weight
-        if weight >= PROSE:
-            quoted = " ".join(_QUOTED.findall(text))
-            weighed.update((word, max(NAMED, weighed[word])) for word in split_words(quoted))
+        texts.setdefault(weight, []).append(text)
+        if weight in (LEAD, PROSE):
+            texts[NAMED] += _QUOTED.findall(text)
+    weighed: dict[str, float] = {}
+    for weight in sorted(texts, reverse=True):
+        new = dict.fromkeys(split_words("\n".join(texts[weight])), weight)
+        weighed = weighed | new | weighed  # a word keeps its greatest weight and its first place
     telling = {word: _weigh_word(word, weight) for word, weight in weighed.items() if _tells(word)}
     best = sorted(telling, key=lambda word: -telling[word])[:WORDS_MAX]
     kept = set(best)
@@ -253,7 +253,7 @@ def _weigh_words(passages: list[_Passage]) -> dict[str, float]:
 
 
 def _tells(word: str) -> bool:
-    """Return whether a word of a long question can tell anything: no number, address or hash, and no stop word."""
+    """Return whether a word of a long question counts: it is not a number, address, hash or stop word."""
     return len(word) > 1 and not word[0].isdigit() and word.lower() not in STOP_WORDS and not _HASH.fullmatch(word)
 
 

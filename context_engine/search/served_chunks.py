@@ -23,6 +23,7 @@ from context_engine.repo import Watcher
 from context_engine.search.chunk_files import ChunkSet
 from context_engine.search.chunk_folder import ChunkFolder
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
+from context_engine.search.question import Question
 
 LOAD_S = 10.0
 """A local model is ready within a second; a slower one must not delay answers by words."""
@@ -99,7 +100,7 @@ class ServedChunks:
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
         ready = self._state
-        vector, missing = _embed_query(ready, query.text)
+        vector, missing = _embed_query(ready, Question.of(query.text).focus)
         weights = STATIC_WEIGHTS if ready.searcher.chunks.model == "static" else WEIGHTS
         ranking = ready.searcher.rank(query, vector, weights=weights)
         is_empty = not ranking.hits

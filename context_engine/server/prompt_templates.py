@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import mcp_types as types
 
 from context_engine.errors import InvalidArgument, NotIndexed
-from context_engine.model import Query
+from context_engine.model import QUESTION_CHARS_MAX, Query
 from context_engine.secrets import collect_redactions
 from context_engine.server import resources
 from context_engine.server.dispatcher import ToolDispatcher
@@ -38,8 +38,6 @@ PLACES_MAX = 6
 """The number of places to start from; the agent searches further itself."""
 QUERY_CHARS = 200
 """The part of a long task that goes into a call: the important words come first."""
-ARGUMENT_CHARS_MAX = 4_000
-"""A task may be a page; longer texts belong into the conversation."""
 RULES_CHARS = 1_800
 """The rules in a prompt, about 450 tokens; `ctx://rules` has all of them."""
 SENDER = "(prompt)"
@@ -154,8 +152,8 @@ def _check_arguments(prompt: PromptTemplate, arguments: Mapping[str, str], proje
         if name not in known:
             suggestion = suggest_nearest(name, known).strip() or f"It has {', '.join(known)}."
             raise _argument_error(prompt, f"has no argument {name!r}", suggestion)
-        if len(value) > ARGUMENT_CHARS_MAX:
-            problem = f"takes at most {ARGUMENT_CHARS_MAX:,} characters of {name}"
+        if len(value) > QUESTION_CHARS_MAX:
+            problem = f"takes at most {QUESTION_CHARS_MAX:,} characters of {name}"
             raise _argument_error(prompt, problem, "Say the rest in the conversation.")
     for name, argument in known.items():
         if argument.required and name not in given:

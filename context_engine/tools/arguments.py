@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
+from context_engine.model import QUESTION_CHARS_MAX
 from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, ParseError, read_json, suggest_nearest
 
 UNKNOWN_MAX = 20
@@ -26,7 +27,7 @@ HUGE = 10**SHOWN_CHARS_MAX
 ENDLESS = 10**9
 """An integer argument with this maximum has no stated limit: no file has so many lines."""
 TEXT_CHARS_MAX = 2_000
-"""Longest query; a tool that takes content has its own limit."""
+"""Longest name, reason or note; a question may have QUESTION_CHARS_MAX, and content has limits of its own."""
 NAME_CHARS_MAX = 100
 """Longest name for which a similar name is suggested."""
 MALFORMED = "malformed"
@@ -59,7 +60,7 @@ class TextArg(ArgumentType):
 
     def schema(self) -> dict[str, Any]:
         """Include the length limits unless they are the usual ones: a client pays for each word in every request."""
-        if self.most == TEXT_CHARS_MAX:
+        if self.most in (TEXT_CHARS_MAX, QUESTION_CHARS_MAX):
             return {"type": "string"}
         return {"type": "string", **({"minLength": self.least} if self.least else {}), "maxLength": self.most}
 

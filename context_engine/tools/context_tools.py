@@ -22,7 +22,7 @@ from context_engine.context import (
     build_rewrite_request,
     check_rewrite,
 )
-from context_engine.model import Filter
+from context_engine.model import QUESTION_CHARS_MAX, Filter
 from context_engine.secrets import redact
 from context_engine.text import compact_json, drop_empty, escape_line, format_count, shorten_line
 from context_engine.tools.arguments import (
@@ -46,6 +46,10 @@ QUERY_SHARE = 0.1
 """Share of the budget for repeating the question, which the caller knows."""
 CHARS_PER_TOKEN = 3
 """Characters per token of code as JSON, rounded down: converts a client's limit in characters into tokens."""
+ORIGINAL_CHARS_MAX = 2_000
+"""Of the user's prompt in the field `original`."""
+REPEATED_CHARS_MAX = 10_000
+"""A longer prompt is not repeated in the enhanced one."""
 MS_MAX = 99_999
 """Counted instead of the time taken, so that the token count does not depend on it."""
 
@@ -64,7 +68,7 @@ Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 )
 def get_context_for_prompt(
     engine: "Engine",
-    query: Annotated[str, TextArg("The task or question.", 3, 4_000)],
+    query: Annotated[str, TextArg("The task or question.", 3, QUESTION_CHARS_MAX)],
     max_files: Annotated[int, IntegerArg("Most files.", 1, 20)] = 5,
     token_budget: Annotated[int, IntegerArg("Most tokens of the reply.", 500, 100_000)] = 8_000,
     include_related: Annotated[bool, BooleanArg("Tests, imports, what changes together.")] = True,
@@ -119,12 +123,12 @@ def get_context_for_prompt(
 def enhance_prompt(
     engine: "Engine",
     call: Call,
-    prompt: Annotated[str, TextArg("The prompt to enhance.", 1, 10_000)],
+    prompt: Annotated[str, TextArg("The prompt to enhance.", 1, QUESTION_CHARS_MAX)],
     mode: Annotated[EnhanceMode, ChoiceArg("light adds up to 600 tokens, rich 2000.", ("light", "rich"))] = "light",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
     assist: Annotated[str, ChoiceArg("LLM refinement: by a model, by you (next), or off.", ASSIST_MODES)] = "auto",
-    draft: Annotated[str, TextArg("Your own version, to check.", most=20_000)] = "",
+    draft: Annotated[str, TextArg("Your own version, to check.", most=2 * QUESTION_CHARS_MAX)] = "",
 ) -> Reply:
     """Enhance a prompt with facts of this repository: find its names (path:line), likely files, rules, test commands.
 
@@ -133,8 +137,8 @@ def enhance_prompt(
     chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
     made = build_enhanced_prompt(prompt, mode, chosen, engine, engine.memory.get_project_knowledge())
     reply: dict[str, Any] = {
-        "enhanced_prompt": made.text,
-        "original": prompt,
+        "enhanced_prompt": _shorten_prompt(made.text, prompt),
+        "original": shorten_line(prompt, 0, ORIGINAL_CHARS_MAX),
         "changed": made.is_changed,
         "sections": _sections(made),
         "references": [_reference(reference) for reference in made.references],
@@ -145,6 +149,13 @@ def enhance_prompt(
         reply |= _of_second_pass(made, mode, assist, engine, call)
     warnings = [*made.warnings, *reply.pop("warnings", ())]
     return Reply(compact_json(reply | drop_empty({"left_out": made.left_out or None, "warnings": warnings})))
+
+
+def _shorten_prompt(text: str, prompt: str) -> str:
+    """Return an enhanced prompt with the beginning of a prompt too long to be repeated; the caller knows the rest."""
+    if len(prompt) <= REPEATED_CHARS_MAX:
+        return text
+    return text.replace(prompt, shorten_line(prompt, 0, ORIGINAL_CHARS_MAX), 1)
 
 
 class _PlanStep(NamedTuple):
@@ -208,7 +219,11 @@ def _of_draft(draft: str, made: EnhancedPrompt, mode: EnhanceMode, engine: "Engi
     used = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
     if own.objections:
         return {"rejected": [objection._asdict() for objection in own.objections]} | used
-    return {"enhanced_prompt": own.text, "changed": own.text != made.original, "rejected": []} | used
+    return {
+        "enhanced_prompt": _shorten_prompt(own.text, made.original),
+        "changed": own.text != made.original,
+        "rejected": [],
+    } | used
 
 
 def _of_second_pass(
@@ -226,7 +241,11 @@ def _of_second_pass(
     if climbed.draft is None:
         return {"meta": meta, "warnings": climbed.warnings} | drop_empty({"next": climbed.next})
     best = own(climbed.draft)
-    return {"enhanced_prompt": best.text, "meta": meta, "warnings": (*climbed.warnings, *best.warnings)}
+    return {
+        "enhanced_prompt": _shorten_prompt(best.text, made.original),
+        "meta": meta,
+        "warnings": (*climbed.warnings, *best.warnings),
+    }
 
 
 def count_model_tokens(climbed: SecondPassResult) -> dict[str, int]:

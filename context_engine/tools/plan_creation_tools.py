@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
-from context_engine.model import Filter
+from context_engine.model import QUESTION_CHARS_MAX, Filter
 from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_markdown import render_difference, render_plan
 from context_engine.text import compact_json, drop_empty
@@ -50,7 +50,7 @@ PROOFS_SHOWN = 6
 def create_plan(
     engine: "Engine",
     call: Call,
-    task: Annotated[str, TextArg("What to do.", 5, 10_000)],
+    task: Annotated[str, TextArg("What to do.", 5, QUESTION_CHARS_MAX)],
     max_context_files: Annotated[int, IntegerArg("Likely files.", 1, FILES_MAX)] = 8,
     generate_diagrams: Annotated[bool, BooleanArg("Add Mermaid.")] = False,
     draft: Annotated[Any, PlanArgument("Your version.")] = None,

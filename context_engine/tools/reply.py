@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -79,6 +80,8 @@ DEFINING_WORTH = 3.0
 """More than a few words of the query in a comment are worth."""
 _QUERY_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 WORD_CHARS_MIN = 2
+KEPT_MAX = 16
+"""Queries whose words are kept: every excerpt of an answer asks for them."""
 STEM_CHARS_MIN = 4
 """Two letters off a longer word make most of its forms meet: hashed, hashes, hashing."""
 TOLERANCE = 1.25
@@ -155,7 +158,10 @@ def _score_lines(text: str, query: str) -> list[float]:
     return worth
 
 
-def _stems(query: str) -> list[str]:
-    """Return the beginnings of the query's words in lower case, each once."""
-    parts = (part.lower() for part in _QUERY_WORD.findall(query) if len(part) >= WORD_CHARS_MIN)
-    return list(dict.fromkeys(part[: max(STEM_CHARS_MIN, len(part) - 2)] for part in parts))
+@lru_cache(KEPT_MAX)
+def _stems(query: str) -> tuple[str, ...]:
+    """Return the beginnings of the query's words in lower case, each once; of a long query of its telling part."""
+    from context_engine.search import Question
+
+    parts = (part.lower() for part in _QUERY_WORD.findall(Question.of(query).focus) if len(part) >= WORD_CHARS_MIN)
+    return tuple(dict.fromkeys(part[: max(STEM_CHARS_MIN, len(part) - 2)] for part in parts))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument
-from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
+from context_engine.model import CHUNK_KINDS, QUESTION_CHARS_MAX, ChunkKind, Filter, Hit, Query
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg, bind
 from context_engine.tools.reply import (
@@ -45,7 +45,10 @@ Tags = Annotated[tuple[str, ...], TextListArg("Must have all: language, path par
 )
 def codebase_retrieval(
     engine: "Engine",
-    query: Annotated[str, TextArg("A question, words from the code, or a symbol.", 1)],
+    query: Annotated[
+        str,
+        TextArg("A question, an issue or trace, words from the code, or a symbol.", 1, QUESTION_CHARS_MAX),
+    ],
     top_k: Annotated[int, IntegerArg("Most rows.", 1, 50)] = 10,
     profile: Annotated[
         str, ChoiceArg("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich"))
@@ -79,7 +82,7 @@ def codebase_retrieval(
 @tool(touches="nothing", instead="grep_codebase", rare=("exclude_paths",))
 def semantic_search(
     engine: "Engine",
-    query: Annotated[str, TextArg("What to find, in words or code.", 1, 500)],
+    query: Annotated[str, TextArg("What to find, in words or code.", 1, QUESTION_CHARS_MAX)],
     top_k: Annotated[int, IntegerArg("Most places.", 1, 50)] = 10,
     mode: Annotated[str, ChoiceArg("fast: the relevant lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
     include_paths: Includes = (),
@@ -114,7 +117,7 @@ def semantic_search(
 def cortex_search(
     engine: "Engine",
     call: Call,
-    query: Annotated[str, TextArg("Natural language query.", 1, empty_is_malformed=True)],
+    query: Annotated[str, TextArg("Natural language query.", 1, QUESTION_CHARS_MAX, empty_is_malformed=True)],
     limit: Annotated[int, IntegerArg("Results, clamped to 1-100.", 1, 100, clamp=True)] = 15,
     tags: Tags = (),
     chunk_types: Kinds = (),

@@ -352,7 +352,10 @@ def test_the_tag_symbols_finds_outlines_like_the_kind(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("question", "first"),
     [
-        ('drains\n  File "/home/me/zoo/src/user/user.py", line 5, in drain\nKeyError: pool', "src/user/user.py"),
+        (
+            'the user drains\n  File "/home/me/zoo/src/user/user.py", line 5, in drain\nKeyError: pool',
+            "src/user/user.py",
+        ),
         ("why does a pool fail at user.ts:3", "src/user/user.ts"),
         (
             "the pool fails\n    at drainPool (/srv/app/src/pool.ts:3:40)\n    at main (/srv/app/src/user/user.ts:4:1)",

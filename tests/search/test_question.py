@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.index import term_hashes
+from context_engine.model import QUESTION_CHARS_MAX
 from context_engine.search.named_places import FOUND_MAX, find_paths, find_places, list_tails
-from context_engine.search.question import FOCUS_CHARS_MAX, QUESTION_CHARS_MAX, WORDS_MAX, Question
+from context_engine.search.question import FOCUS_CHARS_MAX, WORDS_MAX, Question
 from context_engine.text import query_terms
 
 

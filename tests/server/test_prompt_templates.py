@@ -169,7 +169,7 @@ def test_secrets_in_an_argument_do_not_come_back(engine: Engine) -> None:
         ("find", {}, "needs what"),
         ("find", {"what": "  "}, "needs what"),
         ("find", {"what": "x", "wat": "y"}, "Did you mean what?"),
-        ("change", {"task": "x" * 4_001}, "at most 4,000 characters"),
+        ("change", {"task": "x" * 65_537}, "at most 65,536 characters"),
     ],
 )
 def test_a_wrong_prompt_or_argument_is_refused_with_the_right_one(

@@ -108,7 +108,7 @@ def test_the_same_argument_twice_is_refused_unless_both_agree() -> None:
         ("min_score", float("nan"), "number"),
         ("query", "", "query is empty"),
         ("query", {"a": 1}, "an object"),
-        ("query", "x" * 2_001, "at most 2,000"),
+        ("query", "x" * 65_537, "at most 65,536"),
         ("profile", "fst", "profile is 'fst'"),
         ("languages", 3, "list of texts"),
         ("languages", [[3]], "list of texts"),
@@ -142,7 +142,7 @@ def test_every_wrong_argument_is_told_at_once_with_its_own_way_on() -> None:
     rows = {row["argument"]: row["suggestion"] for row in caught.value.details["arguments"]}
     assert rows == {
         "topk_": "Did you mean top_k?",
-        "query": "Add query: A question, words from the code, or a symbol.",
+        "query": "Add query: A question, an issue or trace, words from the code, or a symbol.",
         "profile": "It must be one of fast, balanced, rich. Did you mean balanced?",
         "min_score": "It must be between 0 and 1.",
     }

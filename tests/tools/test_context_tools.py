@@ -123,7 +123,7 @@ def test_a_snippet_cannot_close_its_own_fence() -> None:
     "arguments",
     [
         {"query": "ab"},
-        {"query": "x" * 4_001},
+        {"query": "x" * 65_537},
         {"query": "abc", "token_budget": 499},
         {"query": "abc", "max_files": 21},
         {},

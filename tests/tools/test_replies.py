@@ -165,9 +165,9 @@ def test_semantic_search_deep_gives_whole_chunks() -> None:
     assert "x99" not in text(engine, "semantic_search", query="x1")
 
 
-def test_semantic_search_refuses_more_than_500_characters() -> None:
-    with pytest.raises(InvalidArgument, match="at most 500"):
-        text(StandIn(), "semantic_search", query="x" * 501)
+def test_semantic_search_refuses_more_than_65_536_characters() -> None:
+    with pytest.raises(InvalidArgument, match="at most 65,536"):
+        text(StandIn(), "semantic_search", query="x" * 65_537)
 
 
 # -- cortex_search ----------------------------------------------------------------------------------------------------
