@@ -71,13 +71,17 @@ QUESTION_CHARS_MAX = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question to the index. `limit` counts hits; `min_score` is relative to the best hit (0-1)."""
+    """A question to the index. `limit` counts hits; `min_score` is relative to the best hit (0-1).
+
+    With `files_max` the hits are those of so many best files, and `limit` only bounds their number.
+    """
 
     text: str
     limit: int = 10
     filter: Filter = field(default_factory=Filter)
     min_score: float = 0.0
     chunks_per_file: int = 3
+    files_max: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class Hit:
     """A chunk and why it was found: `why` maps signal names to addends, and `score` is their sum.
 
     `project` is the repository it is from, where several were asked; its path then begins with it: `web:src/app.py`.
+    `chance` is the probability that an answer needs it (0-1).
     """
 
     chunk: Chunk
@@ -92,6 +97,7 @@ class Hit:
     why: Mapping[str, float]
     stale: bool = False
     project: str = ""
+    chance: float = 0.0
 
     def main_parts(self) -> dict[str, float]:
         """Return the main parts of the score, the greatest first."""

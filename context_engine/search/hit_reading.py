@@ -54,7 +54,7 @@ class HitReader:
         first, last, start, stop, kind, symbol = [column.item(place.chunk) for column in self._columns]
         text = source.shown.part(start, stop).rstrip("\r\n")
         chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), self._title(place.file, symbol), text)
-        return Hit(chunk, place.score, place.why, self._is_stale(place.file, source))
+        return Hit(chunk, place.score, place.why, self._is_stale(place.file, source), chance=place.chance)
 
     def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
         snapshot = self._snapshot

@@ -18,7 +18,7 @@ from context_engine.index import Matches, Snapshot, StoredOutline, term_hashes
 from context_engine.languages import PathIndex
 from context_engine.model import CHUNK_KINDS
 from context_engine.search.named_places import NamedPlace, list_tails
-from context_engine.search.question import Question
+from context_engine.search.question import TITLE, Question
 from context_engine.text import compound_term, stem_all
 
 Floats = npt.NDArray[np.float32]
@@ -51,13 +51,14 @@ class Signals:
     """The values of all rankers.
 
     `files[name]` is a value for each file; `chunk` the BM25 of each chunk; `worth` how much each chunk is worth
-    showing, at first its BM25; `defines` the chunks that define a symbol of the query or have a line that it names,
-    with a weight; `places` the lines that it names.
+    showing, at first its BM25; `title` how much of the question's title it contains (0-1); `defines` the chunks that
+    define a symbol of the query or have a line that it names, with a weight; `places` the lines that it names.
     """
 
     files: dict[str, Floats]
     chunk: Floats
     worth: Floats
+    title: Floats
     defines: dict[int, float]
     places: tuple[ResolvedPlace, ...] = ()
 
@@ -210,7 +211,9 @@ def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.
     places = tuple(resolve_places(view, asked.places))
     if places:
         signals["named"] = _rank_named(view, places, allowed, defines)
-    return Signals(signals, chunk, chunk, defines, places)
+    of_title = idf * (asked.weights >= TITLE)
+    title = np.bincount(passing.docs, of_title[passing.terms], snapshot.chunks) / max(float(of_title.sum()), 1e-9)
+    return Signals(signals, chunk, chunk, title.astype(np.float32), defines, places)
 
 
 def _idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:

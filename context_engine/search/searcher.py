@@ -1,7 +1,7 @@
 """Search one snapshot: the places worth reading for a query, best first, with reasons.
 
-Files are ranked, then each shows its best chunk; each further chunk of a file counts less. For a symbol the chunk
-that defines it comes first. Filters apply before anything is ranked.
+Files are ranked, then each shows its best chunk; further chunks of a file count as much less as they are less likely
+needed. For a symbol the chunk that defines it comes first. Filters apply before anything is ranked.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost
 from context_engine.search.filters import FilterMasks
+from context_engine.search.place_chance import compare_with_best, estimate_chance
 from context_engine.search.question import Question
 from context_engine.search.rankers import RankingView, Signals, compute_signals
 from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
 
-NEXT_CHUNK_FACTOR = 0.3
-"""The worth of the second chunk of a file, of the third relative to it, and so on; flat between 0.3 and 0.5."""
-Row = tuple[float, str, int, int, int, float]
-"""(score, path, first line, chunk, file, factor) of a chunk to show; the factor is its share of the file's score."""
+Row = tuple[float, str, int, int, int, float, float]
+"""(score, path, first line, chunk, file, factor, chance) of a chunk; the factor is its share of the file's score."""
 BELOW_FACTOR = 0.99
 SHOWN_BY_MEANING = np.float32(0.5)
 """Of the cosine of a chunk, relative to its words, for the choice of the chunk that a file shows.
@@ -56,12 +55,16 @@ PRIORS: Mapping[str, float] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A chunk by its number in the snapshot, its score and the addends of it (they sum to the score)."""
+    """A chunk by its number in the snapshot, its score and the addends of it (they sum to the score).
+
+    `chance` is the probability that an answer needs it (0-1).
+    """
 
     chunk: int
     file: int
     score: float
     why: Mapping[str, float]
+    chance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +148,12 @@ def search(
     fusion = _Fusion(view, prior, weights, allowed, compute_signals(view, asked, allowed), is_symbol=bool(asked.symbol))
     matching = int(np.count_nonzero(fusion.found.chunk))
     engine = "hybrid" if meaning and fusion.add_semantic(meaning, asked.focus) else "lexical"
-    found, score = fusion.found, fusion.score
-    candidates = score.nonzero()[0]
-    least = 0.0
-    if len(candidates) > query.limit:
-        values = score[candidates]
-        least = float(np.partition(values, -query.limit)[-query.limit]) - 1e-6
-        candidates = candidates[values >= least]
-    rows = _select_rows(view, query.chunks_per_file, found, score, candidates, allowed, least)
-    if len(rows) < query.limit > query.chunks_per_file:
-        rows += _select_overflow(rows, _select_rows(view, query.limit, found, score, candidates, allowed, 0.0))
+    score = fusion.score
+    candidates = _find_best_files(view, score, query)
+    chunks = _ChunkChooser(view, fusion, allowed)
+    rows = _select_rows(view, query.chunks_per_file, score, candidates, chunks)
+    if len(rows) < query.limit > query.chunks_per_file and not query.files_max:
+        rows += _select_overflow(rows, _select_rows(view, query.limit, score, candidates, chunks))
     if query.min_score and rows:
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
     places = _make_places(rows[: query.limit], fusion.shares)
@@ -250,30 +249,42 @@ def compute_priors(
     return table[view.roles]
 
 
+def _find_best_files(view: RankingView, score: npt.NDArray[np.float32], query: Query) -> npt.NDArray[np.intp]:
+    """Return the numbers of the files that can be in the answer; with `files_max` exactly those that are."""
+    candidates = score.nonzero()[0]
+    if query.files_max:
+        best = sorted(
+            candidates.tolist(), key=lambda file: (-round(float(score[file]), SCORE_DIGITS), view.snapshot.paths[file])
+        )
+        return np.array(best[: query.files_max], np.intp)
+    if len(candidates) <= query.limit:
+        return candidates
+    values = score[candidates]
+    return candidates[values >= float(np.partition(values, -query.limit)[-query.limit]) - 1e-6]
+
+
 def _select_rows(
     view: RankingView,
     chunks_per_file: int,
-    found: Signals,
     score: npt.NDArray[np.float32],
     candidates: npt.NDArray[np.intp],
-    allowed: npt.NDArray[np.bool_] | None,
-    least: float,
+    chooser: _ChunkChooser,
 ) -> list[Row]:
-    """Return (score, path, first line, chunk, file, factor) of the chunks worth showing, best first.
-
-    Further chunks of a file are looked for only where they can still reach `least`.
-    """
+    """Return the chunks worth showing, best first."""
     snapshot = view.snapshot
     first_lines = snapshot.chunk_column("first")
+    values = score[candidates].tolist()
+    top = max(values, default=1.0)
     rows = []
-    for file, value in zip(candidates.tolist(), score[candidates].tolist(), strict=True):
-        most, factor = 1, 1.0
-        while most < chunks_per_file and value * NEXT_CHUNK_FACTOR**most >= least:
-            most += 1
-        for chunk in _choose_chunks_of(view, found, file, allowed, most):
+    for file, value in zip(candidates.tolist(), values, strict=True):
+        chunks = chooser.choose(file, chunks_per_file)
+        shares = [(chooser.share(chunk), chooser.title_share(chunk)) for chunk in chunks]
+        factor = 1.0
+        for rank, (chunk, own) in enumerate(zip(chunks, shares, strict=True)):
+            factor = min(factor, compare_with_best(shares[0], own, rank))
+            chance = estimate_chance(file_share=value / top, chunk_share=own[0], title_share=own[1], rank=rank)
             first = int(first_lines[chunk])
-            rows.append((round(value * factor, SCORE_DIGITS), snapshot.paths[file], first, chunk, file, factor))
-            factor *= NEXT_CHUNK_FACTOR
+            rows.append((round(value * factor, SCORE_DIGITS), snapshot.paths[file], first, chunk, file, factor, chance))
     rows.sort(key=_rank_key)
     return rows
 
@@ -284,10 +295,10 @@ def _select_overflow(rows: list[Row], more: list[Row]) -> list[Row]:
         return []
     shown, top = {row[3] for row in rows}, rows[-1][0] * BELOW_FACTOR
     lowered = []
-    for value, path, first, chunk, file, factor in more:
+    for value, path, first, chunk, file, factor, chance in more:
         if chunk not in shown and value > 0:
             less = min(value, round(top, SCORE_DIGITS))
-            lowered.append((less, path, first, chunk, file, factor * less / value))
+            lowered.append((less, path, first, chunk, file, factor * less / value, chance))
     return sorted(lowered, key=_rank_key)
 
 
@@ -301,31 +312,46 @@ def _make_places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float3
     columns = [values[files].tolist() for values in shares.values()]
     names = list(shares)
     places = []
-    for number, (value, _, _, chunk, file, factor) in enumerate(rows):
+    for number, (value, _, _, chunk, file, factor, chance) in enumerate(rows):
         why = {name: column[number] * factor for name, column in zip(names, columns, strict=True) if column[number]}
-        places.append(Place(chunk, file, value, why))
+        places.append(Place(chunk, file, value, why, chance))
     return tuple(places)
 
 
-def _choose_chunks_of(
-    view: RankingView, found: Signals, file: int, allowed: npt.NDArray[np.bool_] | None, most: int
-) -> list[int]:
-    """Return the chunks of a file to show, best first: defining ones, then by worth.
+class _ChunkChooser:
+    """Chooses the chunks of a file to show."""
 
-    These are all that match the query; else only the best.
-    """
-    start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
-    value = found.worth[start:stop]
-    if found.defines or allowed is not None:
-        value = value.copy()
-        for chunk, weight in found.defines.items():
-            if start <= chunk < stop:
-                value[chunk - start] += DEFINES_FIRST * weight
-        if allowed is not None:
-            value[~allowed[start:stop]] = -1
-    if most == 1:
-        best = int(value.argmax())
-        return [start + best] if value[best] >= 0 else []
-    order = [start + number for number in np.argsort(-value, kind="stable")[:most].tolist() if value[number] >= 0]
-    telling = [chunk for chunk in order if found.chunk[chunk] > 0 or chunk in found.defines]
-    return telling or order[:1]
+    def __init__(self, view: RankingView, fusion: _Fusion, allowed: npt.NDArray[np.bool_] | None) -> None:
+        self._view = view
+        self._found = fusion.found
+        self._allowed = allowed
+        self._worth = _shares_of_best(self._found.worth)
+
+    def choose(self, file: int, most: int) -> list[int]:
+        """Return the chunks of a file to show, best first: defining ones, then by worth.
+
+        These are all that match the query; else only the best.
+        """
+        found, start, stop = self._found, self._view.chunk_starts[file], self._view.chunk_starts[file + 1]
+        value = found.worth[start:stop]
+        if found.defines or self._allowed is not None:
+            value = value.copy()
+            for chunk, weight in found.defines.items():
+                if start <= chunk < stop:
+                    value[chunk - start] += DEFINES_FIRST * weight
+            if self._allowed is not None:
+                value[~self._allowed[start:stop]] = -1
+        if most == 1:
+            best = int(value.argmax())
+            return [start + best] if value[best] >= 0 else []
+        order = [start + number for number in np.argsort(-value, kind="stable")[:most].tolist() if value[number] >= 0]
+        matching = [chunk for chunk in order if found.chunk[chunk] > 0 or chunk in found.defines]
+        return matching or order[:1]
+
+    def share(self, chunk: int) -> float:
+        """Return the worth of a chunk relative to the best; 1 for one that the query names."""
+        return 1.0 if chunk in self._found.defines else self._worth.item(chunk)
+
+    def title_share(self, chunk: int) -> float:
+        """Return how much of the question's title is in a chunk, 0 to 1."""
+        return self._found.title.item(chunk)

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS, QUESTION_CHARS_MAX, ChunkKind, Filter, Hit, Query
-from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, format_count
+from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, estimate_tokens, format_count
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg, bind
 from context_engine.tools.reply import (
     NOTE_CHARS,
@@ -33,6 +33,18 @@ NEXT_LINES = 12
 NEXT_CHARS = 480
 """The next rows: the expected code is in the first 500 tokens for 92 % of the questions (87 % with full rows)."""
 LINE_CHARS_MAX = 160
+PLACES_PER_FILE = 3
+"""Places of a file that can be shown."""
+FILES_WITH_CODE = 3
+"""The best files: the others are one line each, unless the caller gives a budget for more."""
+CODE_TOKENS = 1_600
+"""Budget of a reply whose caller names none: as long as ten rows with short excerpts."""
+LINES_SHARE = 0.15
+"""Largest share of a budget for files that are one line."""
+ROW_TOKENS = 45
+"""Price of a row without its code."""
+PRICE_POWER = 0.75
+"""Long places cost less than their length: with 1.0 small fragments win, with 0 the longest (evals/places)."""
 
 Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
 Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
@@ -63,20 +75,22 @@ def codebase_retrieval(
 ) -> Reply:
     """Find the code that answers a question: search by words, meaning or symbol, ranked, instead of many greps.
 
-    JSON rows with path, lines, symbol, code and why. Start here.
+    JSON rows, one a file, with path, lines, symbol, code and why; `more` has further places of these files. Start here.
     """
     chosen = _filter(include_paths, exclude_paths, chunk_types, tags, languages)
-    answer = engine.search.find(Query(query, top_k, chosen, min_score))
-    rows = [_row(hit, query, profile, place) for place, hit in enumerate(answer.hits)]
-    shown = take_fitting_rows(rows, chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
-    engine.search.note_shown(hit.chunk.path for hit in answer.hits[: len(shown)])
+    answer = engine.search.find(_query_by_file(query, top_k, chosen, min_score))
+    files = _group_by_file(answer.hits)
+    results, more = _arrange_rows(files, query, profile, max_tokens)
+    shown = take_fitting_rows([*results, *more], chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
+    results, more = shown[: len(results)], shown[len(results) :]
+    engine.search.note_shown(hits[0].chunk.path for hits in files[: len(results)])
     head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
-    if len(shown) < len(rows):
+    if len(results) < len(files):
         head |= {
-            "shown": len(shown),
-            "next": f"{len(rows) - len(shown)} more rows did not fit: profile fast, or raise max_tokens",
+            "shown": len(results),
+            "next": f"{len(files) - len(results)} more rows did not fit: profile fast, or raise max_tokens",
         }
-    return Reply(compact_json(head | _silence(answer, chosen) | {"results": shown}))
+    return Reply(compact_json(head | _silence(answer, chosen) | {"results": results} | drop_empty({"more": more})))
 
 
 @tool(touches="nothing", instead="grep_codebase", rare=("exclude_paths",))
@@ -94,9 +108,10 @@ def semantic_search(
     """
     chosen = _filter(include_paths, exclude_paths)
     answer = engine.search.find(Query(query, top_k, chosen))
-    sections = [_section(hits, query, deep=mode == "deep") for hits in _by_file(answer.hits)]
+    files = [sorted(hits, key=lambda hit: hit.chunk.span) for hits in _group_by_file(answer.hits)]
+    sections = [_section(hits, query, deep=mode == "deep") for hits in files]
     count = count_fitting(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
-    engine.search.note_shown(hits[0].chunk.path for hits in _by_file(answer.hits)[:count])
+    engine.search.note_shown(hits[0].chunk.path for hits in files[:count])
     lines = [
         _headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches")),
         *sections[:count],
@@ -270,11 +285,54 @@ def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
     return () if ({*CHUNK_KINDS} - {"symbols"}) & {*tags} else CHUNK_KINDS
 
 
+def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float) -> Query:
+    """Return the query for so many files with some places each."""
+    return Query(query, files_max * PLACES_PER_FILE, chosen, min_score, PLACES_PER_FILE, files_max)
+
+
+def _arrange_rows(
+    files: Sequence[Sequence[Hit]], query: str, profile: str, max_tokens: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return a row for each file, and rows for further places of these files, the most likely first.
+
+    Code is shown where it most likely pays for its tokens; a file without has one line. With a budget places are whole.
+    """
+    firsts = [hits[0] for hits in files]
+    if profile != "balanced":
+        return [_row(hit, query, profile) for hit in firsts], []
+    detail = "rich" if max_tokens else "balanced"
+    code = {id(hit): _row(hit, query, detail, place) for place, hit in enumerate(firsts)}
+    with_code = files if max_tokens else files[:FILES_WITH_CODE]
+    others = sorted((hit for hits in with_code for hit in hits[1:]), key=lambda hit: -hit.chance)
+    code |= {id(hit): _row(hit, query, detail, 1) for hit in others}
+    candidates = [*firsts[: len(with_code)], *others]
+    pays = _select_paying(candidates, code, max_tokens or CODE_TOKENS, len(files))
+    results = [code[id(hit)] if id(hit) in pays else _row(hit, query, "line") for hit in firsts]
+    keys = ("project", "path", "lines", "chunk", "symbol", "content", "stale")
+    rows = [code[id(hit)] for hit in others if id(hit) in pays]
+    return results, [{key: row[key] for key in keys if key in row} for row in rows]
+
+
+def _select_paying(hits: Sequence[Hit], rows: Mapping[int, dict[str, Any]], tokens: int, files: int) -> set[int]:
+    """Return which hits have code: the first, then those with the most chance for their price, while there is room."""
+    prices = {id(hit): ROW_TOKENS + estimate_tokens(compact_json(rows[id(hit)]["content"])) for hit in hits}
+    room = tokens - min(files * ROW_TOKENS, int(tokens * LINES_SHARE))
+    chosen: set[int] = set()
+    for hit in [*hits[:1], *sorted(hits[1:], key=lambda hit: -hit.chance / prices[id(hit)] ** PRICE_POWER)]:
+        if not chosen or prices[id(hit)] <= room:
+            chosen.add(id(hit))
+            room -= prices[id(hit)]
+    return chosen
+
+
 def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
-    """Return one row of `codebase_retrieval`. If only a part is shown, `chunk` has the lines of the whole chunk."""
+    """Return one row of `codebase_retrieval`. If only a part is shown, `chunk` has the lines of the whole chunk.
+
+    Profile `line` is `fast` for a file that is only named.
+    """
     chunk = hit.chunk
     span, text = chunk.span, chunk.text
-    if profile == "fast":
+    if profile in ("fast", "line"):
         text = clip_line(first_line(text), LINE_CHARS_MAX, query)
     elif profile == "balanced":
         span, text = excerpt_hit(hit, query, place)
@@ -287,7 +345,7 @@ def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
             "symbol": chunk.title if chunk.title != chunk.path else "",
             "content": text,
             "score": round(hit.score, 3),
-            "why": hit.main_parts() if profile != "fast" else {},
+            "why": hit.main_parts() if profile in ("balanced", "rich") else {},
             "stale": hit.stale or None,
         }
     )
@@ -332,12 +390,12 @@ def _next(answer: "Answer", chosen: Filter) -> str:
     return "Use other words, or a symbol with find_symbol; index_status shows what is skipped."
 
 
-def _by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
-    """Group hits by file: files in the order of their best hit, the hits of a file by line."""
+def _group_by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
+    """Group hits by file: files in the order of their best hit, the hits of a file best first."""
     groups: dict[str, list[Hit]] = {}
     for hit in hits:
         groups.setdefault(hit.chunk.path, []).append(hit)
-    return [sorted(group, key=lambda hit: hit.chunk.span) for group in groups.values()]
+    return list(groups.values())
 
 
 def _section(hits: Sequence[Hit], query: str, *, deep: bool) -> str:

@@ -71,11 +71,11 @@ def test_filters_reach_the_engine_normalised() -> None:
     )  # fmt: skip
     query = engine.queries[0]
     assert query.filter == Filter(("definitions",), ("python",), ("auth", "python"), ("src/**",), ("*.md",))
-    assert (query.limit, query.min_score) == (3, 0.5)
+    assert (query.files_max, query.min_score) == (3, 0.5)
 
 
 def test_a_token_budget_keeps_whole_rows_and_says_how_many_are_missing() -> None:
-    engine = StandIn(hits=tuple(hit(first=number * 10 + 1) for number in range(10)))
+    engine = StandIn(hits=tuple(hit(f"src/part_{number}.py") for number in range(10)))
     reply = told(engine, "codebase_retrieval", query="q", max_tokens=200)
     assert 0 < len(reply["results"]) < 10
     assert reply["shown"] == len(reply["results"])
