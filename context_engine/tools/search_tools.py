@@ -34,16 +34,17 @@ NEXT_CHARS = 480
 """The next rows: the expected code is in the first 500 tokens for 92 % of the questions (87 % with full rows)."""
 LINE_CHARS_MAX = 160
 PLACES_PER_FILE = 3
-"""Places of a file that can be shown."""
+"""Places of a file that can be shown; with a budget of the caller more."""
+PLACES_IN_BUDGET = 10
 FILES_WITH_CODE = 3
 """The best files: the others are one line each, unless the caller gives a budget for more."""
 CODE_TOKENS = 1_600
 """Budget of a reply whose caller names none: as long as ten rows with short excerpts."""
-LINES_SHARE = 0.15
+LINES_SHARE = 0.08
 """Largest share of a budget for files that are one line."""
-ROW_TOKENS = 45
+ROW_TOKENS = 30
 """Price of a row without its code."""
-PRICE_POWER = 0.75
+PRICE_POWER = 1.0
 """Long places cost less than their length: with 1.0 small fragments win, with 0 the longest (evals/places)."""
 
 Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
@@ -78,7 +79,9 @@ def codebase_retrieval(
     JSON rows, one a file, with path, lines, symbol, code and why; `more` has further places of these files. Start here.
     """
     chosen = _filter(include_paths, exclude_paths, chunk_types, tags, languages)
-    answer = engine.search.find(_query_by_file(query, top_k, chosen, min_score))
+    answer = engine.search.find(
+        _query_by_file(query, top_k, chosen, min_score, PLACES_IN_BUDGET if max_tokens else PLACES_PER_FILE)
+    )
     files = _group_by_file(answer.hits)
     results, more = _arrange_rows(files, query, profile, max_tokens)
     shown = take_fitting_rows([*results, *more], chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
@@ -285,9 +288,9 @@ def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
     return () if ({*CHUNK_KINDS} - {"symbols"}) & {*tags} else CHUNK_KINDS
 
 
-def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float) -> Query:
-    """Return the query for so many files with some places each."""
-    return Query(query, files_max * PLACES_PER_FILE, chosen, min_score, PLACES_PER_FILE, files_max)
+def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float, places_max: int) -> Query:
+    """Return the query for so many files with so many places each."""
+    return Query(query, files_max * places_max, chosen, min_score, places_max, files_max)
 
 
 def _arrange_rows(
@@ -304,18 +307,24 @@ def _arrange_rows(
     code = {id(hit): _row(hit, query, detail, place) for place, hit in enumerate(firsts)}
     with_code = files if max_tokens else files[:FILES_WITH_CODE]
     others = sorted((hit for hits in with_code for hit in hits[1:]), key=lambda hit: -hit.chance)
-    code |= {id(hit): _row(hit, query, detail, 1) for hit in others}
+    code |= {id(hit): _without_scores(_row(hit, query, detail, 1)) for hit in others}
     candidates = [*firsts[: len(with_code)], *others]
     pays = _select_paying(candidates, code, max_tokens or CODE_TOKENS, len(files))
-    results = [code[id(hit)] if id(hit) in pays else _row(hit, query, "line") for hit in firsts]
-    keys = ("project", "path", "lines", "chunk", "symbol", "content", "stale")
-    rows = [code[id(hit)] for hit in others if id(hit) in pays]
-    return results, [{key: row[key] for key in keys if key in row} for row in rows]
+    lines = {id(hit): _row(hit, query, "line") for hit in firsts if id(hit) not in pays}
+    if max_tokens:
+        named = take_fitting_rows([*lines.values()], chars_max=ENDLESS, tokens_max=int(max_tokens * LINES_SHARE))
+        lines = dict(zip(lines, named, strict=False))
+    results = [row for hit in firsts if (row := code[id(hit)] if id(hit) in pays else lines.get(id(hit)))]
+    return results, [code[id(hit)] for hit in others if id(hit) in pays]
+
+
+def _without_scores(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in ("score", "why")}
 
 
 def _select_paying(hits: Sequence[Hit], rows: Mapping[int, dict[str, Any]], tokens: int, files: int) -> set[int]:
     """Return which hits have code: the first, then those with the most chance for their price, while there is room."""
-    prices = {id(hit): ROW_TOKENS + estimate_tokens(compact_json(rows[id(hit)]["content"])) for hit in hits}
+    prices = {id(hit): estimate_tokens(compact_json(rows[id(hit)])) + 1 for hit in hits}
     room = tokens - min(files * ROW_TOKENS, int(tokens * LINES_SHARE))
     chosen: set[int] = set()
     for hit in [*hits[:1], *sorted(hits[1:], key=lambda hit: -hit.chance / prices[id(hit)] ** PRICE_POWER)]:

@@ -54,7 +54,7 @@ def ask_context(engine: Engine, query: str, tokens: int) -> Reply:
 
 def ask_search(engine: Engine, query: str, tokens: int) -> Reply:
     """Ask for search results, as many rows as fit the budget; it counts 4 characters a token, as the bench does."""
-    arguments = {"query": query, "top_k": 50, "max_tokens": tokens}
+    arguments = {"query": query, "top_k": 14, "max_tokens": tokens}
     return _call(engine, codebase_retrieval, arguments, find_in_json)
 
 
