@@ -295,7 +295,7 @@ def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float,
 
 def _arrange_rows(
     files: Sequence[Sequence[Hit]], query: str, profile: str, max_tokens: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Return a row for each file, and rows for further places of these files, the most likely first.
 
     Code is shown where it most likely pays for its tokens; a file without has one line. With a budget places are whole.
@@ -310,11 +310,12 @@ def _arrange_rows(
     code |= {id(hit): _without_scores(_row(hit, query, detail, 1)) for hit in others}
     candidates = [*firsts[: len(with_code)], *others]
     pays = _select_paying(candidates, code, max_tokens or CODE_TOKENS, len(files))
-    lines = {id(hit): _row(hit, query, "line") for hit in firsts if id(hit) not in pays}
+    lines: dict[int, Mapping[str, Any]] = {id(hit): _row(hit, query, "line") for hit in firsts if id(hit) not in pays}
     if max_tokens:
-        named = take_fitting_rows([*lines.values()], chars_max=ENDLESS, tokens_max=int(max_tokens * LINES_SHARE))
-        lines = dict(zip(lines, named, strict=False))
-    results = [row for hit in firsts if (row := code[id(hit)] if id(hit) in pays else lines.get(id(hit)))]
+        fitting = take_fitting_rows([*lines.values()], chars_max=ENDLESS, tokens_max=int(max_tokens * LINES_SHARE))
+        lines = dict(zip(lines, fitting, strict=False))
+    shown = {**lines, **{id(hit): code[id(hit)] for hit in firsts if id(hit) in pays}}
+    results = [shown[id(hit)] for hit in firsts if id(hit) in shown]
     return results, [code[id(hit)] for hit in others if id(hit) in pays]
 
 
