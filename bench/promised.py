@@ -35,7 +35,7 @@ from context_engine.search.chunk_files import ChunkRow, format_chunk_file
 from context_engine.search.chunk_folder import ChunkFolder, write_folder
 from context_engine.search.filters import FilterMasks
 from context_engine.text import LineSpan, merge_spans
-from context_engine.tools.search_tools import _by_file
+from context_engine.tools.search_tools import _group_by_file
 from tests.support.engines import indexed, open_engine
 from tests.support.tools_stand_in import hit
 from tests.support.trees import repository, tree
@@ -94,11 +94,11 @@ def filtering_ten_thousand_chunks_takes_less_than_a_millisecond(folder: Path, tr
     return Took(max(took), 1)
 
 
-def gathering_a_hundred_results_by_file_takes_less_than_a_millisecond(_folder: Path, tries: int) -> Took:
+def gathering_a_hundred_results_group_by_file_takes_less_than_a_millisecond(_folder: Path, tries: int) -> Took:
     """Twenty files with five hits each."""
     hits = [hit(f"src/part_{n % 20}.py", first=n * 10 + 1, score=100.0 - n) for n in range(100)]
-    assert [len(group) for group in _by_file(hits)] == [5] * 20
-    return Took(least(lambda: _by_file(hits), tries, clock=time.thread_time), 1)
+    assert [len(group) for group in _group_by_file(hits)] == [5] * 20
+    return Took(least(lambda: _group_by_file(hits), tries, clock=time.thread_time), 1)
 
 
 def an_update_after_one_edit_takes_a_fraction_of_building_anew(folder: Path, _tries: int) -> Took:
@@ -239,7 +239,7 @@ def what_is_known_is_found_in_less_than_two_seconds(folder: Path, tries: int) ->
 
 ALL: tuple[Promise, ...] = (
     filtering_ten_thousand_chunks_takes_less_than_a_millisecond,
-    gathering_a_hundred_results_by_file_takes_less_than_a_millisecond,
+    gathering_a_hundred_results_group_by_file_takes_less_than_a_millisecond,
     an_update_after_one_edit_takes_a_fraction_of_building_anew,
     a_file_is_read_in_far_less_than_a_hundred_milliseconds,
     a_file_with_ten_imports_is_read_in_less_than_half_a_second_without_an_index,
