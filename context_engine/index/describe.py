@@ -58,7 +58,7 @@ def describe_file(
     return IndexedFile(
         path=path,
         language=language.name,
-        role=role_code(_role(path, language, symbols)),
+        role=role_code(_role(path, language, text, symbols)),
         size=size,
         mtime_ns=mtime_ns,
         sha256=sha256,
@@ -76,9 +76,9 @@ def describe_file(
     )
 
 
-def _role(path: str, language: Language, symbols: Sequence[Symbol]) -> Role:
-    """Return the role by the path; a package's main file with definitions of its own is source like any other."""
-    role = role_of(path, language.content)
+def _role(path: str, language: Language, text: str, symbols: Sequence[Symbol]) -> Role:
+    """Return the role of a file; a package's main file with definitions of its own is source like any other."""
+    role = role_of(path, language.content, text)
     if role == "init" and any(symbol.kind in ("function", "class", "method") for symbol in symbols):
         return "source"
     return role

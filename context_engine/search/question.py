@@ -110,10 +110,13 @@ def _greatest_of(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
 _SYMBOL = re.compile(r"[\w$]+(?:(?:::|\.|#|->|/)[\w$]+)*(?:\(\))?[?!]?")
 _COMPOUND = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _ROLE_WORDS = (
-    (re.compile(r"\btest(s|ed|ing)?\b|\bspecs?\b|\bfixtures?\b"), "test"),
+    (re.compile(r"\btest(s|ed|ing)?\b|\bspecs?\b|\bfixtures?\b|\bmock(s|ed|ing)?\b"), "test"),
     (re.compile(r"\bdoc(s|umentation)?\b|\breadme\b|\bguide\b|\btutorial\b|\bchangelog\b"), "docs"),
     (re.compile(r"\bexamples?\b|\bsamples?\b|\bdemo\b"), "example"),
     (re.compile(r"\bbench(mark)?s?\b"), "bench"),
+    (re.compile(r"\bcompat(ib\w+)?\b|\blegacy\b|\bdeprecat\w+|\bbackports?\b"), "compat"),
+    (re.compile(r"\bvendor(s|ed|ing)?\b|\bthird.party\b"), "vendor"),
+    (re.compile(r"\bgenerated\b"), "generated"),
 )
 
 

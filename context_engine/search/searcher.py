@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index import Snapshot, term_hashes
+from context_engine.index import Snapshot
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost
@@ -20,10 +20,7 @@ from context_engine.search.filters import FilterMasks
 from context_engine.search.place_chance import compare_with_best, estimate_chance
 from context_engine.search.question import Question
 from context_engine.search.rankers import RankingView, Signals, compute_signals
-from context_engine.search.relevance import EVIDENCE_FILES, Evidence
 from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
-from context_engine.search.vector_search import find_greatest
-from context_engine.text import stem_all
 
 Row = tuple[float, str, int, int, int, float, float]
 """(score, path, first line, chunk, file, factor, chance) of a chunk; the factor is its share of the file's score."""
@@ -75,15 +72,13 @@ class Ranking:
     """Places best first.
 
     `passing` counts the chunks that passed the filter, `matching` those of them that match the query. `engine` is
-    `hybrid` when vectors took part, else `lexical`. `evidence` is what the best files have in common with the question,
-    None without static vectors.
+    `hybrid` when vectors took part, else `lexical`.
     """
 
     places: tuple[Place, ...]
     matching: int
     passing: int
     engine: str = "lexical"
-    evidence: Evidence | None = None
 
 
 class Searcher:
@@ -123,12 +118,6 @@ class Searcher:
             self.view, query, asked, self.masks.of(query.filter), prior, weights=weights, meaning=self.meaning
         )
 
-    def find_absent_words(self, text: str) -> tuple[str, ...]:
-        """Return the words of a question that are in no chunk."""
-        words = Question.of(text).words
-        frequency = self.snapshot.matches("body", term_hashes(stem_all(words))).frequency
-        return tuple(word for word, count in zip(words, frequency.tolist(), strict=True) if not count)
-
     def _apply_usage(self, prior: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the prior of each file times its boost by usage; computed again when the scores changed."""
         used = self._used()
@@ -156,7 +145,8 @@ def search(
 ) -> Ranking:
     """Rank one query. `allowed` masks the chunks that pass the filter (None: all), `prior` weighs each file."""
     snapshot = view.snapshot
-    fusion = _Fusion(view, prior, weights, allowed, compute_signals(view, asked, allowed), is_symbol=bool(asked.symbol))
+    signals = compute_signals(view, asked, allowed)
+    fusion = _Fusion(view, lift_asked(prior, signals), weights, allowed, signals, is_symbol=bool(asked.symbol))
     matching = int(np.count_nonzero(fusion.found.chunk))
     engine = "hybrid" if meaning and fusion.add_semantic(meaning, asked.focus) else "lexical"
     score = fusion.score
@@ -169,17 +159,7 @@ def search(
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
     places = _make_places(rows[: query.limit], fusion.shares)
     passing = snapshot.living_chunks if allowed is None else int(np.count_nonzero(allowed))
-    return Ranking(places, matching, passing, engine, _gather_evidence(fusion.found.files, score))
-
-
-def _gather_evidence(signals: Mapping[str, npt.NDArray[np.float32]], score: npt.NDArray[np.float32]) -> Evidence | None:
-    """Return what the best files have in common with the question; None without static vectors."""
-    if "static" not in signals:
-        return None
-    best = find_greatest(score, EVIDENCE_FILES, score > 0)
-    greatest = {name: float(values[best].max(initial=0.0)) for name, values in signals.items()}
-    named = max(greatest.get(name, 0.0) for name in ("symbol", "mention", "named"))
-    return Evidence(greatest["coverage"], greatest["static"], greatest["static_card"], named)
+    return Ranking(places, matching, passing, engine)
 
 
 class _Fusion:
@@ -234,7 +214,7 @@ class _Fusion:
             self._counts |= near.brings
         self.score = self._sum_shares()
         worth = _shares_of_best(self.found.worth) + SHOWN_BY_MEANING * _shares_of_best(near.chunk)
-        self.found = replace(self.found, files={**self.found.files, **near.files}, worth=worth)
+        self.found = replace(self.found, worth=worth)
 
     def _sum_shares(self) -> npt.NDArray[np.float32]:
         return fuse.sum_shares(self.shares, self._view.snapshot.files) * (self._counts & self._may)
@@ -282,6 +262,19 @@ def _find_best_files(view: RankingView, score: npt.NDArray[np.float32], query: Q
         return candidates
     values = score[candidates]
     return candidates[values >= float(np.partition(values, -query.limit)[-query.limit]) - 1e-6]
+
+
+def lift_asked(prior: npt.NDArray[np.float32], found: Signals) -> npt.NDArray[np.float32]:
+    """Return the priors so that no role weighs against a name that was asked for.
+
+    Among the files that define a name of the query, or that it names itself, the role counts; it does not weigh
+    against them where all have a lower prior than other files.
+    """
+    is_asked = (found.files["symbol"] > 0) | (found.files["mention"] >= 1)
+    if "named" in found.files:
+        is_asked |= found.files["named"] > 0
+    greatest = float(prior[is_asked].max(initial=0.0))
+    return np.where(is_asked, prior / np.float32(greatest), prior) if 0 < greatest < 1 else prior
 
 
 def _select_rows(

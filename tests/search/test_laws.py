@@ -382,3 +382,11 @@ def test_a_file_name_counts_by_how_many_telling_words_of_the_question_it_has(tmp
         hits = engine.search.find(Query(text="how does the application use the routes reloader")).hits
     shares = {str(hit.chunk.path): hit.why["name"] for hit in hits}
     assert shares["app_0/routes_reloader.rb"] > 1.5 * shares["app_1/application.rb"]
+
+
+@pytest.mark.parametrize("question", ["FakePool", "what does FakePool do"])
+def test_the_role_of_a_file_does_not_weigh_against_a_name_that_was_asked_for(tmp_path: Path, question: str) -> None:
+    files = {f"src/pool_{number}.py": "from zoo.fakes import FakePool\n\npool = FakePool()\n" for number in range(5)}
+    files["tests/fakes.py"] = "class FakePool:\n    pass\n"
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        assert engine.search.find(Query(question)).hits[0].chunk.path == "tests/fakes.py"
