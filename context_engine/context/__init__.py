@@ -6,7 +6,13 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.context.budget import TokenCounter, estimate_max_tokens, find_symbol_at, widen_to_symbol
+    from context_engine.context.budget import (
+        PRICE_POWER,
+        TokenCounter,
+        estimate_max_tokens,
+        find_symbol_at,
+        widen_to_symbol,
+    )
     from context_engine.context.bundle import Bundle, BundledFile, BundleRequest, LeftOut, Snippet, build_bundle
     from context_engine.context.commands import Command
     from context_engine.context.enhance import (
@@ -62,6 +68,7 @@ __all__ = [
     "ASSIST_MODES",
     "BINDING_TYPES",
     "BRIEF_TOKENS_MAX",
+    "PRICE_POWER",
     "PROBLEM_CHARS_MAX",
     "QUOTED_FROM_REPOSITORY",
     "BriefSection",
@@ -139,6 +146,7 @@ __getattr__ = lazy_exports(
         "LeftOut": "bundle",
         "LikelyFile": "enhance",
         "Mention": "prompt_parsing",
+        "PRICE_POWER": "budget",
         "PROBLEM_CHARS_MAX": "proposals",
         "ProjectKnowledge": "project_knowledge",
         "PromptReference": "resolve_references",

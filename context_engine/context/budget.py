@@ -5,7 +5,7 @@ r"""PURE. Token budgets: an upper bound for the tokens of a text, and the choice
 >>> options = [SnippetOption(0, LineSpan(1, 3), 1.0, True), SnippetOption(1, LineSpan(1, 1), 0.5, True)]
 >>> options.append(SnippetOption(1, LineSpan(2, 9), 0.4))
 >>> packer = SnippetPacker([FilePrice(2, lambda line: 5), FilePrice(2, lambda line: 5)], room=75)
->>> packer.select_first_places(options), packer.select_best(options)
+>>> packer.select_first(options), packer.select_best(options)
 (None, None)
 >>> [(lines.file, lines.span, lines.price) for lines in packer.selected]
 [(0, LineSpan(first=1, last=3), 41), (1, LineSpan(first=1, last=1), 31)]
@@ -25,8 +25,8 @@ from context_engine.text import LineSpan, merge_spans
 TokenCounter = Callable[[str], int]
 """Counts the tokens of a text, exactly or as an upper bound."""
 
-FIRST_TOKENS_MIN = 120
-"""Tokens for each file below which fewer files are shown: a single line of a file says little."""
+PRICE_POWER = 0.75
+"""Long places cost less than their length: with 1.0 small fragments win, with 0 the longest (evals/places)."""
 SNIPPET_TOKENS = 24
 """Price of a snippet without its lines: field names, line numbers, symbol and relevance."""
 WHOLE_SYMBOL_SHARE = 0.5
@@ -55,14 +55,32 @@ SAFETY = 1.1
 Bytes / 3.6 is too low for most (docs/decisions/0027)."""
 
 
+_PLAIN_PIECES = re.compile(re.sub(r"\?P<\w+>", "?:", _PIECES.pattern))
+PRICES_KEPT = 50_000
+"""Pieces whose price is kept: texts are counted several times, and consist of the same words."""
+
+
 def estimate_max_tokens(text: str) -> int:
     """Return an upper bound for the tokens of a text, tight enough for a budget. No vocabulary is needed."""
-    return ceil(SAFETY * sum(_piece_tokens(piece) for piece in _PIECES.finditer(text)))
+    return ceil(SAFETY * sum(map(_PRICES.__getitem__, _PLAIN_PIECES.findall(text))))
 
 
-def _piece_tokens(piece: re.Match[str]) -> float:
-    text = piece.group()
-    match piece.lastgroup:
+class _PiecePrices(dict[str, float]):
+    """The tokens of pieces, each computed when it is first needed."""
+
+    def __missing__(self, piece: str) -> float:
+        if len(self) >= PRICES_KEPT:
+            self.clear()
+        match = _PIECES.match(piece)
+        price = self[piece] = _price_piece(match.lastgroup if match else None, piece)
+        return price
+
+
+_PRICES = _PiecePrices()
+
+
+def _price_piece(kind: str | None, text: str) -> float:
+    match kind:
         case "noise":
             return NOISE_TOKENS * len(text)
         case "hex":
@@ -120,7 +138,7 @@ def _by_size(symbol: Definition) -> tuple[int, LineSpan, str]:
 
 
 class SnippetOption(NamedTuple):
-    """Lines that could be shown, and their worth. A file shows its `is_first` option before any other.
+    """Lines that could be shown, and their worth: the probability that they are needed. `is_first`: best of its file.
 
     `file` is the rank of the file. If the option must be cut, it begins at `best_line`.
     """
@@ -153,7 +171,7 @@ class SelectedLines(NamedTuple):
 
 @dataclass(slots=True)
 class SnippetPacker:
-    """Spends a budget: first the first place of each file, later what brings the most worth for a token.
+    """Spends a budget: first the best place of the best file, then what brings the most worth for its price.
 
     `selected` is ordered by importance: each of its beginnings is a good choice for a smaller budget.
     """
@@ -163,23 +181,22 @@ class SnippetPacker:
     selected: list[SelectedLines] = field(default_factory=list)
     shown: dict[int, list[LineSpan]] = field(default_factory=dict)  # spans that touch are joined
 
-    def select_first_places(self, options: Iterable[SnippetOption]) -> None:
-        """Select the first place of each file, in the order of files, cut to its share; the best has the largest."""
+    def select_first(self, options: Iterable[SnippetOption]) -> None:
+        """Select the best place of the best file, or the part of it that fits."""
         firsts = sorted((option for option in options if option.is_first), key=lambda option: option.file)
-        del firsts[max(1, self.room // FIRST_TOKENS_MIN) :]
-        for number, option in enumerate(firsts):
-            self._select_beginning(option, 2 * self.room // (len(firsts) - number + 1))
+        if firsts:
+            self._select_beginning(firsts[0], self.room)
 
     def select_best(self, options: Iterable[SnippetOption]) -> None:
-        """Select the other places, and the cut ones as a whole, by worth for a token, while there is room."""
+        """Select the other places, and a cut one as a whole, by worth for their price, while there is room."""
         for option in sorted(options, key=self._rank):
             price = self._price(option.file, option.span)
-            if (option.is_first or option.file in self.shown) and 0 < price <= self.room:
+            if 0 < price <= self.room:
                 self._show(SelectedLines(option.file, option.span, price))
 
     def _rank(self, option: SnippetOption) -> tuple[float, int, LineSpan]:
         tokens = SNIPPET_TOKENS + self.prices[option.file].price_span(option.span)
-        return -option.worth / tokens, option.file, option.span
+        return -option.worth / tokens**PRICE_POWER, option.file, option.span
 
     def _select_beginning(self, option: SnippetOption, share: int) -> None:
         """Select as much of an option as its share allows; nothing if that is less than a line."""

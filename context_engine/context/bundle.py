@@ -49,7 +49,7 @@ from context_engine.text import LineSpan, merge_spans
 if TYPE_CHECKING:
     from context_engine.history import FileHistory
 
-EXTRAS_SHARE = 0.25
+EXTRAS_SHARE = 0.1
 """Share of the budget for everything but code: a question about code is answered by code."""
 TRIES = 4
 """Prices predict a reply so well that mostly the second try fits."""
@@ -59,6 +59,11 @@ FILE_TOKENS = 30
 """Price of naming a file, without its path and summary."""
 ROW_TOKENS = 14
 """Price of a memory or related file, without its texts."""
+SAMPLE_CHARS = 2_000
+CHARS_PER_TOKEN_MIN = 3
+"""Characters of code for each token, rounded down."""
+PLACE_TOKENS_MIN = 60
+"""A budget shows no more places than one for each so many tokens."""
 WIDER_WORTH = 0.5
 """The rest of a symbol around a hit is worth half of the hit."""
 WIDER_SHARE = 1 / 3
@@ -86,7 +91,7 @@ class BundleRequest:
     """A task or question, and the limits of its bundle. `known_facts` of the caller come before all others."""
 
     text: str
-    files_max: int = 5
+    files_max: int = 10
     tokens_max: int = 8_000
     filter: Filter = field(default_factory=Filter)
     relevance_min: float = 0.3
@@ -110,7 +115,7 @@ class Snippet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BundledFile:
-    """A file of a bundle. Its snippets are in the order of lines and do not touch."""
+    """A file of a bundle. Its snippets do not touch; the most relevant comes first."""
 
     path: RelPath
     language: str
@@ -191,9 +196,9 @@ def _select_entries(
     room: int,
     team: ProjectKnowledge,
 ) -> list[_Entry]:
-    """Return what to show, the most important first: a place of each file, the extras, the other places."""
+    """Return what to show, the most important first: the best place, the extras, the other places."""
     packer = SnippetPacker(prices, room)
-    packer.select_first_places(options)
+    packer.select_first(options)
     first_count = len(packer.selected)
     chosen_extras = _fit_extras(extras, min(packer.room, int(room * EXTRAS_SHARE)), team)
     packer.room -= sum(extra.price for extra in chosen_extras)
@@ -272,13 +277,13 @@ def _summarize(outline: FileOutline) -> str:
 
 
 def _price_file(file: _OpenedFile, team: ProjectKnowledge) -> FilePrice:
-    prices: dict[int, int] = {}
+    """Return the prices of a file: those of its lines are by length, at the tokens that its best place has as JSON."""
+    sample = "\n".join(place.text for place in file.places[:1])[:SAMPLE_CHARS]
+    as_json = json.dumps(sample, ensure_ascii=False)
+    tokens_per_char = team.count_tokens(as_json) / len(sample) if sample else 1 / CHARS_PER_TOKEN_MIN
 
     def price_line(number: int) -> int:
-        if number not in prices:
-            as_json = json.dumps(file.lines.get(number, "") + "\n", ensure_ascii=False)
-            prices[number] = team.count_tokens(as_json[1:-1])
-        return prices[number]
+        return 1 + int(len(file.lines.get(number, "")) * tokens_per_char)
 
     return FilePrice(FILE_TOKENS + team.count_tokens(f"{file.path} {file.summary}"), price_line)
 
@@ -286,15 +291,18 @@ def _price_file(file: _OpenedFile, team: ProjectKnowledge) -> FilePrice:
 def _list_options(
     opened: Sequence[_OpenedFile], prices: Sequence[FilePrice], room: int, stems: Sequence[str]
 ) -> Iterator[SnippetOption]:
-    """Yield every place, and every place with the symbol around it if that is not too long."""
+    """Yield the places that the room could be for, and each with the symbol around it if that is not too long."""
+    ranked = sorted((place.chance for file in opened for place in file.places), reverse=True)
+    least = ranked[: max(1, room // PLACE_TOKENS_MIN)][-1] if ranked else 0.0
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
-        for rank, place in enumerate(file.places):
-            best_line = find_best_line(place.span, file.lines, stems)
-            yield SnippetOption(number, place.span, place.relevance, rank == 0, best_line)
+        likely = [place for place in file.places if place.chance >= least]
+        for rank, place in enumerate(likely):
+            best_line = find_best_line(place.span, file.lines, stems) if number == rank == 0 else 0
+            yield SnippetOption(number, place.span, place.chance, rank == 0, best_line)
             wide, _ = widen_to_symbol(place.span, file.symbols, lines_max=WIDER_LINES_MAX)
             is_there = wide.first in file.lines and wide.last in file.lines
             if wide != place.span and is_there and price.price_span(wide) <= room * WIDER_SHARE:
-                yield SnippetOption(number, wide, place.relevance * WIDER_WORTH)
+                yield SnippetOption(number, wide, place.chance * WIDER_WORTH)
 
 
 def find_best_line(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str]) -> int:
@@ -471,8 +479,8 @@ class _BundleBuilder:
         spans = merge_spans(entry.span for entry in own if isinstance(entry, SelectedLines))
         rows = [entry.content for entry in own if isinstance(entry, _Extra)]
         related = tuple(row for row in rows if isinstance(row, RelatedFile))
-        snippets = tuple(_build_snippet(file, span, self.team) for span in spans)
-        return BundledFile(file.path, file.language, file.relevance, file.summary, snippets, related)
+        snippets = sorted((_build_snippet(file, span, self.team) for span in spans), key=_snippet_rank)
+        return BundledFile(file.path, file.language, file.relevance, file.summary, tuple(snippets), related)
 
     def _list_left_out(self, files: Sequence[BundledFile], rows: int) -> LeftOut:
         places = 0
@@ -481,6 +489,10 @@ class _BundleBuilder:
                 places += not any(snippet.span.touches(place.span) for snippet in file.snippets)
         hidden = [file.path for file in files if not file.snippets]
         return LeftOut(places, rows, (*hidden, *self.found.next_files)[:NEXT_FILES], self.unreadable)
+
+
+def _snippet_rank(snippet: Snippet) -> tuple[float, LineSpan]:
+    return -snippet.relevance, snippet.span
 
 
 def _build_snippet(file: _OpenedFile, span: LineSpan, team: ProjectKnowledge) -> Snippet:

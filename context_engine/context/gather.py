@@ -26,8 +26,8 @@ from context_engine.model import (
 )
 from context_engine.text import STOP_WORDS, LineSpan, split_lines, split_words, unique
 
-SPOTS_PER_FILE = 6
-"""Chunks of one file that are compared; the seventh best adds little."""
+SPOTS_PER_FILE = 12
+"""Chunks of one file that can be shown."""
 NEXT_FILES = 3
 """Files that are named because they come next."""
 WORDS_MAX = 12
@@ -49,12 +49,16 @@ SIGNALS: Mapping[str, str] = {
 
 
 class FoundPlace(NamedTuple):
-    """Lines that were found, their relevance compared with the best (0-1), and the symbol they belong to."""
+    """Lines that were found, their relevance compared with the best (0-1), and the symbol they belong to.
+
+    `chance` is the probability that the question needs them, as far as it is known.
+    """
 
     span: LineSpan
     relevance: float
     symbol: str = ""
     text: str = ""  # the lines, if they are known
+    chance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +96,8 @@ class GatherRequest:
 
 def gather_files(request: GatherRequest, workspace: Workspace) -> GatheredFiles:
     """Find the files of a question, by the index if there is one. Raises: as `Engine.search` and `Engine.scan`."""
-    limit = request.files_max + NEXT_FILES
-    query = Query(request.text, limit, request.filter, request.relevance_min, chunks_per_file=1)
+    files_max = request.files_max + NEXT_FILES
+    query = Query(request.text, files_max * SPOTS_PER_FILE, request.filter, 0.0, SPOTS_PER_FILE, files_max)
     try:
         answer = workspace.search.find(query)
     except NotIndexed as error:
@@ -101,25 +105,21 @@ def gather_files(request: GatherRequest, workspace: Workspace) -> GatheredFiles:
             request, workspace, f"{error.message}, so only words were looked for: {error.suggestion}"
         )
     if answer.hits or "building" not in answer.freshness:
-        return _gather_by_search(request, answer, workspace)
+        return _gather_by_search(request, answer)
     return _gather_by_text(request, workspace, f"{answer.freshness}, so only words were looked for")
 
 
 # -- with an index ----------------------------------------------------------------------------------------------------
 
 
-def _gather_by_search(request: GatherRequest, answer: Answer, workspace: Workspace) -> GatheredFiles:
-    """Return the best files with their best chunks: the first search finds one chunk each, a second the others."""
-    firsts = {hit.chunk.path: hit for hit in reversed(answer.hits)}  # the best hit of each file
-    paths = list(dict.fromkeys(hit.chunk.path for hit in answer.hits))
-    shown, next_files = paths[: request.files_max], paths[request.files_max :]
-    hits: dict[RelPath, list[Hit]] = {path: [firsts[path]] for path in shown}
-    only_shown = Filter(include_paths=tuple(map(glob_for_path, shown)))
-    query = Query(request.text, len(shown) * SPOTS_PER_FILE, only_shown, chunks_per_file=SPOTS_PER_FILE)
-    for hit in workspace.search.find(query).hits if shown else ():
-        if hit.chunk.path in hits and hit.chunk.id != hits[hit.chunk.path][0].chunk.id:
-            hits[hit.chunk.path].append(hit)
+def _gather_by_search(request: GatherRequest, answer: Answer) -> GatheredFiles:
+    """Return the best files with their places, the most relevant first."""
+    hits: dict[RelPath, list[Hit]] = {}
+    for hit in answer.hits:
+        hits.setdefault(hit.chunk.path, []).append(hit)
     best = answer.hits[0].score if answer.hits else 1.0
+    relevant = [path for path, own in hits.items() if own[0].score >= request.relevance_min * best]
+    shown, next_files = relevant[: request.files_max], relevant[request.files_max :]
     files = tuple(_build_found_file(path, hits[path], best) for path in shown)
     kinds = (kind for path in shown for hit in hits[path] for kind in _signal_kinds(hit))
     return GatheredFiles(
@@ -137,13 +137,11 @@ def glob_for_path(path: str) -> str:
 
 
 def _build_found_file(path: RelPath, hits: Sequence[Hit], best: float) -> FoundFile:
-    """Return a file with its chunks; no later chunk is worth more than the first."""
-    first = hits[0].score / best
+    """Return a file with its chunks."""
     places = []
     for hit in hits:
-        relevance = round(min(first, first * hit.score / hits[0].score), 3)
         title = hit.chunk.title if hit.chunk.title != path else ""
-        places.append(FoundPlace(hit.chunk.span, relevance, title, hit.chunk.text))
+        places.append(FoundPlace(hit.chunk.span, round(hit.score / best, 3), title, hit.chunk.text, hit.chance))
     return FoundFile(path, places[0].relevance, tuple(places), any(hit.stale for hit in hits))
 
 
@@ -219,7 +217,8 @@ def _rank_lines(lines: Sequence[TextLine], weights: Sequence[float], relevance: 
     scores = {number: sum(weights[word] for word in words) for number, words in words_by_line.items()}
     ranked = sorted(scores, key=lambda number: (-scores[number], number))[:LINES_MAX]
     shares = [round(relevance * scores[number] / scores[ranked[0]], 3) for number in ranked]
-    return tuple(FoundPlace(LineSpan(number, number), share) for number, share in zip(ranked, shares, strict=True))
+    spans = (LineSpan(number, number) for number in ranked)
+    return tuple(FoundPlace(span, share, chance=share) for span, share in zip(spans, shares, strict=True))
 
 
 def read_lines(file: FoundFile, workspace: Workspace) -> dict[int, str]:

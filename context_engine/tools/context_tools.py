@@ -69,7 +69,7 @@ Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 def get_context_for_prompt(
     engine: "Engine",
     query: Annotated[str, TextArg("The task or question.", 3, QUESTION_CHARS_MAX)],
-    max_files: Annotated[int, IntegerArg("Most files.", 1, 20)] = 5,
+    max_files: Annotated[int, IntegerArg("Most files.", 1, 20)] = 10,
     token_budget: Annotated[int, IntegerArg("Most tokens of the reply.", 500, 100_000)] = 8_000,
     include_related: Annotated[bool, BooleanArg("Tests, imports, what changes together.")] = True,
     include_memories: Annotated[bool, BooleanArg("Memories of the team.")] = True,

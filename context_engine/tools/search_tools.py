@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+from context_engine.context import PRICE_POWER
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS, QUESTION_CHARS_MAX, ChunkKind, Filter, Hit, Query
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, estimate_tokens, format_count
@@ -44,8 +45,6 @@ LINES_SHARE = 0.08
 """Largest share of a budget for files that are one line."""
 ROW_TOKENS = 30
 """Price of a row without its code."""
-PRICE_POWER = 1.0
-"""Long places cost less than their length: with 1.0 small fragments win, with 0 the longest (evals/places)."""
 
 Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
 Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.context.budget import (
-    FIRST_TOKENS_MIN,
     SNIPPET_TOKENS,
     FilePrice,
     SelectedLines,
@@ -27,7 +26,7 @@ rooms = st.integers(0, 200)
 
 def packed(wanted: list[SnippetOption], costs: list[FilePrice], room: int) -> list[SelectedLines]:
     packing = SnippetPacker(costs, room)
-    packing.select_first_places(wanted)
+    packing.select_first(wanted)
     packing.select_best(wanted)
     return packing.selected
 
@@ -96,16 +95,10 @@ def test_only_lines_that_were_offered_are_taken(wanted: list[SnippetOption], cos
 
 
 @given(st.lists(options, max_size=8), prices)
-def test_with_room_for_all_every_file_that_has_a_first_place_shows_all_of_it(
+def test_with_room_for_all_everything_that_is_offered_is_shown(
     wanted: list[SnippetOption], costs: list[FilePrice]
 ) -> None:
-    begun = {each.file for each in wanted if each.is_first}
-    offered = {
-        (each.file, line)
-        for each in wanted
-        if each.file in begun
-        for line in range(each.span.first, each.span.last + 1)
-    }
+    offered = {(each.file, line) for each in wanted for line in range(each.span.first, each.span.last + 1)}
     assert lines(packed(wanted, costs, 10_000)) == offered
 
 
@@ -130,19 +123,19 @@ def test_each_file_shows_something_before_any_shows_more() -> None:
     assert [(each.file, each.span) for each in taken] == [(0, LineSpan(1, 2)), (1, LineSpan(1, 2))]
 
 
-def test_the_share_of_a_later_file_is_not_taken_by_the_first_and_what_is_left_completes_it() -> None:
+def test_the_best_place_is_whole_before_another_file_gets_a_line() -> None:
     costs = [FilePrice(0, lambda _: 20)] * 2
-    wanted = [SnippetOption(0, LineSpan(1, 9), 1.0, True), SnippetOption(1, LineSpan(1, 1), 0.3, True)]
+    wanted = [SnippetOption(0, LineSpan(1, 9), 0.5, True), SnippetOption(1, LineSpan(1, 1), 0.4, True)]
     whole = 2 * SNIPPET_TOKENS + 10 * 20
     tight, roomy = packed(wanted, costs, whole - 8), packed(wanted, costs, whole)
-    assert {each.file for each in tight} == {0, 1} and (0, 9) not in lines(tight)
+    assert (0, 9) in lines(tight) and {each.file for each in tight} == {0}
     assert (0, 9) in lines(roomy) and (1, 1) in lines(roomy)
 
 
 def test_in_a_small_room_the_best_file_is_shown_and_not_a_line_of_each() -> None:
     costs = [FilePrice(9, lambda _: 10)] * 3
     wanted = [SnippetOption(file, LineSpan(1, 9), 1 - file / 4, True) for file in range(3)]
-    assert {each.file for each in packed(wanted, costs, 2 * FIRST_TOKENS_MIN - 1)} == {0}
+    assert {each.file for each in packed(wanted, costs, 200)} == {0}
 
 
 def test_what_must_be_cut_begins_at_its_most_telling_line() -> None:
