@@ -43,7 +43,7 @@ SIGNALS: Mapping[str, str] = {
     **dict.fromkeys(("static", "static3", "static_card", "model", "model3", "model_card"), "semantic"),
     **dict.fromkeys(("symbol", "mention", "name", "def"), "symbol"),
     "importance": "structure",
-    "named": "symbol",
+    **dict.fromkeys(("named", "scope"), "symbol"),
 }
 """The kind of signal of an addend of a score; every other addend is lexical."""
 

@@ -51,8 +51,9 @@ class Question:
     `words` and `word_weights` are the unstemmed parts of its words, `hashes` and `weights` its terms. `symbol`: the
     compound name when the whole question is one symbol, `spelled` the same as written; `mentioned`: (compound name,
     weight 0-1) of words that look like symbols inside a longer question; `lifted`: roles (`test`, `docs`...) that it
-    asks for by name; `places`: files and lines that it names, the nearest to a failure first; `focus`: the text that
-    vectors compare, the whole of a short question.
+    asks for by name; `places`: files and lines that it names, the nearest to a failure first; `scopes`: names of
+    folders, packages or files that its title says it is about; `focus`: the text that vectors compare, the whole of a
+    short question.
     """
 
     words: tuple[str, ...]
@@ -64,6 +65,7 @@ class Question:
     mentioned: tuple[tuple[str, float], ...]
     lifted: frozenset[str]
     places: tuple[NamedPlace, ...]
+    scopes: tuple[str, ...]
     focus: str
 
     @classmethod
@@ -82,7 +84,7 @@ def _parse(text: str) -> Question:
     terms = _greatest_of((term, weight) for group, weight in groups for term in group)
     spelled = split_words(stripped)[-1] if _SYMBOL.fullmatch(stripped) else ""
     symbol = compound_term(spelled)
-    title = passages[0].text.lower() if passages else ""
+    title = passages[0].text if passages else ""
     return Question(
         tuple(words),
         tuple(words.values()),
@@ -91,8 +93,9 @@ def _parse(text: str) -> Question:
         symbol,
         spelled,
         () if symbol else tuple(_find_mentioned(weighed)),
-        frozenset(role for pattern, role in _ROLE_WORDS if pattern.search(title)),
+        frozenset(role for pattern, role in _ROLE_WORDS if pattern.search(title.lower())),
         tuple(find_places(stripped)),
+        tuple(find_scopes(title)),
         _join_focus(passages),
     )
 
@@ -123,6 +126,35 @@ _ROLE_WORDS = (
 def is_compound(word: str) -> bool:
     """Return whether a word is spelled like a name of code: `snake_case` or `CamelCase`."""
     return "_" in word.strip("_") or bool(_COMPOUND.search(word))
+
+
+_SCOPES = (
+    re.compile(r"\w+\((?P<names>[^()\n]{1,60})\)!?:"),  # fix(http2): ...
+    re.compile(r"\[(?P<names>[\w./ -]{1,40})\]"),  # [core] ...
+    re.compile(r"(?P<names>[\w.`-]+(?:[/+,] ?[\w.`-]+){0,4})!?:\s"),  # ignore/walk: ..., lexer, parser: ...
+)
+_SCOPE_NOUN = re.compile(
+    r"\b(?:in|of|for|from|to) (?:the )?`?([\w.-]{2,40})`? "
+    r"(?:package|module|crate|folder|directory|plugin|library|binary|command|subcommand|namespace)\b"
+)
+_KINDS_OF_COMMITS = frozenset(
+    "fix feat feature chore doc docs test tests refactor perf build ci style revert bug bugfix hotfix release deps wip"
+    " internal misc security breaking performance improvement note warning error".split()
+)
+
+
+def find_scopes(title: str) -> list[str]:
+    """Return the names of folders, packages or files that a title puts before its colon, or calls by such a noun.
+
+    >>> find_scopes("fix(http2): close streams"), find_scopes("ignore/walk: be quiet"), find_scopes("[core] be quick")
+    (['http2'], ['ignore', 'walk'], ['core'])
+    >>> find_scopes("fix: typo in the server package"), find_scopes("why is it slow?")
+    (['server'], [])
+    """
+    matches = (pattern.match(title) for pattern in _SCOPES)
+    names = [name for match in matches if match for name in re.split(r"[/+, `]+", match["names"])]
+    found = dict.fromkeys([*names, *_SCOPE_NOUN.findall(title)])
+    return [name for name in found if len(name) > 1 and not name.isdigit() and name.lower() not in _KINDS_OF_COMMITS]
 
 
 def _find_mentioned(weighed: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ costs 0.002 NDCG on the questions (evals/retrieval)."""
 SYMBOL_WEIGHT_UNIT = 10
 """Symbol weights are stored in tenths."""
 SAME_STEM_FACTOR = 1.5
-OTHER_SPELLING_FACTOR = 0.9
+OTHER_SPELLING_FACTOR = 0.5
 """A query `Session` finds `session` too, but after it."""
 EXACT_CHECKS_MAX = 40
 """A name defined in more chunks than this is ranked by its folded form alone."""
@@ -103,6 +104,7 @@ class RankingView:
         self._own_tags: dict[int, list[str]] | None = None
         self._tags: dict[tuple[int, str], tuple[str, ...]] = {}
         self._path_index: PathIndex | None = None
+        self._files_below: dict[str, list[int]] | None = None
         self._name_words: NameWords | None = None
 
     def norms(self, field: str, k1: float) -> tuple[Floats, int]:
@@ -141,6 +143,20 @@ class RankingView:
             alive = self.snapshot.file_alive.tolist()
             self._path_index = PathIndex(path for path, lives in zip(self.snapshot.paths, alive, strict=True) if lives)
         return self._path_index
+
+    def files_below(self, name: str) -> list[int]:
+        """Return the files that have this name without its suffix, or a folder of this name above them.
+
+        Case, dots, dashes and underscores do not count.
+        """
+        if self._files_below is None:
+            below: dict[str, list[int]] = {}
+            for file, path in enumerate(self.snapshot.paths):
+                *folders, last = path.split("/")
+                for part in {*map(_fold_name, folders), _fold_name(last.partition(".")[0])}:
+                    below.setdefault(part, []).append(file)
+            self._files_below = below
+        return self._files_below.get(_fold_name(name), [])
 
     def own_tags(self, chunk: int) -> list[str]:
         """Return the tags in the text of a chunk."""
@@ -208,6 +224,8 @@ def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.
     signals["name"] = _rank_file_names(view, asked)
     signals["symbol"], signals["mention"], defines = _rank_symbols(view, asked, allowed)
     signals["importance"] = view.importance
+    if asked.scopes:
+        signals["scope"] = _rank_scopes(view, asked.scopes)
     places = tuple(resolve_places(view, asked.places))
     if places:
         signals["named"] = _rank_named(view, places, allowed, defines)
@@ -380,6 +398,24 @@ def _rank_named(
         if chunk is not None and (allowed is None or allowed[chunk]):
             defines[chunk] = max(defines.get(chunk, 0.0), weight)
     return named
+
+
+def _rank_scopes(view: RankingView, scopes: Iterable[str]) -> Floats:
+    """Return the files in what a query calls its scope: 1 for a file alone, less the more files share the name."""
+    files = view.snapshot.files
+    inside = np.zeros(files, np.float32)
+    for scope in scopes:
+        below = view.files_below(scope)
+        if below:
+            inside[below] = np.maximum(inside[below], log(files / len(below)) / log(max(files, 2)))
+    return inside
+
+
+def _fold_name(name: str) -> str:
+    return name.translate(_JOINTS).lower()
+
+
+_JOINTS = str.maketrans("", "", "-_.")
 
 
 def _chunk_at(view: RankingView, file: int, line: int) -> int | None:

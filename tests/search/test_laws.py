@@ -390,3 +390,26 @@ def test_the_role_of_a_file_does_not_weigh_against_a_name_that_was_asked_for(tmp
     files["tests/fakes.py"] = "class FakePool:\n    pass\n"
     with indexed(tree(tmp_path / "w", files)) as engine:
         assert engine.search.find(Query(question)).hits[0].chunk.path == "tests/fakes.py"
+
+
+@pytest.mark.parametrize(
+    ("question", "folder"),
+    [
+        ("fix(config): the pool drains", "config/"),
+        ("old: drains a pool", "docs/Old/"),
+        ("[user] the pool drains", "src/user/"),
+    ],
+)
+def test_the_scope_of_a_commit_message_counts_for_the_files_in_it(
+    searcher: Searcher, question: str, folder: str
+) -> None:
+    why = {searcher.snapshot.paths[place.file]: place.why for place in searcher.rank(Query(question, limit=50)).places}
+    inside = [path for path, parts in why.items() if "scope" in parts]
+    assert any(path.startswith(folder) for path in inside) and "README.md" not in inside
+
+
+@pytest.mark.parametrize("name", ["drain_pool", "drainPool", "pool_7", "LIMIT"])
+def test_a_file_that_defines_the_requested_name_comes_before_what_is_alike(searcher: Searcher, name: str) -> None:
+    first = searcher.rank(Query(name)).places[0]
+    defined = {symbol.name for symbol in searcher.view.outline(first.file).symbols}
+    assert name in defined and first.why["symbol"] > 0
