@@ -294,6 +294,7 @@ class Answer:
     total: int  # chunks that passed the filter and match the query
     reason: str  # why `hits` is empty; "" when it is not
     near_tags: tuple[str, ...]  # known tags close to an unknown one that was asked for
+    weakness: str = ""  # why `hits` are few and probably about something else; "" when they are not
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,8 @@ def _show_answer(answer: Answer, query: str, *, why: bool) -> int:
         explanation = escape_text(f"{answer.reason}.{tags} Try other words, or ctx symbol.")
         err.print(f"[yellow]nothing found[/yellow]: {explanation}")
         return NOTHING_FOUND
+    if answer.weakness:
+        err.print(f"[yellow]weak[/yellow]: {escape_text(answer.weakness)}")
     if answer.freshness != "fresh" or len(answer.hits) < answer.total:
         print_note(f"{len(answer.hits)} of {answer.total:,} matches · {answer.freshness}")
     return 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from context_engine.search.question import Question
     from context_engine.search.rankers import K1, B, RankingView
     from context_engine.search.search_service import SearchService, SearchState, answer_query
-    from context_engine.search.searcher import SCORE_DIGITS, Searcher
+    from context_engine.search.searcher import SCORE_DIGITS, Ranking, Searcher
     from context_engine.search.semantic_scores import AnswerModel, CandidateScores, SemanticSignals
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus, ServedChunks
     from context_engine.search.text_scanner import TextScanner
@@ -42,6 +42,7 @@ __all__ = [
     "FileCosines",
     "FileUsage",
     "Question",
+    "Ranking",
     "RankingView",
     "SearchService",
     "SearchState",
@@ -78,6 +79,7 @@ __getattr__ = lazy_exports(
         "FileUsage": "file_usage",
         "K1": "rankers",
         "Question": "question",
+        "Ranking": "searcher",
         "RankingView": "rankers",
         "SCORE_DIGITS": "searcher",
         "SearchService": "search_service",

@@ -23,8 +23,9 @@ from context_engine.search.chunk_export import ExportReport, collect_chunks, wri
 from context_engine.search.file_usage import FileUsage
 from context_engine.search.hit_reading import HitReader
 from context_engine.search.name_completion import NameCompleter
+from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, explain_weakness
 from context_engine.search.repo_overview import find_landmarks
-from context_engine.search.searcher import Searcher
+from context_engine.search.searcher import Place, Ranking, Searcher
 from context_engine.search.semantic_scores import AnswerModel, SemanticRanker
 
 OUTLINE_FACTOR = 0.35
@@ -203,23 +204,31 @@ class SearchService:
 def answer_query(standing: SearchState, query: Query) -> Answer:
     """Return the places worth reading for a query, or why there are none."""
     searcher = standing.searcher
-    hits, total, engine = _find_hits(standing, query)
-    near = searcher.masks.similar_tags(query.filter.tags) if not hits and query.filter.tags else ()
-    reason = "" if hits else _explain_no_hits(standing, query)
-    return Answer(tuple(hits), engine, standing.freshness, total, reason, near)
+    found = _find_hits(standing, query)
+    near = searcher.masks.similar_tags(query.filter.tags) if not found.hits and query.filter.tags else ()
+    reason = "" if found.hits else _explain_no_hits(standing, query)
+    return Answer(tuple(found.hits), found.engine, standing.freshness, found.total, reason, near, found.weakness)
 
 
-def _find_hits(standing: SearchState, query: Query) -> tuple[list[Hit], int, str]:
-    """Return hits of all requested kinds, the number of matching chunks, and the engine that ranked.
+class _HitList(NamedTuple):
+    """Hits, the number of matching chunks, the engine that ranked, and why the hits are weak."""
 
-    A `symbols` chunk is made from an outline.
-    """
+    hits: list[Hit]
+    total: int
+    engine: str
+    weakness: str = ""
+
+
+def _find_hits(standing: SearchState, query: Query) -> _HitList:
+    """Return hits of all requested kinds. A `symbols` chunk is made from an outline."""
     searcher, kinds = standing.searcher, query.filter.kinds
     reader = HitReader(searcher.view, standing.read)
     tagged = "symbols" in query.filter.tags
     if "symbols" not in kinds and not (tagged and not kinds):
         ranking = searcher.rank(query)
-        return reader.hits(ranking.places), ranking.matching, ranking.engine
+        weakness = _explain_weak_hits(searcher, query, ranking)
+        places = drop_distant(ranking.places, 1.0 if weakness else query.min_score)
+        return _HitList(reader.hits(places), ranking.matching, ranking.engine, weakness)
     others = () if tagged else tuple(kind for kind in kinds if kind != "symbols")
     any_kind = replace(query, filter=replace(query.filter, kinds=(), tags=_without(query.filter.tags, "symbols")))
     by_file = searcher.rank(replace(any_kind, chunks_per_file=1))
@@ -230,7 +239,25 @@ def _find_hits(standing: SearchState, query: Query) -> tuple[list[Hit], int, str
         hits += reader.hits(rest.places)
         total += rest.matching
     hits.sort(key=lambda hit: (-hit.score, hit.chunk.path, hit.chunk.span))
-    return hits[: query.limit], total, by_file.engine
+    return _HitList(hits[: query.limit], total, by_file.engine)
+
+
+def drop_distant(places: Sequence[Place], share: float) -> list[Place]:
+    """Return the places of the first files, and of those with `share` of the best score (0: `KEPT_SHARE`)."""
+    scores: dict[int, float] = {}
+    for place in places:
+        scores[place.file] = max(place.score, scores.get(place.file, 0.0))
+    least = (share or KEPT_SHARE) * max(scores.values(), default=0.0)
+    kept = {file for rank, (file, score) in enumerate(scores.items()) if rank < KEPT_FILES or score >= least}
+    return [place for place in places if place.file in kept]
+
+
+def _explain_weak_hits(searcher: Searcher, query: Query, ranking: Ranking) -> str:
+    """Return why the hits are probably about something else; empty for a filter, which knows what it asks for."""
+    evidence = ranking.evidence
+    if evidence is None or not evidence.is_weak or not query.filter.is_empty or not ranking.places:
+        return ""
+    return explain_weakness(evidence, searcher.find_absent_words(query.text))
 
 
 def _explain_no_hits(standing: SearchState, query: Query) -> str:

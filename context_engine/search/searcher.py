@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index import Snapshot
+from context_engine.index import Snapshot, term_hashes
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost
@@ -20,7 +20,10 @@ from context_engine.search.filters import FilterMasks
 from context_engine.search.place_chance import compare_with_best, estimate_chance
 from context_engine.search.question import Question
 from context_engine.search.rankers import RankingView, Signals, compute_signals
+from context_engine.search.relevance import EVIDENCE_FILES, Evidence
 from context_engine.search.semantic_scores import CandidateScores, SemanticRanker, SemanticSignals
+from context_engine.search.vector_search import find_greatest
+from context_engine.text import stem_all
 
 Row = tuple[float, str, int, int, int, float, float]
 """(score, path, first line, chunk, file, factor, chance) of a chunk; the factor is its share of the file's score."""
@@ -74,13 +77,15 @@ class Ranking:
     """Places best first.
 
     `passing` counts the chunks that passed the filter, `matching` those of them that match the query. `engine` is
-    `hybrid` when vectors took part, else `lexical`.
+    `hybrid` when vectors took part, else `lexical`. `evidence` is what the best files have in common with the question,
+    None without static vectors.
     """
 
     places: tuple[Place, ...]
     matching: int
     passing: int
     engine: str = "lexical"
+    evidence: Evidence | None = None
 
 
 class Searcher:
@@ -119,6 +124,12 @@ class Searcher:
         return search(
             self.view, query, asked, self.masks.of(query.filter), prior, weights=weights, meaning=self.meaning
         )
+
+    def find_absent_words(self, text: str) -> tuple[str, ...]:
+        """Return the words of a question that are in no chunk."""
+        words = Question.of(text).words
+        frequency = self.snapshot.matches("body", term_hashes(stem_all(words))).frequency
+        return tuple(word for word, count in zip(words, frequency.tolist(), strict=True) if not count)
 
     def _apply_usage(self, prior: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the prior of each file times its boost by usage; computed again when the scores changed."""
@@ -161,7 +172,17 @@ def search(
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
     places = _make_places(rows[: query.limit], fusion.shares)
     passing = snapshot.living_chunks if allowed is None else int(np.count_nonzero(allowed))
-    return Ranking(places, matching, passing, engine)
+    return Ranking(places, matching, passing, engine, _gather_evidence(fusion.found.files, score))
+
+
+def _gather_evidence(signals: Mapping[str, npt.NDArray[np.float32]], score: npt.NDArray[np.float32]) -> Evidence | None:
+    """Return what the best files have in common with the question; None without static vectors."""
+    if "static" not in signals:
+        return None
+    best = find_greatest(score, EVIDENCE_FILES, score > 0)
+    greatest = {name: float(values[best].max(initial=0.0)) for name, values in signals.items()}
+    named = max(greatest.get(name, 0.0) for name in ("symbol", "mention", "named"))
+    return Evidence(greatest["coverage"], greatest["static"], greatest["static_card"], named)
 
 
 class _Fusion:
@@ -216,7 +237,7 @@ class _Fusion:
             self._counts |= near.brings
         self.score = self._sum_shares()
         worth = _shares_of_best(self.found.worth) + SHOWN_BY_MEANING * _shares_of_best(near.chunk)
-        self.found = replace(self.found, worth=worth)
+        self.found = replace(self.found, files={**self.found.files, **near.files}, worth=worth)
 
     def _sum_shares(self) -> npt.NDArray[np.float32]:
         return fuse.sum_shares(self.shares, self._view.snapshot.files) * (self._counts & self._may)

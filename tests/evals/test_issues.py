@@ -79,6 +79,18 @@ def test_an_index_that_begins_with_another_one_answers_like_one_from_nothing(
     assert rows[0] == rows[1]
 
 
+def test_a_tree_does_not_know_what_is_known_of_another_one(mirrors: tuple[Path, list[str]], tmp_path: Path) -> None:
+    folder, hashes = mirrors
+    tasks = [{"id": f"own/dates@{n}", "repo": "own/dates", "parent": hashes[n], "query": "x"} for n in (2, 1)]
+    prepare.prepare(tasks[:1], folder, tmp_path)
+    first, second = (prepare.folder_of(tmp_path, task) for task in tasks)
+    (known,) = (first / "cache" / "workspaces").iterdir()
+    (known / "recall.db").write_text("the commits of later", encoding="utf-8")
+    prepare.prepare(tasks, folder, tmp_path)
+    assert list((second / "cache" / "workspaces").glob("*/CURRENT")) != []
+    assert list((second / "cache" / "workspaces").glob("*/recall.db")) == []
+
+
 def test_what_a_mirror_lacks_is_left_out_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task = {"id": "own/gone@1", "repo": "own/gone", "parent": "1" * 40, "query": "x"}
     prepare.prepare([task], tmp_path / "mirrors", tmp_path / "trees")

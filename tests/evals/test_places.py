@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.tools.reply import fence_for
-from evals.places import score, shown, windows
+from evals.places import commits, score, shown, windows
 from evals.places.score import Row, pay, score_places
 from evals.places.shown import Place, find_in_json, find_in_markdown
-from tests.support.trees import repository
+from tests.support.trees import commit, git, repository, tree
 
 PLACES = Path(score.__file__).parent
 FILES = {
@@ -25,7 +25,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("module", [shown, windows, score])
+@pytest.mark.parametrize("module", [shown, windows, score, commits])
 def test_examples_hold(module) -> None:
     assert doctest.testmod(module).failed == 0
 
@@ -124,6 +124,32 @@ def test_a_mean_over_repositories_counts_each_the_same() -> None:
     assert score.mean(rows, "hunks") == pytest.approx(2 / 3)
     assert score.mean_of_repositories(rows, "hunks") == 0.5
     assert "| s | 1000 | 0.667 (0.500) |" in score.summary(rows)
+
+
+# -- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_commit_that_explains_itself_is_a_task_of_its_parent(tmp_path: Path) -> None:
+    root = repository(tmp_path / "own+work", FILES)
+    parent = git(root, "rev-parse", "HEAD")
+    tree(
+        root, {"billing/tax.py": FILES["billing/tax.py"].replace("+ 0.5", "+ 0.49"), "tests/test_tax.py": "assert 1\n"}
+    )
+    why = "Round cents down (#12)\n\nA price must never be higher than the one that was shown before.\n\nSigned-off-by: Ann"
+    sha = commit(root, why)
+    commit(tree(root, {"parcels/label.py": "x = 1\n"}), "Print the code of a label")
+    commit(
+        tree(root, {"logo.py": "color = 1\n"}),
+        "Add a logo\n\nEverybody has asked for one, and now there is one for all.",
+    )
+    (task,) = commits.tasks_of("own/work", root / ".git")
+    assert task == {
+        "id": f"own/work@{sha[:10]}",
+        "repo": "own/work",
+        "parent": parent,
+        "query": "Round cents down\n\nA price must never be higher than the one that was shown before.",
+        "hunks": {"billing/tax.py": [[6, 6]]},
+    }
 
 
 # -- the protocol -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,83 @@
+"""PURE. How likely an answer holds what was asked for, and where its rows end.
+
+A ranking always has a first file, also when nothing in the repository answers the question. Four facts about the best
+files separate the two; logistic regression makes one probability of them.
+
+>>> found = Evidence(coverage=0.9, cosine=0.6, card=0.5, named=0.0)
+>>> astray = Evidence(coverage=0.2, cosine=0.3, card=0.2, named=0.0)
+>>> round(found.probability, 2), round(astray.probability, 2), astray.is_weak
+(0.9, 0.07, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class _Weights(NamedTuple):
+    constant: float
+    coverage: float
+    cosine: float
+    card: float
+    named: float
+
+
+FITTED = _Weights(-5.34, 3.13, 4.77, 3.81, 1.79)
+"""Fitted on 2,900 questions to their own repository and as many to others of the same language, 85 repositories
+(evals/wide/relevance.py)."""
+WEAK_BELOW = 0.24
+"""An answer below this is called weak. On repositories held out of the fit, 92 of 100 weak answers are to questions
+that belong elsewhere; 59 of 100 such questions are recognized, and 5 of 100 that belong here suffer
+(evals/wide/relevance.py)."""
+KEPT_SHARE = 0.4
+"""Files below this share of the best score are left out: 1 of 8. Recall@10 of annotated questions
+stays, of commits and doc comments it falls by 0.003 (evals/wide/relevance.py)."""
+KEPT_FILES = 3
+"""Files that every answer keeps, and all that a weak one shows: it may be right after all, and costs few tokens."""
+EVIDENCE_FILES = 5
+"""The best files that are looked at; between 3 and 10 it makes no difference (evals/wide/relevance.py)."""
+ABSENT_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Facts that the best files of an answer have in common with the question.
+
+    `coverage`: the greatest share of the question's words, by rarity, in one file. `cosine`, `card`: of static vectors,
+    the nearest chunk and the nearest file card. `named`: the greatest trust that a file defines, or is, what the
+    question names.
+    """
+
+    coverage: float
+    cosine: float
+    card: float
+    named: float
+
+    @property
+    def probability(self) -> float:
+        """The probability that the answer holds what was asked for."""
+        terms = (FITTED.coverage * self.coverage, FITTED.cosine * self.cosine, FITTED.card * self.card)
+        return 1 / (1 + math.exp(-(FITTED.constant + sum(terms) + FITTED.named * self.named)))
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether the answer is probably about something else."""
+        return self.probability < WEAK_BELOW
+
+
+def explain_weakness(evidence: Evidence, absent: Sequence[str]) -> str:
+    """Return why probably nothing here answers a question. `absent`: its words that are nowhere in the index.
+
+    >>> explain_weakness(Evidence(0.31, 0.2, 0.2, 0.0), ["vat"])
+    'probably nothing here answers this: "vat" occurs nowhere; no file has more than 31 % of its words, by their rarity'
+    """
+    parts = []
+    if absent:
+        quoted = [f'"{word}"' for word in absent[:ABSENT_MAX]]
+        named = " and ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
+        parts.append(f"{named} {'occur' if len(quoted) > 1 else 'occurs'} nowhere")
+    parts.append(f"no file has more than {100 * evidence.coverage:.0f} % of its words, by their rarity")
+    return f"probably nothing here answers this: {'; '.join(parts)}"
