@@ -55,7 +55,7 @@ PRIORS: Mapping[str, float] = {
     "declaration": 0.7,
     "data": 0.7,
 }
-"""By the role of a file. With 0.7 for data, workflows and tables give way to code: 0.005 NDCG on commits (evals/wide)."""
+"""By the role of a file. At 0.7 for data, workflows and tables give way to code: 0.005 NDCG on commits (evals/wide)."""
 
 
 @dataclass(frozen=True, slots=True)
