@@ -18,6 +18,7 @@ import numpy.typing as npt
 from context_engine.index import Matches, Snapshot, StoredOutline, term_hashes
 from context_engine.languages import PathIndex
 from context_engine.model import CHUNK_KINDS
+from context_engine.search.declaration_pairs import pair_declarations
 from context_engine.search.named_places import NamedPlace, list_tails
 from context_engine.search.question import TITLE, Question
 from context_engine.text import compound_term, stem_all
@@ -42,6 +43,8 @@ OTHER_SPELLING_FACTOR = 0.5
 """A query `Session` finds `session` too, but after it."""
 EXACT_CHECKS_MAX = 40
 """A name defined in more chunks than this is ranked by its folded form alone."""
+HEADER_SIZE_RATIO = 3
+"""A header of more than three times its source implements most itself; comments make some twice as long."""
 OUTLINES_KEPT = 500
 SAME_NAME_MAX = 4
 """A path that more files end with names none of them."""
@@ -104,6 +107,7 @@ class RankingView:
         self._own_tags: dict[int, list[str]] | None = None
         self._tags: dict[tuple[int, str], tuple[str, ...]] = {}
         self._path_index: PathIndex | None = None
+        self._declarations: npt.NDArray[np.intp] | None = None
         self._files_below: dict[str, list[int]] | None = None
         self._name_words: NameWords | None = None
 
@@ -182,6 +186,15 @@ class RankingView:
             known = tuple(sorted({language, kind, *folders, *(("code",) if is_code else ())}))
             self._tags[file, kind] = known
         return known
+
+    def declarations(self) -> npt.NDArray[np.intp]:
+        """Return a row (declaring file, implementing file) for each header that is not far longer than its source."""
+        if self._declarations is None:
+            pairs = pair_declarations(self.snapshot.paths, self.snapshot.file_alive.tolist())
+            rows = np.array(pairs, np.intp).reshape(-1, 2)
+            sizes = self.snapshot.file_column("size")[rows]
+            self._declarations = rows[sizes[:, 0] <= HEADER_SIZE_RATIO * sizes[:, 1]]
+        return self._declarations
 
     def name_words(self) -> NameWords:
         """Return the words of all file names; how rare each is among living files."""

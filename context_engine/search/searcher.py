@@ -28,6 +28,8 @@ from context_engine.text import stem_all
 Row = tuple[float, str, int, int, int, float, float]
 """(score, path, first line, chunk, file, factor, chance) of a chunk; the factor is its share of the file's score."""
 BELOW_FACTOR = 0.99
+IMPLEMENTS_SHARE_MIN = 0.3
+"""A source that matches less than that of its header is about something else."""
 SHOWN_BY_MEANING = np.float32(0.5)
 """Of the cosine of a chunk, relative to its words, for the choice of the chunk that a file shows.
 
@@ -162,6 +164,8 @@ def search(
     fusion = _Fusion(view, lift_asked(prior, signals), weights, allowed, signals, is_symbol=bool(asked.symbol))
     matching = int(np.count_nonzero(fusion.found.chunk))
     engine = "hybrid" if meaning and fusion.add_semantic(meaning, asked.focus) else "lexical"
+    if not asked.symbol:
+        fusion.lower_declarations()
     score = fusion.score
     candidates = _find_best_files(view, score, query)
     chunks = _ChunkChooser(view, fusion, allowed)
@@ -238,6 +242,18 @@ class _Fusion:
         self.score = self._sum_shares()
         worth = _shares_of_best(self.found.worth) + SHOWN_BY_MEANING * _shares_of_best(near.chunk)
         self.found = replace(self.found, files={**self.found.files, **near.files}, worth=worth)
+
+    def lower_declarations(self) -> None:
+        """Put a header below its implementation where both match: questions ask how things work."""
+        declaring, implementing = self._view.declarations().T
+        headers, sources = self.score[declaring], self.score[implementing]
+        is_above = (headers > sources) & (sources > IMPLEMENTS_SHARE_MIN * headers)
+        if not is_above.any():
+            return
+        factor = np.ones(self._view.snapshot.files, np.float32)
+        factor[declaring[is_above]] = BELOW_FACTOR * sources[is_above] / headers[is_above]
+        self.shares = {name: values * factor for name, values in self.shares.items()}
+        self.score = self._sum_shares()
 
     def _sum_shares(self) -> npt.NDArray[np.float32]:
         return fuse.sum_shares(self.shares, self._view.snapshot.files) * (self._counts & self._may)

@@ -413,3 +413,12 @@ def test_a_file_that_defines_the_requested_name_comes_before_what_is_alike(searc
     first = searcher.rank(Query(name)).places[0]
     defined = {symbol.name for symbol in searcher.view.outline(first.file).symbols}
     assert name in defined and first.why["symbol"] > 0
+
+
+def test_a_header_comes_after_its_implementation_unless_a_symbol_is_asked_for(tmp_path: Path) -> None:
+    header = "// Feeds the cat.\n\n// How the cat is fed: feed the cat with food.\nint feed_cat(int food);\n"
+    source = '#include "cat.h"\n\nint feed_cat(int food) {\n  return food - 1;\n}\n\nint pet(void) { return 1; }\n'
+    with indexed(tree(tmp_path / "w", {"include/zoo/cat.h": header, "src/zoo/cat.c": source})) as engine:
+        answer = engine.search.find(Query("how is the cat fed with food")).hits
+        assert [hit.chunk.path for hit in answer][:2] == ["src/zoo/cat.c", "include/zoo/cat.h"]
+        assert all(hit.score == pytest.approx(sum(hit.why.values()), abs=1e-4) for hit in answer)
