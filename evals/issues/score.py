@@ -1,7 +1,7 @@
 """From an issue to the file and the function that were changed: C++ issues and commits with answers written down by others.
 
     python evals/issues/score.py --locks multiswe.lock cppbench.lock --mirrors DIR --trees DIR
-    python evals/issues/score.py ... --system search --save answers.json        one system; ranks to look at
+    python evals/issues/score.py ... --system search --save answers.jsonl       one system; ranks to look at
 
 The locks are `bench/multiswe/dataset.lock` and `bench/cppbench/dataset.lock` of github.com/redhat-et/ripwire. DIR of
 mirrors has the bare repositories; each tree is checked out and indexed once, below DIR of trees.
@@ -177,9 +177,8 @@ def open_any(name: str) -> Iterator[System]:
         yield ask
 
 
-def ask_all(name: str, tasks: Iterable[dict[str, Any]], trees: Path) -> list[Answer]:
-    """Ask a system every task; what it refuses is printed."""
-    answers = []
+def ask_all(name: str, tasks: Iterable[dict[str, Any]], trees: Path) -> Iterator[Answer]:
+    """Yield what a system answers to every task; what it refuses is printed."""
     with open_any(name) as system:
         for task in tasks:
             tree = folder_of(trees, task) / "tree"
@@ -188,8 +187,7 @@ def ask_all(name: str, tasks: Iterable[dict[str, Any]], trees: Path) -> list[Ans
             except Exception as error:  # noqa: BLE001 - one refusal must not end a run; it is printed
                 print(f"{name}, {task['id']}: {type(error).__name__}: {error}", file=sys.stderr)
                 reply = Reply([], "", 0)
-            answers.append(score_answer(name, task, tree, reply))
-    return answers
+            yield score_answer(name, task, tree, reply)
 
 
 # -- printing ---------------------------------------------------------------------------------------------------------
@@ -239,17 +237,23 @@ def main() -> None:
     parser.add_argument("--trees", type=Path, required=True)
     parser.add_argument("--system", action="append", choices=SYSTEMS, help="may be repeated; default: search")
     parser.add_argument("--every", type=int, default=1, help="only each n-th task")
-    parser.add_argument("--save", type=Path, help="write the ranks to this file")
+    parser.add_argument("--save", type=Path, help="write the ranks to this file, a task a line, as they come")
     chosen = parser.parse_args()
     trees = chosen.trees.resolve()
     tasks = [task for lock in chosen.locks for task in read_lock(lock)][:: chosen.every]
     prepare(tasks, chosen.mirrors.resolve(), trees)
     began = time.perf_counter()
     ready = [task for task in tasks if (folder_of(trees, task) / "task.json").is_file()]
-    answers = [answer for name in chosen.system or ["search"] for answer in ask_all(name, ready, trees)]
-    print(f"{table(answers)}\n\n{len(ready)} of {len(tasks)} tasks, {time.perf_counter() - began:.0f} s")
+    answers: list[Answer] = []
     if chosen.save:
-        chosen.save.write_text(json.dumps(answers), encoding="utf-8")
+        chosen.save.unlink(missing_ok=True)
+    for name in chosen.system or ["search"]:
+        for answer in ask_all(name, ready, trees):
+            answers.append(answer)
+            if chosen.save:
+                with chosen.save.open("a", encoding="utf-8") as out:
+                    out.write(f"{json.dumps(answer)}\n")
+    print(f"{table(answers)}\n\n{len(ready)} of {len(tasks)} tasks, {time.perf_counter() - began:.0f} s")
 
 
 if __name__ == "__main__":

@@ -50,8 +50,14 @@ def split_words(text: str) -> list[str]:
 
 def document(place: Place, text: str) -> Document:
     """Return lines with the words of their path and text."""
-    words = Counter(split_words(f"{place.path}\n{text}"))
+    words = _count_words(place.path, text)
     return Document(place, text, words, words.total())
+
+
+@lru_cache(50_000)
+def _count_words(path: str, text: str) -> Counter[str]:
+    """Count words once for what many trees of a repository have in common. The result must not be changed."""
+    return Counter(split_words(f"{path}\n{text}"))
 
 
 def source_files(root: Path) -> Iterator[tuple[str, list[str]]]:
