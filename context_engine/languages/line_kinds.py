@@ -1,7 +1,7 @@
 """PURE. Say of each line of a file whether it is code, or only what every file has: imports, a license, headers.
 
 An answer that shows only such lines shows nothing. They are found line by line, with what the outline knows: where
-imports are and which definitions contain others. Takes time linear in the text.
+imports are and which definitions contain others. It takes time linear in the text.
 
 >>> from context_engine.languages import Languages
 >>> lines = ["// Copyright 2020 Zoo", "", "package zoo;", "import cats.*;", "/** Feeds. */", "void feed() {", "}"]
@@ -91,22 +91,22 @@ def classify_lines(
 
 
 def find_boilerplate(kinds: Sequence[LineKind]) -> list[LineSpan]:
-    """Return the runs of lines without code, in order, blank lines at their ends left out."""
+    """Return the runs of lines without code, in order, without the blank lines at their ends."""
     spans = []
     row = 0
     for is_code, run in groupby(kinds, key="code".__eq__):
         found = list(run)
-        told = [place for place, kind in enumerate(found, row + 1) if kind != "blank"]
-        if told and not is_code:
-            spans.append(LineSpan(told[0], told[-1]))
+        filled = [place for place, kind in enumerate(found, row + 1) if kind != "blank"]
+        if filled and not is_code:
+            spans.append(LineSpan(filled[0], filled[-1]))
         row += len(found)
     return spans
 
 
 def measure_code(kinds: Sequence[LineKind]) -> float:
     """Return the share of the lines that are code, blank lines left out; 0 if all are blank."""
-    told = len(kinds) - kinds.count("blank")
-    return kinds.count("code") / told if told else 0.0
+    filled = len(kinds) - kinds.count("blank")
+    return kinds.count("code") / filled if filled else 0.0
 
 
 def _classify_texts(language: Language, lines: Sequence[str]) -> list[LineKind]:

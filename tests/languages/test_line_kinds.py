@@ -229,9 +229,9 @@ KINDS = st.lists(st.sampled_from(list(MARKS.values())))
 
 @given(KINDS)
 def test_boilerplate_and_code_together_are_the_whole_file(kinds: list) -> None:
-    told = {number for span in find_boilerplate(kinds) for number in range(span.first, span.last + 1)}
-    assert all(kinds[number - 1] != "code" for number in told)
-    assert all(number in told for number, kind in enumerate(kinds, 1) if kind not in ("code", "blank"))
+    spanned = {number for span in find_boilerplate(kinds) for number in range(span.first, span.last + 1)}
+    assert all(kinds[number - 1] != "code" for number in spanned)
+    assert all(number in spanned for number, kind in enumerate(kinds, 1) if kind not in ("code", "blank"))
     assert (measure_code(kinds) == 0) == ("code" not in kinds)
 
 
