@@ -32,7 +32,7 @@ TITLE_CHARS_MAX = 160
 LEAD_CHARS_MAX = 600
 """The beginning of the prose."""
 FOCUS_CHARS_MAX = 1_500
-WORDS_MAX = 80
+WORDS_MAX = 64
 """Words of a long question that count: those with the greatest weights."""
 LINES_MAX = 1_000
 """Lines that are read at the beginning of a question, and at its end."""
@@ -281,17 +281,34 @@ def _weigh_words(passages: list[_Passage]) -> dict[str, float]:
     for weight in sorted(texts, reverse=True):
         new = dict.fromkeys(split_words("\n".join(texts[weight])), weight)
         weighed = weighed | new | weighed  # a word keeps its greatest weight and its first place
-    telling = {word: _weigh_word(word, weight) for word, weight in weighed.items() if _tells(word)}
+    telling = {word: _weigh_word(word, weight) for word, weight in weighed.items() if _counts(word, weight)}
     best = sorted(telling, key=lambda word: -telling[word])[:WORDS_MAX]
     kept = set(best)
     return {word: weight for word, weight in telling.items() if word in kept}
 
 
-def _tells(word: str) -> bool:
+def _counts(word: str, weight: float) -> bool:
     """Return whether a word of a long question counts: it is not a number, address, hash or stop word."""
-    return len(word) > 1 and not word[0].isdigit() and word.lower() not in STOP_WORDS and not _HASH.fullmatch(word)
+    lowered = word.lower()
+    is_chatter = lowered in STOP_WORDS or (weight < TITLE and lowered in _CHATTER)
+    return len(word) > 1 and not word[0].isdigit() and not is_chatter and not _HASH.fullmatch(word)
 
 
+_CHATTER = frozenset(
+    "able about actual actually after again all already also although any anyone anything back basically because "
+    "been before being both bug but cannot case cases could currently description doing done each either else "
+    "even ever every example expected few find found get gets getting give given going got had happen happened "
+    "happening happens has have having hello help hi however if instead issue issues just keep know latest let "
+    "like look looks made make makes making many may maybe might more most much need needed needs new no not "
+    "nothing now off often ok one only other otherwise out over own perhaps please possible previously probably "
+    "problem question really recently reproduce same see seem seems seen several should similar simply since so "
+    "some someone something steps still such sure than thank thanks their them then there therefore they thing "
+    "things think though thought through too tried try trying two unfortunately unless until up use used uses "
+    "using very via want wanted way we well while whole will without wonder work worked working works would wrong "
+    "yes yet your".split()
+)
+"""Words of issues that say nothing about code; a title has none to lose. Without them 2 % more commit messages find a
+changed file first (evals/wide)."""
 _HASH = re.compile(r"(?=[a-f]*\d)[\da-f]{7,}|\w{40,}")
 
 

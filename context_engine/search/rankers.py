@@ -263,7 +263,7 @@ def _rank_fields(view: RankingView, asked: Question) -> dict[str, Floats]:
     terms = np.concatenate([matches.terms + number * len(asked.hashes) for number, matches in enumerate(found)])
     norms, count = view.field_norms()
     idf = _idf(np.concatenate([matches.frequency for matches in found]), count)
-    idf *= np.tile(asked.weights, len(FILE_FIELDS))
+    idf = (idf.reshape(len(FILE_FIELDS), -1) * asked.weights).ravel()
     impacts = idf[terms] * (counts * (K1 + 1) / (counts + norms[docs]))
     scores = np.bincount(docs, impacts, snapshot.files * len(FILE_FIELDS)).astype(np.float32)
     return dict(zip(FILE_FIELDS, scores.reshape(len(FILE_FIELDS), -1), strict=True))
