@@ -15,10 +15,10 @@ Floats = npt.NDArray[np.float32]
 
 WEIGHTS: Mapping[str, float] = {
     "chunk": 1.4,
-    "top3": 2.2,
-    "file": 0.7,
+    "top3": 1.75,
+    "file": 1.0,
     "coverage": 0.4,
-    "path": 0.7,
+    "path": 0.4,
     "def": 0.35,
     "doc": 0.4,
     "name": 1.2,
@@ -34,7 +34,8 @@ WEIGHTS: Mapping[str, float] = {
     "model3": 1.25,
     "model_card": 0.75,
 }
-"""Tuned on the dev and commit sets together (evals/retrieval/README.md): a few scalars, never all freely."""
+"""Tuned on the dev and commit sets (evals/retrieval), then on these and 64 more repositories (evals/wide): few scalars
+at a time, never all freely."""
 
 ABSOLUTE = frozenset({"name", "symbol", "mention", "named", "scope", "importance", "coverage"})
 """Signals that mean the same in every query and are not divided by the query's greatest value."""
