@@ -24,7 +24,7 @@ WEIGHTS: Mapping[str, float] = {
     "name": 1.2,
     "symbol": 3.0,
     "mention": 0.9,
-    "named": 5.0,
+    "named": 6.0,
     "scope": 1.0,
     "importance": 0.3,
     "static": 1.0,

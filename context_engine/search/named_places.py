@@ -5,7 +5,7 @@ reads the frames of Python, JavaScript, Java, Kotlin, Go, Rust, C, C++, C#, Ruby
 
 >>> trace = 'File "/srv/zoo/app.py", line 7, in main\n  File "/srv/zoo/cats.py", line 9, in purr\nKeyError: 1'
 >>> [(place.path, place.line, place.weight) for place in find_places(trace)]
-[('/srv/zoo/cats.py', 9, 1.0), ('/srv/zoo/app.py', 7, 0.9)]
+[('/srv/zoo/cats.py', 9, 1.0), ('/srv/zoo/app.py', 7, 0.6)]
 >>> [(place.path, place.line) for place in find_places("at com.zoo.Cat.purr(Cat.java:7), and src/zoo.c")]
 [('com/zoo/Cat.java', 7), ('src/zoo.c', 0)]
 """
@@ -20,13 +20,13 @@ from typing import NamedTuple
 FOUND_MAX = 200
 """Paths that are read at the beginning of a text, and at its end, where a log has its failure."""
 PATH_CHARS_MAX = 300
-FRAME_FACTOR = 0.9
+FRAME_FACTOR = 0.6
 """Of each frame, relative to the frame that it called."""
 SAME_TRACE_CHARS = 600
 """Frames that are further apart are of two traces: between two frames are source lines and values."""
 NEXT_TRACE = 3
 """The innermost frame of a trace comes after so many frames of the trace before it."""
-PATH_WEIGHT, BARE_NAME_WEIGHT = 0.6, 0.4
+PATH_WEIGHT, BARE_NAME_WEIGHT = 0.5, 0.3
 """Of a path without a line, which may be mentioned in passing, and of a file name alone: `Node.js` is none."""
 
 SUFFIXES = frozenset(

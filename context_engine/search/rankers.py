@@ -239,7 +239,7 @@ def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.
     signals["importance"] = view.importance
     if asked.scopes:
         signals["scope"] = _rank_scopes(view, asked.scopes)
-    places = tuple(resolve_places(view, asked.places))
+    places = resolve_places(view, asked.places)
     if places:
         signals["named"] = _rank_named(view, places, allowed, defines)
     of_title = idf * (asked.weights >= TITLE)
@@ -380,11 +380,18 @@ def _rank_symbols(
     return whole, mention, defines
 
 
-def resolve_places(view: RankingView, named: Iterable[NamedPlace]) -> Iterator[ResolvedPlace]:
-    """Yield the files that the places of a query are in, in their order. A path that several files end with is halved.
+def resolve_places(view: RankingView, named: Iterable[NamedPlace]) -> tuple[ResolvedPlace, ...]:
+    """Return the files that the places of a query are in, in their order; the best one with a line weighs 1.
 
-    A path leads to the files that share its longest end.
+    So the frames of libraries, which are not here, take nothing from the frame that called them.
     """
+    places = list(_find_named(view, named))
+    nearest = max((place.weight for place in places if place.line), default=1.0)
+    return tuple(place._replace(weight=place.weight / nearest) if place.line else place for place in places)
+
+
+def _find_named(view: RankingView, named: Iterable[NamedPlace]) -> Iterator[ResolvedPlace]:
+    """Yield the files that share the longest end of each path; several share its weight."""
     for place in named:
         for tail in list_tails(place.path):
             found = view.paths().by_suffix(tail.path)

@@ -422,3 +422,11 @@ def test_a_header_comes_after_its_implementation_unless_a_symbol_is_asked_for(tm
         answer = engine.search.find(Query("how is the cat fed with food")).hits
         assert [hit.chunk.path for hit in answer][:2] == ["src/zoo/cat.c", "include/zoo/cat.h"]
         assert all(hit.score == pytest.approx(sum(hit.why.values()), abs=1e-4) for hit in answer)
+
+
+def test_frames_of_libraries_take_nothing_from_the_frame_that_called_them(searcher: Searcher) -> None:
+    inside = '  File "/usr/lib/python3/json/decoder.py", line 355, in raw_decode\n' * 3
+    trace = 'It fails.\n  File "/srv/src/user/user.py", line 6, in drain\n'
+    alone, deeper = (searcher.rank(Query(text)).places[0] for text in (trace, trace + inside))
+    assert searcher.snapshot.paths[deeper.file] == "src/user/user.py"
+    assert deeper.why["named"] == pytest.approx(alone.why["named"])
