@@ -19,7 +19,7 @@ from context_engine.index import Matches, Snapshot, StoredOutline, term_hashes
 from context_engine.languages import PathIndex
 from context_engine.model import CHUNK_KINDS
 from context_engine.search.declaration_pairs import pair_declarations
-from context_engine.search.named_places import NamedPlace, list_tails
+from context_engine.search.named_places import NamedPlace, PathTail, list_tails
 from context_engine.search.question import TITLE, Question
 from context_engine.text import compound_term, stem_all
 
@@ -106,7 +106,7 @@ class RankingView:
         self._outlines: dict[int, StoredOutline] = {}
         self._own_tags: dict[int, list[str]] | None = None
         self._tags: dict[tuple[int, str], tuple[str, ...]] = {}
-        self._path_index: PathIndex | None = None
+        self._files_at: tuple[PathIndex, dict[str, list[int]]] | None = None
         self._declarations: npt.NDArray[np.intp] | None = None
         self._files_below: dict[str, list[int]] | None = None
         self._name_words: NameWords | None = None
@@ -141,12 +141,17 @@ class RankingView:
             known = self._outlines[file] = self.snapshot.outline(file)
         return known
 
-    def paths(self) -> PathIndex:
-        """Return the paths of living files, for look-ups by their ends."""
-        if self._path_index is None:
-            alive = self.snapshot.file_alive.tolist()
-            self._path_index = PathIndex(path for path, lives in zip(self.snapshot.paths, alive, strict=True) if lives)
-        return self._path_index
+    def files_at(self, tail: PathTail) -> list[int]:
+        """Return the living files that the end of a path means: those of exactly this path, else those that end so."""
+        if self._files_at is None:
+            by_path: dict[str, list[int]] = {}
+            for file in np.flatnonzero(self.snapshot.file_alive).tolist():
+                by_path.setdefault(self.snapshot.paths[file], []).append(file)  # repositories may share a path
+            self._files_at = PathIndex(by_path), by_path
+        index, by_path = self._files_at
+        if tail.is_whole or tail.path in by_path:
+            return by_path.get(tail.path, [])
+        return [file for path in index.by_suffix(tail.path) for file in by_path[path]]
 
     def files_below(self, name: str) -> list[int]:
         """Return the files that have this name without its suffix, or a folder of this name above them.
@@ -394,13 +399,11 @@ def _find_named(view: RankingView, named: Iterable[NamedPlace]) -> Iterator[Reso
     """Yield the files that share the longest end of each path; several share its weight."""
     for place in named:
         for tail in list_tails(place.path):
-            found = view.paths().by_suffix(tail.path)
-            exact = [path for path in found if path == tail.path]
-            meant = exact or ([] if tail.is_whole else found)
-            if meant:
-                if len(meant) <= SAME_NAME_MAX:
-                    weight = place.weight * tail.trust / len(meant)
-                    yield from (ResolvedPlace(view.snapshot.by_path[path], place.line, weight) for path in meant)
+            files = view.files_at(tail)
+            if files:
+                if len(files) <= SAME_NAME_MAX:
+                    weight = place.weight * tail.trust / len(files)
+                    yield from (ResolvedPlace(file, place.line, weight) for file in files)
                 break
 
 

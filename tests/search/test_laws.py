@@ -16,7 +16,7 @@ from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import ROLES
 from context_engine.index.importance import importance
-from context_engine.index.snapshot import Snapshot
+from context_engine.index.snapshot import Snapshot, UnionSnapshot
 from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search.searcher import Ranking, Searcher
 from context_engine.search.semantic_scores import SemanticRanker
@@ -430,3 +430,13 @@ def test_frames_of_libraries_take_nothing_from_the_frame_that_called_them(search
     alone, deeper = (searcher.rank(Query(text)).places[0] for text in (trace, trace + inside))
     assert searcher.snapshot.paths[deeper.file] == "src/user/user.py"
     assert deeper.why["named"] == pytest.approx(alone.why["named"])
+
+
+def test_a_path_that_two_repositories_have_leads_to_both(engine: Engine) -> None:
+    snapshot = snapshot_of(engine)
+    searcher = Searcher(UnionSnapshot({"one": snapshot, "two": snapshot}), ROLES)
+    places = searcher.rank(Query("it fails at src/user/user.ts:3", chunks_per_file=1)).places
+    assert [searcher.snapshot.key(place.file) for place in places[:2]] == [
+        "one:src/user/user.ts",
+        "two:src/user/user.ts",
+    ]
