@@ -154,7 +154,7 @@ def read(folder: Path, path: str) -> WorkspaceFile | None:
 
 def shown(searcher: Searcher, folder: Path, text: str, limit: int) -> list[dict[str, Any]]:
     """The rows of an answer as an agent reads them: path, lines and the part of the text."""
-    ranking = searcher.rank(Query(text, limit))
+    ranking = searcher.rank(Query(text, limit, chunks_per_file=1, files_max=limit))
     rows = []
     for place, hit in enumerate(HitReader(searcher.view, partial(read, folder)).hits(ranking.places)):
         span, content = excerpt_hit(hit, text, place)
