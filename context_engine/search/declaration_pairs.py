@@ -17,6 +17,7 @@ IMPLEMENTATIONS = {
     ".hs-boot": (".hs",),
 }
 """The suffixes of the files that implement what a file of the suffix declares."""
+_IMPLEMENTING = frozenset(suffix for suffixes in IMPLEMENTATIONS.values() for suffix in suffixes)
 
 
 def pair_declarations(paths: Sequence[str], alive: Iterable[bool] | None = None) -> list[tuple[int, int]]:
@@ -26,22 +27,27 @@ def pair_declarations(paths: Sequence[str], alive: Iterable[bool] | None = None)
     be anywhere. Files that are not `alive` do not count.
     """
     declaring: list[tuple[int, str, str, str]] = []
-    by_stem: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
+    in_folder: dict[tuple[str, str, str], int] = {}  # (suffix, stem, folder): the first such file
+    in_like: dict[tuple[str, str, str], int] = {}  # the same by the name of the folder alone
+    anywhere: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for number, (path, lives) in enumerate(zip(paths, alive or [True] * len(paths), strict=True)):
         folder, _, name = path.rpartition("/")
         stem, dot, suffix = name.rpartition(".")
-        if not lives or not stem:
-            continue
-        if dot + suffix in IMPLEMENTATIONS:
+        if lives and stem and dot + suffix in IMPLEMENTATIONS:
             declaring.append((number, folder, stem, dot + suffix))
-        else:
-            by_stem[stem].append((number, folder, dot + suffix))
+        elif lives and stem and dot + suffix in _IMPLEMENTING:
+            in_folder.setdefault((dot + suffix, stem, folder), number)
+            in_like.setdefault((dot + suffix, stem, folder.rpartition("/")[2]), number)
+            anywhere[dot + suffix, stem].append(number)
     pairs = []
     for number, folder, stem, suffix in declaring:
-        found = [(other, where) for other, where, kind in by_stem[stem] if kind in IMPLEMENTATIONS[suffix]]
-        near = [other for other, where in found if where == folder] or [
-            other for other, where in found if where.rpartition("/")[2] == folder.rpartition("/")[2]
-        ]
-        if near or len(found) == 1:
-            pairs.append((number, near[0] if near else found[0][0]))
+        kinds = IMPLEMENTATIONS[suffix]
+        near = [in_folder[kind, stem, folder] for kind in kinds if (kind, stem, folder) in in_folder]
+        if not near:
+            alike = folder.rpartition("/")[2]
+            near = [in_like[kind, stem, alike] for kind in kinds if (kind, stem, alike) in in_like]
+        if not near and sum(len(anywhere[kind, stem]) for kind in kinds) == 1:
+            near = [other for kind in kinds for other in anywhere[kind, stem]]
+        if near:
+            pairs.append((number, min(near)))
     return pairs
