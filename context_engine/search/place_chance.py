@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from math import exp, log1p
 
-BASE = -10.3
-FILE_SHARE = 7.2
+BASE = -10.5
+FILE_SHARE = 8.6
 """Of the score of the file, relative to the best file."""
-CHUNK_SHARE = 2.2
+CHUNK_SHARE = 1.3
 """Of the worth of the chunk by words and vectors, relative to the best chunk of all."""
-TITLE_SHARE = 1.1
+TITLE_SHARE = 0.5
 """Of the words of the question's title that the chunk contains, by weight."""
-RANK = -0.72
+RANK = -0.87
 """Of the logarithm of 1 + the chunk's rank among those of its file, 0 for the best."""
 
 

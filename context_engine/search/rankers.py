@@ -358,7 +358,11 @@ def _likeness(word: str, stem: str, other: str, other_stem: str) -> float:
 def _rank_symbols(
     view: RankingView, asked: Question, allowed: npt.NDArray[np.bool_] | None
 ) -> tuple[Floats, Floats, dict[int, float]]:
-    """Return the files that define what a query is (`symbol`) or mentions (`mention`), and the chunks that do."""
+    """Return the files that define what a query is (`symbol`) or mentions (`mention`), and the chunks that do.
+
+    A long text mentions many names in passing: its other words choose the chunk (0.03 more first places are right on
+    275 commit messages, evals/places).
+    """
     snapshot = view.snapshot
     whole, mention = np.zeros(snapshot.files, np.float32), np.zeros(snapshot.files, np.float32)
     names = [(asked.symbol, 1.0)] if asked.symbol else list(asked.mentioned)
@@ -369,6 +373,7 @@ def _rank_symbols(
     if not len(found.docs):
         return whole, mention, defines
     exactly = bool(asked.symbol) and len(found.docs) <= EXACT_CHECKS_MAX
+    shows_definitions = bool((asked.weights >= TITLE).all())
     for doc, weight, term in zip(found.docs.tolist(), found.counts.tolist(), found.terms.tolist(), strict=True):
         name, trust = names[term]
         file = int(snapshot.chunk_file[doc])
@@ -380,7 +385,7 @@ def _rank_symbols(
             value *= SAME_STEM_FACTOR
         target = whole if asked.symbol else mention
         target[file] = max(target[file], value)
-        if allowed is None or allowed[doc]:
+        if shows_definitions and (allowed is None or allowed[doc]):
             defines[doc] = max(defines.get(doc, 0.0), value)
     return whole, mention, defines
 
