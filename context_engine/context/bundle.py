@@ -347,6 +347,8 @@ def _list_extras(
     yield from (_Extra(fact, -1) for fact in request.known_facts)
     if request.with_memories and team.recall:
         for item in team.recall(request.text, REMEMBERED_MAX):
+            if item.source == "discovery" and not _speaks_of(item, opened):
+                continue
             yield _Extra(item._replace(content=_shorten(item.content), score=round(item.score, 3)), -1)
     importers: list[tuple[RelPath, ...]] = []
     if request.with_related:
@@ -358,6 +360,12 @@ def _list_extras(
             yield from (_Extra(other, number) for other in related if other.path not in shown)
     yield from (_Extra(_find_mentions(address, workspace), -1) for address in request.addresses)
     yield from (_Extra(hint, -1) for hint in _list_hints(opened, importers, team.history))
+
+
+def _speaks_of(item: RememberedItem, opened: Sequence[_OpenedFile]) -> bool:
+    """Return whether a derived fact names one of the files; what the team wrote down itself is always shown."""
+    text = f"{item.title} {item.content} {item.place}"
+    return any(file.path.rpartition("/")[2].partition(".")[0] in text for file in opened)
 
 
 def _shorten(text: str) -> str:

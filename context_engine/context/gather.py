@@ -122,8 +122,9 @@ def _gather_by_search(request: GatherRequest, answer: Answer) -> GatheredFiles:
     shown, next_files = relevant[: request.files_max], relevant[request.files_max :]
     files = tuple(_build_found_file(path, hits[path], best) for path in shown)
     kinds = (kind for path in shown for hit in hits[path] for kind in _signal_kinds(hit))
+    warnings = (answer.weakness,) if answer.weakness else ()
     return GatheredFiles(
-        files, answer.engine, answer.freshness, _count_kinds(kinds), (), answer.reason, tuple(next_files)
+        files, answer.engine, answer.freshness, _count_kinds(kinds), warnings, answer.reason, tuple(next_files)
     )
 
 

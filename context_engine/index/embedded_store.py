@@ -34,7 +34,7 @@ from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.storage import database, storage_errors
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
 
 1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never split,

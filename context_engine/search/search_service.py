@@ -227,7 +227,7 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
     if "symbols" not in kinds and not (tagged and not kinds):
         ranking = searcher.rank(query)
         weakness = _explain_weak_hits(searcher, query, ranking)
-        places = drop_distant(ranking.places, 1.0 if weakness else query.min_score)
+        places = drop_distant(ranking.places, query.min_score)
         return _HitList(reader.hits(places), ranking.matching, ranking.engine, weakness)
     others = () if tagged else tuple(kind for kind in kinds if kind != "symbols")
     any_kind = replace(query, filter=replace(query.filter, kinds=(), tags=_without(query.filter.tags, "symbols")))

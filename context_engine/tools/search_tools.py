@@ -114,19 +114,19 @@ def semantic_search(
     sections = [_section(hits, query, deep=mode == "deep") for hits in files]
     count = count_fitting(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
     engine.search.note_shown(hits[0].chunk.path for hits in files[:count])
+    silence = _silence(answer, chosen)
     lines = [
         _headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches")),
+        *(
+            f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
+            for key, value in silence.items()
+        ),
         *sections[:count],
     ]
     if count < len(sections):
         lines.append(
             f"… {format_count(len(sections) - count, 'more file')} did not fit: lower top_k or set include_paths."
         )
-    silence = _silence(answer, chosen)
-    lines += [
-        f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
-        for key, value in silence.items()
-    ]
     return Reply("\n\n".join(lines))
 
 

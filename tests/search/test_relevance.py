@@ -55,9 +55,9 @@ def test_the_first_files_stay_and_no_file_near_the_best_is_lost(rows: list[Place
     assert drop_distant(rows, share) == [place for place in rows if place.file in kept]
 
 
-def test_a_question_that_belongs_elsewhere_gets_few_rows_and_the_reason(shop: Engine) -> None:
+def test_a_question_that_belongs_elsewhere_gets_the_reason_with_its_rows(shop: Engine) -> None:
     answer = shop.search.find(Query("how does the garbage collector sweep a shop of unreachable closures"))
-    assert 1 <= len({hit.chunk.path for hit in answer.hits}) <= KEPT_FILES
+    assert answer.hits
     assert answer.weakness.startswith("probably nothing here answers this")
     assert '"garbage"' in answer.weakness
     assert '"shop"' not in answer.weakness
