@@ -94,7 +94,7 @@ def filtering_ten_thousand_chunks_takes_less_than_a_millisecond(folder: Path, tr
     return Took(max(took), 1)
 
 
-def gathering_a_hundred_results_group_by_file_takes_less_than_a_millisecond(_folder: Path, tries: int) -> Took:
+def gathering_a_hundred_results_by_file_takes_less_than_a_millisecond(_folder: Path, tries: int) -> Took:
     """Twenty files with five hits each."""
     hits = [hit(f"src/part_{n % 20}.py", first=n * 10 + 1, score=100.0 - n) for n in range(100)]
     assert [len(group) for group in _group_by_file(hits)] == [5] * 20
@@ -239,7 +239,7 @@ def what_is_known_is_found_in_less_than_two_seconds(folder: Path, tries: int) ->
 
 ALL: tuple[Promise, ...] = (
     filtering_ten_thousand_chunks_takes_less_than_a_millisecond,
-    gathering_a_hundred_results_group_by_file_takes_less_than_a_millisecond,
+    gathering_a_hundred_results_by_file_takes_less_than_a_millisecond,
     an_update_after_one_edit_takes_a_fraction_of_building_anew,
     a_file_is_read_in_far_less_than_a_hundred_milliseconds,
     a_file_with_ten_imports_is_read_in_less_than_half_a_second_without_an_index,

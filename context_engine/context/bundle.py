@@ -347,7 +347,7 @@ def _list_extras(
     yield from (_Extra(fact, -1) for fact in request.known_facts)
     if request.with_memories and team.recall:
         for item in team.recall(request.text, REMEMBERED_MAX):
-            if item.source == "discovery" and not _speaks_of(item, opened):
+            if item.type == "issue" and not _speaks_of(item, opened):
                 continue
             yield _Extra(item._replace(content=_shorten(item.content), score=round(item.score, 3)), -1)
     importers: list[tuple[RelPath, ...]] = []
@@ -363,7 +363,7 @@ def _list_extras(
 
 
 def _speaks_of(item: RememberedItem, opened: Sequence[_OpenedFile]) -> bool:
-    """Return whether a derived fact names one of the files; what the team wrote down itself is always shown."""
+    """Return whether an issue, which is mostly the subject of a commit, names one of the files."""
     text = f"{item.title} {item.content} {item.place}"
     return any(file.path.rpartition("/")[2].partition(".")[0] in text for file in opened)
 

@@ -38,7 +38,7 @@ SCHEMA_VERSION = 6
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
 
 1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never split,
-5 keys of embedded texts, static vectors
+5 keys of embedded texts, static vectors, 6 languages and roles by the text of a file
 """
 SEGMENTS_MAX = 8
 PATIENT_SEGMENTS_MAX = 24

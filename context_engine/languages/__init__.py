@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from context_engine.languages.grammars import Grammars
     from context_engine.languages.import_resolution import PathIndex, resolve_import
     from context_engine.languages.language import OWN_FOLDER, Language, Languages
-    from context_engine.languages.line_kinds import LineKind, classify_lines, find_boilerplate, measure_code
     from context_engine.languages.name_occurrences import NameScope, Occurrence, find_occurrences, find_whole_words
     from context_engine.languages.outline import Outline, outline_file
     from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol, SymbolReference
@@ -38,7 +37,6 @@ __all__ = [
     "Language",
     "Languages",
     "LeadingLines",
-    "LineKind",
     "NameScope",
     "Occurrence",
     "Outline",
@@ -47,14 +45,11 @@ __all__ = [
     "SymbolReference",
     "blank_comments_and_strings",
     "check_brackets",
-    "classify_lines",
-    "find_boilerplate",
     "find_bracket_problem",
     "find_leading_lines",
     "find_lines_above",
     "find_occurrences",
     "find_whole_words",
-    "measure_code",
     "outline_file",
     "read_file_header",
     "read_syntax_errors",
@@ -73,7 +68,6 @@ __getattr__ = lazy_exports(
         "Language": "language",
         "Languages": "language",
         "LeadingLines": "comments",
-        "LineKind": "line_kinds",
         "NameScope": "name_occurrences",
         "OWN_FOLDER": "language",
         "Occurrence": "name_occurrences",
@@ -84,14 +78,11 @@ __getattr__ = lazy_exports(
         "SymbolReference": "outline_types",
         "blank_comments_and_strings": "comments",
         "check_brackets": "brackets",
-        "classify_lines": "line_kinds",
-        "find_boilerplate": "line_kinds",
         "find_bracket_problem": "brackets",
         "find_leading_lines": "comments",
         "find_lines_above": "comments",
         "find_occurrences": "name_occurrences",
         "find_whole_words": "name_occurrences",
-        "measure_code": "line_kinds",
         "outline_file": "outline",
         "read_file_header": "comments",
         "read_syntax_errors": "syntax_trees",

@@ -229,7 +229,7 @@ def test_a_model_that_fails_costs_a_warning_and_nothing_else(shop: Engine, monke
     with_model(shop, monkeypatch, steps({"files_to_modify": ["shop/nowhere.py"]}))
     made = plan(shop, task="Fix tax: it must round up")
     assert (made["plan"]["version"], made["plan"]["provenance"]) == (1, "core")
-    assert made["warnings"] == ["the model gave no plan that is true"]
+    assert made["warnings"][-1] == "the model gave no plan that is true"
     assert made["next"]["tool"] == "create_plan"
 
 
