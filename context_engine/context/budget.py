@@ -150,15 +150,19 @@ class SnippetOption(NamedTuple):
     best_line: int = 0
 
 
-class FilePrice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FilePrice:
     """Price of a file in tokens: `head` once if any of it is shown, and `line` for each line."""
 
     head: int
     line: Callable[[int], int]
+    _spans: dict[LineSpan, int] = field(default_factory=dict, repr=False, compare=False)
 
     def price_span(self, span: LineSpan) -> int:
-        """Return the price of the lines of a span."""
-        return sum(self.line(number) for number in range(span.first, span.last + 1))
+        """Return the price of the lines of a span; it is asked for several times."""
+        if span not in self._spans:
+            self._spans[span] = sum(map(self.line, range(span.first, span.last + 1)))
+        return self._spans[span]
 
 
 class SelectedLines(NamedTuple):
@@ -225,6 +229,6 @@ class SnippetPacker:
         if any(known.contains(span) for known in shown):
             return 0
         frame = 0 if any(known.touches(span) for known in shown) else SNIPPET_TOKENS
-        known_lines = {number for known in shown for number in range(known.first, known.last + 1)}
-        numbers = (number for number in range(span.first, span.last + 1) if number not in known_lines)
-        return head + frame + sum(price.line(number) for number in numbers)
+        common = (LineSpan(max(known.first, span.first), min(known.last, span.last)) for known in shown)
+        paid = sum(price.price_span(lines) for lines in common if lines.first <= lines.last)
+        return head + frame + price.price_span(span) - paid
