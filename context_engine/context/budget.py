@@ -35,12 +35,12 @@ WHOLE_SYMBOL_SHARE = 0.5
 # -- tokens of a text -------------------------------------------------------------------------------------------------
 
 _PIECES = re.compile(
-    r"(?P<noise>(?=[\w+/=]{0,40}[0-9])(?=[\w+/=]{0,40}[a-z])(?=[\w+/=]{0,40}[A-Z])[A-Za-z0-9+/=]{24,256})"
-    r"|(?P<hex>\b[0-9a-f]{16,256}\b)"
-    r"|(?P<word>[^\r\nA-Za-z0-9\x80-\U0010ffff]?(?:[A-Z]*[a-z]+|[A-Z]+))"
-    r"|(?P<number>[0-9]{1,3})"
-    r"|(?P<marks> ?[!-/:-@\[-`{-~]+)"
-    r"|(?P<foreign>[^\x00-\x7f]+)"
+    r"(?=[\w+/=]{0,40}[0-9])(?=[\w+/=]{0,40}[a-z])(?=[\w+/=]{0,40}[A-Z])[A-Za-z0-9+/=]{24,256}"  # base64
+    r"|\b[0-9a-f]{16,256}\b"
+    r"|[^\r\nA-Za-z0-9\x80-\U0010ffff]?(?:[A-Z]*[a-z]+|[A-Z]+)"
+    r"|[0-9]{1,3}"
+    r"| ?[!-/:-@\[-`{-~]+"
+    r"|[^\x00-\x7f]+"
     r"|\s+"
 )
 """Splits a text as tokenizers of current models do before the vocabulary look-up. Keys and hashes have no tokens of
@@ -55,14 +55,17 @@ SAFETY = 1.1
 Bytes / 3.6 is too low for most (docs/decisions/0027)."""
 
 
-_PLAIN_PIECES = re.compile(re.sub(r"\?P<\w+>", "?:", _PIECES.pattern))
+_HEX = re.compile(r"[0-9a-f]{16,256}")
+_WORD = re.compile(r"[^\r\nA-Za-z0-9\x80-\U0010ffff]?(?:[A-Z]*[a-z]+|[A-Z]+)")
+_NOISE = re.compile(r"[A-Za-z0-9+/=]{24,256}")
+_MARKS = re.compile(r" ?[!-/:-@\[-`{-~]+")
 PRICES_KEPT = 50_000
 """Pieces whose price is kept: texts are counted several times, and consist of the same words."""
 
 
 def estimate_max_tokens(text: str) -> int:
     """Return an upper bound for the tokens of a text, tight enough for a budget. No vocabulary is needed."""
-    return ceil(SAFETY * sum(map(_PRICES.__getitem__, _PLAIN_PIECES.findall(text))))
+    return ceil(SAFETY * sum(map(_PRICES.__getitem__, _PIECES.findall(text))))
 
 
 class _PiecePrices(dict[str, float]):
@@ -71,27 +74,25 @@ class _PiecePrices(dict[str, float]):
     def __missing__(self, piece: str) -> float:
         if len(self) >= PRICES_KEPT:
             self.clear()
-        match = _PIECES.match(piece)
-        price = self[piece] = _price_piece(match.lastgroup if match else None, piece)
+        price = self[piece] = _price_piece(piece)
         return price
 
 
 _PRICES = _PiecePrices()
 
 
-def _price_piece(kind: str | None, text: str) -> float:
-    match kind:
-        case "noise":
-            return NOISE_TOKENS * len(text)
-        case "hex":
-            return HEX_TOKENS * len(text)
-        case "word":
-            letters = len(text) - (not text[0].isalnum())
-            return 1 + TOKENS_PER_LETTER * max(0, letters - SHORT_WORD_CHARS)
-        case "marks":
-            return max(1.0, len(text) / 2)
-        case "foreign":
-            return sum(_foreign_tokens(character) for character in text)
+def _price_piece(piece: str) -> float:
+    if _HEX.fullmatch(piece):
+        return HEX_TOKENS * len(piece)
+    if _WORD.fullmatch(piece):
+        letters = len(piece) - (not piece[0].isalnum())
+        return 1 + TOKENS_PER_LETTER * max(0, letters - SHORT_WORD_CHARS)
+    if _NOISE.fullmatch(piece):
+        return NOISE_TOKENS * len(piece)
+    if _MARKS.fullmatch(piece):
+        return max(1.0, len(piece) / 2)
+    if piece[0] > "\x7f":
+        return sum(map(_foreign_tokens, piece))
     return 1.0
 
 
