@@ -343,7 +343,10 @@ def _rank_file_names(view: RankingView, asked: Question) -> Floats:
     snapshot = view.snapshot
     mean = np.bincount(names.files, value[names.words], snapshot.files) / np.maximum(snapshot.lengths("stem"), 1)
     telling = np.bincount(names.files, (value * names.rarity)[names.words], snapshot.files)
-    return (mean * telling**NAME_TELLING_POWER).astype(np.float32)
+    likeness = np.zeros(snapshot.files, np.float32)
+    named = mean.nonzero()[0]  # few files, and a power takes time
+    likeness[named] = mean[named] * telling[named] ** NAME_TELLING_POWER
+    return likeness
 
 
 def _likeness(word: str, stem: str, other: str, other_stem: str) -> float:
