@@ -14,9 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from context_engine.context import SecondPassRunner, Workspace, open_runner
-from context_engine.edit import EditService
+from context_engine.context import Workspace
 from context_engine.engine_aliases import CallableIndexService, CallableSearchService, DeprecatedMethods
+from context_engine.engine_parts import find_team_store, open_second_pass, read_embedder_settings
 from context_engine.engine_status import read_status
 from context_engine.index import (
     AnyStore,
@@ -28,7 +28,6 @@ from context_engine.index import (
     open_store,
 )
 from context_engine.languages import Grammars
-from context_engine.memory import KnowledgeDependencies, KnowledgeService
 from context_engine.model import Filter, Hit, Progress, Query, Status
 from context_engine.repo import (
     FileLister,
@@ -42,17 +41,19 @@ from context_engine.repo import (
 )
 from context_engine.search import FileUsage, TextScanner
 from context_engine.secrets import RedactedDocuments, Redactor
-from context_engine.semantic import EmbedderSettings, EmbeddingDependencies, EmbeddingService
+from context_engine.semantic import EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
-from context_engine.sharing import TeamStore
-from context_engine.storage import STATE_FOLDER, user_cache_folder, user_data_folder, workspace_id
+from context_engine.storage import STATE_FOLDER, StateFolder, user_cache_folder, user_data_folder
 from context_engine.timestamps import make_clock
 
 if TYPE_CHECKING:
+    from context_engine.edit import EditService
+    from context_engine.memory import KnowledgeService
     from context_engine.plans import PlanService
     from context_engine.review import ReviewService, ValidationService
     from context_engine.sharing import SharedRecords
 
+JOURNAL = "journal.db"  # where there is none, no edit can be half written
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
 
 
@@ -74,7 +75,7 @@ class Engine(Workspace, DeprecatedMethods):
         self.git = Git(root)
         self._root = Root(root)
         self._cache = settings.cache_folder or user_cache_folder()
-        self.cache_folder = self._cache / "workspaces" / workspace_id(root)
+        self.cache_folder = settings.workspace_cache(root)
         self._lock = threading.RLock()
         self._watcher: Watcher | None = None
 
@@ -85,7 +86,7 @@ class Engine(Workspace, DeprecatedMethods):
         self.scrubber = Redactor(root / STATE_FOLDER, self.files.read_once)
 
         encoder = None if settings.embedder == "none" else StaticEncoder()
-        self._team = _team_store(root, settings)
+        self._team = find_team_store(root, settings)
         self.index = self._create_index(encoder)
         parses = ParsedFileCache(self.languages, self.grammars, self.files.read_kept, texts)
         self.symbols = SymbolService(self._root, self.index.live, parses)
@@ -97,13 +98,12 @@ class Engine(Workspace, DeprecatedMethods):
         )
         self._lister = FileLister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
         self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts)
-        self.edits = self._create_edits()
         self._shared_records = self._open_shared_records()
-        self.memory = self._create_memory(encoder)
+        self._encoder = encoder
 
         self.index.subscribe(self.embeddings.wake)
-        self.index.subscribe(self.memory.wake)
-        self.second_pass = _open_runner(settings)
+        self.index.subscribe(self._wake_memory)
+        self.second_pass = open_second_pass(settings)
         """Refines what a tool found out: a model that the user named, or the calling agent."""
         self.mended: tuple[str, ...] = ()
         """A sentence for each half-written edit of a killed process that was repaired at the start."""
@@ -118,10 +118,65 @@ class Engine(Workspace, DeprecatedMethods):
         settings = settings or Settings.load(chosen)
         settings.check_folders(chosen)
         engine = cls(chosen, settings)
-        engine.mended = engine.edits.recover()
+        if JOURNAL in StateFolder(chosen / STATE_FOLDER).names():
+            engine.mended = engine.edits.recover()
         return engine
 
     # -- services that import much, for callers who need them --
+
+    @property
+    def edits(self) -> EditService:
+        """Changes of files, all or none, and their undo."""
+        with self._lock:
+            return self._edits
+
+    @cached_property
+    def _edits(self) -> EditService:
+        from context_engine.edit import EditService  # 90 ms
+
+        return EditService(
+            self.files,
+            self.languages,
+            self.grammars,
+            live=self.index.live,
+            lister=self._lister,
+            scanner=self.text_search,
+            symbols=self.symbols,
+            access=self.usage,
+            flush=self.settings.flush,
+        )
+
+    @property
+    def memory(self) -> KnowledgeService:
+        """Memories, and what is derived from the repository and its history."""
+        with self._lock:
+            return self._memory
+
+    @cached_property
+    def _memory(self) -> KnowledgeService:
+        from context_engine.memory import KnowledgeDependencies, KnowledgeService  # 50 ms
+
+        parts = KnowledgeDependencies(
+            root=self._root,
+            git=self.git,
+            index=self.index,
+            files=self.files,
+            search=self.search,
+            access=self.usage,
+            scrubber=self.scrubber,
+            encoder=self._encoder,
+            cache=self._cache,
+            workspace_cache=self.cache_folder,
+            user_folder=self.settings.data_folder or user_data_folder(),
+            now=self.now,
+            tokenizer_file=self.settings.tokenizer_file,
+            shared_records=self._shared_records,
+        )
+        return KnowledgeService(parts)
+
+    def _wake_memory(self) -> None:
+        if "_memory" in self.__dict__:  # before the first question there is nothing to bring up to date
+            self._memory.wake()
 
     @property
     def plans(self) -> PlanService:
@@ -242,9 +297,12 @@ class Engine(Workspace, DeprecatedMethods):
             self._reviews.close()
         self.embeddings.close()
         self.second_pass.close()
-        self.memory.close()
+        if "_memory" in self.__dict__:
+            self._memory.close()
+        self.usage.close()
         self.index.close()
-        self.edits.close()
+        if "_edits" in self.__dict__:
+            self._edits.close()
         if self._shared_records is not None:
             self._shared_records.close()
 
@@ -275,39 +333,7 @@ class Engine(Workspace, DeprecatedMethods):
         parts = EmbeddingDependencies(
             self._cache, self.cache_folder, os.environ, self.index.live, self.files, self.languages, self._team
         )
-        return EmbeddingService(_embedder_settings(self.settings), encoder, parts)
-
-    def _create_edits(self) -> EditService:
-        return EditService(
-            self.files,
-            self.languages,
-            self.grammars,
-            live=self.index.live,
-            lister=self._lister,
-            scanner=self.text_search,
-            symbols=self.symbols,
-            access=self.usage,
-            flush=self.settings.flush,
-        )
-
-    def _create_memory(self, encoder: StaticEncoder | None) -> KnowledgeService:
-        parts = KnowledgeDependencies(
-            root=self._root,
-            git=self.git,
-            index=self.index,
-            files=self.files,
-            search=self.search,
-            access=self.usage,
-            scrubber=self.scrubber,
-            encoder=encoder,
-            cache=self._cache,
-            workspace_cache=self.cache_folder,
-            user_folder=self.settings.data_folder or user_data_folder(),
-            now=self.now,
-            tokenizer_file=self.settings.tokenizer_file,
-            shared_records=self._shared_records,
-        )
-        return KnowledgeService(parts)
+        return EmbeddingService(read_embedder_settings(self.settings), encoder, parts)
 
     def _open_store(self) -> AnyStore:
         """Return where the index is: in the cache of this machine, or on a database that a team shares."""
@@ -321,29 +347,3 @@ class Engine(Workspace, DeprecatedMethods):
         from context_engine.sharing import open_shared_records  # for those who have a team
 
         return open_shared_records(self._team.address, self._team.repository, self.cache_folder)
-
-
-def _team_store(root: Path, settings: Settings) -> TeamStore:
-    name = settings.store_repository
-    if not name and settings.store_url:
-        name = Git(root).shared_name()
-    return TeamStore(settings.store_url, name, settings.store_shares)
-
-
-def _embedder_settings(settings: Settings) -> EmbedderSettings:
-    return EmbedderSettings(
-        provider=settings.embedder,
-        model=settings.embedding_model,
-        address=settings.embedding_address,
-        key_variable=settings.embedding_key_variable,
-        dimensions=settings.embedding_dimensions,
-        query_prefix=settings.embedding_query_prefix,
-        passage_prefix=settings.embedding_passage_prefix,
-        bytes_max=settings.vectors_bytes_max,
-    )
-
-
-def _open_runner(settings: Settings) -> SecondPassRunner:
-    """Return the runner of second passes that the user configured."""
-    key = os.environ.get(settings.assist_key_variable, "") if settings.assist_key_variable else ""
-    return open_runner(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)

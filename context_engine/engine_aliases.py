@@ -43,7 +43,12 @@ class DeprecatedMethods:
 
     index: IndexService
     symbols: SymbolService
-    edits: EditService
+    if TYPE_CHECKING:
+
+        @property
+        def edits(self) -> EditService:
+            """The service that changes files."""
+            ...
 
     def index_in_background(self, *, force: bool = False) -> bool:
         """Update the index in a thread: the old name of `engine.index.update_in_background`."""

@@ -40,7 +40,10 @@ def read_status(
     snapshot = live.snapshot()
     if snapshot is not None and progress is None and not live.is_watching:
         live.scan()
-    state = "building" if progress else "ready" if snapshot else "absent"
+    if progress:
+        state = "building"
+    else:
+        state = "ready" if snapshot else "absent"
     head = git.head()
     skipped, examples = index.skipped()
     return Status(

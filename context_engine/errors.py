@@ -94,7 +94,9 @@ class ContextEngineError(Exception):
 
 def _format_value(value: Any) -> str:
     """Return a value as a JSON client writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 # -- errors that the caller can correct ----------------------------------------------------------------------------

@@ -161,7 +161,9 @@ class Finding:
     @property
     def advice(self) -> str:
         """What to do, in words; empty without a suggestion."""
-        return self.suggestion.description if self.suggestion else ""
+        if self.suggestion:
+            return self.suggestion.description
+        return ""
 
     @property
     def order(self) -> tuple[int, float, str, int, str, str]:
@@ -295,6 +297,7 @@ class Answer:
     reason: str  # why `hits` is empty; "" when it is not
     near_tags: tuple[str, ...]  # known tags close to an unknown one that was asked for
     weakness: str = ""  # why `hits` are few and probably about something else; "" when they are not
+    probability: float = 0.0  # that `hits` have what was asked for, 0-1; 0 where it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +426,9 @@ class Edge:
     line: int
     evidence: str
     depth: int  # 1 = direct
+    kind: str = ""  # call, type, read, import or definition
+    certainty: str = "exact"  # or "likely": one candidate by name, "possible": one of several
+    uses: int = 1  # an impact has one step for all uses in one definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +441,8 @@ class Trace:
     truncated: bool
     notes: tuple[str, ...]  # what the answer cannot include (dynamic calls, unresolved imports, several definitions)
     freshness: str
+    possible: int = 0  # uses of the name that may mean something else
+    tests: tuple[str, ...] = ()  # test files on the way, the nearest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,4 +472,6 @@ class TreeEntry:
     note: str = ""  # what it is if it is not a text of this workspace: binary, linked, sensitive...
 
 
-Direction = Literal["callers", "callees", "imports", "importers", "impact"]
+Direction = Literal[
+    "callers", "callees", "references", "implementations", "hierarchy", "imports", "importers", "impact"
+]

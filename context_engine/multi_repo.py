@@ -18,11 +18,20 @@ from typing import Any, TypeVar
 
 from context_engine.context import ProjectKnowledge, RememberedItem, Workspace
 from context_engine.engine import Engine
-from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NextStep, NotIndexed
-from context_engine.index import REPOSITORY_SEPARATOR, ROLES, IndexService, SymbolService, UnionSnapshot
+from context_engine.errors import (
+    CallError,
+    FileNotFound,
+    InvalidArgument,
+    InvalidPath,
+    NextStep,
+    NotIndexed,
+    SymbolNotFound,
+)
+from context_engine.index import REPOSITORY_SEPARATOR, ROLES, IndexService, Neighbor, SymbolService, UnionSnapshot
 from context_engine.memory import KnowledgeQuery, KnowledgeResults
 from context_engine.model import (
     Answer,
+    Direction,
     FileOutline,
     FileText,
     Found,
@@ -32,11 +41,13 @@ from context_engine.model import (
     TextLine,
     TextPart,
     TextQuery,
+    Trace,
     TreeEntry,
 )
 from context_engine.repo import WorkspaceFile, WorkspaceFiles, path_of_listing
 from context_engine.search import Searcher, SearchService, SearchState, TextScanner, answer_query
 from context_engine.settings import Settings
+from context_engine.text import LineSpan
 
 NONE_YET = "no index"
 
@@ -176,7 +187,9 @@ class MultiRepoSearch(SearchService):
         if standing:
             return standing.freshness
         index = self._repositories.engines[name].index
-        return index.freshness if index.is_building else NONE_YET
+        if index.is_building:
+            return index.freshness
+        return NONE_YET
 
     def _none_indexed(self, freshness: str) -> Answer:
         if not any(engine.index.is_building for engine in self._repositories.engines.values()):
@@ -250,7 +263,9 @@ class MultiRepoTextSearch(TextScanner):
     def _own_folder(self, under: str) -> str:
         """Return a folder as its own repository calls it."""
         name, rest = _split(under)
-        return rest if name in self._repositories.engines else under
+        if name in self._repositories.engines:
+            return rest
+        return under
 
 
 class MultiRepoSymbols(SymbolService):
@@ -277,6 +292,47 @@ class MultiRepoSymbols(SymbolService):
         total = sum(part.total for part in found.values())
         return Found(tuple(rows[:limit]), total, () if rows else near, freshness)
 
+    def trace(
+        self,
+        target: str,
+        direction: Direction = "callers",
+        *,
+        depth: int | None = None,
+        limit: int = 100,
+        with_possible: bool = False,
+    ) -> Trace:
+        """Trace a symbol or a file inside each repository that has it. Raises: as `SymbolService.trace`."""
+        project, rest = _split(target)
+        engines = self._repositories.engines
+        if project in engines:
+            asked = {project: engines[project]}
+        else:
+            asked = engines
+        traces: dict[str, Trace] = {}
+        refusals: list[CallError] = []
+        for name, engine in asked.items():
+            try:
+                traces[name] = engine.symbols.trace(
+                    rest if project in engines else target,
+                    direction,
+                    depth=depth,
+                    limit=limit,
+                    with_possible=with_possible,
+                )
+            except (SymbolNotFound, FileNotFound, NotIndexed) as error:  # another one may have it
+                refusals.append(error)
+        if not traces:
+            raise refusals[0]
+        edges = [
+            replace(edge, path=_qualify_path(name, edge.path)) for name, one in traces.items() for edge in one.edges
+        ]
+        truncated = len(edges) > limit or any(one.truncated for one in traces.values())
+        notes = tuple(dict.fromkeys(note for one in traces.values() for note in one.notes))
+        freshness = format_freshness({name: one.freshness for name, one in traces.items()} | self._repositories.absent)
+        possible = sum(one.possible for one in traces.values())
+        tests = tuple(_join_path(name, test) for name, one in traces.items() for test in one.tests)
+        return Trace(target, direction, tuple(edges[:limit]), truncated, notes, freshness, possible, tests)
+
     def outline(self, path: str) -> FileOutline:
         """Outline one file. Raises: as `SymbolService.outline`; InvalidPath for a path without a repository."""
         name, engine, rest = self._repositories.named_by(path)
@@ -293,16 +349,21 @@ class MultiRepoSymbols(SymbolService):
         name, engine, rest = self._repositories.named_by(path)
         return _qualify_paths(name, engine.symbols.importers(rest))
 
-    def files_named(self, name: str) -> tuple[RelPath, ...]:
-        """List the files of any of them whose path ends with these components."""
+    def neighbors(self, path: str, span: LineSpan) -> list[Neighbor]:
+        """List the definitions next to lines of a file in its own repository."""
+        name, engine, rest = self._repositories.named_by(path)
+        return [row._replace(path=_join_path(name, row.path)) for row in engine.symbols.neighbors(rest, span)]
+
+    def files_named(self, *names: str) -> tuple[RelPath, ...]:
+        """List the files of any of them whose path ends with the components of a name."""
         engines = self._repositories.engines
-        project, rest = _split(name)
-        is_named = project in engines
-        asked = {project: engines[project]} if is_named else engines
-        wanted = rest if is_named else name
+        asked = [
+            (project if project in engines else "", rest, name) for name in names for project, rest in [_split(name)]
+        ]
         found: list[RelPath] = []
-        for repository, engine in asked.items():
-            found += _qualify_paths(repository, engine.symbols.files_named(wanted))
+        for repository, engine in engines.items():
+            wanted = [rest if project else name for project, rest, name in asked if project in ("", repository)]
+            found += _qualify_paths(repository, engine.symbols.files_named(*wanted))
         return tuple(found)
 
 
@@ -334,9 +395,10 @@ class MultiRepoMemory:
         self._repositories = repositories
         self._search = search
 
-    def get_project_knowledge(self) -> ProjectKnowledge:
+    def get_project_knowledge(self, wait_s: float = 0.0) -> ProjectKnowledge:
         """Return what all teams remember, and how tokens are counted; the history of each stays with its repository."""
-        teams = {name: engine.memory.get_project_knowledge() for name, engine in self._repositories.engines.items()}
+        engines = self._repositories.engines
+        teams = {name: engine.memory.get_project_knowledge(wait_s) for name, engine in engines.items()}
 
         def recall(text: str, count: int) -> Sequence[RememberedItem]:
             found = [
@@ -349,7 +411,8 @@ class MultiRepoMemory:
         def localise(query: Query) -> Sequence[tuple[str, float]]:
             return [(hit.chunk.path, hit.score) for hit in self._search.find(query).hits]
 
-        return ProjectKnowledge(teams[next(iter(teams))].count_tokens, None, recall, localise)
+        is_partial = any(team.is_partial for team in teams.values())
+        return ProjectKnowledge(teams[next(iter(teams))].count_tokens, None, recall, localise, is_partial)
 
     def get_knowledge(self) -> MultiRepoMemory:
         """Return what can be searched, as `KnowledgeService.get_knowledge`."""
@@ -418,4 +481,6 @@ def _split(path: str) -> tuple[str, str]:
     (('web', 'src/app.py'), ('', 'src/app.py'))
     """
     name, between, rest = path.partition(REPOSITORY_SEPARATOR)
-    return (name, rest) if between else ("", path)
+    if between:
+        return (name, rest)
+    return ("", path)

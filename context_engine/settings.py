@@ -30,6 +30,7 @@ from context_engine.storage import (
     user_cache_folder,
     user_config_folder,
     user_data_folder,
+    workspace_id,
 )
 from context_engine.text import ParseError, read_yaml, suggest_nearest
 
@@ -42,7 +43,8 @@ SHOWN_CHARS_MAX = 80
 """The characters of a wrong name or value that a message shows."""
 NOT_KNOBS = frozenset(
     {
-        *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_CHUNKS_DIR"),
+        *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_STRUCTURED"),
+        "CTX_CHUNKS_DIR",
         *("CTX_WORKSPACE", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
         *(
             "CTX_HTTP_TOKENS",
@@ -53,7 +55,7 @@ NOT_KNOBS = frozenset(
             "CTX_HTTP_SHUTDOWN_DELAY_S",
             "CTX_HTTP_NOTICE_S",
         ),
-        *("CTX_OTEL", "CTX_FAKE_NOW", "CTX_DEBUG"),
+        *("CTX_OTEL", "CTX_DAEMON", "CTX_FAKE_NOW", "CTX_DEBUG"),
     }
 )
 """Environment variables of ours that are not settings: options of `ctx serve`, a fixed clock for tests, tracebacks."""
@@ -109,6 +111,8 @@ class Settings:
     access_scoring: bool = knob(
         True, "Count which files are read and edited; those count a little more in answers.", repository=True
     )
+    session_memory: bool = knob(True, "Name code that a connection was shown before instead of repeating it.")
+    gain: bool = knob(True, "Count calls and characters of each session for `ctx gain`, in the data folder.")
     tokenizer_file: Path | None = knob(
         None, "The tokenizer.json that token budgets are counted with; empty: an upper bound."
     )
@@ -178,6 +182,15 @@ class Settings:
         "",
         "Analysers that may run code of the project in a review, as `eslint, tsc, go vet, cargo check`.",
     )
+    daemon_idle_minutes: int = knob(
+        15,
+        "The local process behind `ctx search` ends when it was not used for so long.",
+        least=1,
+        most=10_080,
+    )
+    daemon_engines: int = knob(
+        8, "Work trees it keeps open besides those in use; the least recently used are closed.", least=1, most=1_000
+    )
     log_level: str = knob(
         "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
     )
@@ -188,20 +201,29 @@ class Settings:
     """What is in place of the folder `.context-engine/` if that is not a folder; then nothing in it is used."""
 
     @classmethod
-    def load(cls, root: str | Path, env: Mapping[str, str] | None = None) -> Settings:
-        """Return the settings of the workspace at `root`. `env` is the environment; None: that of this process.
+    def load(cls, root: str | Path | None, env: Mapping[str, str] | None = None) -> Settings:
+        """Return the settings of the workspace at `root`; None: those of the user alone.
+
+        `env` is the environment; None: that of this process.
 
         Raises: InvalidArgument, naming the place, the key and the nearest key that exists.
         """
         env = os.environ if env is None else env
-        file = Path(root) / CONFIG_FILE
-        raw, unusable = _repository_bytes(Path(root))
+        file = Path(root or "") / CONFIG_FILE
+        if root is None:
+            raw, unusable = (b"", "")
+        else:
+            raw, unusable = _repository_bytes(Path(root))
         stated = _parse_file(file, raw)
         permitted = {key: value for key, value in stated.items() if knobs()[key][1].repository}
         ignored = tuple(key for key in stated if key not in permitted)
         own = user_file()
         trusted = _check_all(own, _parse_file(own, _user_bytes(own))) | _from_environment(env)
         return cls(**(_check_all(file, permitted) | trusted), ignored=ignored, unusable=unusable)
+
+    def workspace_cache(self, root: Path) -> Path:
+        """Return the folder of what is derived from a workspace: its index above all."""
+        return (self.cache_folder or user_cache_folder()) / "workspaces" / workspace_id(root)
 
     def check_folders(self, root: Path) -> None:
         """Refuse folders of the user inside a workspace: what is read from there as ours could be the repository's.
@@ -279,7 +301,10 @@ def _user_bytes(path: Path) -> bytes:
 
 def _unreadable(path: Path, error: OSError) -> InvalidArgument:
     why = error.strerror or str(error)
-    problem = why if isinstance(error, UnsafePathError) else f"cannot be read: {why}"
+    if isinstance(error, UnsafePathError):
+        problem = why
+    else:
+        problem = f"cannot be read: {why}"
     return _wrong(path, problem, "Make it a readable file, or remove it.")
 
 
@@ -329,7 +354,9 @@ def _check_value(place: object, name: str, value: Any) -> Any:
     if isinstance(default, int):
         return _whole(place, name, value, known)
     if not known.choices:
-        return str(value) if name.endswith("_prefix") else str(value).strip()
+        if name.endswith("_prefix"):
+            return str(value)
+        return str(value).strip()
     word = str(value).strip().lower()
     if word not in known.choices:
         raise _wrong(
@@ -356,7 +383,10 @@ def _path(place: object, name: str, value: Any) -> Path | None:
 
 def _rates(place: object, name: str, value: Any) -> str:
     """Pairs of a tool's name and a number, which a YAML file may also write as a mapping."""
-    pairs = ", ".join(f"{tool}={rate}" for tool, rate in value.items()) if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{tool}={rate}" for tool, rate in value.items())
+    else:
+        pairs = value
     if not isinstance(pairs, str) or not re.fullmatch(r"(\s*[a-z_]{1,60}\s*=\s*\d{1,6}\s*(,|$))*", pairs):
         raise _wrong(place, f"sets {name} to {_format_value(value)}", "Write it like `read_file=300, grep_codebase=0`.")
     return pairs
@@ -386,7 +416,9 @@ def _whole(place: object, name: str, value: Any, known: Knob) -> int:
 def _format_value(value: Any) -> str:
     """Return a value as a message shows it."""
     written = repr(value)
-    return written if len(written) <= SHOWN_CHARS_MAX else f"{written[:SHOWN_CHARS_MAX]}…"
+    if len(written) <= SHOWN_CHARS_MAX:
+        return written
+    return f"{written[:SHOWN_CHARS_MAX]}…"
 
 
 def _unknown_setting(place: object, key: str) -> InvalidArgument:

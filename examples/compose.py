@@ -17,9 +17,7 @@ from context_engine.server.tool_mounting import register_tools
 
 FREEZES_ON = ("Friday", "Saturday", "Sunday")
 
-server = MCPServer(
-    "house-tools", instructions="Releases of this house, and its code: ask code_codebase_retrieval first."
-)
+server = MCPServer("house-tools", instructions="Releases of this house, and its code: ask code_search_code first.")
 
 
 @server.tool()

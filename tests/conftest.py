@@ -23,6 +23,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 for _variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
     os.environ[_variable] = tempfile.mkdtemp(prefix="ctx-tests-")
 
+# No test starts a daemon that outlives it; those of the daemon say so themselves.
+os.environ["CTX_DAEMON"] = "0"
+
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(
         signal.SIGINT, signal.default_int_handler

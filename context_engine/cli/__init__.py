@@ -17,6 +17,29 @@ def main() -> None:
         from context_engine.server import main as serve
 
         raise SystemExit(serve(sys.argv[2:], os.environ))
+    if sys.argv[1:] == ["daemon", "run", "--background"]:
+        from context_engine.daemon import leave_client
+
+        leave_client()  # before the imports, which the client need not wait for
+    if sys.argv[1:2] == ["hook"]:
+        from context_engine.cli.hook_command import run_hook
+
+        code = run_hook(sys.argv[2:], os.environ)
+        if code is not None:
+            raise SystemExit(code)
+    if "_CTX_COMPLETE" in os.environ or sys.argv[-1] in ("--help", "-h"):
+        from context_engine.cli.quick_pages import find_offers, find_page
+
+        text = find_page(sys.argv[1:], os.environ)
+        text = find_offers(os.environ) if text is None else text
+        if text is not None:
+            sys.stdout.write(text)
+            return
+    from context_engine.cli.quick_commands import run_quickly
+
+    code = run_quickly(sys.argv[1:], os.environ)
+    if code is not None:
+        raise SystemExit(code)
     from context_engine.cli.app import run  # typer and rich take 0.1 s to import
 
     raise SystemExit(run())

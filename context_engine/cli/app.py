@@ -15,6 +15,7 @@ import typer
 from context_engine import __version__
 from context_engine.cli import (
     chunk_commands,
+    daemon_commands,
     memory_commands,
     model_commands,
     plan_commands,
@@ -23,11 +24,8 @@ from context_engine.cli import (
     token_commands,
     workspace_commands,
 )
-from context_engine.cli.common_options import INTERRUPTED, AliasGroup, AsJson, Root, WorkspaceName
-from context_engine.cli.terminal import safe_streams
-from context_engine.errors import AccessFailed, BugError, ContextEngineError, InvalidArgument
-
-WRONG_USAGE = 2
+from context_engine.cli.command_runner import run_to_exit_code
+from context_engine.cli.common_options import AliasGroup, AsJson, Root, WorkspaceName, Yes
 
 app = typer.Typer(
     name="ctx",
@@ -43,45 +41,7 @@ app = typer.Typer(
 
 def run() -> int:
     """Run the command line and return the exit code."""
-    with safe_streams():
-        try:
-            code = app(prog_name="ctx", standalone_mode=False)
-        except SystemExit as leaving:
-            code = leaving.code
-        except typer.Abort:
-            code = INTERRUPTED
-        except Exception as error:
-            if os.environ.get("CTX_DEBUG"):
-                raise
-            code = _complain(error)
-    return code if isinstance(code, int) else int(code is not None)
-
-
-def _complain(error: Exception) -> int:
-    """Print one line about an error and return the exit code."""
-    from context_engine.cli.console import print_error
-
-    format_message = getattr(error, "format_message", None)
-    if callable(format_message):  # wrong usage: the method that every release of typer's copy of click has
-        if type(error).__name__ != "NoArgsIsHelpError":  # its help is already printed
-            command = getattr(getattr(error, "ctx", None), "command_path", "ctx")
-            print_error(InvalidArgument(str(format_message()), suggestion=f"{command} --help shows what it takes."))
-        return WRONG_USAGE
-    print_error(error if isinstance(error, ContextEngineError) else _defect(error))
-    return 1
-
-
-def _defect(error: Exception) -> ContextEngineError:
-    """Return the error for an unexpected exception: one of the system that names a file, else a bug of ctx."""
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return AccessFailed(
-            f"{os.fsdecode(error.filename)}: {error.strerror}",
-            suggestion="Check that it exists and that you may use it, then run the command again.",
-        )
-    return BugError(
-        f"ctx has a bug: {type(error).__name__}: {error}",
-        suggestion="Run it again with ctx --debug ... and report what it prints.",
-    )
+    return run_to_exit_code(lambda: app(prog_name="ctx", standalone_mode=False))
 
 
 def _print_version(is_requested: bool) -> None:
@@ -172,15 +132,11 @@ def search(
     - `ctx search login --json | jq .results`
     - `ctx search "retry policy" --workspace team`
     """
-    from context_engine.cli.query_commands import search as run_search
-    from context_engine.cli.query_commands import search_workspace
+    from context_engine.cli.query_commands import run_query, search_workspace
 
-    filters = {"chunk_types": kind, "tags": tag, "languages": lang, "include_paths": include, "exclude_paths": exclude}
-    chosen = {name: list(values) for name, values in filters.items() if values}
-    arguments = {"query": query, "top_k": limit, **chosen}
-    if workspace:
-        raise typer.Exit(search_workspace(workspace, arguments, as_json=as_json, why=why))
-    raise typer.Exit(run_search(root, arguments, as_json=as_json, why=why))
+    filters = {"kind": kind, "tag": tag, "lang": lang, "include": include, "exclude": exclude}
+    options = {"query": query, "limit": limit, "as_json": as_json, "why": why, **filters}
+    raise typer.Exit(search_workspace(workspace, options) if workspace else run_query("search", root, options))
 
 
 @app.command()
@@ -199,9 +155,9 @@ def symbol(
     - `ctx symbol '*Error' --kind class`
     - `ctx symbol main --path src`
     """
-    from context_engine.cli.query_commands import show_reply
+    from context_engine.cli.query_commands import run_query
 
-    raise typer.Exit(show_reply(root, "find_symbol", {"name": name, "kind": kind, "path": path, "limit": limit}))
+    raise typer.Exit(run_query("symbol", root, {"name": name, "kind": kind, "path": path, "limit": limit}))
 
 
 @app.command()
@@ -212,11 +168,13 @@ def trace(
         str,
         typer.Option(
             *("-d", "--direction"),
-            help="callers, callees, imports, importers or impact.",
+            help="callers, callees, references, implementations, imports, importers or impact.",
             autocompletion=shell_completion.complete_directions,
         ),
     ] = "callers",
-    depth: Annotated[int, typer.Option("--depth", min=1, max=4, help="How many levels to follow.")] = 1,
+    depth: Annotated[
+        int, typer.Option("--depth", min=0, max=4, help="How many levels to follow; 0: 1, or 3 for impact.")
+    ] = 0,
 ) -> None:
     """Follow the code graph: callers, callees, imports, importers, or all that a change may affect.
 
@@ -226,11 +184,31 @@ def trace(
     - `ctx trace src/auth.py -d importers`
     - `ctx trace hash_password -d impact --depth 3`
     """
-    from context_engine.cli.query_commands import show_reply
+    from context_engine.cli.query_commands import run_query
 
-    is_path = "/" in target or (Path(target).suffix and Path(target).exists())
-    subject = "path" if is_path else "symbol"
-    raise typer.Exit(show_reply(root, "trace", {subject: target, "direction": direction, "depth": depth}))
+    raise typer.Exit(run_query("trace", root, {"target": target, "direction": direction, "depth": depth}))
+
+
+@app.command()
+def why(
+    target: Annotated[str, typer.Argument(help="The path of a file or folder, or a symbol.")],
+    root: Root = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain why a file is in the index or not, or why a symbol is not found.
+
+    Names the rule of the ignore file and its line, the limit, or the format that keeps a file out. For a symbol:
+    similar names, and files that have it only as text. The exit code is 0 if it is in the index, 1 if not.
+
+    **Examples**
+
+    - `ctx why dist/app.js`
+    - `ctx why Engine.serach`
+    - `ctx why src --json`
+    """
+    from context_engine.cli.query_commands import run_query
+
+    raise typer.Exit(run_query("why", root, {"target": target, "as_json": as_json}))
 
 
 @app.command()
@@ -248,9 +226,27 @@ def context(
     - `ctx context "add a retry to the upload client"`
     - `ctx context "why do sessions expire" --budget 3000 | pbcopy`
     """
-    from context_engine.cli.query_commands import print_context
+    from context_engine.cli.query_commands import run_query
 
-    raise typer.Exit(print_context(root, task, files=limit, budget=budget, as_json=as_json))
+    options = {"task": task, "limit": limit, "budget": budget, "as_json": as_json}
+    raise typer.Exit(run_query("context", root, options))
+
+
+@app.command()
+def read(
+    targets: Annotated[list[str], typer.Argument(help="A file, path:10-40 for its lines, path#name for a definition.")],
+    root: Root = None,
+) -> None:
+    """Print files, ranges of their lines, or single definitions, each below a line with its path.
+
+    **Examples**
+
+    - `ctx read src/auth.py`
+    - `ctx read src/auth.py:10-40 src/tokens.py#sign`
+    """
+    from context_engine.cli.query_commands import run_query
+
+    raise typer.Exit(run_query("read", root, {"targets": targets}))
 
 
 app.add_typer(memory_commands.app)
@@ -386,14 +382,15 @@ def call(
     **Examples**
 
     - `ctx call index_status`
-    - `ctx call codebase_retrieval '{"query": "retry policy", "top_k": 3}'`
-    - `echo '{"path": "README.md"}' | ctx call read_file -`
-    - `ctx call find_symbol '{"name": "main"}' --workspace team`
+    - `ctx call search_code '{"query": "retry policy", "limit": 3}'`
+    - `echo '{"items": ["README.md"]}' | ctx call read -`
+    - `ctx call symbols '{"name": "main"}' --workspace team`
     """
-    from context_engine.cli.query_commands import call as run_call
-    from context_engine.cli.query_commands import call_workspace
+    from context_engine.cli.query_commands import call_workspace, run_query
 
-    raise typer.Exit(call_workspace(workspace, tool, arguments) if workspace else run_call(root, tool, arguments))
+    if workspace:
+        raise typer.Exit(call_workspace(workspace, tool, arguments))
+    raise typer.Exit(run_query("call", root, {"tool": tool, "arguments": arguments}))
 
 
 @app.command()
@@ -403,7 +400,7 @@ def tools() -> None:
     **Examples**
 
     - `ctx tools`
-    - `ctx call tool_manifest '{"names": ["trace"]}'` prints a tool's full schema
+    - `ctx call list_tools '{"names": ["symbols"]}'` prints a tool's full schema
     """
     from context_engine.cli.query_commands import list_tools
 
@@ -411,11 +408,29 @@ def tools() -> None:
 
 
 @app.command()
+def hook(
+    event: Annotated[str, typer.Argument(help="The event, as the client names it.")] = "",
+    client: Annotated[str, typer.Option("--client", help="claude, codex, gemini, cursor or opencode.")] = "claude",
+) -> None:
+    """Answer a hook of a coding agent: its JSON on standard input, the reply on standard output.
+
+    Always exits with 0. `ctx setup CLIENT --hooks` writes the configuration that runs it.
+
+    **Examples**
+
+    - `ctx hook UserPromptSubmit --client claude < event.json`
+    """
+    from context_engine.cli.hook_command import run_hook
+
+    raise typer.Exit(run_hook([event, "--client", client], os.environ) or 0)
+
+
+@app.command()
 def setup(
     clients: Annotated[
         list[str] | None,
         typer.Argument(
-            help="claude, codex, gemini, opencode, cursor, vscode or claude-desktop; without one: list them.",
+            help="Clients, for example claude, codex or vscode; without one: list them.",
             autocompletion=shell_completion.complete_clients,
         ),
     ] = None,
@@ -434,6 +449,10 @@ def setup(
         ),
     ] = "",
     read_only: Annotated[bool, typer.Option("--read-only", help="Serve only tools that do not write.")] = False,
+    all_installed: Annotated[bool, typer.Option("--all", help="Set up every client that is installed.")] = False,
+    yes: Yes = False,
+    hooks: Annotated[bool, typer.Option("--hooks", help="Add the hooks that give context unasked, too.")] = False,
+    guidance: Annotated[bool, typer.Option("--guidance", help="Add a section to CLAUDE.md or AGENTS.md.")] = False,
 ) -> None:
     """Add `ctx` to a coding agent's MCP configuration. Everything else in the file stays unchanged.
 
@@ -443,15 +462,29 @@ def setup(
 
     - `ctx setup` lists the clients and shows which are installed and set up
     - `ctx setup claude codex`
+    - `ctx setup --all` shows the changes for every client found, and asks before it writes them
     - `ctx setup gemini --print`
+    - `ctx setup claude --hooks` adds the hooks as well, and shows the change
     - `ctx setup vscode --project`
     - `ctx setup claude-desktop --root ~/src/project`
     - `ctx setup cursor --remove`
+    - `ctx setup claude --guidance` adds a section on ctx to the project's CLAUDE.md; `--remove` takes it out
     """
     from context_engine.cli.setup_command import SetupOptions
     from context_engine.cli.setup_command import setup as run_setup
 
-    options = SetupOptions(tuple(root or ()), profile, read_only, project, only_print, remove)
+    options = SetupOptions(
+        roots=tuple(root or ()),
+        profile=profile,
+        read_only=read_only,
+        in_project=project,
+        only_print=only_print,
+        remove=remove,
+        all_installed=all_installed,
+        yes=yes,
+        hooks=hooks,
+        guidance=guidance,
+    )
     raise typer.Exit(run_setup(clients or (), options))
 
 
@@ -482,8 +515,32 @@ def doctor(
     raise typer.Exit(run_doctor(root, clients or (), as_json=as_json))
 
 
+@app.command()
+def gain(
+    root: Root = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="Most sessions, newest first.")] = 10,
+    as_json: AsJson = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete all counts.")] = False,
+) -> None:
+    """Show what the calls of agents cost, and an estimate of what reading whole files would have cost.
+
+    Only calls and characters are counted, on this machine; the setting `gain` turns it off.
+
+    **Examples**
+
+    - `ctx gain`
+    - `ctx gain --root . -n 3`
+    - `ctx gain --json | jq .all`
+    - `ctx gain --delete`
+    """
+    from context_engine.cli.gain_command import gain as show_gain
+
+    raise typer.Exit(show_gain(root, limit=limit, as_json=as_json, delete=delete))
+
+
 app.add_typer(model_commands.app)
 app.add_typer(chunk_commands.app)
+app.add_typer(daemon_commands.app)
 
 
 @app.command("completion")

@@ -53,7 +53,10 @@ def chunk_export(
             print_note(
                 f"{folder} is inside the workspace: unless an ignore file names it, it is indexed like other files"
             )
-    vectors = f"vectors of {report.dimensions} numbers by {report.model}" if report.model else "no vectors"
+    if report.model:
+        vectors = f"vectors of {report.dimensions} numbers by {report.model}"
+    else:
+        vectors = "no vectors"
     print(f"wrote {_count_by_kind(report.kinds)}, {vectors}, {format_size(report.size_bytes)}: {folder}")
 
 
@@ -71,7 +74,10 @@ def chunk_check(folder: Annotated[Path, typer.Argument(help="Folder with the chu
     chunks = read_folder(folder.expanduser())
     problems = {skipped.path: skipped.detail for skipped in chunks.skipped}
     counts = {kind: sum(row.kind == kind for row in chunks.rows) for kind in FILES}
-    vectors = f"{int(chunks.embedded.sum()):,} of {chunks.dimensions} numbers" if chunks.dimensions else "none"
+    if chunks.dimensions:
+        vectors = f"{int(chunks.embedded.sum()):,} of {chunks.dimensions} numbers"
+    else:
+        vectors = "none"
     print_rows((name, "ok" if name in chunks.files else problems.get(name, "not there")) for name in FILES.values())
     print_rows(
         [

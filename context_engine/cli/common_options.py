@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from context_engine.repo import nearest_project
+from context_engine.cli.exit_codes import INTERRUPTED, NOTHING_FOUND
+from context_engine.cli.workspace_root import find_project, open_engine, resolve_root
 
-if TYPE_CHECKING:
-    from context_engine.engine import Engine
-
-NOTHING_FOUND = 1
-"""As with grep, an empty answer is exit code 1."""
-INTERRUPTED = 130
-"""The exit code that shells report for a program that Ctrl-C ended."""
-ROOT_VARIABLE = "CTX_ROOT"
+__all__ = [
+    "INTERRUPTED", "NOTHING_FOUND", "AliasGroup", "AsJson", "Root", "WorkspaceName", "Yes", "command_group",
+    "find_project", "open_engine", "replace_old_options", "resolve_root",
+]  # fmt: skip
 
 Root = Annotated[
     Path | None,
@@ -34,27 +30,6 @@ WorkspaceName = Annotated[
         "--workspace", "-w", metavar="NAME", help="Use all repositories of this workspace; see ctx workspace."
     ),
 ]
-
-
-# -- the workspace ----------------------------------------------------------------------------------------------------
-
-
-def resolve_root(root: Path | None) -> Path:
-    """Return the given folder, else the one in CTX_ROOT, else the project around the current folder."""
-    chosen = root or os.environ.get(ROOT_VARIABLE, "").strip()
-    return Path(chosen).expanduser().absolute() if chosen else find_project(Path.cwd())
-
-
-def find_project(start: Path) -> Path:
-    """Return the nearest project at or above `start`, or `start` itself if there is none."""
-    return nearest_project(start) or start
-
-
-def open_engine(root: Path | None) -> Engine:
-    """Open the engine of the workspace. It is imported here, because it takes longer than the help of a command."""
-    from context_engine.engine import Engine
-
-    return Engine.open(resolve_root(root))
 
 
 # -- old names --------------------------------------------------------------------------------------------------------

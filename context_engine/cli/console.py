@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -12,8 +11,12 @@ from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
+from rich.text import Text
 
-from context_engine.errors import Cancelled, ContextEngineError, NextStep
+from context_engine.cli.next_commands import format_error
+from context_engine.cli.screens import Part, PlainOutput
+from context_engine.cli.terminal import SafeStream
+from context_engine.errors import Cancelled, ContextEngineError
 from context_engine.secrets import redact_file
 from context_engine.text import escape_controls, escape_line
 
@@ -29,40 +32,6 @@ PLAIN_EVERY_S = 1.0
 Outcome = TypeVar("Outcome")
 Cell = str | tuple[str, str]
 """A text, or a text and its style."""
-
-TOOL_COMMANDS = {
-    "codebase_retrieval": "ctx search",
-    "compare_plan_versions": "ctx plan diff",
-    "context_search": "ctx memory search",
-    "create_plan": "ctx plan create",
-    "find_symbol": "ctx symbol",
-    "index_status": "ctx status",
-    "index_workspace": "ctx index",
-    "list_memories": "ctx memory list",
-    "list_plans": "ctx plan list",
-    "load_plan": "ctx plan show",
-    "reindex_workspace": "ctx index --force",
-    "respond_approval": "ctx plan approve",
-    "review_git_diff": "ctx review",
-    "trace": "ctx trace",
-    "undo_edit": "ctx undo",
-    "view_history": "ctx plan history",
-    "view_progress": "ctx plan progress",
-}
-"""The command that does the work of a tool. The options have the names of the arguments."""
-ARGUMENT_OPTIONS = {
-    "chunk_types": "--kind",
-    "exclude_paths": "--exclude",
-    "expires_at": "--expires",
-    "include_paths": "--include",
-    "languages": "--lang",
-    "linked_files": "--file",
-    "tags": "--tag",
-    "top_k": "--limit",
-}
-"""The option that passes an argument of a tool, where the two have different names."""
-COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
-"""Words that keep their lower case at the start of a sentence."""
 
 
 class SafeConsole(Console):
@@ -88,12 +57,33 @@ class SafeConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render; the contents of tables and Markdown texts are escaped here."""
         for segment in super().render(renderable, options):
-            text = segment.text if segment.control else escape_controls(segment.text)
+            if segment.control:
+                text = segment.text
+            else:
+                text = escape_controls(segment.text)
             yield segment if text == segment.text else Segment(text, segment.style)
 
 
 out = SafeConsole(highlight=False, soft_wrap=True)
 err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
+
+
+class StyledOutput(PlainOutput):
+    """An output whose texts have the styles of Rich."""
+
+    def __init__(self, console: SafeConsole, stream: SafeStream | None = None) -> None:
+        """`stream` takes what has no style; None: stdout."""
+        super().__init__(stream)
+        self.is_terminal = console.is_terminal
+        self._console = console
+
+    def show(self, *parts: Part) -> None:
+        """Show one line, made of parts."""
+        self._console.print(Text.assemble(*parts))
+
+    def render(self, renderable: RenderableType, *, soft_wrap: bool = True) -> None:
+        """Show something of Rich."""
+        self._console.print(renderable, soft_wrap=soft_wrap)
 
 
 def escape_text(text: str) -> str:
@@ -107,45 +97,7 @@ def escape_text(text: str) -> str:
 
 def print_error(error: ContextEngineError) -> None:
     """Print one line: the problem and the next step."""
-    argument = str(error.details.get("argument", ""))
-    message = error.message.rstrip(".")
-    if argument in ARGUMENT_OPTIONS and message.startswith(argument):
-        message = ARGUMENT_OPTIONS[argument] + message.removeprefix(argument)
-    message = f"{message}. {capitalize(error.format_suggestion(format_step))}"
-    err.print(f"[red]error:[/red] {escape_text(' '.join(message.split()))}")
-
-
-def format_step(step: NextStep) -> str:
-    r"""Return a next step in the words of the terminal: the command that does it, or `ctx call` for a tool without one.
-
-    >>> format_step(NextStep("undo_edit", "to see what can be undone", {"list": True}))
-    'Run ctx undo --list to see what can be undone.'
-    >>> format_step(NextStep("fail_step", "to open it again", {"retry": True}))
-    'Run ctx call fail_step \'{"retry":true}\' to open it again.'
-    """
-    command = TOOL_COMMANDS.get(step.tool)
-    if command is None:
-        arguments = f" '{json.dumps(step.arguments, separators=(',', ':'))}'" if step.arguments else ""
-        command = f"ctx call {step.tool}{arguments}"
-    else:
-        command = " ".join([command, *(_format_option(name, value) for name, value in step.arguments.items())])
-    return " ".join(filter(None, ["Run", command, step.purpose])) + "."
-
-
-def _format_option(name: str, value: Any) -> str:
-    option = f"--{name.replace('_', '-')}"
-    return option if value is True else f"{option} {value}"
-
-
-def capitalize(sentence: str) -> str:
-    """Start a sentence with a capital letter, unless its first word is the name of a command or a tool.
-
-    >>> capitalize("use other words"), capitalize("git branch lists them"), capitalize("list_plans shows all")
-    ('Use other words', 'git branch lists them', 'list_plans shows all')
-    """
-    first = sentence.partition(" ")[0]
-    is_name = first in COMMAND_NAMES or "_" in first
-    return sentence if is_name else sentence[:1].upper() + sentence[1:]
+    err.print(f"[red]error:[/red] {escape_text(format_error(error))}")
 
 
 def print_note(text: str) -> None:
@@ -203,7 +155,10 @@ def build_table(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> Table:
 
 def _split_cell(cell: Cell) -> tuple[str, str]:
     """Return the escaped text of a cell and its style."""
-    text, style = cell if isinstance(cell, tuple) else (cell, "")
+    if isinstance(cell, tuple):
+        text, style = cell
+    else:
+        text, style = (cell, "")
     return escape_controls(redact_file(text)), style
 
 
@@ -248,7 +203,7 @@ def ensure_index(engine: Engine, nothing: str) -> bool:
 
     `nothing` completes the message for an interrupt, "nothing searched".
     """
-    if engine.status().state != "absent":
+    if engine.index.is_available() or engine.index.is_building:
         return True
     print_note(f"no index of {engine.root} yet: building it once, later it answers at once")
     try:
@@ -317,7 +272,10 @@ class _ProgressDisplay:
                 TimeElapsedColumn,
             )
 
-            done = DownloadColumn() if self._unit == "bytes" else MofNCompleteColumn()
+            if self._unit == "bytes":
+                done = DownloadColumn()
+            else:
+                done = MofNCompleteColumn()
             self._bar = Progress(
                 TextColumn("{task.description:>9}"), BarColumn(), done, TimeElapsedColumn(),
                 console=err, transient=True,

@@ -40,7 +40,9 @@ def index(
         show_report(workspace, report)
         for what, step in engine.settings.notes():
             err.print(f"[yellow]note[/yellow]: {escape_text(f'{what}. {step}')}")
-        return _embed(engine) if embed else 0
+        if embed:
+            return _embed(engine)
+        return 0
 
 
 def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
@@ -66,7 +68,10 @@ def _embed(engine: Engine) -> int:
         err.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
         return INTERRUPTED
     state = engine.status().embeddings
-    taken = f", {state.taken:,} of the vectors from the team" if state.taken else ""
+    if state.taken:
+        taken = f", {state.taken:,} of the vectors from the team"
+    else:
+        taken = ""
     counts = f"{format_count(files, 'file')}, {format_count(chunks, 'chunk')} by {state.model}{taken}"
     print_rows([("embedded", counts)])
     return 0
@@ -98,7 +103,10 @@ def _resolve_target(path: Path | None, root: Path | None) -> tuple[Path, str | N
     if path is None:
         return resolve_root(root), None
     target = path.expanduser().absolute()
-    workspace = root.expanduser().absolute() if root else find_project(target)
+    if root:
+        workspace = root.expanduser().absolute()
+    else:
+        workspace = find_project(target)
     if target == workspace:
         return workspace, None
     if not target.is_relative_to(workspace):
@@ -127,7 +135,10 @@ def _status_rows(state: Status) -> list[tuple[str, str]]:
         return [("root", str(state.root)), ("index", "none yet: ctx index builds it")]
     languages = [f"{name} {count:,}" for name, count in state.languages.items()]
     stale = ", ".join(state.stale[:NAMED_MAX]) + (", ..." if len(state.stale) > NAMED_MAX else "")
-    share = f" {state.building_share:.0%}" if state.state == "building" else ""
+    if state.state == "building":
+        share = f" {state.building_share:.0%}"
+    else:
+        share = ""
     counts = (
         format_count(state.files, "file"),
         format_count(state.chunks, "chunk"),
@@ -153,6 +164,9 @@ def _describe_vectors(state: EmbeddingStatus) -> str:
     if not state.model:
         return f"static vectors {state.static}"
     (files, all_files), (chunks, all_chunks) = state.cards, state.chunks
-    share = f", {files:,} of {all_files:,} files and {chunks:,} of {all_chunks:,} chunks embedded" if all_files else ""
+    if all_files:
+        share = f", {files:,} of {all_files:,} files and {chunks:,} of {all_chunks:,} chunks embedded"
+    else:
+        share = ""
     step = f"; {state.suggestion}" if state.suggestion else ""
     return f"static vectors {state.static}; {state.model} {state.state}{share}{step}"

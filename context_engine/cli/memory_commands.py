@@ -67,7 +67,10 @@ def memory_list(
         page, now_s = engine.memory.memories.list_page(wanted), engine.now()
     if not page.rows:
         others = ", ".join(f"{count} {other}" for other, count in page.by_status.items() if other != status)
-        hint = f"there are {others}" if others else "ctx memory add writes one"
+        if others:
+            hint = f"there are {others}"
+        else:
+            hint = "ctx memory add writes one"
         err.print(f"[yellow]no memories[/yellow]: {hint}")
         raise typer.Exit(NOTHING_FOUND)
     print_table(("id", "category", "status", "changed", "what"), [_table_row(row, now_s) for row in page.rows])
@@ -107,7 +110,7 @@ def memory_search(
             raise typer.Exit(INTERRUPTED)
         if as_json:
             arguments = drop_unset(query=query, type=kind, module=module, limit=limit) | {"include_stale": stale}
-            raise typer.Exit(print_reply(engine, "context_search", arguments))
+            raise typer.Exit(print_reply(engine, "search_memory", arguments | {"format": "json"}))
         found = engine.memory.get_knowledge().search(KnowledgeQuery(query, kind, module, limit, include_stale=stale))
     for number, result in enumerate(found.results):
         if number:
@@ -116,9 +119,10 @@ def memory_search(
     for warning in found.warnings:
         print_note(warning)
     if not found.results:
-        left_out = (
-            f" {format_count(found.left_out, 'result')} no longer valid: --stale shows all." if found.left_out else ""
-        )
+        if found.left_out:
+            left_out = f" {format_count(found.left_out, 'result')} no longer valid: --stale shows all."
+        else:
+            left_out = ""
         err.print(f"[yellow]nothing found[/yellow]: use other words; ctx search finds code.{left_out}")
         raise typer.Exit(NOTHING_FOUND)
     if len(found.results) < found.total:
@@ -331,7 +335,10 @@ def _find_memory(engine: Engine, name: str) -> MemoryEntry:
     from context_engine.text import ids_ending_with
 
     ids = [entry.memory.id for entry in engine.memory.memories.entries() if entry.memory]
-    found = [name] if name in ids else ids_ending_with(name, ids)
+    if name in ids:
+        found = [name]
+    else:
+        found = ids_ending_with(name, ids)
     if len(found) > 1:
         raise InvalidArgument(
             f"{len(found)} memories end with {name!r}", suggestion=f"Write more: {', '.join(found[:3])}."
@@ -341,7 +348,9 @@ def _find_memory(engine: Engine, name: str) -> MemoryEntry:
 
 def _read_content(content: str) -> str:
     """Return the typed content; `-` reads stdin."""
-    return sys.stdin.read() if content == "-" else content
+    if content == "-":
+        return sys.stdin.read()
+    return content
 
 
 # -- printing ---------------------------------------------------------------------------------------------------------
@@ -372,8 +381,14 @@ def _print_result(result: KnowledgeResult) -> None:
     from context_engine.text import escape_line
 
     known = result.entry
-    title = "" if known.title in known.content else escape_line(known.title)
-    stale = f"  [yellow]{result.status}: {escape_text(result.why)}[/yellow]" if result.why else ""
+    if known.title in known.content:
+        title = ""
+    else:
+        title = escape_line(known.title)
+    if result.why:
+        stale = f"  [yellow]{result.status}: {escape_text(result.why)}[/yellow]"
+    else:
+        stale = ""
     place = f"[bold]{escape_text(escape_line(known.place))}[/bold]"
     head = f"[{TYPE_STYLES.get(known.type, 'bold')}]{known.type}[/] {place}  {escape_text(title)}"
     out.print(head.rstrip() + stale)
@@ -411,5 +426,10 @@ def _describe_similar(similar: SimilarMemory) -> str:
     from context_engine.text import short_id
 
     memory = similar.entry.memory
-    title = f"{short_id(memory.id)} {memory.title}" if memory else similar.entry.path
-    return f"{title} ({similar.why})" if similar.why else title
+    if memory:
+        title = f"{short_id(memory.id)} {memory.title}"
+    else:
+        title = similar.entry.path
+    if similar.why:
+        return f"{title} ({similar.why})"
+    return title

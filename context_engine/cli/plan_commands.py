@@ -85,7 +85,10 @@ def plan_list(
             raise typer.Exit(print_reply(engine, "list_plans", arguments | {"limit": limit}))
         rows, page, now_s = _all_plans(engine), engine.plans.repository.list_page(plan_query), engine.now()
     if not page.rows:
-        hint = f"{len(rows)} others exist: use fewer filters" if rows else "make one with ctx plan create"
+        if rows:
+            hint = f"{len(rows)} others exist: use fewer filters"
+        else:
+            hint = "make one with ctx plan create"
         err.print(f"[yellow]no plans[/yellow]: {hint}")
         raise typer.Exit(NOTHING_FOUND)
     slugs = make_slugs((row.id, row.name) for row in rows)
@@ -167,7 +170,10 @@ def plan_show(
             raise typer.Exit(print_reply(engine, "load_plan", drop_unset(plan_id=plan_id, version=version)))
         loaded = engine.plans.repository.load(plan_id, version)
         drift = engine.plans.repository.drift(loaded.plan)
-        versions, _ = engine.plans.repository.history(plan_id) if html else ((), ())
+        if html:
+            versions, _ = engine.plans.repository.history(plan_id)
+        else:
+            versions, _ = ((), ())
     _print_warnings((*loaded.warnings, *drift.warnings))
     if html:
         from context_engine.plans import render_html
@@ -436,7 +442,10 @@ def _print_outcome(outcome: ApprovalOutcome, *, as_json: bool) -> None:
     if as_json:
         print(compact_json({"ok": True, "request": row, "plan_status": outcome.plan_status}))
         return
-    about = f"steps {', '.join(map(str, row['steps']))}" if "steps" in row else "the whole plan"
+    if "steps" in row:
+        about = f"steps {', '.join(map(str, row['steps']))}"
+    else:
+        about = "the whole plan"
     status = approval.status.replace("_", " ")
     out.print(f"{status}: {about}, version {approval.plan_version}, by {approval.decided_by}")
     out.print(f"[dim]the plan is {outcome.plan_status.replace('_', ' ')}[/dim]")
@@ -462,8 +471,13 @@ def format_bar(percentage: float) -> str:
 
 
 def _format_paths(paths: Sequence[str], label: str) -> str:
-    more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
-    return f"{label} {', '.join(paths[:FILES_SHOWN])}{more}  " if paths else ""
+    if len(paths) > FILES_SHOWN:
+        more = f" and {len(paths) - FILES_SHOWN} more"
+    else:
+        more = ""
+    if paths:
+        return f"{label} {', '.join(paths[:FILES_SHOWN])}{more}  "
+    return ""
 
 
 def _print_warnings(warnings: Iterable[str]) -> None:

@@ -1,53 +1,103 @@
-"""`ctx search`, `ctx call` and the commands that print the reply of one tool."""
+"""`ctx search`, `symbol`, `trace`, `why`, `context`, `read` and `call`: the commands that a daemon can answer as well.
+
+Each is a function of its options and of a `QueryPlace`, which says where it works and where it writes. So it does the
+same in a process of its own and in the daemon.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_engine import tools
-from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, open_engine
+from context_engine.cli.exit_codes import INTERRUPTED, NOTHING_FOUND
+from context_engine.cli.screens import Screen, one_line, process_screen
+from context_engine.cli.workspace_root import open_engine
 from context_engine.errors import Cancelled, ContextEngineError, InvalidArgument
-from context_engine.server import ToolDispatcher, ToolSelection, single_engine
-from context_engine.tools import Call
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.model import Answer, Hit
+    from context_engine.server import ToolDispatcher
+
+Options = Mapping[str, Any]
+"""The options of a command by the names of its parameters."""
+FILTERS = {
+    "kind": "chunk_types",
+    "tag": "tags",
+    "lang": "languages",
+    "include": "include",
+    "exclude": "exclude_paths",
+}
+"""Option of `ctx search` -> argument of the tool."""
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlace:
+    """Where a query works: the folder that relative paths start from, the Engine of the workspace, the screen."""
+
+    folder: Path
+    open: Callable[[], AbstractContextManager[Engine]]
+    screen: Screen
+    ensure_index: Callable[[Engine, str], bool]
+    """Builds the index if there is none, and returns whether there is one; the text completes "nothing ..."."""
+
+
+def run_query(command: str, root: Path | None, options: Options) -> int:
+    """Run one of the commands in this process and return its exit code. Raises: the error of its tool."""
+    place = QueryPlace(Path.cwd(), lambda: open_engine(root), process_screen(os.environ), _ensure_index)
+    return COMMANDS[command](place, options)
+
+
+def _ensure_index(engine: Engine, nothing: str) -> bool:
+    if engine.index.is_available():
+        return True
+    from context_engine.cli.console import ensure_index
+
+    return ensure_index(engine, nothing)
+
 
 # -- calling a tool ---------------------------------------------------------------------------------------------------
 
 
-def call(root: Path | None, name: str, text: str) -> int:
-    """Call a tool with JSON arguments as a client does; print its text, or the error as JSON."""
+def call(place: QueryPlace, options: Options) -> int:
+    """Call a tool with JSON arguments as a client does; show its text, or the error as JSON."""
 
     def run(arguments: dict[str, Any]) -> int:
-        with open_engine(root) as engine:
-            return print_reply(engine, name, arguments)
+        with place.open() as engine:
+            return _print_call(build_dispatcher(engine), options["tool"], arguments, place.screen)
 
-    return _call_with(name, text, run)
+    return _call_with(options, run, place.screen)
 
 
 def call_workspace(workspace: str, name: str, text: str) -> int:
     """Call a tool on the repositories of a workspace, as a client of `ctx serve --workspace` does."""
     from context_engine.cli.workspace_commands import build_workspace_dispatcher, open_workspace
 
+    screen = process_screen(os.environ)
+
     def run(arguments: dict[str, Any]) -> int:
         with open_workspace(workspace) as engines:
-            return _print_call(build_workspace_dispatcher(engines), name, arguments)
+            return _print_call(build_workspace_dispatcher(engines), name, arguments, screen)
 
-    return _call_with(name, text, run)
+    return _call_with({"tool": name, "arguments": text}, run, screen)
 
 
-def _call_with(name: str, text: str, run: Callable[[dict[str, Any]], int]) -> int:
+def _call_with(options: Options, run: Callable[[dict[str, Any]], int], screen: Screen) -> int:
+    from context_engine import tools
+
+    text = options["arguments"]
     try:
-        tools.find(name)
-        return run(parse_arguments(sys.stdin.read() if text == "-" else text))
+        tools.find(options["tool"])
+        return run(parse_arguments(sys.stdin.read() if text == STDIN else text))
     except ContextEngineError as error:
-        print(tools.failure(error).text)
+        screen.out.write(tools.failure(error).text)
         return 1
 
 
@@ -60,6 +110,8 @@ def show_reply(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
 
 def call_for_text(engine: Engine, name: str, arguments: dict[str, Any]) -> str:
     """Return the text of a tool's reply. Raises: the error of the tool."""
+    from context_engine.tools import Call
+
     outcome = build_dispatcher(engine).call(name, arguments, Call())
     if outcome.error:
         raise outcome.error
@@ -68,17 +120,21 @@ def call_for_text(engine: Engine, name: str, arguments: dict[str, Any]) -> str:
 
 def print_reply(engine: Engine, name: str, arguments: Any) -> int:
     """Call a tool and print its text, error or not; return the exit code."""
-    return _print_call(build_dispatcher(engine), name, arguments)
+    return _print_call(build_dispatcher(engine), name, arguments, process_screen(os.environ))
 
 
-def _print_call(dispatcher: ToolDispatcher, name: str, arguments: Any) -> int:
+def _print_call(dispatcher: ToolDispatcher, name: str, arguments: Any, screen: Screen) -> int:
+    from context_engine.tools import Call
+
     reply = dispatcher.call(name, arguments, Call()).reply
-    print(reply.text)
+    screen.out.write(reply.text)
     return int(reply.is_error)
 
 
 def build_dispatcher(engine: Engine) -> ToolDispatcher:
     """Return the dispatcher that a client gets; at the terminal no tool is hidden."""
+    from context_engine.server import ToolDispatcher, ToolSelection, single_engine
+
     return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
 
 
@@ -94,7 +150,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise InvalidArgument(
             f"the arguments are not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
-            suggestion="""Quote them for the shell: ctx call find_symbol '{"name": "main"}'""",
+            suggestion="""Quote them for the shell: ctx call symbols '{"name": "main"}'""",
         ) from None
     if not isinstance(arguments, dict):
         raise InvalidArgument("the arguments are not an object", suggestion='Write {"name": "value"}.')
@@ -103,106 +159,198 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 def list_tools() -> None:
     """Print the name and the first sentence of every tool."""
+    from context_engine import tools
     from context_engine.cli.console import print_rows
 
     print_rows((tool.name, tool.one_liner) for tool in tools.ALL)
 
 
-def print_context(root: Path | None, task: str, *, files: int, budget: int, as_json: bool) -> int:
-    """Print what to read before a task, within a budget of tokens; return the exit code."""
-    from context_engine.cli.console import ensure_index, print_markdown
+def symbol(place: QueryPlace, options: Options) -> int:
+    """Show where a symbol is defined."""
+    return _show_text(place, "find_symbol", {name: options[name] for name in ("name", "kind", "path", "limit")})
 
-    with open_engine(root) as engine:
-        if not ensure_index(engine, "bundled"):
-            return INTERRUPTED
-        arguments = {"query": task, "max_files": files, "token_budget": budget}
-        if as_json:
-            return print_reply(engine, "get_context_for_prompt", arguments)
-        text = call_for_text(engine, "get_context_for_prompt", arguments | {"format": "markdown"})
-    print_markdown(text)
+
+def trace(place: QueryPlace, options: Options) -> int:
+    """Follow the code graph from a symbol or a file."""
+    target = options["target"]
+    is_path = "/" in target or (Path(target).suffix and (place.folder / target).exists())
+    subject = "path" if is_path else "symbol"
+    return _show_text(place, "trace", {subject: target, "direction": options["direction"], "depth": options["depth"]})
+
+
+def why(place: QueryPlace, options: Options) -> int:
+    """Explain why a file is in the index or not, or why a name is not found; 1 if it is not there."""
+    from context_engine.tools import format_explanation
+
+    with place.open() as engine:
+        text = call_for_text(engine, "explain", {"target": options["target"], "format": "json"})
+    row = json.loads(text)
+    place.screen.out.write(text if options["as_json"] else format_explanation(row))
+    is_there = row.get("in_index") or row["state"] == "defined"
+    if is_there:
+        return 0
+    return NOTHING_FOUND
+
+
+def _show_text(place: QueryPlace, tool: str, arguments: dict[str, Any]) -> int:
+    with place.open() as engine:
+        place.screen.out.write(call_for_text(engine, tool, arguments))
     return 0
+
+
+def context(place: QueryPlace, options: Options) -> int:
+    """Show what to read before a task, within a budget of tokens."""
+    with place.open() as engine:
+        if not place.ensure_index(engine, "bundled"):
+            return INTERRUPTED
+        arguments = {"query": options["task"], "max_files": options["limit"], "token_budget": options["budget"]}
+        if options["as_json"]:
+            return _print_call(build_dispatcher(engine), "get_context", arguments | {"format": "json"}, place.screen)
+        text = call_for_text(engine, "get_context", arguments)
+    _show_markdown(text, place.screen)
+    return 0
+
+
+def _show_markdown(text: str, screen: Screen) -> None:
+    if screen.out.is_terminal:
+        from rich.markdown import Markdown
+
+        screen.out.render(Markdown(text, hyperlinks=False), soft_wrap=False)
+    else:
+        screen.out.write(text, end="" if text.endswith("\n") else "\n")
 
 
 # -- search -----------------------------------------------------------------------------------------------------------
 
 
-def search(root: Path | None, arguments: dict[str, Any], *, as_json: bool, why: bool) -> int:
-    """Search with the arguments of `codebase_retrieval`, after indexing if there is no index."""
-    from context_engine.cli.console import ensure_index
+def search(place: QueryPlace, options: Options) -> int:
+    """Search with the arguments of `search_code`, after indexing if there is no index."""
     from context_engine.tools import parse_search_arguments
 
-    with open_engine(root) as engine:
-        if not ensure_index(engine, "searched"):
+    arguments = _search_arguments(options)
+    with place.open() as engine:
+        if not place.ensure_index(engine, "searched"):
             return INTERRUPTED
-        if as_json:
-            return print_reply(engine, "codebase_retrieval", arguments)
+        if options["as_json"]:
+            return _print_call(build_dispatcher(engine), "search_code", arguments | {"format": "json"}, place.screen)
         answer = engine.search.find(parse_search_arguments(arguments))
-    return _show_answer(answer, arguments["query"], why=why)
+    return _show_answer(answer, place.screen, query=options["query"], why=options["why"])
 
 
-def search_workspace(workspace: str, arguments: dict[str, Any], *, as_json: bool, why: bool) -> int:
+def search_workspace(workspace: str, options: Options) -> int:
     """Search all repositories of a workspace, after indexing those without an index."""
-    from context_engine.cli.console import err
     from context_engine.cli.workspace_commands import build_workspace_dispatcher, index_missing, open_workspace
     from context_engine.multi_repo import MultiRepo
     from context_engine.tools import parse_search_arguments
 
+    arguments, screen = _search_arguments(options), process_screen(os.environ)
     with open_workspace(workspace) as engines:
         try:
             index_missing(engines)
         except Cancelled:
-            err.print("[yellow]interrupted[/yellow]: nothing searched; ctx workspace update goes on from there")
+            screen.err.show(("interrupted", "yellow"), ": nothing searched; ctx workspace update goes on from there")
             return INTERRUPTED
-        if as_json:
-            return _print_call(build_workspace_dispatcher(engines), "codebase_retrieval", arguments)
+        if options["as_json"]:
+            return _print_call(
+                build_workspace_dispatcher(engines), "search_code", arguments | {"format": "json"}, screen
+            )
         answer = MultiRepo(engines).search.find(parse_search_arguments(arguments))
-    return _show_answer(answer, arguments["query"], why=why)
+    return _show_answer(answer, screen, query=options["query"], why=options["why"])
 
 
-def _show_answer(answer: Answer, query: str, *, why: bool) -> int:
-    """Print the hits, best first, and notes about the answer to stderr; return the exit code."""
-    from context_engine.cli.console import err, escape_text, out, print_note
+def _search_arguments(options: Options) -> dict[str, Any]:
+    chosen = {argument: list(options[name]) for name, argument in FILTERS.items() if options.get(name)}
+    return {"query": options["query"], "limit": options["limit"], **chosen}
 
+
+def _show_answer(answer: Answer, screen: Screen, *, query: str, why: bool) -> int:
+    """Show the hits, best first, and notes about the answer on stderr; return the exit code."""
     for number, hit in enumerate(answer.hits):
         if number:
-            out.print()
-        _show_hit(hit, query, why=why)
+            screen.out.show()
+        _show_hit(hit, screen, query=query, why=why)
     if not answer.hits:
-        tags = f" Tags that exist: {', '.join(answer.near_tags)}." if answer.near_tags else ""
-        explanation = escape_text(f"{answer.reason}.{tags} Try other words, or ctx symbol.")
-        err.print(f"[yellow]nothing found[/yellow]: {explanation}")
+        if answer.near_tags:
+            tags = f" Tags that exist: {', '.join(answer.near_tags)}."
+        else:
+            tags = ""
+        explanation = one_line(f"{answer.reason}.{tags} Try other words, or ctx symbol.")
+        screen.err.show(("nothing found", "yellow"), f": {explanation}")
         return NOTHING_FOUND
     if answer.weakness:
-        err.print(f"[yellow]weak[/yellow]: {escape_text(answer.weakness)}")
+        screen.err.show(("weak", "yellow"), f": {one_line(answer.weakness)}")
     if answer.freshness != "fresh" or len(answer.hits) < answer.total:
-        print_note(f"{len(answer.hits)} of {answer.total:,} matches · {answer.freshness}")
+        screen.note(f"{len(answer.hits)} of {answer.total:,} matches · {answer.freshness}")
     return 0
 
 
-def _show_hit(hit: Hit, query: str, *, why: bool) -> None:
-    """Print a header line `path:first-last  title`, then the code."""
-    from context_engine.cli.console import escape_text, out
+def _show_hit(hit: Hit, screen: Screen, *, query: str, why: bool) -> None:
+    """Show a header line `path:first-last  title`, then the code."""
     from context_engine.tools import excerpt_hit
 
     span, code = excerpt_hit(hit, query)
-    title = hit.chunk.title if hit.chunk.title != hit.chunk.path else ""
-    stale = " [yellow](edited since indexed)[/yellow]" if hit.stale else ""
-    place = f"[bold cyan]{escape_text(hit.chunk.path)}[/bold cyan]:[green]{span.first}-{span.last}[/green]"
-    out.print(f"{place}  {escape_text(title)}{stale}".rstrip())
+    if hit.chunk.title != hit.chunk.path:
+        title = one_line(hit.chunk.title)
+    else:
+        title = ""
+    place = ((one_line(hit.chunk.path), "bold cyan"), ":", (f"{span.first}-{span.last}", "green"))
+    stale = " (edited since indexed)" if hit.stale else ""
+    screen.out.show(*place, f"  {title}" if title else "", (stale, "yellow"))
     if why:
         parts = ", ".join(f"{name} {share:g}" for name, share in hit.main_parts().items())
-        out.print(f"  [dim]{hit.score:.3f} = {parts}[/dim]")
-    _show_code(code, hit.chunk.language, span.first)
+        screen.out.show((f"  {hit.score:.3f} = {parts}", "dim"))
+    _show_code(code, screen, hit.chunk.language, span.first)
 
 
-def _show_code(code: str, language: str, first: int) -> None:
-    from context_engine.cli.console import out
+def _show_code(code: str, screen: Screen, language: str, first: int) -> None:
     from context_engine.text import escape_controls
 
     text = escape_controls(code)
-    if not out.is_terminal:
-        out.print(text, markup=False)
+    if not screen.out.is_terminal:
+        screen.out.write(text)
         return
     from rich.syntax import Syntax
 
-    out.print(Syntax(text, language, line_numbers=True, start_line=first, theme="ansi_dark", word_wrap=False))
+    shown = Syntax(text, language, line_numbers=True, start_line=first, theme="ansi_dark", word_wrap=False)
+    screen.out.render(shown)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read(place: QueryPlace, options: Options) -> int:
+    """Show files, ranges of their lines, or single definitions, one after the other."""
+    with place.open() as engine:
+        texts = [call_for_text(engine, *_read_call(target)) for target in options["targets"]]
+    place.screen.out.write("\n\n".join(texts))
+    return 0
+
+
+def _read_call(target: str) -> tuple[str, dict[str, Any]]:
+    """Return the tool and the arguments that read `path`, `path:10-40` or `path#name`.
+
+    >>> _read_call("a.py:10-40")
+    ('read_file', {'path': 'a.py', 'start_line': 10, 'end_line': 40})
+    >>> _read_call("a.py#main")
+    ('read_fragment', {'path': 'a.py', 'symbols': ['main']})
+    """
+    path, mark, name = target.rpartition("#")
+    if mark and path and name:
+        return "read_fragment", {"path": path, "symbols": [name]}
+    path, mark, lines = target.rpartition(":")
+    first, _, last = lines.partition("-")
+    if mark and path and first.isdecimal() and (last or first).isdecimal():
+        return "read_file", {"path": path, "start_line": int(first), "end_line": int(last or first)}
+    return "read_file", {"path": target}
+
+
+Command = Callable[[QueryPlace, Options], int]
+COMMANDS: Mapping[str, Command] = {
+    "search": search,
+    "symbol": symbol,
+    "trace": trace,
+    "why": why,
+    "context": context,
+    "read": read,
+    "call": call,
+}

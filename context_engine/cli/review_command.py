@@ -75,7 +75,9 @@ def review(
         _show(result)
     else:
         print(render_review(result, format, version=__version__), end="")
-    return FOUND if result.should_fail else 0
+    if result.should_fail:
+        return FOUND
+    return 0
 
 
 def _show(result: ReviewResult) -> None:
@@ -88,7 +90,10 @@ def _show(result: ReviewResult) -> None:
     if result.findings:
         color, headline = COLORS[min(finding.priority for finding in result.findings)], f"{result.headline}."
     err.print(f"[{color}]{headline}[/{color}] {escape_text(result.overall_explanation)}".strip())
-    factors = f" ({'; '.join(result.summary.factors)})" if result.summary.factors else ""
+    if result.summary.factors:
+        factors = f" ({'; '.join(result.summary.factors)})"
+    else:
+        factors = ""
     print_note(f"risk {result.summary.risk} of 5{factors}")
     for note in _describe_coverage(result):
         print_note(note)
@@ -133,5 +138,8 @@ def _describe_coverage(result: ReviewResult) -> list[str]:
 
 
 def _list_files(files: list[tuple[str, str]]) -> str:
-    more = f" and {len(files) - NAMED_MAX} more" if len(files) > NAMED_MAX else ""
+    if len(files) > NAMED_MAX:
+        more = f" and {len(files) - NAMED_MAX} more"
+    else:
+        more = ""
     return ", ".join(f"{path} ({reason})" for path, reason in files[:NAMED_MAX]) + more

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import difflib
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from context_engine.cli.clients import client_config, client_table
+from context_engine.cli.clients import client_config, client_table, guidance_section
 from context_engine.cli.clients.client_config import ClientConfigFile
 from context_engine.cli.clients.client_table import Client
 from context_engine.cli.clients.config_paths import Machine
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable, starts_ctx
 from context_engine.cli.common_options import find_project
-from context_engine.cli.console import out, print_error, print_note, print_rows
-from context_engine.errors import ContextEngineError, InvalidArgument
+from context_engine.cli.console import confirm, out, print_error, print_note, print_rows
+from context_engine.cli.hook_setup import HookOptions, has_hooks, set_up_hooks
+from context_engine.errors import ContextEngineError, InvalidArgument, NotConfirmed
 from context_engine.repo import check_workspace_root, nearest_project
 from context_engine.server import ToolSelection
+from context_engine.text import format_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,13 @@ class SetupOptions:
     in_project: bool = False
     only_print: bool = False
     remove: bool = False
+    all_installed: bool = False
+    """Select every client that is installed, or with `remove` every one that has our entry."""
+    yes: bool = False
+    hooks: bool = False
+    """Write the hooks, too; `remove` always removes them."""
+    guidance: bool = False
+    """Write the section on ctx into the project's file for agents, instead of the entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +50,116 @@ class ConfigChange:
 
     client: Client
     config: ClientConfigFile
-    after: str
+    after: str | None
+    """The text to write; None deletes the file, which has nothing but our entry."""
     entry: dict[str, Any]
     note: str = ""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would change."""
+        return self.after == self.config.text
+
 
 def setup(names: Sequence[str], wanted: SetupOptions) -> int:
-    """Set up the named clients, or list all; return the exit code."""
+    """Set up the named or all installed clients, or list all; return the exit code.
+
+    Raises: InvalidArgument, NotConfirmed; nothing is written then.
+    """
     machine = client_config.this_machine()
-    if not names:
+    if not names and not wanted.all_installed:
         _show_all(machine)
         return 0
-    clients = [client_table.find_client(name) for name in dict.fromkeys(names)]
+    if names and wanted.all_installed:
+        raise InvalidArgument("--all selects the clients itself", suggestion="Name clients, or use --all.")
+    if wanted.guidance and wanted.hooks:
+        raise InvalidArgument("--guidance is written alone", suggestion="Run the command again for --hooks.")
+    clients = [client_table.find_client(name) for name in dict.fromkeys(names)] or _select_all(machine, wanted)
     _check_profile(wanted)
-    failed = False
-    for client in clients:
-        try:
-            change = plan_change(client, machine, wanted)
-            if wanted.only_print:
-                _print_diff(change)
-            else:
-                _write_change(change, wanted)
-        except ContextEngineError as error:
-            print_error(error)
-            if by_hand := error.details.get("by_hand"):
-                print(f"\nThe entry, to add by hand:\n\n{by_hand}")
-            failed = True
-    return int(failed)
+    if wanted.guidance:  # several clients read one file
+        clients = list({client.guidance or client.name: client for client in clients}.values())
+    hooks_went_well = wanted.guidance or _set_up_hooks(clients, machine, wanted)
+    changes = [change for client in clients if (change := _plan(client, machine, wanted))]
+    if wanted.only_print or wanted.all_installed or wanted.guidance:
+        for change in changes:
+            _print_diff(change)
+    if not wanted.only_print:
+        _check_confirmed([change for change in changes if not change.is_empty], wanted)
+        changes = [change for change in changes if _write_change(change, wanted)]
+    return int(len(changes) < len(clients) or not hooks_went_well)
+
+
+def _set_up_hooks(clients: Sequence[Client], machine: Machine, wanted: SetupOptions) -> bool:
+    """Add or remove the hooks of the clients, as far as that is wanted; `--all` skips clients that have none."""
+    if not wanted.hooks and not wanted.remove:
+        return True
+    if wanted.in_project:
+        project = find_project(Path.cwd())
+    else:
+        project = None
+    chosen = [client for client in clients if has_hooks(client) or not wanted.all_installed]
+    return set_up_hooks(chosen, machine, HookOptions(project, remove=wanted.remove, only_print=wanted.only_print))
+
+
+def _select_all(machine: Machine, wanted: SetupOptions) -> list[Client]:
+    """Return the clients that `--all` means: those that are installed, or that have our entry, in this scope.
+
+    Raises: InvalidArgument if there are none.
+    """
+    if wanted.in_project:
+        project = find_project(Path.cwd())
+    else:
+        project = None
+    if project:
+        scope = client_config.PROJECT
+    else:
+        scope = client_config.USER
+    known = client_config.list_config_states(machine, project)
+    has_entry = {state.client.name for state in known if state.entry and state.scope == scope}
+    if wanted.guidance:
+        found = [
+            client for client in client_table.ALL if client.guidance and client_config.is_installed(client, machine)
+        ]
+    elif wanted.remove:
+        found = [client for client in client_table.ALL if client.name in has_entry]
+    else:
+        usable = [client for client in client_table.ALL if client.project or not project]
+        found = [client for client in usable if client_config.is_installed(client, machine)]
+    if not found:
+        if wanted.remove:
+            problem = "no client has an entry for ctx"
+        else:
+            problem = "no client was found on this machine"
+        raise InvalidArgument(problem, suggestion="ctx setup lists the clients; name one that is installed elsewhere.")
+    return found
+
+
+def _plan(client: Client, machine: Machine, wanted: SetupOptions) -> ConfigChange | None:
+    """Plan the change of one client; print the error of one that cannot be changed."""
+    try:
+        if wanted.guidance:
+            return plan_guidance(client, wanted)
+        return plan_change(client, machine, wanted)
+    except ContextEngineError as error:
+        print_error(error)
+        if by_hand := error.details.get("by_hand"):
+            print(f"\nThe entry, to add by hand:\n\n{by_hand}")
+    return None
+
+
+def _is_interactive() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty()
+
+
+def _check_confirmed(changes: Sequence[ConfigChange], wanted: SetupOptions) -> None:
+    """Ask before several files are changed that the user did not name. Raises: InvalidArgument, NotConfirmed."""
+    if not wanted.all_installed or wanted.yes or not changes:
+        return
+    if not _is_interactive():
+        raise InvalidArgument("stdin is not a terminal, so you cannot be asked", suggestion="Repeat it with --yes.")
+    if not confirm(f"Change {format_count(len(changes), 'file')}?"):
+        raise NotConfirmed("nothing was changed", suggestion="Answer y, or use --yes.")
 
 
 def plan_change(client: Client, machine: Machine, wanted: SetupOptions) -> ConfigChange:
@@ -75,21 +168,47 @@ def plan_change(client: Client, machine: Machine, wanted: SetupOptions) -> Confi
     Raises: InvalidArgument if they cannot be read (`details` has the entry to add by hand), or if another server has
     our name.
     """
-    project = find_project(Path.cwd()) if wanted.in_project else None
+    if wanted.in_project:
+        project = find_project(Path.cwd())
+    else:
+        project = None
     launch = _launch(client, wanted, project)
-    entry = client.entry(launch)
+    entry = client.build_entry(launch)
     path = client_config.find_config_path(client, machine, project)
     try:
         now = client_config.read_config(path)
         present = client.language.get_value(now.text, client.path)
         _check_ours(client, path, present)
         if wanted.remove:
-            after = client.language.remove_entry(now.text, client.path)
+            after = client_config.remove_entry(client, now)
         else:
             after = client.language.set_entry(now.text, client.path, entry)
     except InvalidArgument as error:
         raise _add_entry(error, client, path, entry, wanted) from error
     return ConfigChange(client, now, after, entry, "" if wanted.remove else launch.note)
+
+
+def plan_guidance(client: Client, wanted: SetupOptions) -> ConfigChange:
+    """Plan the change of the file from which a client takes guidance in this project, without writing.
+
+    Raises: InvalidArgument for a client that has no such file, and for a file with half of a section.
+    """
+    if not client.guidance:
+        files = sorted({one.guidance for one in client_table.ALL if one.guidance})
+        raise InvalidArgument(
+            f"the documentation of {client.title} names no file for guidance in a project",
+            suggestion=f"Clients that read {', '.join(files)} have one; ctx setup lists the clients.",
+        )
+    path = (find_project(Path.cwd()) or Path.cwd()) / client.guidance
+    now = client_config.read_config(path)
+    try:
+        if wanted.remove:
+            after = client_config.remove_guidance(now)
+        else:
+            after = guidance_section.add_section(now.text, client_config.read_guidance())
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{path}: {error.message}", suggestion=error.suggestion) from error
+    return ConfigChange(client, now, after, {})
 
 
 # -- deciding -------------------------------------------------------------------------------------------------------
@@ -146,7 +265,10 @@ def _add_entry(
     """Return the error with the name of the file, and the entry in the format of the file."""
     if error.details.get("taken"):
         return error
-    by_hand = "" if wanted.remove else client.language.set_entry("", client.path, entry)
+    if wanted.remove:
+        by_hand = ""
+    else:
+        by_hand = client.language.set_entry("", client.path, entry)
     step = f"{error.suggestion} Nothing was changed."
     return InvalidArgument(f"{path}: {error.message}", suggestion=step, details={**error.details, "by_hand": by_hand})
 
@@ -156,33 +278,44 @@ def _add_entry(
 
 def _print_diff(change: ConfigChange) -> None:
     """Print what would change as a diff."""
-    if change.after == change.config.text:
+    if change.is_empty:
         print_note(f"{change.client.title}: nothing to do in {change.config.path}")
         return
-    before = change.config.text.splitlines(keepends=True)
-    now = str(change.config.path) if change.config.exists else "/dev/null"
-    for line in difflib.unified_diff(before, change.after.splitlines(keepends=True), now, str(change.config.path)):
+    before, after = (text.splitlines(keepends=True) for text in (change.config.text, change.after or ""))
+    if change.config.exists:
+        now = str(change.config.path)
+    else:
+        now = "/dev/null"
+    if change.after is None:
+        then = "/dev/null"
+    else:
+        then = str(change.config.path)
+    for line in difflib.unified_diff(before, after, now, then):
         print(line.rstrip("\r\n"))
 
 
-def _write_change(change: ConfigChange, wanted: SetupOptions) -> None:
-    """Write the file and print what was done."""
+def _write_change(change: ConfigChange, wanted: SetupOptions) -> bool:
+    """Write the file and print what was done; False, after an error message, if the file cannot be written."""
     title, path = change.client.title, change.config.path
-    if change.after == change.config.text:
+    if change.is_empty:
         state = "is not in" if wanted.remove else "is in"
         out.print(f"{title}: nothing to do, {client_table.NAME} {state} {path}", markup=False)
-        return
-    backup = client_config.write_config(
-        change.config, change.after, datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    )
+        return True
+    try:
+        stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+        backup = client_config.write_config(change.config, change.after, stamp)
+    except ContextEngineError as error:
+        print_error(error)
+        return False
     out.print(f"{title}: {client_table.NAME} {'removed from' if wanted.remove else 'written to'} {path}", markup=False)
     rows = {"  backup": str(backup) if backup else ""}
-    if not wanted.remove:
+    if change.entry and not wanted.remove:
         command_line = shlex.join(client_config.command_line_of(change.entry))
         rows = {"  starts": command_line, **rows, "  check": change.client.check}
     print_rows(rows.items())
     if change.note:
         print_note(f"note: {change.note}")
+    return True
 
 
 def _show_all(machine: Machine) -> None:
@@ -191,7 +324,8 @@ def _show_all(machine: Machine) -> None:
     known = list(client_config.list_config_states(machine, project))
     print_rows((client.name, _state(client, machine, known)) for client in client_table.ALL)
     print_note(
-        "ctx setup CLIENT writes the entry; --print shows it, --remove removes it, --project is for this project only"
+        "ctx setup CLIENT writes the entry, ctx setup --all that of every client found; "
+        "--print shows it, --remove removes it, --project is for this project only"
     )
 
 

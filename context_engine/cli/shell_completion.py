@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 SHELLS = ("bash", "zsh", "fish", "powershell")
 CHUNK_KINDS = ("documentation", "symbols", "definitions", "data")
 MEMORY_CATEGORIES = ("preferences", "decisions", "facts")
-DIRECTIONS = ("callers", "callees", "imports", "importers", "impact")
+DIRECTIONS = ("callers", "callees", "references", "implementations", "imports", "importers", "impact")
 
 Offers = list[tuple[str, str]]
 """(word, meaning), as the shell shows them."""
@@ -30,7 +30,10 @@ def build_script(shell: str) -> str:
 
     if shell not in SHELLS:
         near = difflib.get_close_matches(shell, SHELLS, 1, 0.5)
-        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(SHELLS)}."
+        if near:
+            hint = f"Did you mean {near[0]}?"
+        else:
+            hint = f"There are {', '.join(SHELLS)}."
         raise InvalidArgument(f"completion does not support the shell {shell}", suggestion=hint)
     return get_completion_script(prog_name="ctx", complete_var="_CTX_COMPLETE", shell=shell)
 
@@ -116,7 +119,9 @@ class ServeCommand(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters, with the options during completion, when nothing runs."""
         params = super().get_params(ctx)
-        return [*params, *_serve_options()] if ctx.resilient_parsing else params
+        if ctx.resilient_parsing:
+            return [*params, *_serve_options()]
+        return params
 
 
 def _serve_options() -> list[Any]:

@@ -67,11 +67,17 @@ def store_check(
                     unit="bytes",
                 )
                 result = RepairReport(problems=(), left=tuple(problems))
-            report = run_index(engine, force=result.needs_rebuild) if result.problems else None
+            if result.problems:
+                report = run_index(engine, force=result.needs_rebuild)
+            else:
+                report = None
         except Cancelled:
             err.print("[yellow]interrupted[/yellow]: the index in use did not change; run the same command again")
             raise typer.Exit(INTERRUPTED) from None
-    files_read = report.files if report is not None and result.needs_rebuild else 0
+    if report is not None and result.needs_rebuild:
+        files_read = report.files
+    else:
+        files_read = 0
     if as_json:
         print(json.dumps(_format_json(result, files_read)))
     else:
@@ -155,8 +161,14 @@ def _format_row(tenant: Tenant) -> Sequence[str]:
     from context_engine.text import format_size
 
     counts = ("" if count is None else f"{count:,}" for count in (tenant.files, tenant.chunks))
-    committed = format_age(tenant.committed_at, time.time()) if tenant.committed_at else "not yet complete"
-    other_release = "" if tenant.schema == SCHEMA_VERSION else ", of another release"
+    if tenant.committed_at:
+        committed = format_age(tenant.committed_at, time.time())
+    else:
+        committed = "not yet complete"
+    if tenant.schema == SCHEMA_VERSION:
+        other_release = ""
+    else:
+        other_release = ", of another release"
     return tenant.repository, format_size(tenant.bytes), *counts, committed, f"{tenant.schema}{other_release}"
 
 

@@ -63,7 +63,10 @@ def token_create(
     wish = TokenRequest(name, role, projects, parse_expiry(expires, time.time()), per_minute)
     grant, token = _open_tokens(tokens).create(wish)
     print(token)  # the only line on stdout, so that a script can read it
-    until = f"until {format_timestamp(grant.expires_s)}" if grant.expires_s is not None else "without an end"
+    if grant.expires_s is not None:
+        until = f"until {format_timestamp(grant.expires_s)}"
+    else:
+        until = "without an end"
     print_note(f"{name} may {role} in {_format_projects(grant.projects)} {until}. The token is not shown again.")
 
 
@@ -117,7 +120,10 @@ def parse_expiry(text: str, now_s: float) -> float | None:
     if text == NEVER:
         return None
     span = _TIME_SPAN.fullmatch(text)
-    moment_s = now_s + int(span[1]) * UNITS_S[span[2]] if span else parse_timestamp(text)
+    if span:
+        moment_s = now_s + int(span[1]) * UNITS_S[span[2]]
+    else:
+        moment_s = parse_timestamp(text)
     if moment_s is None:
         raise InvalidArgument(f"--expires {text!r} is not a time", suggestion="Write 90d, 12h, 2027-01-31 or never.")
     return moment_s
@@ -135,11 +141,15 @@ def _resolve_project(project: str) -> str:
     """Return a project as the file stores it: a name unchanged, a path as the server will see it."""
     from context_engine.repo import resolve_path
 
-    return resolve_path(project) if project.startswith(("/", "~", ".")) else project
+    if project.startswith(("/", "~", ".")):
+        return resolve_path(project)
+    return project
 
 
 def _format_projects(projects: Sequence[str]) -> str:
-    return "every project" if "*" in projects else ", ".join(projects)
+    if "*" in projects:
+        return "every project"
+    return ", ".join(projects)
 
 
 def _table_row(token: TokenRecord, now_s: float) -> list[Cell]:

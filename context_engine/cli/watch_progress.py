@@ -49,7 +49,9 @@ def print_progress(now: PlanState, at: float) -> int:
 def watch(look: Callable[[], PlanState], clock: timestamps.Now, pause: Callable[[float], None] = time.sleep) -> int:
     """Follow the progress: a live screen on a terminal, one line per change in a pipe; return the exit code."""
     try:
-        return _watch_live(look, clock, pause) if out.is_terminal else _follow_lines(look, clock, pause)
+        if out.is_terminal:
+            return _watch_live(look, clock, pause)
+        return _follow_lines(look, clock, pause)
     except KeyboardInterrupt:
         err.print("[dim]no longer watching; the plan goes on[/dim]")
         return INTERRUPTED
@@ -91,7 +93,9 @@ def _state_changes(before: PlanState, now: PlanState) -> list[str]:
 
 
 def _exit_code(now: PlanState) -> int:
-    return 0 if now.execution.status == "completed" else NOT_DONE
+    if now.execution.status == "completed":
+        return 0
+    return NOT_DONE
 
 
 def _render_screen(now: PlanState, at: float) -> RenderableType:
@@ -101,7 +105,10 @@ def _render_screen(now: PlanState, at: float) -> RenderableType:
 
     rows = _rows(now, at)
     shown = visible_steps([now.execution.steps[step.uid].is_done for step in now.plan.steps], out.height - AROUND)
-    left = f"{len(rows) - len(rows[shown])} more steps" if len(rows[shown]) < len(rows) else ""
+    if len(rows[shown]) < len(rows):
+        left = f"{len(rows) - len(rows[shown])} more steps"
+    else:
+        left = ""
     footer = " · ".join(filter(None, (_format_outlook(now), left)))
     return Group(_headline(now), build_table(HEAD, rows[shown]), Text(footer, style="dim"))
 
@@ -151,7 +158,10 @@ def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, st
         return "failed", state.error.strip().partition("\n")[0][:120]
     if state.status == "in_progress":
         since = timestamps.parse_timestamp(state.started_at)
-        lasting = f"for {_format_duration(at - since)}" if since is not None else ""
+        if since is not None:
+            lasting = f"for {_format_duration(at - since)}"
+        else:
+            lasting = ""
         return "in progress", " ".join(part for part in (state.actor, lasting) if part)
     if state.duration_ms is not None and state.status == "completed":
         return "completed", f"in {_format_duration(state.duration_ms / 1_000)}"
@@ -164,7 +174,9 @@ def _format_duration(length_s: float) -> str:
     >>> _format_duration(2.4), _format_duration(300)
     ('2 s', '5 min')
     """
-    return f"{max(0.0, length_s):.0f} s" if length_s < MINUTE_S else format_effort(length_s / HOUR_S)
+    if length_s < MINUTE_S:
+        return f"{max(0.0, length_s):.0f} s"
+    return format_effort(length_s / HOUR_S)
 
 
 def _format_steps(uids: tuple[str, ...], number: dict[str, int]) -> str:

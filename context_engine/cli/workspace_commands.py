@@ -76,7 +76,10 @@ def workspace_list(
     from context_engine.cli.console import print_note, print_table
 
     repositories = load_repositories()
-    chosen = {workspace: repositories.members(workspace)} if workspace else repositories.workspaces()
+    if workspace:
+        chosen = {workspace: repositories.members(workspace)}
+    else:
+        chosen = repositories.workspaces()
     if as_json:
         rows = {name: [_json_row(repositories, member) for member in members] for name, members in chosen.items()}
         print(json.dumps(rows, indent=2))
@@ -153,7 +156,10 @@ def _update_member(repositories: RepositoryRegistry, member: WorkspaceMember) ->
     except ContextEngineError as error:
         _print_member_error(member, error.message)
         return False
-    commit = "" if fetched.before == fetched.after else f"now {fetched.after[:COMMIT_CHARS]}, "
+    if fetched.before == fetched.after:
+        commit = ""
+    else:
+        commit = f"now {fetched.after[:COMMIT_CHARS]}, "
     changed = report.added + report.changed + report.removed
     summary = (
         f"{commit}{format_count(report.files, 'file')}, {changed:,} of them new or changed, {report.seconds:.1f} s"
@@ -234,7 +240,9 @@ def _describe_index(repositories: RepositoryRegistry, member: WorkspaceMember) -
     from context_engine.text import format_count
 
     if not repositories.is_there(member):
-        return "gone: ctx workspace update fetches it" if member.address else "its folder is gone"
+        if member.address:
+            return "gone: ctx workspace update fetches it"
+        return "its folder is gone"
     with Engine.open(member.root) as engine:
         status = engine.status()
     if status.state == "absent":

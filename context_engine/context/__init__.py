@@ -6,6 +6,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
+    from context_engine.context.affected_places import describe_affected_places
     from context_engine.context.budget import (
         PRICE_POWER,
         TokenCounter,
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
         RepositoryFacts,
         check_claims,
     )
-    from context_engine.context.gather import GatheredFiles, GatherRequest, gather_files, glob_for_path
+    from context_engine.context.gather import gather_files
+    from context_engine.context.localizer import GatheredFiles, GatherRequest
     from context_engine.context.project_knowledge import (
         QUOTED_FROM_REPOSITORY,
         ProjectKnowledge,
@@ -60,8 +62,9 @@ if TYPE_CHECKING:
         build_brief,
         open_runner,
     )
-    from context_engine.context.related_files import find_partners
+    from context_engine.context.related_files import RelatedFile, find_partners
     from context_engine.context.resolve_references import PromptReference, ReferencePlace, resolve_mentions
+    from context_engine.context.shown_lines import ShownLines, ShownLinesBySession
     from context_engine.context.workspace import Workspace
 
 __all__ = [
@@ -92,11 +95,14 @@ __all__ = [
     "PromptRewrite",
     "ReferencePlace",
     "RejectedItem",
+    "RelatedFile",
     "RememberedItem",
     "RepositoryFacts",
     "SecondPass",
     "SecondPassResult",
     "SecondPassRunner",
+    "ShownLines",
+    "ShownLinesBySession",
     "Snippet",
     "TokenCounter",
     "Workspace",
@@ -108,6 +114,7 @@ __all__ = [
     "check_claims",
     "check_rewrite",
     "compute_draft_id",
+    "describe_affected_places",
     "estimate_max_tokens",
     "extract_clauses",
     "extract_objective",
@@ -116,7 +123,6 @@ __all__ = [
     "find_symbol_at",
     "format_location",
     "gather_files",
-    "glob_for_path",
     "load_tokenizer",
     "open_runner",
     "parse_draft",
@@ -141,8 +147,8 @@ __getattr__ = lazy_exports(
         "Command": "commands",
         "EnhanceMode": "enhance",
         "EnhancedPrompt": "enhance",
-        "GatherRequest": "gather",
-        "GatheredFiles": "gather",
+        "GatherRequest": "localizer",
+        "GatheredFiles": "localizer",
         "LeftOut": "bundle",
         "LikelyFile": "enhance",
         "Mention": "prompt_parsing",
@@ -154,11 +160,14 @@ __getattr__ = lazy_exports(
         "QUOTED_FROM_REPOSITORY": "project_knowledge",
         "ReferencePlace": "resolve_references",
         "RejectedItem": "fact_check",
+        "RelatedFile": "related_files",
         "RememberedItem": "project_knowledge",
         "RepositoryFacts": "fact_check",
         "SecondPass": "refinement",
         "SecondPassResult": "refinement",
         "SecondPassRunner": "refinement",
+        "ShownLines": "shown_lines",
+        "ShownLinesBySession": "shown_lines",
         "Snippet": "bundle",
         "TokenCounter": "budget",
         "Workspace": "workspace",
@@ -170,6 +179,7 @@ __getattr__ = lazy_exports(
         "check_claims": "fact_check",
         "check_rewrite": "enhance",
         "compute_draft_id": "proposals",
+        "describe_affected_places": "affected_places",
         "estimate_max_tokens": "budget",
         "extract_clauses": "prompt_parsing",
         "extract_objective": "prompt_parsing",
@@ -178,7 +188,6 @@ __getattr__ = lazy_exports(
         "find_symbol_at": "budget",
         "format_location": "proposals",
         "gather_files": "gather",
-        "glob_for_path": "gather",
         "load_tokenizer": "project_knowledge",
         "open_runner": "refinement",
         "parse_draft": "proposals",

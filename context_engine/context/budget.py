@@ -35,6 +35,7 @@ WHOLE_SYMBOL_SHARE = 0.5
 # -- tokens of a text -------------------------------------------------------------------------------------------------
 
 _PIECES = re.compile(
+    r"(?=[A-Za-z0-9+/=]{24})"  # the rest is rare, and costly to look for
     r"(?=[\w+/=]{0,40}[0-9])(?=[\w+/=]{0,40}[a-z])(?=[\w+/=]{0,40}[A-Z])[A-Za-z0-9+/=]{24,256}"  # base64
     r"|\b[0-9a-f]{16,256}\b"
     r"|[^\r\nA-Za-z0-9\x80-\U0010ffff]?(?:[A-Z]*[a-z]+|[A-Z]+)"
@@ -116,7 +117,9 @@ def widen_to_symbol(span: LineSpan, symbols: Sequence[Definition], *, lines_max:
     if not around or any(_is_most_of(span, symbol) for symbol in symbols):
         return span, ""
     nearest = min(around, key=_by_size)
-    return (nearest.span, nearest.qualified) if nearest.span.lines <= lines_max else (span, "")
+    if nearest.span.lines <= lines_max:
+        return (nearest.span, nearest.qualified)
+    return (span, "")
 
 
 def _is_most_of(span: LineSpan, symbol: Definition) -> bool:
@@ -208,7 +211,10 @@ class SnippetPacker:
         price = self.prices[option.file]
         left = share - self._price(option.file, None)
         fits = price.price_span(option.span) <= left
-        first = option.span.first if fits else max(option.best_line, option.span.first)
+        if fits:
+            first = option.span.first
+        else:
+            first = max(option.best_line, option.span.first)
         last = first - 1
         while last < option.span.last and (left := left - price.line(last + 1)) >= 0:
             last += 1
@@ -229,7 +235,10 @@ class SnippetPacker:
             return head + SNIPPET_TOKENS
         if any(known.contains(span) for known in shown):
             return 0
-        frame = 0 if any(known.touches(span) for known in shown) else SNIPPET_TOKENS
+        if any(known.touches(span) for known in shown):
+            frame = 0
+        else:
+            frame = SNIPPET_TOKENS
         common = (LineSpan(max(known.first, span.first), min(known.last, span.last)) for known in shown)
         paid = sum(price.price_span(lines) for lines in common if lines.first <= lines.last)
         return head + frame + price.price_span(span) - paid

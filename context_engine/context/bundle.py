@@ -21,30 +21,20 @@ from context_engine.context.budget import (
     find_symbol_at,
     widen_to_symbol,
 )
-from context_engine.context.gather import (
-    NEXT_FILES,
-    FoundFile,
-    FoundPlace,
-    GatheredFiles,
-    GatherRequest,
-    extract_stems,
-    gather_files,
-    read_lines,
-)
+from context_engine.context.gather import extract_stems, gather_files, read_lines
+from context_engine.context.localizer import NEXT_FILES, FoundFile, FoundPlace, GatheredFiles, GatherRequest
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.context.related_files import (
-    IMPORTERS_MAX,
-    IMPORTS_MAX,
     RELATED_MAX,
     RelatedFile,
     find_partners,
     merge_related,
-    sort_by_use,
 )
+from context_engine.context.shown_lines import ShownLines
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
-from context_engine.text import LineSpan, merge_spans
+from context_engine.text import LineSpan, merge_spans, split_words
 
 if TYPE_CHECKING:
     from context_engine.history import FileHistory
@@ -72,15 +62,21 @@ WIDER_LINES_MAX = 200
 CONTEXT_LINES = 3
 """Lines around a line that a text search found."""
 SYMBOLS_NAMED = 5
-SUMMARIES_TOKENS_MIN = 1_000
-"""In a smaller budget, summaries of files would take the place of code."""
+EXTRAS_TOKENS_MIN = 2_000
+"""In a smaller budget, summaries of files, related places and what was derived from commits would take the place of
+code (evals/places)."""
 REMEMBERED_MAX = 6
+NAME_CHARS_MIN = 4
+"""Shorter names of files and symbols are the beginnings of too many words."""
 REMEMBERED_CHARS_MAX = 400
 """Characters of a memory, about 100 tokens; its place leads to the whole."""
 HOT_FILES_MAX = 3
+EXPLAINED_FILES = 2
+"""The first files, whose best place is shown with its callees, callers and tests."""
 MENTIONS_MAX = 3
 IMPORTED_OFTEN_MIN = 10
 """Importers from which on their number is a fact worth telling."""
+STILL_READING = "history and memories are still being read: the next call has more of them"
 COCHANGE_CONFIDENCE = 0.5
 COCHANGE_SUPPORT = 3
 """Changed together in half of a file's commits, and not by chance."""
@@ -88,7 +84,10 @@ COCHANGE_SUPPORT = 3
 
 @dataclass(frozen=True, slots=True)
 class BundleRequest:
-    """A task or question, and the limits of its bundle. `known_facts` of the caller come before all others."""
+    """A task or question, and the limits of its bundle. `known_facts` of the caller come before all others.
+
+    Places that are in `shown` are named instead of repeated.
+    """
 
     text: str
     files_max: int = 10
@@ -100,6 +99,7 @@ class BundleRequest:
     with_summaries: bool = True
     addresses: tuple[str, ...] = ()
     known_facts: tuple[str, ...] = ()
+    shown: ShownLines = field(default_factory=ShownLines)
 
 
 class Snippet(NamedTuple):
@@ -123,6 +123,14 @@ class BundledFile:
     summary: str
     snippets: tuple[Snippet, ...]
     related: tuple[RelatedFile, ...]
+
+
+class ShownPlace(NamedTuple):
+    """Lines that the client was shown before, and the tokens that they would cost again."""
+
+    path: RelPath
+    span: LineSpan
+    tokens: int
 
 
 class ExternalMention(NamedTuple):
@@ -150,6 +158,7 @@ class Bundle:
     external: tuple[ExternalMention, ...]
     hints: tuple[str, ...]
     left_out: LeftOut
+    shown_before: tuple[ShownPlace, ...]
     engine: str
     freshness: str
     sources: Mapping[str, int]
@@ -169,7 +178,7 @@ def build_bundle(
     found = gather_files(gather, workspace)
     opened, unreadable = _open_files(found.files, workspace, request)
     extras = list(_list_extras(opened, workspace, team, request))
-    builder = _BundleBuilder(found, opened, team, len(extras), unreadable)
+    builder = _BundleBuilder(found, opened, team, len(extras), unreadable, request.shown)
     room = -excess(builder.build(()))
     prices = [_price_file(file, team) for file in opened]
     options = list(_list_options(opened, prices, room, extract_stems(request.text)))
@@ -178,7 +187,8 @@ def build_bundle(
     for _ in range(TRIES):
         entries = _select_entries(options, prices, extras, room, team)
         bundle = builder.build(entries)
-        over = excess(bundle)
+        # the room of places that were shown before stays empty: the next ones matter less
+        over = excess(bundle) + sum(place.tokens for place in bundle.shown_before)
         if over <= 0 and -over <= SLACK * request.tokens_max:
             return bundle
         if over <= 0:
@@ -241,9 +251,9 @@ def _open_file(file: FoundFile, workspace: Workspace, request: BundleRequest) ->
     lines = read_lines(file, workspace)
     symbols = tuple(symbol for _, symbol in outline.symbols)
     places = (_trim_to_current_lines(place, lines) for place in file.spots)
-    with_summary = request.with_summaries and request.tokens_max >= SUMMARIES_TOKENS_MIN
+    with_summary = request.with_summaries and request.tokens_max >= EXTRAS_TOKENS_MIN
     return _OpenedFile(
-        path=file.path,
+        path=outline.path,
         language=outline.language,
         relevance=file.relevance,
         summary=_summarize(outline) if with_summary else "",
@@ -259,9 +269,14 @@ def _trim_to_current_lines(place: FoundPlace, lines: Mapping[int, str]) -> Found
 
     A single line gets some lines around it.
     """
-    span = place.span if place.text else place.span.expand(CONTEXT_LINES)
+    if place.text:
+        span = place.span
+    else:
+        span = place.span.expand(CONTEXT_LINES)
     written = [number for number in range(span.first, span.last + 1) if lines.get(number, "").strip()]
-    return place._replace(span=LineSpan(written[0], written[-1])) if written else None
+    if written:
+        return place._replace(span=LineSpan(written[0], written[-1]))
+    return None
 
 
 def _summarize(outline: FileOutline) -> str:
@@ -269,7 +284,10 @@ def _summarize(outline: FileOutline) -> str:
     names = list(dict.fromkeys(symbol.name for depth, symbol in outline.symbols if depth == 0))
     if not names:
         return ""
-    more = f" and {len(names) - SYMBOLS_NAMED} more" if len(names) > SYMBOLS_NAMED else ""
+    if len(names) > SYMBOLS_NAMED:
+        more = f" and {len(names) - SYMBOLS_NAMED} more"
+    else:
+        more = ""
     return f"defines {', '.join(names[:SYMBOLS_NAMED])}{more}"
 
 
@@ -280,7 +298,10 @@ def _price_file(file: _OpenedFile, team: ProjectKnowledge) -> FilePrice:
     """Return the prices of a file: those of its lines are by length, at the tokens that its best place has as JSON."""
     sample = "\n".join(place.text for place in file.places[:1])[:SAMPLE_CHARS]
     as_json = json.dumps(sample, ensure_ascii=False)
-    tokens_per_char = team.count_tokens(as_json) / len(sample) if sample else 1 / CHARS_PER_TOKEN_MIN
+    if sample:
+        tokens_per_char = team.count_tokens(as_json) / len(sample)
+    else:
+        tokens_per_char = 1 / CHARS_PER_TOKEN_MIN
 
     def price_line(number: int) -> int:
         return 1 + int(len(file.lines.get(number, "")) * tokens_per_char)
@@ -293,11 +314,17 @@ def _list_options(
 ) -> Iterator[SnippetOption]:
     """Yield the places that the room could be for, and each with the symbol around it if that is not too long."""
     ranked = sorted((place.chance for file in opened for place in file.places), reverse=True)
-    least = ranked[: max(1, room // PLACE_TOKENS_MIN)][-1] if ranked else 0.0
+    if ranked:
+        least = ranked[: max(1, room // PLACE_TOKENS_MIN)][-1]
+    else:
+        least = 0.0
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
         likely = [place for place in file.places if place.chance >= least]
         for rank, place in enumerate(likely):
-            best_line = find_best_line(place.span, file.lines, stems) if number == rank == 0 else 0
+            if number == rank == 0:
+                best_line = find_best_line(place.span, file.lines, stems)
+            else:
+                best_line = 0
             yield SnippetOption(number, place.span, place.chance, rank == 0, best_line)
             wide, _ = widen_to_symbol(place.span, file.symbols, lines_max=WIDER_LINES_MAX)
             is_there = wide.first in file.lines and wide.last in file.lines
@@ -332,7 +359,10 @@ def _fit_extras(extras: Sequence[_Extra], room: int, team: ProjectKnowledge) -> 
     """Return the extras that fit, in their order, with their prices."""
     chosen = []
     for extra in extras:
-        text = extra.content if isinstance(extra.content, str) else " ".join(map(str, extra.content))
+        if isinstance(extra.content, str):
+            text = extra.content
+        else:
+            text = " ".join(map(str, extra.content))
         price = ROW_TOKENS + team.count_tokens(text)
         if price <= room:
             chosen.append(extra._replace(price=price))
@@ -345,31 +375,42 @@ def _list_extras(
 ) -> Iterator[_Extra]:
     """Yield facts of the caller, memories, files related to each file, files that mention an address, and hints."""
     yield from (_Extra(fact, -1) for fact in request.known_facts)
+    is_small = request.tokens_max < EXTRAS_TOKENS_MIN
     if request.with_memories and team.recall:
         for item in team.recall(request.text, REMEMBERED_MAX):
-            if item.type == "issue" and not _speaks_of(item, opened):
+            is_derived = item.source == "discovery" and item.type != "rule"
+            if is_derived and (is_small or not _speaks_of(item, opened)):
                 continue
             yield _Extra(item._replace(content=_shorten(item.content), score=round(item.score, 3)), -1)
     importers: list[tuple[RelPath, ...]] = []
-    if request.with_related:
+    if request.with_related and not is_small:
         importers = [_ask_index(workspace.symbols.importers, file.path) for file in opened[:HOT_FILES_MAX]]
         shown = {file.path for file in opened}
         for number, file in enumerate(opened):
-            others = importers[number] if number < len(importers) else ()
-            related = merge_related(file.path, _list_related(file, others, workspace, team.history))
+            if number < EXPLAINED_FILES:
+                yield from (_Extra(other, number) for other in _list_neighbors(file, opened, workspace))
+            related = merge_related(file.path, _list_related(file, workspace, team.history))
             yield from (_Extra(other, number) for other in related if other.path not in shown)
     yield from (_Extra(_find_mentions(address, workspace), -1) for address in request.addresses)
-    yield from (_Extra(hint, -1) for hint in _list_hints(opened, importers, team.history))
+    if not is_small:
+        yield from (_Extra(hint, -1) for hint in _list_hints(opened, importers, team.history))
 
 
 def _speaks_of(item: RememberedItem, opened: Sequence[_OpenedFile]) -> bool:
-    """Return whether an issue, which is mostly the subject of a commit, names one of the files."""
+    """Return whether a remembered text names one of the files, or what is defined at one of its places."""
     text = f"{item.title} {item.content} {item.place}"
-    return any(file.path.rpartition("/")[2].partition(".")[0] in text for file in opened)
+    if any(file.path in text for file in opened):
+        return True
+    stems = (file.path.rpartition("/")[2].partition(".")[0] for file in opened)
+    symbols = (place.symbol.rpartition(".")[2] for file in opened for place in file.places)
+    names = tuple({name.lower() for name in (*stems, *symbols) if len(name) >= NAME_CHARS_MIN})
+    return any(word.lower().startswith(names) for word in split_words(text))
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= REMEMBERED_CHARS_MAX else f"{text[:REMEMBERED_CHARS_MAX].rstrip()}…"
+    if len(text) <= REMEMBERED_CHARS_MAX:
+        return text
+    return f"{text[:REMEMBERED_CHARS_MAX].rstrip()}…"
 
 
 def _find_mentions(address: str, workspace: Workspace) -> ExternalMention:
@@ -380,20 +421,29 @@ def _find_mentions(address: str, workspace: Workspace) -> ExternalMention:
 # -- what belongs to a file -------------------------------------------------------------------------------------------
 
 
-def _list_related(
-    file: _OpenedFile, importers: Sequence[RelPath], workspace: Workspace, history: FileHistory | None
-) -> Iterator[RelatedFile]:
-    """Yield tests, files that change with it, its imports (those that its places name first), and importers."""
+def _list_neighbors(file: _OpenedFile, opened: Sequence[_OpenedFile], workspace: Workspace) -> Iterator[RelatedFile]:
+    """Yield what the best place of a file uses, what uses it, and its tests, a line each, beyond the places found."""
+    found = {str(other.path): [place.span for place in other.places] for other in opened}
+    try:
+        if file.places:
+            neighbors = workspace.symbols.neighbors(file.path, file.places[0].span)
+        else:
+            neighbors = []
+    except CallError:  # without an index
+        return
+    for row in neighbors:
+        if not any(span.first <= row.line <= span.last for span in found.get(row.path, ())):
+            yield RelatedFile(row.path, row.relation, row.line, row.text)
+
+
+def _list_related(file: _OpenedFile, workspace: Workspace, history: FileHistory | None) -> Iterator[RelatedFile]:
+    """Yield the tests of a file, and the files that change with it."""
     for other in find_partners(file.path, workspace.symbols.files_named)[:RELATED_MAX]:
         yield RelatedFile(other, "paired by name")
     if history:
         cochanged = history.list_cochanged(file.path, support=COCHANGE_SUPPORT, confidence=COCHANGE_CONFIDENCE)
         for partner in cochanged[:RELATED_MAX]:
             yield RelatedFile(partner.path, f"changed with it in {partner.confidence:.0%} of its commits")
-    text = "\n".join(place.text for place in file.places)
-    imports = sort_by_use(_ask_index(workspace.symbols.dependencies, file.path), text)
-    yield from (RelatedFile(other, "imported by it") for other in imports[:IMPORTS_MAX])
-    yield from (RelatedFile(other, "imports it") for other in importers[:IMPORTERS_MAX])
 
 
 def _ask_index(ask: Callable[[str], tuple[RelPath, ...]], path: str) -> tuple[RelPath, ...]:
@@ -458,12 +508,14 @@ class _BundleBuilder:
     team: ProjectKnowledge
     extra_count: int  # shown or not
     unreadable: tuple[str, ...]
+    known: ShownLines
 
     def build(self, entries: Sequence[_Entry]) -> Bundle:
         """Return the bundle of these entries."""
         extras = [entry for entry in entries if isinstance(entry, _Extra)]
         rows = [extra.content for extra in extras]
-        files = tuple(self._build_file(number, entries) for number in range(len(self.opened)))
+        shown_before = self._find_shown(entries)
+        files = tuple(self._build_file(number, entries, shown_before) for number in range(len(self.opened)))
         shown = tuple(file for file in files if file.snippets)
         from_history = sum("changed with it" in related.why for file in shown for related in file.related)
         sources = {"memories": self.team.recall, "history": self.team.history}
@@ -472,30 +524,50 @@ class _BundleBuilder:
             remembered=tuple(row for row in rows if isinstance(row, RememberedItem)),
             external=tuple(row for row in rows if isinstance(row, ExternalMention)),
             hints=tuple(row for row in rows if isinstance(row, str)),
-            left_out=self._list_left_out(files, self.extra_count - len(extras)),
+            left_out=self._list_left_out(files, self.extra_count - len(extras), shown_before),
+            shown_before=tuple(shown_before),
             engine=self.found.engine,
             freshness=self.found.freshness,
             sources={**self.found.sources, "history": from_history},
             absent=tuple(name for name, source in sources.items() if source is None),
-            warnings=self.found.warnings,
+            warnings=(*self.found.warnings, *[STILL_READING] * self.team.is_partial),
             reason=self.found.reason,
         )
 
-    def _build_file(self, number: int, entries: Sequence[_Entry]) -> BundledFile:
+    def _find_shown(self, entries: Sequence[_Entry]) -> list[ShownPlace]:
+        """Return the selected places that the client was shown before."""
+        found: dict[int, list[LineSpan]] = {}
+        for entry in entries:
+            if isinstance(entry, SelectedLines):
+                file = self.opened[entry.file]
+                if self.known.may_replace(file.path, entry.span.first, _join_lines(file, entry.span)):
+                    found.setdefault(entry.file, []).append(entry.span)
+        count = self.team.count_tokens
+        return [
+            ShownPlace(self.opened[number].path, span, count(_join_lines(self.opened[number], span)))
+            for number, spans in sorted(found.items())
+            for span in merge_spans(spans)
+        ]
+
+    def _build_file(self, number: int, entries: Sequence[_Entry], shown_before: Sequence[ShownPlace]) -> BundledFile:
         file = self.opened[number]
+        known = [place.span for place in shown_before if place.path == file.path]
         own = [entry for entry in entries if entry.file == number]
-        spans = merge_spans(entry.span for entry in own if isinstance(entry, SelectedLines))
+        selected = [entry.span for entry in own if isinstance(entry, SelectedLines)]
+        spans = merge_spans(span for span in selected if not any(place.contains(span) for place in known))
         rows = [entry.content for entry in own if isinstance(entry, _Extra)]
         related = tuple(row for row in rows if isinstance(row, RelatedFile))
         snippets = sorted((_build_snippet(file, span, self.team) for span in spans), key=_snippet_rank)
         return BundledFile(file.path, file.language, file.relevance, file.summary, tuple(snippets), related)
 
-    def _list_left_out(self, files: Sequence[BundledFile], rows: int) -> LeftOut:
+    def _list_left_out(self, files: Sequence[BundledFile], rows: int, shown_before: Sequence[ShownPlace]) -> LeftOut:
         places = 0
         for file, opened in zip(files, self.opened, strict=True):
-            for place in opened.places:
-                places += not any(snippet.span.touches(place.span) for snippet in file.snippets)
-        hidden = [file.path for file in files if not file.snippets]
+            seen = [snippet.span for snippet in file.snippets]
+            seen += [place.span for place in shown_before if place.path == file.path]
+            places += sum(not any(span.touches(place.span) for span in seen) for place in opened.places)
+        known = {place.path for place in shown_before}
+        hidden = [file.path for file in files if not file.snippets and file.path not in known]
         return LeftOut(places, rows, (*hidden, *self.found.next_files)[:NEXT_FILES], self.unreadable)
 
 
@@ -508,6 +580,10 @@ def _build_snippet(file: _OpenedFile, span: LineSpan, team: ProjectKnowledge) ->
     names = list(dict.fromkeys(place.symbol for place in sorted(inside) if place.symbol))
     symbol = ", ".join(names[:3]) or find_symbol_at(span, file.symbols)
     is_cut = any(place.span.first <= span.last < place.span.last for place in inside)
-    text = "\n".join(file.lines.get(number, "") for number in range(span.first, span.last + 1))
+    text = _join_lines(file, span)
     relevance = max((place.relevance for place in inside), default=file.relevance)
     return Snippet(span, text, relevance, team.count_tokens(text), symbol, span.last + 1 if is_cut else 0)
+
+
+def _join_lines(file: _OpenedFile, span: LineSpan) -> str:
+    return "\n".join(file.lines.get(number, "") for number in range(span.first, span.last + 1))

@@ -73,7 +73,10 @@ def _package_json(files: Files) -> Iterator[Command]:
     runner = next((runner for lock, runner in _RUNNERS if lock in files), "npm")
     for script, text in _scripts(files.get("package.json", "")):
         if script in KINDS and _NO_TEST not in text:
-            command = f"{runner} test" if script == "test" else f"{runner} run {script}"
+            if script == "test":
+                command = f"{runner} test"
+            else:
+                command = f"{runner} run {script}"
             yield Command(KINDS[script], command, "package.json")
 
 
@@ -208,7 +211,9 @@ def _parse_object(text: str) -> Mapping[str, Any]:
         found = read_json(text) if text else {}
     except ParseError:
         return {}
-    return found if isinstance(found, dict) else {}
+    if isinstance(found, dict):
+        return found
+    return {}
 
 
 def _parse_toml(text: str) -> Mapping[str, Any]:

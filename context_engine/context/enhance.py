@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from context_engine.context.commands import NAMES, READ, Command, detect_commands
-from context_engine.context.gather import SIGNALS
+from context_engine.context.localizer import GatherRequest, locate_files
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, ProjectKnowledge, RememberedItem
 from context_engine.context.prompt_parsing import extract_clauses, extract_objective, parse_mentions
 from context_engine.context.refinement import BriefSection, SecondPass, build_brief, truncate_text
 from context_engine.context.resolve_references import PromptReference, resolve_mentions
 from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError, NotIndexed
-from context_engine.model import Filter, Hit, Query
+from context_engine.model import Filter
 
 EnhanceMode = Literal["light", "rich"]
 ADDED_TOKENS_MAX: Mapping[EnhanceMode, int] = {"light": 600, "rich": 2_000}
@@ -156,7 +156,10 @@ def _reference_lines(references: Sequence[PromptReference]) -> Iterator[PromptLi
             yield PromptLine("references", reference, f"{_quote(reference.text)}: {reference.places[0]}{note}")
     for reference in references:
         if reference.is_ambiguous:
-            more = f" and {reference.more} more" if reference.more else ""
+            if reference.more:
+                more = f" and {reference.more} more"
+            else:
+                more = ""
             question = f"{_quote(reference.text)} may be {_join_choices(reference.places)}{more}: which is meant?"
             yield PromptLine("open_questions", reference, question)
         elif reference.is_missing:
@@ -192,16 +195,22 @@ def _command_lines(commands: Sequence[Command], mode: EnhanceMode) -> Iterator[P
 
 
 def _quote(text: str) -> str:
-    return f"`{text}`" if "`" not in text and "\n" not in text else " ".join(text.split())
+    if "`" not in text and "\n" not in text:
+        return f"`{text}`"
+    return " ".join(text.split())
 
 
 def _join_choices(places: Sequence[object]) -> str:
     *first, last = map(str, places)
-    return f"{', '.join(first)} or {last}" if first else last
+    if first:
+        return f"{', '.join(first)} or {last}"
+    return last
 
 
 def _format_nearest(reference: PromptReference) -> str:
-    return f"; nearest: {', '.join(reference.near)}" if reference.near else ""
+    if reference.near:
+        return f"; nearest: {', '.join(reference.near)}"
+    return ""
 
 
 # -- facts of the workspace -------------------------------------------------------------------------------------------
@@ -213,23 +222,14 @@ def _find_likely_files(
     """Return the files that the prompt is about, best first, and warnings; no file if none stands out of the noise."""
     if not prompt.strip():
         return [], ()
-    query = Query(prompt, LIKELY_MAX[mode], file_filter, RELEVANCE_MIN, chunks_per_file=1)
+    request = GatherRequest(
+        prompt, LIKELY_MAX[mode], file_filter, RELEVANCE_MIN, spots_per_file=1, lexical_min=LEXICAL_MIN
+    )
     try:
-        hits = workspace.search.find(query).hits
+        found, _ = locate_files(request, workspace, team.predict_changes)
     except NotIndexed as error:
         return [], (f"{error.message}: {error.suggestion}",)
-    if not hits or lexical_score(hits[0]) < LEXICAL_MIN:
-        return [], ()
-    chunks = [hit.chunk for hit in reversed(hits)]
-    titles = {chunk.path: chunk.title for chunk in chunks if chunk.title != chunk.path}
-    ranked = team.predict_changes(query) if team.predict_changes else [(str(hit.chunk.path), hit.score) for hit in hits]
-    best = list(dict.fromkeys(path for path, score in ranked if score >= RELEVANCE_MIN * ranked[0][1]))
-    return [LikelyFile(path, titles.get(path, "")) for path in best[: LIKELY_MAX[mode]]], ()
-
-
-def lexical_score(hit: Hit) -> float:
-    """Return the part of a hit's score that comes from words alone: the part that every index has."""
-    return sum(share for name, share in hit.why.items() if SIGNALS.get(name) not in ("semantic", "structure"))
+    return [LikelyFile(file.path, file.spots[0].symbol if file.spots else "") for file in found.files], ()
 
 
 def find_commands(workspace: Workspace) -> list[Command]:
@@ -302,7 +302,9 @@ def insert_prompt(draft: str, words: str) -> str:
     >>> insert_prompt("Whole cents only: {prompt}", "round up"), insert_prompt("fill {prompt} in", "fill {prompt}")
     ('Whole cents only: round up', 'fill {prompt} in')
     """
-    return draft if words in draft else draft.replace(PLACEHOLDER, words, 1)
+    if words in draft:
+        return draft
+    return draft.replace(PLACEHOLDER, words, 1)
 
 
 def _check_names(text: str, enhanced: EnhancedPrompt, workspace: Workspace) -> tuple[list[RewriteObjection], list[str]]:

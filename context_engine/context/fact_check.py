@@ -175,4 +175,6 @@ def _fold_whitespace(code: str) -> str:
 
 
 def _format_nearest(near: Sequence[str]) -> str:
-    return f"; nearest: {', '.join(near[:NEAR_MAX])}" if near else ""
+    if near:
+        return f"; nearest: {', '.join(near[:NEAR_MAX])}"
+    return ""

@@ -139,7 +139,10 @@ def build_body(model: str, messages: Sequence[Mapping[str, str]], schema: Schema
 
 def build_messages(brief: str, schema: Schema, *, in_words: bool = False) -> list[dict[str, str]]:
     """Return the messages to a model, without secrets; with the schema in words if the endpoint does not enforce it."""
-    form = f"\n\nJSON Schema of the answer:\n{json.dumps(wrap_schema(schema))}" if in_words else ""
+    if in_words:
+        form = f"\n\nJSON Schema of the answer:\n{json.dumps(wrap_schema(schema))}"
+    else:
+        form = ""
     return [{"role": "system", "content": ROLE}, {"role": "user", "content": redact(brief + form, "broad").text}]
 
 
@@ -185,7 +188,9 @@ def _drop_unsupported_inside(value: Any, name: str) -> Any:
 def unwrap_draft(value: Any, schema: Schema) -> Any:
     """Return the draft inside the object of `wrap_schema`."""
     is_wrapped = schema.get("type") != "object" and isinstance(value, dict) and [*value] == ["draft"]
-    return value["draft"] if is_wrapped else value
+    if is_wrapped:
+        return value["draft"]
+    return value
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------
@@ -207,7 +212,9 @@ def read_content(answer: Any) -> tuple[str, str]:
         return "", f"the model refuses: {extract_json_message(refusal or reason)}"
     if reason == "length":
         return "", "the answer was cut off; it must be shorter"
-    return (text, "") if isinstance(text, str) and text.strip() else ("", "the answer is empty")
+    if isinstance(text, str) and text.strip():
+        return (text, "")
+    return ("", "the answer is empty")
 
 
 def read_tokens(answer: Any) -> ModelTokens | None:
@@ -216,7 +223,10 @@ def read_tokens(answer: Any) -> ModelTokens | None:
     >>> read_tokens({"usage": {"prompt_tokens": 812, "completion_tokens": 40}}), read_tokens({"usage": {}})
     (ModelTokens(prompt_tokens=812, completion_tokens=40), None)
     """
-    usage = answer.get("usage") if isinstance(answer, dict) else None
+    if isinstance(answer, dict):
+        usage = answer.get("usage")
+    else:
+        usage = None
     if not isinstance(usage, dict):
         return None
     prompt_tokens, completion_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")

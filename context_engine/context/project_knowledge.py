@@ -51,12 +51,16 @@ RankedPaths = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class ProjectKnowledge:
-    """What a team knows. `predict_changes` ranks the files that a task may change; without it, search ranks them."""
+    """What a team knows. `predict_changes` ranks the files that a task may change; without it, search ranks them.
+
+    `is_partial`: memories and history are still being read.
+    """
 
     count_tokens: TokenCounter = estimate_max_tokens
     history: FileHistory | None = None
     recall: Recall | None = None
     predict_changes: Callable[[Query], RankedPaths] | None = None
+    is_partial: bool = False
 
 
 def load_tokenizer(file: Path) -> TokenCounter:

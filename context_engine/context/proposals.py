@@ -81,7 +81,10 @@ def find_problem(draft: Any, schema: Schema) -> str:
     except RecursionError:
         return "it is nested too deep"
     problems = [_format_problem(error) for error in errors]
-    more = f"; and {len(problems) - PROBLEMS_MAX} more" if len(problems) > PROBLEMS_MAX else ""
+    if len(problems) > PROBLEMS_MAX:
+        more = f"; and {len(problems) - PROBLEMS_MAX} more"
+    else:
+        more = ""
     return "; ".join(problems[:PROBLEMS_MAX]) + more
 
 
@@ -89,7 +92,9 @@ def _format_problem(error: Any) -> str:
     message, location = error.message, format_location(error.path)
     if len(message) > PROBLEM_CHARS_MAX:
         message = f"… {message[-PROBLEM_CHARS_MAX:]}"
-    return f"{location}: {message}" if location else message
+    if location:
+        return f"{location}: {message}"
+    return message
 
 
 def format_location(path: Iterable[str | int]) -> str:

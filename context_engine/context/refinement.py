@@ -140,7 +140,10 @@ def open_runner(address: str, model: str, key: str, *, wait_s: float) -> SecondP
     if not address and not model:
         return SecondPassRunner()
     if not (address and model):
-        missing = "CTX_ASSIST_MODEL" if address else "CTX_ASSIST_ADDRESS"
+        if address:
+            missing = "CTX_ASSIST_MODEL"
+        else:
+            missing = "CTX_ASSIST_ADDRESS"
         return SecondPassRunner(problem=f"no model is asked: {missing} is not set")
     from context_engine.context.llm_endpoint import ChatModel  # slow to import, and only for users with a model
 
@@ -182,7 +185,9 @@ def build_brief(task: str, sections: Sequence[BriefSection], *, tokens_max: int 
         last = max(number for number, count in enumerate(counts) if count)
         counts[last] -= 1
         text = _format_brief(head, shown, counts)
-    return text if any(counts) or not shown else head
+    if any(counts) or not shown:
+        return text
+    return head
 
 
 def _count_fitting(sections: Sequence[BriefSection], room: int) -> list[int]:

@@ -3,31 +3,29 @@
 >>> "test_auth.py" in list_partner_names("src/auth.py")
 True
 >>> found = [RelatedFile("b.py", "imported"), RelatedFile("c.py", "test"), RelatedFile("b.py", "changed with it")]
->>> merge_related("a.py", found)
-[RelatedFile(path='b.py', why='imported, changed with it'), RelatedFile(path='c.py', why='test')]
+>>> [(file.path, file.why) for file in merge_related("a.py", found)]
+[('b.py', 'imported, changed with it'), ('c.py', 'test')]
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from context_engine.index import role_of
-from context_engine.text import split_words
 
 RELATED_MAX = 5
 """Related files of one file; nobody reads a longer list."""
-IMPORTS_MAX = 3
-IMPORTERS_MAX = 2
-"""Importers of one file: if half the project imports it, they do not explain it."""
 
 
 class RelatedFile(NamedTuple):
-    """A file that belongs to another one, and why."""
+    """A file that belongs to another one, and why. If one definition in it does, it begins at `line` with `text`."""
 
     path: str
     why: str
+    line: int = 0
+    text: str = ""
 
 
 _TEST_MARK = re.compile(r"^(?:tests?_|spec_)?(?P<stem>.+?)(?:[_.-](?:test|tests|spec|specs)|Tests?|Spec|TestCase)?$")
@@ -59,16 +57,16 @@ def list_partner_names(path: str) -> frozenset[str]:
     return frozenset(f"{name}.{suffix}" for name in names)
 
 
-def find_partners(path: str, files_named: Callable[[str], Iterable[str]]) -> list[str]:
+def find_partners(path: str, files_named: Callable[..., Iterable[str]]) -> list[str]:
     """Return the tests of a source file, or the source files of a test, nearest first.
 
     >>> files = ["tests/test_cat.py", "tests/zoo/test_cat.py", "src/test_cat_food/cat.py"]
-    >>> find_partners("src/zoo/cat.py", lambda name: [file for file in files if file.endswith(name)])
+    >>> find_partners("src/zoo/cat.py", lambda *names: [file for file in files if file.endswith(names)])
     ['tests/zoo/test_cat.py', 'tests/test_cat.py']
     """
     folders = set(path.split("/")[:-1])
     is_wanted_test = not is_test(path)
-    named = {other for name in list_partner_names(path) for other in files_named(name)}
+    named = files_named(*list_partner_names(path))
     partners = [other for other in named if is_test(other) == is_wanted_test and other != path]
 
     def distance(other: str) -> tuple[int, int, str]:
@@ -84,13 +82,3 @@ def merge_related(path: str, related: Iterable[RelatedFile], *, most: int = RELA
         if file.path != path:
             reasons.setdefault(file.path, {})[file.why] = None
     return [RelatedFile(other, ", ".join(why)) for other, why in reasons.items()][:most]
-
-
-def sort_by_use(imported: Sequence[str], text: str) -> list[str]:
-    """Return imported files, those that a text names first: what a snippet uses matters most.
-
-    >>> sort_by_use(["src/a.py", "src/pool.py", "src/b.py"], "pool.drain()")
-    ['src/pool.py', 'src/a.py', 'src/b.py']
-    """
-    named = set(split_words(text))
-    return sorted(imported, key=lambda path: path.rpartition("/")[2].partition(".")[0] not in named)

@@ -39,7 +39,9 @@ class ReferencePlace(NamedTuple):
         ('a.py:3 (f)', 'a.py')
         """
         line = f":{self.line}" if self.line else ""
-        return f"{self.path}{line} ({self.symbol})" if self.symbol else f"{self.path}{line}"
+        if self.symbol:
+            return f"{self.path}{line} ({self.symbol})"
+        return f"{self.path}{line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,10 @@ def _find_near_paths(path: str, workspace: Workspace) -> tuple[str, ...]:
 def _locate_line(path: str, line: int, workspace: Workspace) -> tuple[ReferencePlace, str]:
     """Return the place of a line, and a note if the file has no such line."""
     try:
-        outline = workspace.symbols.outline(path) if line else None
+        if line:
+            outline = workspace.symbols.outline(path)
+        else:
+            outline = None
     except CallError:
         outline = None
     if outline is None:

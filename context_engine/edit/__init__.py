@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from context_engine.edit.patch import EditPlan
     from context_engine.edit.placeholder import placeholders
     from context_engine.edit.rename import NameOccurrence, Renaming
-    from context_engine.edit.symbol_edits import Place, SymbolEdit
+    from context_engine.edit.symbol_edits import LineEdit, Place, SymbolEdit
     from context_engine.edit.unified_diff import format_diff
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "EditedFile",
     "FileEdit",
     "Fuzzy",
+    "LineEdit",
     "NameOccurrence",
     "PastEdit",
     "Patch",
@@ -52,6 +53,7 @@ __getattr__ = lazy_exports(
         "EditedFile": "apply",
         "FileEdit": "file_edit",
         "Fuzzy": "model",
+        "LineEdit": "symbol_edits",
         "NameOccurrence": "rename",
         "PastEdit": "apply",
         "Patch": "model",

@@ -159,7 +159,10 @@ class Editor:
         with self._lock_files(paths):
             steps = self._steps(paths, changes, tracker)
             differing = [step for step in steps if step.op.before != step.op.after]
-            number = self._transactions.write(differing, at=self._now(), session=session) if differing else 0
+            if differing:
+                number = self._transactions.write(differing, at=self._now(), session=session)
+            else:
+                number = 0
         return self._report_written(_build_result(number, steps, tracker), tracker)
 
     def move_file(self, path: str, new_path: str, change: FileEdit | None = None) -> tuple[FileEdit, FileEdit]:
@@ -293,7 +296,10 @@ class Editor:
         if not undo_id:
             entry = self._journal.newest(wanted, session)
         else:
-            entry = self._journal.entry(int(undo_id)) if _IS_NUMBER(undo_id) else None
+            if _IS_NUMBER(undo_id):
+                entry = self._journal.entry(int(undo_id))
+            else:
+                entry = None
         if entry is not None and entry.state == wanted:
             return entry
         verb = "undone" if wanted == "done" else "done again"
@@ -324,7 +330,9 @@ class Editor:
         if outcome and self._on_write is not None:
             self._on_write(frozenset(op.path for op in entry.ops))
         names = ", ".join(op.path for op in entry.ops)
-        return [f"an edit of {names} was interrupted; {outcome}"] if outcome else []
+        if outcome:
+            return [f"an edit of {names} was interrupted; {outcome}"]
+        return []
 
     def _report_written(self, result: EditResult, tracker: ReadTracker | None) -> EditResult:
         """Report the changed files to the tracker of the session and to `on_write`; return the result."""
@@ -347,7 +355,10 @@ def _build_result(number: int, steps: Sequence[FileStep], tracker: ReadTracker |
         old_data = step.seen.data if step.seen.exists else None
         files.append(EditedFile(step.op.path, step.op.before, step.op.after, step.planned, old_data))
         if tracker is not None and tracker.is_outdated(step.op.path, step.op.before):
-            fate = "its content was replaced as a whole" if replaces(step.planned) else "the edit still fitted"
+            if replaces(step.planned):
+                fate = "its content was replaced as a whole"
+            else:
+                fate = "the edit still fitted"
             warnings.append(f"{step.op.path} was changed by another session or program after you read it; {fate}")
     return EditResult(str(number) if number else "", tuple(files), tuple(warnings))
 
@@ -355,7 +366,10 @@ def _build_result(number: int, steps: Sequence[FileStep], tracker: ReadTracker |
 def _describe_ops(entry: JournalEntry) -> Generator[tuple[str, str]]:
     """Yield each path with what happened to the file when the call was made."""
     for op in entry.ops:
-        before, after = (op.after, op.before) if entry.state == "undone" else (op.before, op.after)
+        if entry.state == "undone":
+            before, after = (op.after, op.before)
+        else:
+            before, after = (op.before, op.after)
         if not before:
             yield op.path, "created"
         else:
@@ -428,7 +442,10 @@ def _for_each(names: Sequence[str], items: Sequence[_Item], do: Callable[[_Item]
         raise first
     rows: list[dict[str, Any]] = [{**error.as_dict(), "path": path} for path, error in failed]
     message = first.message.removesuffix("; nothing was written")
-    more = f"; {len(failed) - 1} more of {len(items)} files failed" if len(failed) > 1 else ""
+    if len(failed) > 1:
+        more = f"; {len(failed) - 1} more of {len(items)} files failed"
+    else:
+        more = ""
     raise type(first)(
         f"{message if name in message else f'{name}: {message}'}{more}; nothing was written",
         suggestion=first.suggestion,

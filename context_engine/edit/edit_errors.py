@@ -45,15 +45,24 @@ def no_match_error(
     said = list(hints(content, edit.target, edit.replacement))
     details: dict[str, Any] = {"hints": said} if said else {}
     if place is None:
-        step = said[0] if said else "Read the file again and copy the target from it."
+        if said:
+            step = said[0]
+        else:
+            step = "Read the file again and copy the target from it."
         return NoMatch(why, suggestion=step, details=details)
     details["nearest"] = place.as_details()
     if not place.is_near_miss:
-        step = said[0] if said else f"Read the file again around line {place.line} and copy the target from it."
+        if said:
+            step = said[0]
+        else:
+            step = f"Read the file again around line {place.line} and copy the target from it."
         return NoMatch(why, suggestion=step, details=details)
     details["fileText"] = _lines(content, place.line - 1, place.end_line - 1)
     where = f"lines {place.line}-{place.end_line} come near: {place.lines_equal} of {place.lines_old} lines are equal"
-    first = f"; line {place.file_line} is the first that differs" if place.file_line else ""
+    if place.file_line:
+        first = f"; line {place.file_line} is the first that differs"
+    else:
+        first = ""
     return FuzzyUnsafe(f"{why}; {where}{first}", suggestion=said[0] if said else SENT_AGAIN, details=details)
 
 
@@ -61,8 +70,14 @@ def multiple_matches_error(
     content: FileContent, spots: Sequence[TextMatch], *, is_all: bool = True, asked: int = 1
 ) -> MultipleMatches:
     """Return the error that there are more places than expected, and nothing chooses one."""
-    count = f"{len(spots)}" if is_all else f"more than {len(spots) - 1}"
-    expected = " that overlap" if len(spots) <= asked else f", not {asked}" if asked > 1 else ""
+    if is_all:
+        count = f"{len(spots)}"
+    else:
+        count = f"more than {len(spots) - 1}"
+    if len(spots) <= asked:
+        expected = " that overlap"
+    else:
+        expected = f", not {asked}" if asked > 1 else ""
     return MultipleMatches(
         f"found {count} occurrences{expected}",
         suggestion="Add surrounding lines to the target, or an anchor: text before or after it, or a range of lines.",
@@ -82,7 +97,10 @@ def fewer_matches_error(content: FileContent, spots: Sequence[TextMatch], asked:
 def anchor_error(content: FileContent, spots: Sequence[TextMatch], why: str) -> AnchorFailed:
     """Return the error that the target exists, but not where the anchor says."""
     first = content.line_of(spots[0].start) + 1
-    where = f"line {first}" if len(spots) == 1 else f"{len(spots)} places, the first at line {first}"
+    if len(spots) == 1:
+        where = f"line {first}"
+    else:
+        where = f"{len(spots)} places, the first at line {first}"
     return AnchorFailed(
         f"{why}; the target stands at {where}",
         suggestion="Correct the anchor, or leave it out if the target is unique.",
@@ -111,7 +129,10 @@ def no_change_error(why: str) -> NoChange:
 
 def line_range_error(content: FileContent, edit: Edit) -> InvalidLineRange:
     """Return the error that the anchor's range of lines is not in this file."""
-    asked = f"{edit.line_range.first}-{edit.line_range.last}" if edit.line_range else "none"
+    if edit.line_range:
+        asked = f"{edit.line_range.first}-{edit.line_range.last}"
+    else:
+        asked = "none"
     return InvalidLineRange(
         f"the file has {len(content.lines)} lines, and the anchor asks for {asked}",
         suggestion="Lines count from 1; the first comes before the last.",
@@ -156,13 +177,18 @@ def _match(content: FileContent, spot: TextMatch) -> dict[str, Any]:
     number = content.line_of(spot.start)
     column = spot.start - content.starts[number]
     line = content.shown_lines[number]
-    preview = line if len(line) <= PREVIEW_CHARS else shorten_line(line, column, PREVIEW_CHARS - 2)
+    if len(line) <= PREVIEW_CHARS:
+        preview = line
+    else:
+        preview = shorten_line(line, column, PREVIEW_CHARS - 2)
     return {"line": number + 1, "column": column + 1, "preview": preview}
 
 
 def _lines(content: FileContent, first: int, last: int) -> str:
     text = "\n".join(content.shown_lines[first : last + 1])
-    return text if len(text) <= TEXT_CHARS_MAX else text[:TEXT_CHARS_MAX] + "…"
+    if len(text) <= TEXT_CHARS_MAX:
+        return text
+    return text[:TEXT_CHARS_MAX] + "…"
 
 
 # -- the nearest place -------------------------------------------------------------------------------------------------
@@ -267,7 +293,10 @@ _QUOTES = {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"
 
 def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
     """Yield sentences about what seems to be wrong with a target that is not in the file."""
-    applied = _line_of(content, replacement) if len(replacement.strip()) >= APPLIED_CHARS_MIN else 0
+    if len(replacement.strip()) >= APPLIED_CHARS_MIN:
+        applied = _line_of(content, replacement)
+    else:
+        applied = 0
     if applied:
         yield f"The replacement already stands at line {applied}: the edit seems to have been applied."
     bare = "\n".join(_NUMBERED.sub("", line, count=1) for line in target.split("\n"))
@@ -287,7 +316,9 @@ def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
 def _line_of(content: FileContent, text: str) -> int:
     """Return the first line that contains a text, whatever the whitespace; 0 when there is none."""
     place = next(content.runs([key for key in keys_of(text) if key]), None)
-    return content.solid[place] + 1 if place is not None else 0
+    if place is not None:
+        return content.solid[place] + 1
+    return 0
 
 
 def _straight(text: str) -> str:

@@ -15,7 +15,7 @@ from context_engine.edit.file_edit import FileEdit, PlannedFile
 from context_engine.edit.locate import exact
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import EditPlan, plan
-from context_engine.edit.symbol_edits import SymbolEdit, resolve_symbols
+from context_engine.edit.symbol_edits import LineEdit, SymbolEdit, resolve_symbols
 from context_engine.languages import Grammars, Languages
 from context_engine.secrets import count_labels, redact_file
 from context_engine.text import LineSpan
@@ -30,7 +30,7 @@ AROUND_SECRETS = (
 class Want:
     """An edit, and which of its exact matches is meant, counted from 1; 0 where there must be only one."""
 
-    edit: Edit | SymbolEdit
+    edit: Edit | SymbolEdit | LineEdit
     occurrence: int = 0
 
 
@@ -69,7 +69,9 @@ def choose_occurrences(
         quoted = count_labels(edit.target + edit.before + edit.after)
         _refuse_labels([label for label in quoted if label not in content.text])
         check_labels(edit.target, edit.replacement, content.text, are_text=labels_are_text)
-        return _restrict_to(content, edit, occurrences[number]) if occurrences[number] else edit
+        if occurrences[number]:
+            return _restrict_to(content, edit, occurrences[number])
+        return edit
 
     return edit_errors.for_each_edit(edits, restrict)
 
@@ -106,7 +108,10 @@ def _refuse_labels(labels: Sequence[str]) -> None:
 
 def _restrict_to(content: FileContent, edit: Edit, occurrence: int) -> Edit:
     """Restrict an edit to the lines of one occurrence. The plan reports a target without an exact match."""
-    spots = list(exact(content, edit.target.replace("\r\n", "\n"))) if edit.target else []
+    if edit.target:
+        spots = list(exact(content, edit.target.replace("\r\n", "\n")))
+    else:
+        spots = []
     if not spots:
         return edit
     if occurrence > len(spots):

@@ -100,24 +100,40 @@ class EditService(Editor):
         return delete_file(path, expected_hash=expected_hash)
 
     def rename_symbol(
-        self, name: str, new_name: str, *, path: str = "", cancel: threading.Event | None = None
+        self,
+        name: str,
+        new_name: str,
+        *,
+        path: str = "",
+        accept: Sequence[str] = (),
+        cancel: threading.Event | None = None,
     ) -> Renaming:
         """Prepare another name for a definition and its uses, as the files are now; `apply` writes its `changes`.
 
-        `path` is the file or folder of the definition. Raises: SymbolNotFound, MultipleMatches (with the places),
+        `path` is the file or folder of the definition; `accept` are uncertain places to rename as well, as
+        `Renamer.plan_renaming` takes them. Raises: SymbolNotFound, MultipleMatches (with the places),
         InvalidArgument (the new name is not possible), TooLarge, InvalidPath, FileNotFound, Canceled.
         """
-        under = "" if path in ("", ".") else str(self._root.rel(path))
+        if path in ("", "."):
+            under = ""
+        else:
+            under = str(self._root.rel(path))
         bare = bare_name(name)
         query = TextQuery((bare,), case_sensitive=True)
         candidates = [file.path for file in self._scanner.scan(query, cancel=cancel).files]
         if len(candidates) > RENAMED_FILES_MAX:
             raise TooLarge(
                 f"{len(candidates):,} files contain {bare!r}, over the limit of {RENAMED_FILES_MAX:,} for a rename",
-                suggestion="A name so common is renamed by hand: search_files finds its places.",
+                suggestion="A name so common is renamed by hand: search_text finds its places.",
             )
-        renamer = Renamer(self._languages, self._grammars, self._symbols.paths(), self._files.read_raw)
-        return renamer.plan_renaming(name, new_name, candidates, under=under)
+        renamer = Renamer(
+            self._languages,
+            self._grammars,
+            self._symbols.paths(),
+            self._files.read_raw,
+            self._symbols.find_member_uses if self._live.snapshot() is not None else None,
+        )
+        return renamer.plan_renaming(name, new_name, candidates, under=under, accept=accept)
 
     # -- writing --
 
@@ -135,13 +151,22 @@ class EditService(Editor):
         if not dry_run:
             for change in changes:
                 self._access.note(str(self._root.rel(change.path, must_exist=False)), "edit")
-        return self._with_syntax(result) if check_syntax else result
+        if check_syntax:
+            return self._with_syntax(result)
+        return result
 
     def note_read(self, path: str, sha256: str, *, session: str, kind: AccessKind = "read") -> None:
         """Remember that a session was shown a file, or a fragment of it, with this hash (hex)."""
         self._access.note(path, kind)
         if tracker := self.read_tracker(session):
             tracker.note_read(path, sha256)
+
+    def hash_as_read(self, path: str, session: str) -> str:
+        """Return the hash of a file as a session saw it last; empty when it never did. Raises: InvalidPath."""
+        tracker = self.read_tracker(session)
+        if tracker:
+            return tracker.hash_of(self._root.rel(path))
+        return ""
 
     def _with_syntax(self, result: EditResult) -> EditResult:
         """Return the result with a syntax report for each file that still exists."""

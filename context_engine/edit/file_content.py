@@ -51,7 +51,9 @@ class FileContent:
     @cached_property
     def norm(self) -> str:
         """The text with every CR LF made one line feed."""
-        return self.text.replace("\r\n", "\n") if "\r" in self.text else self.text
+        if "\r" in self.text:
+            return self.text.replace("\r\n", "\n")
+        return self.text
 
     @cached_property
     def _returns(self) -> list[int]:
@@ -96,7 +98,9 @@ class FileContent:
     def break_at(self, offset: int) -> str:
         """Return the line break that begins at an offset of the text; empty when none does."""
         found = self.text[offset : offset + 2]
-        return found if found == "\r\n" else found[:1] if found[:1] == "\n" else ""
+        if found == "\r\n":
+            return found
+        return found[:1] if found[:1] == "\n" else ""
 
     def newline(self, start: int, stop: int) -> str:
         """Return the break for a new line between two offsets: the most frequent there, in that line, or in all."""
@@ -104,12 +108,16 @@ class FileContent:
             pairs = part.count("\r\n")
             singles = part.count("\n") - pairs
             if pairs != singles:
-                return "\r\n" if pairs > singles else "\n"
+                if pairs > singles:
+                    return "\r\n"
+                return "\n"
         return "\n"
 
     def _line_end(self, at: int) -> str:
         feed = self.text.find("\n", at)
-        return self.text[max(0, feed - 1) : feed + 1] if feed >= 0 else ""
+        if feed >= 0:
+            return self.text[max(0, feed - 1) : feed + 1]
+        return ""
 
     def nearby(self, at: int) -> list[str]:
         """Return the lines around a character of `norm`, which show how they are indented."""
@@ -180,7 +188,10 @@ def content_of(data: bytes) -> FileContent:
             return _wide(data, mark, encoding)
     if b"\0" in data:
         raise _binary()
-    bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+    if data.startswith(codecs.BOM_UTF8):
+        bom = codecs.BOM_UTF8
+    else:
+        bom = b""
     body = data[len(bom) :] if bom else data
     try:
         return FileContent(body.decode("utf-8"), bom)
@@ -236,7 +247,9 @@ def key_of(line: str) -> str:
     'if (a) {'
     """
     key = line.strip(BLANKS)
-    return _RUN.sub(" ", key) if "  " in key or "\t" in key else key
+    if "  " in key or "\t" in key:
+        return _RUN.sub(" ", key)
+    return key
 
 
 def keys_of(text: str) -> list[str]:

@@ -122,7 +122,9 @@ def delta_of(old: bytes, planned: PlannedFile) -> Delta:
 
 def hash_of(data: bytes | None) -> str:
     """Return the SHA-256 of a content in hex; empty for no file."""
-    return "" if data is None else sha256(data).hexdigest()
+    if data is None:
+        return ""
+    return sha256(data).hexdigest()
 
 
 def _exists_already(path: str, suggestion: str) -> InvalidArgument:
@@ -145,7 +147,10 @@ def _revert_bytes(op: Op, data: bytes | None) -> FileReplacement:
     if data is None:
         state = "is gone"
     else:
-        state = "was changed since" if op.after else "is there again"
+        if op.after:
+            state = "was changed since"
+        else:
+            state = "is there again"
     raise StaleFile(
         f"{op.path} {state}, and what was changed is not there exactly once; nothing was written",
         suggestion="Read it, then change by an edit what should be as it was.",

@@ -65,13 +65,17 @@ def map_indents(
     if not may_lack or first or not placed:
         return found
     if len(evidence) == 1:
-        return Indents([], BOTH_WAYS) if added else found
+        if added:
+            return Indents([], BOTH_WAYS)
+        return found
     if found.doubt != NO_RULE:
         return found
     rest = _by_one_rule(evidence[1:], added[1:] if leads else added, around)
     if rest.doubt or not leads:
         return rest
-    return Indents([placed, *rest.indents]) if added[0] == first else Indents([], NO_RULE)
+    if added[0] == first:
+        return Indents([placed, *rest.indents])
+    return Indents([], NO_RULE)
 
 
 def unit_of(text: Iterable[str]) -> str:
@@ -87,7 +91,9 @@ def unit_of(text: Iterable[str]) -> str:
     steps = Counter(
         deeper - depth for depth, deeper in pairwise(depths) if UNIT_MIN <= deeper - depth <= UNIT_MAX
     ) or Counter(depth for depth in depths if UNIT_MIN <= depth <= UNIT_MAX)
-    return " " * min(steps, key=lambda step: (-steps[step], step)) if steps else ""
+    if steps:
+        return " " * min(steps, key=lambda step: (-steps[step], step))
+    return ""
 
 
 # -- one rule for all ----------------------------------------------------------------------------------------------
@@ -102,8 +108,13 @@ def _by_one_rule(evidence: Sequence[tuple[str, str]], added: Sequence[str], near
     rule = _shift(pairs)
     if rule is not None:
         doubt = _shift_doubt(pairs, added, nearby)
-        found = Indents([], doubt) if doubt else _check_indents(rule, pairs, added, nearby)
-        return found if _lands_on_levels(pairs[0], found.indents, nearby) else Indents([], NO_LEVEL)
+        if doubt:
+            found = Indents([], doubt)
+        else:
+            found = _check_indents(rule, pairs, added, nearby)
+        if _lands_on_levels(pairs[0], found.indents, nearby):
+            return found
+        return Indents([], NO_LEVEL)
     return _agree([[rule(line) for line in added] for rule in _conversions(pairs, added, nearby)])
 
 
@@ -158,7 +169,9 @@ def _shift_doubt(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Seq
         absolute = bool(others) and all(indent.startswith(placed) for indent in added)
     else:
         absolute = any(len(indent) < len(old) for indent in others)
-    return BOTH_WAYS if absolute else ""
+    if absolute:
+        return BOTH_WAYS
+    return ""
 
 
 def _lands_on_levels(pair: tuple[str, str], indents: Iterable[str], nearby: Sequence[str]) -> bool:
@@ -206,7 +219,10 @@ def _blanks_a_tab(points: list[tuple[int, int]], added: list[int]) -> list[tuple
         units = [(far_x - x) // (far_y - y)] if far_y > y else []
     else:
         widest = math.gcd(x, *added)
-        units = [x // y, *(unit for unit in COMMON_UNITS if widest % unit == 0)][:2] if _is_unit(x, y) else []
+        if _is_unit(x, y):
+            units = [x // y, *(unit for unit in COMMON_UNITS if widest % unit == 0)][:2]
+        else:
+            units = []
     return [
         (unit, shift)
         for unit in units
@@ -241,7 +257,9 @@ def _is_unit(blanks: int, tabs: int) -> bool:
 def _to_tabs(unit: int, shift: int) -> Rule:
     def rule(indent: str) -> str | None:
         level, rest = divmod(len(indent), unit)
-        return "\t" * (level + shift) if not rest and level + shift >= 0 else None
+        if not rest and level + shift >= 0:
+            return "\t" * (level + shift)
+        return None
 
     return rule
 
@@ -249,7 +267,9 @@ def _to_tabs(unit: int, shift: int) -> Rule:
 def _to_blanks(unit: int, shift: int) -> Rule:
     def rule(indent: str) -> str | None:
         width = len(indent) * unit + shift
-        return " " * width if width >= 0 else None
+        if width >= 0:
+            return " " * width
+        return None
 
     return rule
 
@@ -263,7 +283,9 @@ def _agree(answers: list[list[str | None]]) -> Indents:
     ]
     if not whole:
         return Indents([], NO_LEVEL if answers else NO_RULE)
-    return Indents([], BOTH_WAYS) if any(indents != whole[0] for indents in whole) else Indents(whole[0])
+    if any(indents != whole[0] for indents in whole):
+        return Indents([], BOTH_WAYS)
+    return Indents(whole[0])
 
 
 # -- one line quoted without its indentation ---------------------------------------------------------------------------
@@ -322,7 +344,9 @@ def doubt(indent: str, new: str, *, unit: str) -> str:
     deeper = levels_below(first.rstrip(BLANKS))
     if deeper is None or indent_of(solid[0]) != indent + unit * deeper:
         return BELONGS
-    return BELONGS if second.startswith(GOES_ON) and not second.startswith(IS_COMMENT) else ""
+    if second.startswith(GOES_ON) and not second.startswith(IS_COMMENT):
+        return BELONGS
+    return ""
 
 
 def levels_below(line: str) -> int | None:
@@ -341,4 +365,6 @@ def levels_below(line: str) -> int | None:
         return None
     if OPENS.match(line) and not line.endswith((";", "}")):
         return 1
-    return 0 if WHOLE.fullmatch(line) else None
+    if WHOLE.fullmatch(line):
+        return 0
+    return None

@@ -215,16 +215,22 @@ class Journal:
 
     def _entries(self, where: str, values: tuple[Any, ...] = ()) -> list[JournalEntry]:
         with self._reading() as db:
-            return [] if db is None else _read(db, where, values)
+            if db is None:
+                return []
+            return _read(db, where, values)
 
     def _outlines(self, where: str, values: tuple[Any, ...] = ()) -> list[JournalEntry]:
         """Return entries without contents, which are only unpacked where they are written back."""
         with self._reading() as db:
-            return [] if db is None else _read(db, where, values, has_contents=False)
+            if db is None:
+                return []
+            return _read(db, where, values, has_contents=False)
 
     def _ask(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._reading() as db:
-            return [] if db is None else _rows(db, sql, values)
+            if db is None:
+                return []
+            return _rows(db, sql, values)
 
     @contextmanager
     def _reading(self) -> Generator[apsw.Connection | None]:
@@ -300,7 +306,10 @@ def _contents(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
     for path, before, after, mode, delta, image, temp, folders in db.execute(ops, (entry,)):
         data = database.decompress(delta, min(max(left, 1), UNPACKED_BYTES_MAX))
         left -= len(data)
-        old = None if image is None else database.decompress(image, min(max(left, 1), UNPACKED_BYTES_MAX))
+        if image is None:
+            old = None
+        else:
+            old = database.decompress(image, min(max(left, 1), UNPACKED_BYTES_MAX))
         left -= len(old or b"")
         pieces = msgspec.msgpack.decode(data, type=list[tuple[int, bytes, bytes]])
         found.append(

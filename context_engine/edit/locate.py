@@ -42,13 +42,19 @@ def locate(content: FileContent, edit: Edit) -> list[TextMatch]:
         raise line_range_error(content, edit)
     if edit.line_range is not None and edit.line_range.first > len(content.lines):
         raise line_range_error(content, edit)
-    limit = ANCHORED_MAX if edit.is_anchored else max(COUNTED_MAX, edit.expected_matches)
+    if edit.is_anchored:
+        limit = ANCHORED_MAX
+    else:
+        limit = max(COUNTED_MAX, edit.expected_matches)
     spots = list(islice(_candidates(content, edit), limit + 1))
     if not spots:
         raise no_match_error(content, edit, _why_nothing(edit))
     if len(spots) > limit:
         raise multiple_matches_error(content, spots, is_all=False, asked=edit.expected_matches)
-    kept = filter_by_anchor(content, spots, edit) if edit.is_anchored else spots
+    if edit.is_anchored:
+        kept = filter_by_anchor(content, spots, edit)
+    else:
+        kept = spots
     if len(kept) > edit.expected_matches or any(one.stop > other.start for one, other in pairwise(kept)):
         raise multiple_matches_error(content, kept, asked=edit.expected_matches)
     if len(kept) < edit.expected_matches:
@@ -116,7 +122,9 @@ def _difference(one: str, other: str) -> int:
         return EXACT
     if one.rstrip(BLANKS) == other.rstrip(BLANKS):
         return TRAILING
-    return INDENTATION if one.strip(BLANKS) == other.strip(BLANKS) else INNER
+    if one.strip(BLANKS) == other.strip(BLANKS):
+        return INDENTATION
+    return INNER
 
 
 # -- a few characters off -------------------------------------------------------------------------------------------
@@ -193,7 +201,10 @@ def filter_by_anchor(content: FileContent, spots: Sequence[TextMatch], edit: Edi
 
 def span_of(content: FileContent, spot: TextMatch) -> LineSpan:
     """Return the lines of a place, counted from 1; a line break at its end does not begin another line."""
-    last = max(spot.start, spot.stop - 1) if content.norm[spot.stop - 1 : spot.stop] == "\n" else spot.stop
+    if content.norm[spot.stop - 1 : spot.stop] == "\n":
+        last = max(spot.start, spot.stop - 1)
+    else:
+        last = spot.stop
     return LineSpan(content.line_of(spot.start) + 1, content.line_of(last) + 1)
 
 
@@ -292,7 +303,10 @@ def _holds(text: str, context: str) -> bool:
 def _scope(content: FileContent, spot: TextMatch, context: str) -> bool:
     """Return whether the text is the head of the block: a unique line after which all lines are deeper."""
     wanted = _solid_keys(context)
-    heads = list(content.runs(wanted)) if len(wanted) == 1 else []
+    if len(wanted) == 1:
+        heads = list(content.runs(wanted))
+    else:
+        heads = []
     if len(heads) != 1:
         return False
     head, first = content.solid[heads[0]], content.line_of(spot.start)

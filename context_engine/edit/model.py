@@ -90,7 +90,9 @@ class Placement(NamedTuple):
         """
         if self.rung == EXACT:
             return "exact"
-        return "fuzzy" if self.rung == DISTANCE else "whitespace"
+        if self.rung == DISTANCE:
+            return "fuzzy"
+        return "whitespace"
 
 
 class Inverse(NamedTuple):

@@ -129,7 +129,9 @@ def _check(content: FileContent, edit: Edit) -> None:
 
 def _wide(text: str) -> str:
     """Return a text if it has more than ASCII in it, otherwise nothing."""
-    return "" if text.isascii() else text
+    if text.isascii():
+        return ""
+    return text
 
 
 def _reduce(content: FileContent, patch: Patch) -> Patch:

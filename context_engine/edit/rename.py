@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import sha256
 from posixpath import dirname
@@ -38,6 +38,8 @@ from context_engine.languages import (
 from context_engine.text import LineSpan
 
 SHOWN_MAX = 10
+EVERYTHING, NOTHING = "all", "none"
+"""Words for places to accept: all that may be meant in code, or none of them."""
 CANDIDATES_MAX = 2_000
 """Comparing a line with so many that look like it takes some ten milliseconds."""
 FAMILIES = {"typescript": "javascript", "tsx": "javascript", "vue": "javascript", "svelte": "javascript"}
@@ -65,6 +67,14 @@ class NameOccurrence:
     column: int
     text: str
     why: str = ""
+    is_open: bool = False
+    """Whether it is a use in code that may be meant, so that a rename without it may break something."""
+
+
+UseCertainties = Mapping[tuple[str, int, int], str]
+"""Certainties of the uses of a member, by path, line and column: `definition`, `exact`, `likely` or `possible`."""
+FindUses = Callable[[str, str, int, Sequence[str]], UseCertainties | None]
+"""Finds the uses of the member of a name that a file defines at a line, in some files; None if they cannot be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +117,9 @@ class RenameSource:
     def package(self) -> str:
         """The package that a file says it belongs to."""
         found = _PACKAGE.search(self.content.norm)
-        return found[1] if found else ""
+        if found:
+            return found[1]
+        return ""
 
     @cached_property
     def qualified_names(self) -> list[str]:
@@ -143,7 +155,9 @@ class Target:
     @property
     def owner(self) -> Symbol | None:
         """The definition directly around it."""
-        return self.source.outline.symbols[self.symbol.parent] if self.symbol.parent >= 0 else None
+        if self.symbol.parent >= 0:
+            return self.source.outline.symbols[self.symbol.parent]
+        return None
 
     @property
     def is_member(self) -> bool:
@@ -154,7 +168,9 @@ class Target:
     def module(self) -> str:
         """What other files call the file it is in."""
         stem = self.source.path.rpartition("/")[2].partition(".")[0]
-        return dirname(self.source.path).rpartition("/")[2] if stem in ("__init__", "index", "mod", "lib") else stem
+        if stem in ("__init__", "index", "mod", "lib"):
+            return dirname(self.source.path).rpartition("/")[2]
+        return stem
 
 
 class Renamer:
@@ -164,18 +180,27 @@ class Renamer:
     """
 
     def __init__(
-        self, languages: Languages, grammars: Grammars, paths: PathIndex, read: Callable[[str], bytes | None]
+        self,
+        languages: Languages,
+        grammars: Grammars,
+        paths: PathIndex,
+        read: Callable[[str], bytes | None],
+        find_uses: FindUses | None = None,
     ) -> None:
         self._languages = languages
         self._grammars = grammars
         self._paths = paths
         self._read = read
+        self._find_uses = find_uses
         self._places: dict[tuple[str, str], tuple[Occurrence, ...]] = {}
 
-    def plan_renaming(self, name: str, new_name: str, holding: Iterable[str], *, under: str = "") -> Renaming:
+    def plan_renaming(
+        self, name: str, new_name: str, holding: Iterable[str], *, under: str = "", accept: Sequence[str] = ()
+    ) -> Renaming:
         """Plan what a new name for the definition `name`, perhaps `Class.method`, changes in the files `holding` it.
 
-        `under` is the file or folder of the definition. Raises: SymbolNotFound, MultipleMatches, InvalidArgument.
+        `under` is the file or folder of the definition. `accept` are uncertain places to change as well: `path:line`,
+        or `all` of those in code. Raises: SymbolNotFound, MultipleMatches, InvalidArgument.
         """
         last = bare_name(name)
         if not _NAME.fullmatch(new_name) or new_name == last:
@@ -188,13 +213,20 @@ class Renamer:
         sources = [source for path in sorted(holding) if (source := self._source(path, last)) is not None]
         target = _target(sources, name, under)
         self._check_free(target, new_name)
-        sorter = _Sorter(self, target, sources)
+        sorter = _Sorter(self, target, sources, accept, self._uses_of(target, sources))
         sure = sorter.sure()
         self._check_scopes(sorter, sure, new_name)
         edits = {path: _edits(sorter.sources[path], found, new_name) for path, found in sure.items()}
         for path, rows in edits.items():
             self._check_result(sorter.sources[path], rows, sure[path], new_name)
         return sorter.build_result(last, new_name, sure, edits)
+
+    def _uses_of(self, target: Target, sources: Sequence[RenameSource]) -> UseCertainties | None:
+        """Return the uses of a member by what the text shows of types; None for other targets."""
+        if not target.is_member or self._find_uses is None:
+            return None
+        paths = [source.path for source in sources]
+        return self._find_uses(target.source.path, target.symbol.name, target.symbol.line, paths)
 
     def _source(self, path: str, name: str) -> RenameSource | None:
         """Return a file as it is searched; None when it does not exist.
@@ -210,12 +242,19 @@ class Renamer:
             return RenameSource(path, raw, FileContent(""), b"", None, Outline(), (), error.message)
         data = content.norm.encode("utf-8", "surrogateescape")
         language = self._languages.detect(path, data)
-        found = find_occurrences(language, data, name, self._grammars) if language else "no code"
+        if language:
+            found = find_occurrences(language, data, name, self._grammars)
+        else:
+            found = "no code"
         if isinstance(found, str) or language is None or not language.names.reads:
-            why = (
-                found if isinstance(found, str) else f"names of {language.name if language else path} are not followed"
-            )
-            rows = [_as_text(data, *span) for span in find_whole_words(data, name)] if isinstance(found, str) else found
+            if isinstance(found, str):
+                why = found
+            else:
+                why = f"names of {language.name if language else path} are not followed"
+            if isinstance(found, str):
+                rows = [_as_text(data, *span) for span in find_whole_words(data, name)]
+            else:
+                rows = found
             return RenameSource(
                 path, raw, content, data, language, _outline(language, data, self._grammars), tuple(rows), why
             )
@@ -225,7 +264,10 @@ class Renamer:
         """Return the places of another name in a file."""
         known = self._places.get((source.path, name))
         if known is None:
-            found = find_occurrences(source.language, source.data, name, self._grammars) if source.language else ""
+            if source.language:
+                found = find_occurrences(source.language, source.data, name, self._grammars)
+            else:
+                found = ""
             known = self._places[source.path, name] = () if isinstance(found, str) else found
         return known
 
@@ -263,9 +305,15 @@ class Renamer:
             for own_symbol in own.outline.symbols
             if own_symbol.name == new_name and (own_symbol.parent, own_symbol.owner) == beside
         ]
-        package = self._paths.in_folder(dirname(own.path)) if own.family in PACKAGED and not target.is_member else []
+        if own.family in PACKAGED and not target.is_member:
+            package = self._paths.in_folder(dirname(own.path))
+        else:
+            package = []
         for path in package:
-            other = self._source(path, new_name) if path != own.path else None
+            if path != own.path:
+                other = self._source(path, new_name)
+            else:
+                other = None
             taken += [
                 (path, other_symbol.line)
                 for other_symbol in (other.outline.symbols if other else ())
@@ -331,7 +379,9 @@ def _fold_case(raw: bytes) -> bytes:
 
 
 def _outline(language: Language | None, data: bytes, grammars: Grammars) -> Outline:
-    return outline_file(language, data, grammars) if language is not None else Outline()
+    if language is not None:
+        return outline_file(language, data, grammars)
+    return Outline()
 
 
 def _as_text(data: bytes, start: int, stop: int) -> Occurrence:
@@ -380,7 +430,7 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
     if not fitting:
         raise SymbolNotFound(
             f"nothing named {name!r} is defined{f' in {under}' if under else ''}",
-            suggestion="find_symbol finds names that come close.",
+            suggestion="symbols finds names that come close.",
             details={
                 "near": [f"{source.path}: {source.qualified_names[number]}" for source, number in defined[:SHOWN_MAX]]
             },
@@ -405,7 +455,7 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
         raise InvalidArgument(
             f"{source.path} cannot be understood well enough: "
             f"{source.unparsed or 'the name is written in another way'}",
-            next_steps=(NextStep("search_files", "to find its places"), NextStep("edit_file", "to rename each")),
+            next_steps=(NextStep("search_text", "to find its places"), NextStep("edit_file", "to rename each")),
             details={"path": source.path},
         )
     makers = [child for child in source.outline.symbols if (child.parent, child.kind) == (number, "constructor")]
@@ -438,8 +488,17 @@ PROSE = {"string": "in a string", "comment": "in a comment", "text": "in text", 
 class _Sorter:
     """Decides for every place whether it means the target."""
 
-    def __init__(self, renamer: Renamer, target: Target, sources: Iterable[RenameSource]) -> None:
+    def __init__(
+        self,
+        renamer: Renamer,
+        target: Target,
+        sources: Iterable[RenameSource],
+        accept: Sequence[str] = (),
+        uses: UseCertainties | None = None,
+    ) -> None:
         self.target = target
+        self._accept = frozenset(accept)
+        self._uses = uses
         self.sources = {source.path: source for source in sources if source.found}
         self._renamer = renamer
         self._linked = {target.source.path}
@@ -448,7 +507,18 @@ class _Sorter:
     @cached_property
     def judgements(self) -> list[tuple[RenameSource, Occurrence, str]]:
         """Every place, and why it is not certain."""
-        return [(source, at, self.why_not(source, at)) for source in self.sources.values() for at in source.found]
+        rows = [(source, at, self.why_not(source, at)) for source in self.sources.values() for at in source.found]
+        return [(source, at, "" if self._is_accepted(source, at, why) else why) for source, at, why in rows]
+
+    def _is_accepted(self, source: RenameSource, at: Occurrence, why: str) -> bool:
+        """Return whether the caller wants an uncertain place to be changed as well."""
+        if why in ("", ELSE):
+            return False
+        is_named = {f"{source.path}:{at.line}", f"{source.path}:{at.line}:{at.column}"} & self._accept
+        return bool(is_named) or (EVERYTHING in self._accept and self._is_open(source, at))
+
+    def _is_open(self, source: RenameSource, at: Occurrence) -> bool:
+        return at.role not in PROSE and not source.unparsed and source.family == self.target.source.family
 
     def sure(self) -> dict[str, list[Occurrence]]:
         """Return the places that certainly mean the target, by file; files without any are left out."""
@@ -471,7 +541,11 @@ class _Sorter:
             kind=symbol.kind,
             line=symbol.line,
             certain=tuple(self.sources[path].place(at) for path, found in sure.items() for at in found),
-            uncertain=tuple(source.place(at, why) for source, at, why in self.judgements if why not in ("", ELSE)),
+            uncertain=tuple(
+                replace(source.place(at, why), is_open=self._is_open(source, at))
+                for source, at, why in self.judgements
+                if why not in ("", ELSE)
+            ),
             others=sum(why == ELSE for _, _, why in self.judgements),
             notes=tuple(self._notes()),
             changes=tuple(_change(self.sources[path], rows) for path, rows in edits.items()),
@@ -479,7 +553,9 @@ class _Sorter:
 
     def _notes(self) -> Iterator[str]:
         yield "uses outside of this workspace, through strings or generated code cannot be seen"
-        if self.target.is_member:
+        if self.target.is_member and self._uses is not None:
+            yield "methods that override it, or that it overrides, are renamed with it"
+        elif self.target.is_member:
             yield "members are sure only where they are looked up in the thing itself: without types the others are not"
         if self.target.source.family == "java" and self.target.module == self.target.symbol.name:
             yield f"Java wants {self.target.source.path} to be called like the class"
@@ -499,7 +575,9 @@ class _Sorter:
             return self._member_of_target(source, at)
         if at.role == "label":
             return ELSE
-        return self._member(source, at) if at.role == "member" else self._plain(source, at)
+        if at.role == "member":
+            return self._member(source, at)
+        return self._plain(source, at)
 
     def _is_beside(self, source: RenameSource, at: Occurrence, owner: Symbol) -> bool:
         """Return whether a place is inside of what a local definition is inside of."""
@@ -510,9 +588,9 @@ class _Sorter:
     def _plain(self, source: RenameSource, at: Occurrence) -> str:
         """Judge a plain name, which means what the innermost scope that binds it means by it."""
         if at.role == "import" and at.is_renamed:
-            return (
-                "" if self._is_linked(source, at) else ELSE if self._is_known(source, at) else "imported from elsewhere"
-            )
+            if self._is_linked(source, at):
+                return ""
+            return ELSE if self._is_known(source, at) else "imported from elsewhere"
         bound = source.bindings
         scope = next((candidate for candidate in at.scopes if candidate in bound), None)
         scope = scope or (None if None in bound else False)  # None is the file itself
@@ -537,7 +615,10 @@ class _Sorter:
     def _defines(self, path: str) -> bool:
         """Return whether a file defines the name itself, and only so."""
         source = self.sources.get(path)
-        outer = source.bindings.get(None, []) if source is not None and source is not self.target.source else []
+        if source is not None and source is not self.target.source:
+            outer = source.bindings.get(None, [])
+        else:
+            outer = []
         return source is not None and bool(outer) and all(at.line in self._defined_lines(source) for at in outer)
 
     def _defined_lines(self, source: RenameSource) -> set[int]:
@@ -549,9 +630,13 @@ class _Sorter:
         own = self.target.source
         together = dirname(source.path) == dirname(own.path) and source.package == own.package
         if source.family == "go":
-            return "" if together else ELSE
+            if together:
+                return ""
+            return ELSE
         same = source.family == "java" and source.package == own.package != "" and self.target.is_only
-        return "" if same else "not imported by name"
+        if same:
+            return ""
+        return "not imported by name"
 
     # -- imports --
 
@@ -579,7 +664,10 @@ class _Sorter:
 
     def _passes_on(self, path: str) -> bool:
         """Return whether a file that does not contain the name can only re-export another file."""
-        found = self.sources[path].found if path in self.sources else ()
+        if path in self.sources:
+            found = self.sources[path].found
+        else:
+            found = ()
         return self.target.is_only and all(at.role in PROSE for at in found)
 
     def _link(self) -> None:
@@ -602,11 +690,15 @@ class _Sorter:
         if at.kind == "field_identifier" and source.family == "rust":
             return ELSE  # a field or a method; what a module holds is looked up in another way
         if source.family == "go":
-            return self._in_package(source, at) if at.owner else ELSE
+            if at.owner:
+                return self._in_package(source, at)
+            return ELSE
         if not at.owner:
             return "looked up in something that is not known"
         if source.family == "rust":
-            return "" if at.owner == self.target.module and self.target.is_only else f"looked up in {at.owner}"
+            if at.owner == self.target.module and self.target.is_only:
+                return ""
+            return f"looked up in {at.owner}"
         bindings = [place for place in self._renamer.places(source, at.owner) if place.role in BINDING]
         around = [binding for binding in bindings if not binding.scopes or binding.scopes[0] in at.scopes]
         files = [path for binding in around for path in self._renamer.find_import_targets(source, binding.lines)]
@@ -630,12 +722,12 @@ class _Sorter:
             place.role in ("binding", "unknown") and (not place.scopes or place.scopes[0] in at.scopes)
             for place in places
         ):
-            return (
-                ELSE
-                if not self._imports_package(source, at.owner, places)
-                else f"{at.owner} may mean something else here"
-            )
-        return "" if self._imports_package(source, at.owner, places) else ELSE
+            if not self._imports_package(source, at.owner, places):
+                return ELSE
+            return f"{at.owner} may mean something else here"
+        if self._imports_package(source, at.owner, places):
+            return ""
+        return ELSE
 
     def _imports_package(self, source: RenameSource, owner: str, places: Iterable[Occurrence]) -> bool:
         """Return whether a file imports the package of the target under this name."""
@@ -651,22 +743,33 @@ class _Sorter:
     # -- a target that is itself a member --
 
     def _member_of_target(self, source: RenameSource, at: Occurrence) -> str:
+        if self._uses is not None:
+            certainty = self._uses.get((source.path, at.line, at.column), "")
+            return {"possible": "the type of its owner is not known", "": ELSE}.get(certainty, "")
         symbol, owner = self.target.symbol, self.target.owner
         same_file = source is self.target.source
         if at.role == "member" and at.of_itself and self._in_same_type(source, at):
-            return "" if self.target.is_only or source.family == "go" else "others are named so, and may take its place"
+            if self.target.is_only or source.family == "go":
+                return ""
+            return "others are named so, and may take its place"
         if at.role == "member":
             own = symbol.owner or (owner.name if owner else "")
             if at.owner == own and same_file and self.target.is_only:
                 return ""
-            return f"looked up in {at.owner}" if at.owner else "looked up in something that is not known"
+            if at.owner:
+                return f"looked up in {at.owner}"
+            return "looked up in something that is not known"
         if at.role == "label":
             return "names a part of something"
         if source.family == "java" and at.role == "read":
             inside = owner is not None and same_file and owner.start <= at.start < owner.stop
             bound = [place for places in source.bindings.values() for place in places if place not in self.target.names]
-            return "" if inside and self.target.is_only and not bound else WORTH_A_LOOK
-        return WORTH_A_LOOK if at.role == "import" else ELSE
+            if inside and self.target.is_only and not bound:
+                return ""
+            return WORTH_A_LOOK
+        if at.role == "import":
+            return WORTH_A_LOOK
+        return ELSE
 
     def _in_same_type(self, source: RenameSource, at: Occurrence) -> bool:
         """Return whether a place is inside the type of the target, and not in one inside of it."""
@@ -707,7 +810,10 @@ def _edit(source: RenameSource, line: int, found: Sequence[Occurrence], new_name
     for at in sorted(found, key=lambda at: -at.column):
         length = len(source.data[at.start : at.stop].decode("utf-8", "replace"))
         start = at.column - 1
-        label = f"{text[start : start + length]}: " if at.role == "shorthand" else ""
+        if at.role == "shorthand":
+            label = f"{text[start : start + length]}: "
+        else:
+            label = ""
         new = f"{new[:start]}{label}{new_name}{new[start + length :]}"
     return Edit(text, new, line_range=LineSpan(line, line), fuzzy=Fuzzy(enabled=False))
 

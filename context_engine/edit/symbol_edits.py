@@ -1,4 +1,6 @@
-"""Edits that name a definition instead of quoting it: replace it whole, or put something before or after it.
+"""Edits that name a definition or lines instead of quoting them.
+
+A definition is replaced whole, or a text inside of it, or something is put before or after it.
 
 The definition is found in the outline of the file as it is now, and becomes an ordinary edit whose target are its
 lines. A definition is its lines, with the attributes that the parser counts to it. Comments above it are replaced when
@@ -12,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, cast
 
 from context_engine.edit import edit_errors
 from context_engine.edit.file_content import BLANKS, FileContent, content_of, indent_of
 from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, map_indents, unit_of
 from context_engine.edit.model import Edit, Fuzzy
-from context_engine.errors import MultipleMatches, SymbolNotFound
+from context_engine.errors import InvalidLineRange, MultipleMatches, SymbolNotFound
 from context_engine.index import qualified_names
 from context_engine.languages import (
     ATTRIBUTE,
@@ -31,7 +33,7 @@ from context_engine.languages import (
     find_lines_above,
     outline_file,
 )
-from context_engine.text import LineSpan
+from context_engine.text import LineSpan, format_count
 
 Place = Literal["replace", "before", "after"]
 
@@ -50,28 +52,67 @@ _ENDING = re.compile(r"\A[;,]")
 class SymbolEdit:
     """`text` in the place of a definition, before it or after it. `symbol` is its name, as `Class.method` if need be.
 
-    `line_range` must hold the line of its name; a dot before the name means one that is inside of nothing.
+    With a `target` only this text inside of the definition is replaced. `line_range` must hold the line of its name; a
+    dot before the name means one that is inside of nothing.
     """
 
     symbol: str
     text: str
     place: Place = "replace"
     line_range: LineSpan | None = None
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LineEdit:
+    """`text` in the place of whole lines; an empty one deletes them. Only safe in a file that is as it was read."""
+
+    lines: LineSpan
+    text: str
 
 
 def resolve_symbols(
-    data: bytes, path: str, edits: Sequence[Edit | SymbolEdit], languages: Languages, grammars: Grammars
+    data: bytes, path: str, edits: Sequence[Edit | SymbolEdit | LineEdit], languages: Languages, grammars: Grammars
 ) -> list[Edit]:
-    """Return the edits of a file with every symbol looked up; those that quote their target stay as they are.
+    """Return the edits of a file with every symbol and line looked up; those that quote their target stay as they are.
 
-    Raises: SymbolNotFound, MultipleMatches, FuzzyUnsafe, InvalidEdit, WrongEncoding, BinaryFile, TooLarge.
+    Raises: SymbolNotFound, MultipleMatches, FuzzyUnsafe, InvalidEdit, InvalidLineRange, WrongEncoding, BinaryFile,
+    TooLarge.
     """
-    if not any(isinstance(edit, SymbolEdit) for edit in edits):
+    if all(isinstance(edit, Edit) for edit in edits):
         return [edit for edit in edits if isinstance(edit, Edit)]
-    file = _file(content_of(data), path, languages, grammars)
-    return edit_errors.for_each_edit(
-        edits, lambda _, edit: _quote(file, edit) if isinstance(edit, SymbolEdit) else edit
-    )
+    content = content_of(data)
+    names_symbols = any(isinstance(edit, SymbolEdit) for edit in edits)
+    if names_symbols:
+        file = _file(content, path, languages, grammars)
+    else:
+        file = None
+
+    def resolve(_: int, edit: Edit | SymbolEdit | LineEdit) -> Edit:
+        if isinstance(edit, LineEdit):
+            return _quote_lines(content, path, edit)
+        if file and isinstance(edit, SymbolEdit):
+            return _quote(file, edit)
+        return cast("Edit", edit)
+
+    return edit_errors.for_each_edit(edits, resolve)
+
+
+def _quote_lines(content: FileContent, path: str, edit: LineEdit) -> Edit:
+    """Return the edit that quotes the lines. Raises: InvalidLineRange."""
+    first, last = edit.lines
+    count = len(content.lines)
+    if not 1 <= first <= last <= count:
+        raise InvalidLineRange(
+            f"{path} has no lines {edit.lines}: it has {format_count(count, 'line')}",
+            suggestion="Read the file again for its line numbers.",
+            details={"path": path, "lines": count},
+        )
+    target, text = "\n".join(content.lines[first - 1 : last]), edit.text.replace("\r\n", "\n")
+    if content.norm.startswith(f"{target}\n", content.starts[first - 1]):
+        target += "\n"
+        text += "\n" if text and not text.endswith("\n") else ""
+    return Edit(target, text, line_range=edit.lines, fuzzy=Fuzzy(enabled=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +176,7 @@ def _symbol_not_found(file: _ParsedFile, name: str) -> SymbolNotFound:
     problem = next((f": {found.title}" for found in file.outline.problems), "")
     return SymbolNotFound(
         f"{file.path} defines no {name!r}{problem}",
-        suggestion=f"Did you mean {' or '.join(near)}?" if near else "find_symbol with outline lists what it defines.",
+        suggestion=f"Did you mean {' or '.join(near)}?" if near else "symbols with the path lists what it defines.",
         details={"path": file.path, "near": near},
     )
 
@@ -157,6 +198,8 @@ def _several(file: _ParsedFile, name: str, found: Sequence[int]) -> MultipleMatc
 
 def _quote(file: _ParsedFile, edit: SymbolEdit) -> Edit:
     symbol = _find_symbol(file, edit)
+    if edit.target:
+        return Edit(edit.target, edit.text, line_range=LineSpan(symbol.first, symbol.last))
     text = trim(edit.text)
     if not text:
         raise edit_errors.invalid_edit_error("the text for the symbol is blank", TAKEN_AWAY)
@@ -197,7 +240,10 @@ def _replacement_lines(file: _ParsedFile, symbol: Symbol, text: str) -> tuple[in
     if after.strip(BLANKS):
         if any(mark in text.rpartition("\n")[2] for mark in comments.line):
             _refuse(file, symbol, f"{after.strip(BLANKS)!r} follows it, and the text ends with a comment")
-        text = text.removesuffix(after.lstrip(BLANKS)[0]) if after.lstrip(BLANKS)[0] in ";," else text
+        if after.lstrip(BLANKS)[0] in ";,":
+            text = text.removesuffix(after.lstrip(BLANKS)[0])
+        else:
+            text = text
     return has.first if takes_over else symbol.first, symbol.last, _laid_out(file, symbol, text) + after
 
 
@@ -260,7 +306,10 @@ def _gap(file: _ParsedFile, symbol: Symbol, text: str, place: Place) -> str:
     pairs = [pair for pair in _neighbours(file, symbol.parent) if pair.is_long == is_long]
     beside = [pair for pair in pairs if symbol.first in (pair.one, pair.other)]
     ordered = sorted(beside, key=lambda pair: (pair.one if place == "after" else pair.other) != symbol.first) + pairs
-    known = ordered[0].blank_lines if ordered else _blank_above(file, symbol) or 1 if is_long else 0
+    if ordered:
+        known = ordered[0].blank_lines
+    else:
+        known = _blank_above(file, symbol) or 1 if is_long else 0
     return "\n" * min(known, BLANK_LINES_MAX)
 
 
@@ -321,7 +370,9 @@ def trim(text: str) -> str:
     """
     lines = text.replace("\r\n", "\n").split("\n")
     solid = [number for number, line in enumerate(lines) if line.strip(BLANKS)]
-    return "\n".join(lines[solid[0] : solid[-1] + 1]).rstrip(BLANKS) if solid else ""
+    if solid:
+        return "\n".join(lines[solid[0] : solid[-1] + 1]).rstrip(BLANKS)
+    return ""
 
 
 def laid_out(text: str, indent: str, nearby: Sequence[str]) -> str:

@@ -124,7 +124,9 @@ class Transactions:
         self._restore(entry.ops, found)
         self._journal.abort(number)
         foreign = [seen.path for seen, state in found if state == "foreign"]
-        return f"it was taken back, but for {', '.join(foreign)}, changed since" if foreign else "it was taken back"
+        if foreign:
+            return f"it was taken back, but for {', '.join(foreign)}, changed since"
+        return "it was taken back"
 
     def _restore(self, ops: Iterable[Op], found: Iterable[tuple[TargetFile, FileState]]) -> None:
         """Give every changed file its old content back, and remove the folders that were made for them."""

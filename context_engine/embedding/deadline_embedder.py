@@ -137,13 +137,17 @@ class DeadlineEmbedder:
         with self._turn:
             if self._trouble:
                 return f"{self._trouble.kind}: {self._trouble.message}"
-            return "ready" if self._loaded else "loading" if self._wish else "asleep"
+            if self._loaded:
+                return "ready"
+            return "loading" if self._wish else "asleep"
 
     @property
     def suggestion(self) -> str:
         """What the user can do about an absent or failing embedder; empty otherwise."""
         with self._turn:
-            return self._trouble.suggestion if self._trouble else ""
+            if self._trouble:
+                return self._trouble.suggestion
+            return ""
 
     def ensure_open(self, until: float = 0.0) -> bool:
         """Open the embedder, and wait for it until a deadline; return whether its identity is known. Loads nothing."""
@@ -181,7 +185,9 @@ class DeadlineEmbedder:
                     self._recent.move_to_end(text)
                     return self._recent[text]
             rows = self._rows_in_time(_Task([text], "query", until))
-        return None if rows is None else rows[0]
+        if rows is None:
+            return None
+        return rows[0]
 
     def embed_passages(self, texts: Sequence[str], until: float, keep: Keep) -> np.ndarray:
         """Return rows of the first texts, as many as can be made until then; none if texts would leave this machine.
@@ -195,7 +201,10 @@ class DeadlineEmbedder:
             while done < len(texts) and self.is_local:
                 count = self._pace.count_fitting(texts[done:], until - self._now(), STEP_S)
                 batch = texts[done : done + count]
-                rows = self._rows_in_time(_Task(batch, "passage", until, _from(keep, done))) if count else None
+                if count:
+                    rows = self._rows_in_time(_Task(batch, "passage", until, _from(keep, done)))
+                else:
+                    rows = None
                 if rows is None:
                     break
                 made.append(rows)
@@ -229,7 +238,10 @@ class DeadlineEmbedder:
         """Wait until no answer is or was just computed; return False if canceled or closed meanwhile."""
         while not (cancel.is_set() or self._closing):
             with self._turn:
-                rest = LOOK_S if self._answers else self._answered_at + self._quiet_s - self._now()
+                if self._answers:
+                    rest = LOOK_S
+                else:
+                    rest = self._answered_at + self._quiet_s - self._now()
                 if rest <= 0:
                     return True
                 self._turn.wait(min(rest, LOOK_S))
@@ -287,7 +299,10 @@ class DeadlineEmbedder:
     def _hangs(self) -> bool:
         """Return whether the thread is busy with an overdue task that will not end soon."""
         with self._turn:
-            overdue_s = self._now() - self._running.until if self._running else -1.0
+            if self._running:
+                overdue_s = self._now() - self._running.until
+            else:
+                overdue_s = -1.0
             if self._running and overdue_s > GIVE_UP_S and not self._running.cancel.is_set():
                 self._running.cancel.set()
                 self._record_failure(
@@ -299,7 +314,9 @@ class DeadlineEmbedder:
 
     def _fill_count(self, texts: Sequence[str]) -> int:
         """Return a small batch if the processor is shared, everything for another machine."""
-        return self._pace.count_fitting(texts, math.inf, FILL_STEP_S) if self.is_local else len(texts)
+        if self.is_local:
+            return self._pace.count_fitting(texts, math.inf, FILL_STEP_S)
+        return len(texts)
 
     def _no_rows(self) -> np.ndarray:
         return np.zeros((0, self._identity.dimensions if self._identity else 0), np.float32)
@@ -329,7 +346,10 @@ class DeadlineEmbedder:
                 if self._tasks:
                     task = heappop(self._tasks)[-1]
                     return lambda: self._serve(task)
-                rest = self._idle_s if self._uses else self._used_at + self._idle_s - self._now()
+                if self._uses:
+                    rest = self._idle_s
+                else:
+                    rest = self._used_at + self._idle_s - self._now()
                 if self._loaded and rest <= 0:
                     return self._fall_asleep
                 self._turn.wait(rest if self._loaded else None)
@@ -431,7 +451,10 @@ class DeadlineEmbedder:
 
     def _record_failure(self, error: Exception) -> None:
         """Do not use the embedder for a while; longest after an error that only the user can correct."""
-        ours = error if isinstance(error, ContextEngineError) else None
+        if isinstance(error, ContextEngineError):
+            ours = error
+        else:
+            ours = None
         with self._turn:
             if self._closing:
                 return
@@ -439,9 +462,15 @@ class DeadlineEmbedder:
             rest_s = min(FAILING_REST_MAX_S, FAILING_REST_S * 2.0 ** min(self._failures - 1, 10))
             if ours and not ours.retryable:
                 rest_s = FAILING_REST_MAX_S
-            stated_s = ours.details.get("retry_after_s", 0.0) if ours else 0.0
+            if ours:
+                stated_s = ours.details.get("retry_after_s", 0.0)
+            else:
+                stated_s = 0.0
             self._retry_at = self._now() + max(rest_s, stated_s)
-            message = ours.message if ours else f"{type(error).__name__}: {error}"
+            if ours:
+                message = ours.message
+            else:
+                message = f"{type(error).__name__}: {error}"
             self._trouble = EmbedderStatus("failing", message, ours.suggestion if ours else "Please report this.")
             self._turn.notify_all()
 

@@ -88,7 +88,10 @@ def _row(name: str, rows: tuple[Provider, ...]) -> Provider:
 def _not_installed(row: Provider, error: ImportError) -> UnsupportedHost:
     """Return the error that names the missing module, and how to install it."""
     missing = (error.name or "").partition(".")[0]
-    what = f"{missing} is not installed" if isinstance(error, ModuleNotFoundError) and missing else str(error)
+    if isinstance(error, ModuleNotFoundError) and missing:
+        what = f"{missing} is not installed"
+    else:
+        what = str(error)
     return UnsupportedHost(
         f"the embedder {row.name} cannot start: {what}",
         suggestion=f"Run: {row.needs or f'pip install {missing}'}",

@@ -73,7 +73,9 @@ def compute_wait_s(answer: HttpAnswer, tries: int, patience: RetryPolicy, *, cha
     stated = parse_retry_after(answer, now)
     if stated is None:
         return min(patience.wait_max_s, FIRST_WAIT_S * 2 ** (tries - 1)) * (1 - chance / 2)
-    return stated if stated <= patience.wait_max_s else None
+    if stated <= patience.wait_max_s:
+        return stated
+    return None
 
 
 def parse_retry_after(answer: HttpAnswer, now: float) -> float | None:
@@ -104,8 +106,14 @@ def response_error(answer: HttpAnswer, place: EndpointSpec, *, now: float) -> Ho
     if answer.status == 200 and not is_page(answer):
         return None
     what, next_step = _diagnosis(answer, place)
-    message = "" if is_page(answer) else extract_message(answer)
-    kind = EmbedderFailed if is_transient(answer) else EmbedderUnusable
+    if is_page(answer):
+        message = ""
+    else:
+        message = extract_message(answer)
+    if is_transient(answer):
+        kind = EmbedderFailed
+    else:
+        kind = EmbedderUnusable
     details: dict[str, Any] = {"address": place.url, "model": place.model, "status": answer.status or answer.failure}
     wait = parse_retry_after(answer, now)
     if wait is not None:
@@ -162,7 +170,10 @@ def extract_json_message(value: Any) -> str:
     ('no such model', 'out of memory')
     """
     for name in ("error", "message", "detail"):
-        value = value.get(name, value) if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            value = value.get(name, value)
+        else:
+            value = value
     return sanitize_text(value if isinstance(value, str) else json.dumps(value))
 
 

@@ -27,7 +27,9 @@ class PinnedFile:
         if len(content) != self.size_bytes:
             return f"{self.name} holds {len(content):,} bytes instead of {self.size_bytes:,}"
         found = hashlib.sha256(content).hexdigest()
-        return "" if found == self.sha256 else f"{self.name} has the sha256 {found} instead of {self.sha256}"
+        if found == self.sha256:
+            return ""
+        return f"{self.name} has the sha256 {found} instead of {self.sha256}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,10 @@ def find_model(name: str) -> ModelSpec:
         if model.name == name:
             return model
     near = difflib.get_close_matches(name, [model.name for model in MODELS], 1, 0.5)
-    hint = f"Did you mean {near[0]}?" if near else f"There is {', '.join(model.name for model in MODELS)}."
+    if near:
+        hint = f"Did you mean {near[0]}?"
+    else:
+        hint = f"There is {', '.join(model.name for model in MODELS)}."
     raise InvalidArgument(f"no model is called {name}", suggestion=hint)
 
 

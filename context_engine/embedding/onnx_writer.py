@@ -97,7 +97,10 @@ def encode_field(number: int, value: float | str | bytes) -> bytes:
         return encode_varint(number << 3 | _FLOAT) + np.float32(value).tobytes()
     if isinstance(value, int):
         return encode_varint(number << 3 | _NUMBER) + encode_varint(value)
-    content = value.encode() if isinstance(value, str) else value
+    if isinstance(value, str):
+        content = value.encode()
+    else:
+        content = value
     return b"".join([encode_varint(number << 3 | _BYTES), encode_varint(len(content)), content])
 
 

@@ -93,7 +93,10 @@ class RemoteEmbedder:
         """
         raise_if_cancelled(cancel)
         self._endpoint.open_client()  # a closed one says so, also when there is nothing to ask
-        prefix = self._choice.query_prefix if mode == "query" else self._choice.passage_prefix
+        if mode == "query":
+            prefix = self._choice.query_prefix
+        else:
+            prefix = self._choice.passage_prefix
         sent = [prepare_text(text, self.tokens_max) for text in texts]
         rows: dict[str, np.ndarray] = {}
         for batch in batches(list(dict.fromkeys(filter(None, sent)))):
@@ -139,7 +142,9 @@ def prepare_text(text: str, tokens_max: int) -> str:
     sent = encodable(
         cut(secrets.redact(text, "broad").text, tokens_max)
     )  # in this order: half a key is known to nobody as a key
-    return sent if sent.strip() else ""
+    if sent.strip():
+        return sent
+    return ""
 
 
 def parse_vectors(rows: Sequence[Any], count: int, dimensions: int) -> np.ndarray:
@@ -173,7 +178,9 @@ def open_openai_compatible(choice: EmbedderConfig) -> RemoteEmbedder:
 def _openai_question(texts: Sequence[str], model: str, dimensions: int) -> dict[str, Any]:
     """Return the body with only what all of them know. `encoding_format` is left out, because some refuse it."""
     asked: dict[str, Any] = {"model": model, "input": list(texts)}
-    return asked | {"dimensions": dimensions} if dimensions else asked
+    if dimensions:
+        return asked | {"dimensions": dimensions}
+    return asked
 
 
 def _openai_vectors(answer: Any) -> list[Any]:
@@ -209,7 +216,9 @@ def open_ollama(choice: EmbedderConfig) -> RemoteEmbedder:
 def _ollama_question(texts: Sequence[str], model: str, dimensions: int) -> dict[str, Any]:
     """Return the body. `truncate` is the default, but stated: a text that is too long must not be an error."""
     asked: dict[str, Any] = {"model": model, "input": list(texts), "truncate": True}
-    return asked | {"dimensions": dimensions} if dimensions else asked
+    if dimensions:
+        return asked | {"dimensions": dimensions}
+    return asked
 
 
 def _ollama_vectors(answer: Any) -> list[Any]:

@@ -139,13 +139,18 @@ class WordPieceCache(dict[str, tuple[int, ...]]):
             return self._drop_unknown(self._cutter.pieces(word, WORD_CHARS_MAX))
         if len(self) >= WORDS_KEPT_MAX:
             self.clear()
-        found = self._cutter.identifier(word) if word.isascii() else self._cutter.pieces(word, WORD_CHARS_MAX)
+        if word.isascii():
+            found = self._cutter.identifier(word)
+        else:
+            found = self._cutter.pieces(word, WORD_CHARS_MAX)
         pieces = self[word] = self._drop_unknown(found)
         return pieces
 
     def _drop_unknown(self, pieces: list[int]) -> tuple[int, ...]:
         unknown = self._cutter.unknown
-        return tuple(piece for piece in pieces if piece != unknown) if unknown in pieces else tuple(pieces)
+        if unknown in pieces:
+            return tuple(piece for piece in pieces if piece != unknown)
+        return tuple(pieces)
 
 
 def _map_file(path: Path) -> memoryview:
@@ -160,7 +165,10 @@ def _refusal_named(path: Path) -> Generator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        reason = str(error) if isinstance(error, BadTableError) else f"it cannot be read ({error})"
+        if isinstance(error, BadTableError):
+            reason = str(error)
+        else:
+            reason = f"it cannot be read ({error})"
         raise StorageCorrupt(
             f"the static embedding table {path} is refused: {reason}",
             suggestion="Install the package again: pip install --force-reinstall smart-context-engine",

@@ -108,7 +108,10 @@ class WordPiece:
 
     def _cut(self, word: str, parts_max: int) -> tuple[int, ...]:
         """Return the pieces of a word, one part after the other."""
-        parts = _BOUNDARY.split(word, parts_max) if self._split_identifiers else [word]
+        if self._split_identifiers:
+            parts = _BOUNDARY.split(word, parts_max)
+        else:
+            parts = [word]
         return tuple(piece for part in parts if part for piece in self._longest_pieces(lower_letters(part)))
 
     def _longest_pieces(self, word: str) -> list[int]:
@@ -164,7 +167,9 @@ def normalize_character(char: str) -> str:
         return ""
     bare = "".join(part for part in unicodedata.normalize("NFD", char) if unicodedata.category(part) != "Mn")
     apart = is_cjk(ord(char)) or (ord(char) > 127 and unicodedata.category(char)[0] == "P")
-    return f" {bare} " if apart else bare
+    if apart:
+        return f" {bare} "
+    return bare
 
 
 def is_cjk(code: int) -> bool:

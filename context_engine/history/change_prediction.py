@@ -1,7 +1,8 @@
 """PURE. Which files a task will change, out of what a search finds for it and what the history says about it.
 
 A search finds what a text speaks of. A commit also changes what always changes with that, and what was changed when
-somebody wrote much the same before: four named addends, each at most 1 times its weight (docs/decisions/0026).
+somebody wrote much the same before: four named addends, the search and three of the table in `search/fuse.py`
+(docs/decisions/0026).
 
 >>> from context_engine.history.commit_facts import CommitTable
 >>> found = combine_signals([("a.py", 8.0), ("b.py", 4.0)], FileHistory(CommitTable.empty(), ""), "task")
@@ -18,14 +19,8 @@ import numpy as np
 
 from context_engine.history.file_history import FileHistory
 from context_engine.model import Query
-from context_engine.search import SCORE_DIGITS, Question, Searcher
+from context_engine.search import SCORE_DIGITS, WEIGHTS, Question, Searcher
 
-WEIGHTS: Mapping[str, float] = {"search": 1.0, "alike": 0.8, "together": 0.2, "recent": 0.3}
-"""Weights of the search itself, of files in commits with similar subjects, of files that change with the best ones, and
-of files that change these days.
-
-Tried on seven repositories, where similar values rank as well, and then on seven others (evals/localisation).
-"""
 ROLE_POWER = 1 / 3
 """Tests and documents belong to a task as much as they disturb a search, so they count more here (0.3 becomes 0.67)."""
 FOUND_MAX = 100
@@ -36,7 +31,7 @@ LEADERS = 5
 
 @dataclass(frozen=True, slots=True)
 class PredictedChange:
-    """A file that the task may change. `why` lists the addends of its score, in the order of `WEIGHTS`."""
+    """A file that the task may change. `why` has the addends of its score: search, alike, together, recent."""
 
     path: str
     score: float
@@ -82,7 +77,7 @@ def combine_signals(
     scores: dict[str, float] = {}
     for name, values in signals.items():
         for path, value in values.items():
-            scores[path] = scores.get(path, 0.0) + weights[name] * value
+            scores[path] = scores.get(path, 0.0) + weights.get(name, 1.0) * value
     rounded = {path: round(score, SCORE_DIGITS) for path, score in scores.items()}
     best = sorted((path for path in rounded if rounded[path]), key=lambda path: (-rounded[path], path))
     return tuple(PredictedChange(path, rounded[path], _why(path, signals, weights)) for path in best[:limit])
@@ -121,5 +116,5 @@ def _recent(paths: Iterable[str], history: FileHistory) -> Mapping[str, float]:
 
 def _why(path: str, signals: Mapping[str, Mapping[str, float]], weights: Mapping[str, float]) -> Mapping[str, float]:
     """Return the addends of one file's score."""
-    addends = {name: weights[name] * values.get(path, 0.0) for name, values in signals.items()}
+    addends = {name: weights.get(name, 1.0) * values.get(path, 0.0) for name, values in signals.items()}
     return {name: value for name, value in addends.items() if value}

@@ -44,7 +44,10 @@ class CommitSearch:
         wanted = 0.0
         for term in query_terms(text):
             number = self._number.get(term)
-            start, stop = (self._starts[number], self._starts[number + 1]) if number is not None else (0, 0)
+            if number is not None:
+                start, stop = (self._starts[number], self._starts[number + 1])
+            else:
+                start, stop = (0, 0)
             docs, counts = self._docs[start:stop], self._counts[start:stop]
             idf = float(np.log1p((len(score) - len(docs) + 0.5) / (len(docs) + 0.5)))
             wanted += idf

@@ -307,7 +307,9 @@ class FileHistory:
 
     def _inside(self, path: str) -> str:
         """Return a path of the repository relative to this folder; empty if it is outside."""
-        return path[len(self._below) :] if path.startswith(self._below) else ""
+        if path.startswith(self._below):
+            return path[len(self._below) :]
+        return ""
 
 
 class _Rename(NamedTuple):
@@ -324,4 +326,6 @@ def _latest(events: list[tuple[int, int]] | None, name: int, commit: int) -> int
     if not events:
         return name
     at = bisect_left(events, (commit, -1))
-    return events[at - 1][1] if at else name
+    if at:
+        return events[at - 1][1]
+    return name

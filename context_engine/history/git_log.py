@@ -68,7 +68,10 @@ def list_commits(git: Git, *, most: int = COMMITS_MAX) -> CommitListing:
     hashes = output.decode("ascii").split()
     cut = git.shallow_commits()
     whole = tuple(name for name in hashes[:most] if name not in cut)
-    reason = "" if whole else "the clone is shallow and holds no whole commit" if cut else "there are only merges"
+    if whole:
+        reason = ""
+    else:
+        reason = "the clone is shallow and holds no whole commit" if cut else "there are only merges"
     return CommitListing(head.commit, whole, len(hashes) > most, bool(cut), reason)
 
 

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from context_engine.index.index_service import IndexOptions, IndexService
     from context_engine.index.index_store import Vectors
     from context_engine.index.live_index import LiveIndex
+    from context_engine.index.neighbors import Neighbor
+    from context_engine.index.parsed_files import ParsedFileCache, qualified_names
+    from context_engine.index.path_explanation import PathExplanation
     from context_engine.index.postings import FieldBuilder, Lexicon
     from context_engine.index.segment import Postings, term_hashes
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
     from context_engine.index.store_factory import AnyStore, Tenant, list_tenants, open_store, remove_tenant
     from context_engine.index.stored_outline import StoredOutline, StoredSymbol
-    from context_engine.index.symbol_graph import ParsedFileCache, qualified_names
     from context_engine.index.symbol_service import SymbolService, no_index
     from context_engine.index.worker import load_languages
 
@@ -45,7 +47,9 @@ __all__ = [
     "Lexicon",
     "LiveIndex",
     "Matches",
+    "Neighbor",
     "ParsedFileCache",
+    "PathExplanation",
     "Postings",
     "RepairReport",
     "Role",
@@ -84,7 +88,9 @@ __getattr__ = lazy_exports(
         "LiveIndex": "live_index",
         "Matches": "snapshot",
         "PLAIN": "describe",
-        "ParsedFileCache": "symbol_graph",
+        "Neighbor": "neighbors",
+        "ParsedFileCache": "parsed_files",
+        "PathExplanation": "path_explanation",
         "Postings": "segment",
         "REPOSITORY_SEPARATOR": "snapshot",
         "ROLES": "file_roles",
@@ -105,7 +111,7 @@ __getattr__ = lazy_exports(
         "load_languages": "worker",
         "no_index": "symbol_service",
         "open_store": "store_factory",
-        "qualified_names": "symbol_graph",
+        "qualified_names": "parsed_files",
         "remove_tenant": "store_factory",
         "role_of": "file_roles",
         "summary_names": "embedding_text",

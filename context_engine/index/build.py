@@ -181,7 +181,9 @@ class IndexBuilder:
 
     def _static_identity(self) -> str:
         """Return the identity of the static vectors of new files; empty: none."""
-        return self._encoder.identity if self._encoder and self._encoder.open() else ""
+        if self._encoder and self._encoder.open():
+            return self._encoder.identity
+        return ""
 
     def _index_changes(
         self, writer: AnyWriter, facts: Mapping[str, tuple[int, int]], changes: IndexChanges, run: _BuildRun
@@ -219,7 +221,10 @@ class IndexBuilder:
         run: _BuildRun,
     ) -> tuple[list[int], list[JobResult]]:
         """Index one round: each process that is ready takes a share, this one the first."""
-        helpers = self._pool.ready() if len(paths) >= SHARE_FILES_MIN else []
+        if len(paths) >= SHARE_FILES_MIN:
+            helpers = self._pool.ready()
+        else:
+            helpers = []
         shares = [paths[n :: len(helpers) + 1] for n in range(len(helpers) + 1)]
         jobs, numbers, static = [], [], self._static_identity()
         for share in shares:

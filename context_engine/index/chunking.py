@@ -70,9 +70,15 @@ def split_chunks(text: str, symbols: Sequence[OutlineSymbol], content: str) -> l
     offsets[-1] = len(text)
     depths = _depths(symbols)
     breaks, forced = _breaks(lines, symbols, depths, content)
-    wholes = [] if content == "documentation" or len(text) <= CHUNK_CHARS_MAX else _unbroken_ranges(symbols, offsets)
+    if content == "documentation" or len(text) <= CHUNK_CHARS_MAX:
+        wholes = []
+    else:
+        wholes = _unbroken_ranges(symbols, offsets)
     pieces: list[ChunkSpan] = []
-    least_chars = HEADING_ONLY_CHARS if content == "documentation" else 0
+    if content == "documentation":
+        least_chars = HEADING_ONLY_CHARS
+    else:
+        least_chars = 0
     for first, last in _spans(lines, offsets, breaks, forced, wholes, least_chars):
         start, stop = offsets[first], offsets[last]
         if stop - start > CHUNK_CHARS_MAX and last - first == 1:
@@ -200,13 +206,17 @@ def _best_break(
         if not lines[line - 1].strip() and not _inside(wholes, line):
             return line
     around = _inside(wholes, reach)
-    return around[0] if around and around[0] > first else reach
+    if around and around[0] > first:
+        return around[0]
+    return reach
 
 
 def _inside(wholes: Sequence[tuple[int, int]], line: int) -> tuple[int, int] | None:
     """Return the range that a break at `line` would split."""
     at = bisect_left(wholes, (line, 0)) - 1
-    return wholes[at] if at >= 0 and line < wholes[at][1] else None
+    if at >= 0 and line < wholes[at][1]:
+        return wholes[at]
+    return None
 
 
 def _subject(symbols: Sequence[OutlineSymbol], depths: Sequence[int], first: int, last: int) -> int:
@@ -229,7 +239,10 @@ def _subject(symbols: Sequence[OutlineSymbol], depths: Sequence[int], first: int
         if symbols[index].last >= first:
             around = index
             break
-        index = symbols[index].parent if symbols[index].parent >= 0 else index - 1
+        if symbols[index].parent >= 0:
+            index = symbols[index].parent
+        else:
+            index = index - 1
         if index < low - 40:
             break
     return around

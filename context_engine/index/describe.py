@@ -42,7 +42,10 @@ def describe_file(
 ) -> IndexedFile:
     """Return everything the index stores of one file. `data` is `text` in UTF-8, without a byte order mark."""
     language = languages.detect(path, data) or PLAIN
-    parsed_max = PAGE_BYTES_MAX if language.name == "html" else PARSE_BYTES_MAX
+    if language.name == "html":
+        parsed_max = PAGE_BYTES_MAX
+    else:
+        parsed_max = PARSE_BYTES_MAX
     found = outline_file(language if len(data) <= parsed_max else PLAIN, data, grammars)
     symbols = found.symbols
     pieces = split_chunks(text, symbols, language.content)
@@ -102,7 +105,10 @@ def _weigh_names(symbols: Sequence) -> list[tuple[str, int, int]]:
     names = []
     depths: list[int] = []
     for symbol in symbols:
-        depth = depths[symbol.parent] + 1 if symbol.parent >= 0 else 0
+        if symbol.parent >= 0:
+            depth = depths[symbol.parent] + 1
+        else:
+            depth = 0
         depths.append(depth)
         if symbol.kind == "section":
             continue

@@ -120,7 +120,9 @@ class EmbeddedStore:
         """Return a value that was committed with the index; None when unknown."""
         with self._lock:
             rows = self._ask(lambda reader: reader.rows("SELECT value FROM fact WHERE name=?", (name,)))
-            return rows[0][0] if rows else None
+            if rows:
+                return rows[0][0]
+            return None
 
     def stats(self) -> IndexStats:
         """Return counts and sizes of what is published."""
@@ -139,7 +141,9 @@ class EmbeddedStore:
         for attempt in range(READ_TRIES):
             try:
                 reader = self._current()
-                return None if reader is None else ask(reader)
+                if reader is None:
+                    return None
+                return ask(reader)
             except FileNotFoundError:
                 self._forget()
             except apsw.Error as error:
@@ -178,7 +182,9 @@ class EmbeddedStore:
             name = (self.folder / "CURRENT").read_text("ascii").strip()
         except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
             return ""
-        return name if _IS_GENERATION(name) else ""
+        if _IS_GENERATION(name):
+            return name
+        return ""
 
     def _forget(self) -> None:
         if self._reader is not None:
@@ -231,7 +237,10 @@ class EmbeddedStore:
                 shutil.rmtree(path, ignore_errors=True)
         if usable and not rebuild:
             return EmbeddedWriter(self.folder, current, published=True, known=known)
-        number = int(current.removeprefix("g-")) + 1 if current else 1
+        if current:
+            number = int(current.removeprefix("g-")) + 1
+        else:
+            number = 1
         name = f"g-{number:06d}"
         _create(self.folder / name)
         return EmbeddedWriter(self.folder, name, published=False)
@@ -428,7 +437,10 @@ class EmbeddedWriter:
         """
         rows = _rows(self._db, "SELECT id, files, chunks FROM segment ORDER BY id")
         dead = dict(_rows(self._db, "SELECT segment, count(*) FROM dead GROUP BY segment"))
-        chosen = [row[0] for row in rows] if everything else choose_merge(rows, dead, segments_max)
+        if everything:
+            chosen = [row[0] for row in rows]
+        else:
+            chosen = choose_merge(rows, dead, segments_max)
         if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
             return 0
         touched = _read_touched(self._db)
@@ -510,7 +522,9 @@ class _GenerationReader:
 
     def known_segments(self) -> dict[int, Segment]:
         """Return the segments it has mapped, by number."""
-        return {} if self._snapshot is None else self._snapshot.by_number
+        if self._snapshot is None:
+            return {}
+        return self._snapshot.by_number
 
     def is_in_place(self) -> bool:
         """Return whether the open database is the file on disk: a cleared index starts again under an old name."""
@@ -521,7 +535,9 @@ class _GenerationReader:
 
     def schema(self) -> int:
         rows = self.rows("SELECT value FROM fact WHERE name='schema'")
-        return rows[0][0] if rows else 0
+        if rows:
+            return rows[0][0]
+        return 0
 
     def rows(self, sql: str, values: tuple = ()) -> list[tuple]:
         return _rows(self._db, sql, values)
@@ -533,7 +549,10 @@ class _GenerationReader:
         """
         version = self._db.pragma("data_version")
         if self._snapshot is None or version != self._version:
-            known = (known or {}) if self._snapshot is None else self._snapshot.by_number
+            if self._snapshot is None:
+                known = known or {}
+            else:
+                known = self._snapshot.by_number
             if self._snapshot is None or self._snapshot.epoch != self.rows(_EPOCH)[0][0]:
                 self._snapshot = _snapshot(self._db, self._path, known)
             self._version = version
@@ -551,7 +570,10 @@ class _GenerationReader:
             problems.append(f"{counted} files are listed but {snapshot.living_files} are searchable")
         names = snapshot.by_path
         for path, segment, number in self.rows("SELECT path, segment, number FROM file"):
-            at = snapshot.segment_numbers.index(segment) if segment in snapshot.segment_numbers else -1
+            if segment in snapshot.segment_numbers:
+                at = snapshot.segment_numbers.index(segment)
+            else:
+                at = -1
             if at < 0 or names.get(path) != int(snapshot.file_base[at]) + number:
                 problems.append(f"{path} is listed in segment {segment} but is not there")
         return problems

@@ -78,7 +78,9 @@ class StaticEncoder:
     def query(self, text: str) -> npt.NDArray[np.float32] | None:
         """Return the vector of a question, of length 1 (or zeros); None when the table cannot be used."""
         static = self._load()
-        return None if static is None else self._truncate(static.embed([text], "query"))[0]
+        if static is None:
+            return None
+        return self._truncate(static.embed([text], "query"))[0]
 
     def _load(self) -> StaticEmbedder | None:
         with self._lock:
@@ -98,4 +100,6 @@ class StaticEncoder:
 
     def _truncate(self, vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Return the first numbers, scaled to length 1 again."""
-        return normalize_rows(vectors[:, : self._width]) if vectors.shape[1] > self._width else vectors
+        if vectors.shape[1] > self._width:
+            return normalize_rows(vectors[:, : self._width])
+        return vectors

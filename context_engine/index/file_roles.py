@@ -107,7 +107,9 @@ def role_of(path: str, content: str, text: str | None = None) -> Role:
         return "docs"
     if _COMPAT_FILE.match(name):
         return "compat"
-    return "data" if content == "data" else "source"
+    if content == "data":
+        return "data"
+    return "source"
 
 
 def role_code(role: Role) -> int:

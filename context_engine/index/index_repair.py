@@ -127,7 +127,10 @@ def _repair_shared(store: SharedStore, counter: ProgressCounter) -> RepairReport
         store.path(name).unlink(missing_ok=True)
     # A rebuild publishes a new index, which only a machine that publishes may do; the others rebuild what is theirs.
     lost = [segment for segment in damaged if not segment.can_be_fetched]
-    left = [] if store.publishes else [segment for segment in lost if segment.is_uploaded]
+    if store.publishes:
+        left = []
+    else:
+        left = [segment for segment in lost if segment.is_uploaded]
     return RepairReport(
         problems=tuple(segment.describe(store.remote.name) for segment in damaged),
         fetched=len(fetched),
@@ -140,12 +143,18 @@ def _find_damaged(store: SharedStore, counter: ProgressCounter) -> list[DamagedS
     """Compare every segment with its hash, on this machine and, if it answers, on the remote store."""
     store.refresh()
     refs = store.segment_refs()
-    uploaded = frozenset() if store.problem else store.uploaded_names()
+    if store.problem:
+        uploaded = frozenset()
+    else:
+        uploaded = store.uploaded_names()
     counter.start(sum(ref.size * (1 + (ref.name in uploaded)) for ref in refs))
     damaged = []
     for ref in refs:
         here = _check_here(store, ref, counter)
-        remote = _check_remote(store, ref, counter) if ref.name in uploaded else ""
+        if ref.name in uploaded:
+            remote = _check_remote(store, ref, counter)
+        else:
+            remote = ""
         segment = DamagedSegment(ref, here, remote, ref.name in uploaded or bool(store.problem))
         # A segment that is only missing here is not damaged: it is fetched when a query needs it.
         if remote or here == "damaged" or (here and not segment.is_uploaded):
@@ -155,7 +164,10 @@ def _find_damaged(store: SharedStore, counter: ProgressCounter) -> list[DamagedS
 
 def _check_here(store: SharedStore, ref: SegmentRef, counter: ProgressCounter) -> str:
     try:
-        state = "" if hash_file(store.path(ref.name)) == ref.name else "damaged"
+        if hash_file(store.path(ref.name)) == ref.name:
+            state = ""
+        else:
+            state = "damaged"
     except FileNotFoundError:
         state = "missing"
     counter(ref.size)
@@ -168,7 +180,9 @@ def _check_remote(store: SharedStore, ref: SegmentRef, counter: ProgressCounter)
     part = store.folder / f"{ref.name[:16]}-{token_hex(4)}.part"
     try:
         store.remote.fetch(store.repository, ref.name, part, counter)
-        return "" if hash_file(part) == ref.name else "damaged"
+        if hash_file(part) == ref.name:
+            return ""
+        return "damaged"
     except FileNotFoundError:
         return "missing"
     finally:

@@ -22,6 +22,7 @@ from context_engine.index.encoder import StaticEncoder
 from context_engine.index.index_repair import RepairReport
 from context_engine.index.index_seeding import seed
 from context_engine.index.live_index import LiveIndex
+from context_engine.index.path_explanation import PathExplainer
 from context_engine.index.store_factory import AnyStore
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import OWN_FOLDER, Grammars, Languages
@@ -74,6 +75,7 @@ class IndexService:
         self._git = git
         self._team = team
         self._now = now
+        self._bytes_max = options.bytes_max
         self.store = store
         self.pool = WorkerPool(
             _worker_count(options.workers), grammars_folder=str(grammars.folder), root=str(root.path)
@@ -111,7 +113,10 @@ class IndexService:
 
         Raises: StorageBusy, DiskFull, StorageCorrupt, Canceled, InvalidPath, FileNotFound.
         """
-        under = "" if path in (None, "", ".") else str(self._root.rel(path))
+        if path in (None, "", "."):
+            under = ""
+        else:
+            under = str(self._root.rel(path))
         return self.live.run(under="" if under == "." else under, force=force, progress=progress, cancel=cancel)
 
     def update_in_background(self, *, force: bool = False) -> bool:
@@ -153,7 +158,9 @@ class IndexService:
     def indexed_at(self) -> str:
         """Return when the index was last brought up to date as a whole, UTC ISO-8601; empty when never."""
         walked_at = self.store.metadata("walked_at")
-        return format_utc(walked_at) if walked_at else ""
+        if walked_at:
+            return format_utc(walked_at)
+        return ""
 
     def skipped(self) -> tuple[dict[str, int], tuple[Skipped, ...]]:
         """Return why files are not indexed: how many for each reason, and some examples."""
@@ -164,6 +171,10 @@ class IndexService:
             examples.append(Skipped(path, reason, detail))
         examples.sort(key=lambda skipped: (skipped.reason == "ignored", skipped.path))
         return dict(counts.most_common()), tuple(examples[:SKIPPED_EXAMPLES_MAX])
+
+    def path_explainer(self) -> PathExplainer:
+        """Return what explains why paths are in the index or not."""
+        return PathExplainer(self._root, self.live, self._languages, self._bytes_max, self._git.excludes_file())
 
     def broken_parsers(self) -> dict[str, str]:
         """Return each grammar that cannot be loaded, and why. Unpacks those that were not needed yet."""
@@ -186,7 +197,10 @@ class IndexService:
         Raises: Canceled.
         """
         found = index_repair.find_problems(self.store, thorough=thorough, progress=progress, cancel=cancel)
-        vectors = self._team.find_vector_problems() if thorough and not self.store_problem else []
+        if thorough and not self.store_problem:
+            vectors = self._team.find_vector_problems()
+        else:
+            vectors = []
         return [*found, *vectors]
 
     def repair(
@@ -226,4 +240,6 @@ class IndexService:
 
 
 def _worker_count(configured: int) -> int:
-    return configured if configured >= 0 else min(WORKERS_MAX, (os.cpu_count() or 1) - 1)
+    if configured >= 0:
+        return configured
+    return min(WORKERS_MAX, (os.cpu_count() or 1) - 1)

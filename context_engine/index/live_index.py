@@ -125,7 +125,10 @@ class LiveIndex:
         """Return the files known to differ from the index."""
         rest_s = self._rest_s
         if self.is_watching:
-            rest_s = math.inf if self.watching else max(rest_s, WATCHED_REST_S)
+            if self.watching:
+                rest_s = math.inf
+            else:
+                rest_s = max(rest_s, WATCHED_REST_S)
             if self._watcher is not None and (pending := self._watcher.pending):
                 self.mark_stale(pending)  # an answer does not wait for the quiet that a batch waits for
         if time.monotonic() - self._scanned_at >= rest_s and not self.is_building:
@@ -175,7 +178,9 @@ class LiveIndex:
             return "index building"
         with self._lock:
             count = len(self._stale)
-        return f"{count} file{'s' * (count != 1)} edited since index" if count else "fresh"
+        if count:
+            return f"{count} file{'s' * (count != 1)} edited since index"
+        return "fresh"
 
     # -- bringing it up to date --
 

@@ -143,7 +143,10 @@ class Postings:
             by_key = np.argsort(keys, kind="stable")
             keys = keys[by_key]
             starts = _run_starts(keys)
-            counts = np.maximum.reduceat(weights[by_key], starts) if len(keys) else np.zeros(0, np.uint8)
+            if len(keys):
+                counts = np.maximum.reduceat(weights[by_key], starts)
+            else:
+                counts = np.zeros(0, np.uint8)
         keys = keys[starts]
         used, ids = np.divmod(keys, max(documents, 1))
         return cls(
@@ -266,7 +269,9 @@ def find_damage(path: Path) -> str:
     try:
         load(path, bytes_checked_max=None)
     except (StorageCorrupt, OSError, ValueError, LookupError, TypeError) as error:
-        return error.message if isinstance(error, StorageCorrupt) else f"index file {path.name} cannot be used: {error}"
+        if isinstance(error, StorageCorrupt):
+            return error.message
+        return f"index file {path.name} cannot be used: {error}"
     return ""
 
 
@@ -279,7 +284,10 @@ def load(path: Path, *, bytes_checked_max: int | None = CHECKED_BYTES_MAX) -> Se
     """
     with open(path, "rb") as source:
         prefix = source.read(16)
-        header = source.read(int.from_bytes(prefix[8:12], "little")) if prefix[:8] == MAGIC else b""
+        if prefix[:8] == MAGIC:
+            header = source.read(int.from_bytes(prefix[8:12], "little"))
+        else:
+            header = b""
         if not header or zlib.crc32(header) != int.from_bytes(prefix[12:16], "little"):
             raise _corrupt(path, "its header is damaged")
         facts = json.loads(header)
@@ -448,7 +456,10 @@ def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.int
     for merge_part in living:
         free = merge_part.put(ids, counts, free)
     present = np.flatnonzero(totals)
-    names = [name for part in parts for name in part.names] if any(len(part.names) for part in parts) else None
+    if any(len(part.names) for part in parts):
+        names = [name for part in parts for name in part.names]
+    else:
+        names = None
     return Postings(
         hashes[present],
         np.append(0, np.cumsum(totals[present])).astype(np.uint32),

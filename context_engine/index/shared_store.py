@@ -123,12 +123,16 @@ class SharedStore:
     def files(self) -> dict[str, FileState]:
         """Return the state of each indexed file, by path."""
         snapshot = self.snapshot()
-        return {} if snapshot is None else file_states(snapshot)
+        if snapshot is None:
+            return {}
+        return file_states(snapshot)
 
     def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
         """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         manifest = self._current_manifest()
-        return [] if manifest is None else sorted((path, *kept) for path, kept in manifest.skipped.items())
+        if manifest is None:
+            return []
+        return sorted((path, *kept) for path, kept in manifest.skipped.items())
 
     def skipped_states(self) -> dict[str, tuple[int, int]]:
         """Return (size, mtime_ns) of files that were skipped for their content, by path."""
@@ -137,7 +141,9 @@ class SharedStore:
     def metadata(self, name: str) -> Any:
         """Return a value that was committed with the index; None when unknown."""
         manifest = self._current_manifest()
-        return None if manifest is None else manifest.metadata.get(name)
+        if manifest is None:
+            return None
+        return manifest.metadata.get(name)
 
     def stats(self) -> IndexStats:
         """Return counts of what is published; the bytes are those on this machine."""
@@ -146,7 +152,9 @@ class SharedStore:
     def generation(self) -> str:
         """Return the name of the generation in use; empty when there is none."""
         manifest = self._current_manifest()
-        return "" if manifest is None else manifest.generation
+        if manifest is None:
+            return ""
+        return manifest.generation
 
     def check(self) -> list[str]:
         """Return the problems, on the remote store or here, in words; empty when it is intact."""
@@ -155,7 +163,9 @@ class SharedStore:
                 self._look_now()
                 manifest = self._manifest()
                 if manifest is None:
-                    return [self.problem] if self.problem else []
+                    if self.problem:
+                        return [self.problem]
+                    return []
                 problems = [self.problem, *self._check_depot(), *self._check_here(manifest)]
                 return [problem for problem in problems if problem]
         except ContextEngineError as error:
@@ -197,7 +207,10 @@ class SharedStore:
     def _manifest(self) -> Manifest | None:
         """Return the state for queries: what was indexed here on top of the remote state, else the remote state."""
         base = self._look()
-        here = self._here() if base.manifest is None or not self.publishes else None
+        if base.manifest is None or not self.publishes:
+            here = self._here()
+        else:
+            here = None
         if here is not None and here.revision == base.revision:
             return self._parse(here, "here")
         return self._parse(base, "base")
@@ -321,13 +334,17 @@ class SharedStore:
     def segment_refs(self) -> tuple[SegmentRef, ...]:
         """Return the segments of the published state. Raises: StorageCorrupt when it cannot be read."""
         manifest = self._current_manifest()
-        return () if manifest is None else manifest.segments
+        if manifest is None:
+            return ()
+        return manifest.segments
 
     def uploaded_names(self) -> frozenset[str]:
         """Return the segments that the remote store must have: those of the state that all machines see."""
         with self._lock:
             base = self._parse(self._base, "base")
-            return frozenset() if base is None else base.names
+            if base is None:
+                return frozenset()
+            return base.names
 
     def _segments(self, manifest: Manifest) -> dict[str, Segment]:
         return {part.name: self._segment(part.name) for part in manifest.segments}
@@ -408,13 +425,19 @@ class SharedStore:
 
     def _open_writer(self, rebuild: bool) -> SharedWriter:
         with self._lock:
-            base = self._must_look() if self.publishes else self._look_now()
+            if self.publishes:
+                base = self._must_look()
+            else:
+                base = self._look_now()
             before = self._usable()
             manifest, looks = (None, ()) if rebuild else (before, ())
             if manifest is not None and not self.publishes and self._here_revision() != base.revision:
                 manifest, looks = self._rebase(manifest)
             self._remove_leftovers(before)
-            known = {} if self._snapshot is None else self._snapshot.by_number
+            if self._snapshot is None:
+                known = {}
+            else:
+                known = self._snapshot.by_number
             writer = SharedWriter(
                 self.folder,
                 self._manifest_writer(base),
@@ -439,7 +462,9 @@ class SharedStore:
 
     def _here_revision(self) -> int | None:
         here = self._here()
-        return None if here is None else here.revision
+        if here is None:
+            return None
+        return here.revision
 
     def _rebase(self, base: Manifest) -> tuple[Manifest, list[tuple[str, int, int]]]:
         """Restart the local overlay on top of a newer state; return files whose times are already known too."""
@@ -457,7 +482,9 @@ class SharedStore:
 
     def _new_generation(self, base: ManifestRevision) -> str:
         """Return an unused name: a revision is given once."""
-        return f"g-{base.revision + 1:06d}" if self.publishes else f"g-{base.revision + 1:06d}-{token_hex(4)}"
+        if self.publishes:
+            return f"g-{base.revision + 1:06d}"
+        return f"g-{base.revision + 1:06d}-{token_hex(4)}"
 
     def _manifest_writer(self, base: ManifestRevision) -> Callable[[Manifest, Mapping[str, Path]], None]:
         """Return what publishes a manifest: to the remote store with its new segments, or to the file of this folder.
@@ -474,7 +501,9 @@ class SharedStore:
         def keep(manifest: Manifest, _: Mapping[str, Path]) -> None:
             self._here_file.write(ManifestRevision(revision, encode_manifest(manifest)))
 
-        return share if self.publishes and base.manifest is not None else keep
+        if self.publishes and base.manifest is not None:
+            return share
+        return keep
 
     def _share(self, revision: int, manifest: Manifest, added: Mapping[str, Path]) -> int:
         """Replace the state of a revision on the remote store; return the new revision."""
@@ -520,7 +549,10 @@ class SharedStore:
         Raises: StorageBusy, StoreUnavailable.
         """
         with self._lock_writer(CLEAR_WAIT_S), self._lock:
-            freed = self._acquired_lease.clear() if self.publishes else 0
+            if self.publishes:
+                freed = self._acquired_lease.clear()
+            else:
+                freed = 0
             for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.manifest")):
                 with suppress(OSError):
                     size = path.stat().st_size

@@ -107,7 +107,10 @@ class SharedWriter:
         A file that could not be read is tried every time: permission comes without another size or time.
         """
         skipped = self._manifest.skipped
-        within = skipped if "" in paths else list(_paths_within(skipped, set(paths)))
+        if "" in paths:
+            within = skipped
+        else:
+            within = list(_paths_within(skipped, set(paths)))
         return {
             path: (-1, -1) if skipped[path][0] == "unreadable" else (skipped[path][2], skipped[path][3])
             for path in within
@@ -217,7 +220,10 @@ class SharedWriter:
         parts = self._manifest.segments
         dead = {part.number: len(part.dead) for part in parts}
         rows = [(part.number, part.files, part.chunks) for part in parts]
-        chosen = {row[0] for row in rows} if everything else set(choose_merge(rows, dead, segments_max))
+        if everything:
+            chosen = {row[0] for row in rows}
+        else:
+            chosen = set(choose_merge(rows, dead, segments_max))
         if len(chosen) < 2 and not any(dead[number] for number in chosen):
             return 0
         merging = [part for part in parts if part.number in chosen]

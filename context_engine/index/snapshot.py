@@ -250,7 +250,10 @@ class Snapshot:
 
     def postings(self, field: str) -> list[tuple[Postings, int]]:
         """Return each segment's postings of a field with the number of its first document."""
-        base = self.chunk_base if field in CHUNK_FIELDS else self.file_base
+        if field in CHUNK_FIELDS:
+            base = self.chunk_base
+        else:
+            base = self.file_base
         return [(s.fields[field], int(b)) for s, b in zip(self.segments, base.tolist(), strict=False)]
 
 
@@ -273,7 +276,9 @@ def _gather_postings(postings: Postings, hashes: npt.NDArray[np.uint64], base: i
 def _join(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     if not parts:
         return np.zeros(0, dtype)
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts)
 
 
 # -- several repositories --------------------------------------------------------------------------------------------

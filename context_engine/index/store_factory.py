@@ -95,9 +95,18 @@ def remove_tenant(
 def _tenant(remote: RemoteStore, full: str) -> Tenant:
     schema, repository = _split_name(full)
     held = remote.read_manifest(full)
-    listed = _decode(held.manifest) if schema == SCHEMA_VERSION else None
-    files = sum(part.files - len(part.dead) for part in listed.segments) if listed else None
-    chunks = sum(part.chunks for part in listed.segments) if listed else None
+    if schema == SCHEMA_VERSION:
+        listed = _decode(held.manifest)
+    else:
+        listed = None
+    if listed:
+        files = sum(part.files - len(part.dead) for part in listed.segments)
+    else:
+        files = None
+    if listed:
+        chunks = sum(part.chunks for part in listed.segments)
+    else:
+        chunks = None
     return Tenant(
         repository, schema, remote.count_stored_bytes(full), files, chunks, held.committed_at if held.manifest else 0.0
     )
@@ -105,7 +114,9 @@ def _tenant(remote: RemoteStore, full: str) -> Tenant:
 
 def _decode(manifest: bytes | None) -> Manifest | None:
     try:
-        return None if manifest is None else decode_manifest(manifest)
+        if manifest is None:
+            return None
+        return decode_manifest(manifest)
     except msgspec.MsgspecError:
         return None
 

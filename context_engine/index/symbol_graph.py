@@ -1,33 +1,34 @@
 """The symbol graph of a snapshot: where names are defined, where they are used, which file imports which.
 
 Only names and imports are stored. The postings narrow a use down to a few files, and those are parsed at the query, so
-an answer shows the current code. A file that cannot be read is not an error: a note mentions it.
+an answer shows the current code; `resolution` says what each use means. A file that cannot be read is not an error.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import chain
 
 import numpy as np
 
 from context_engine.index.changed_files import is_under
+from context_engine.index.parsed_files import ParsedFile, ParsedFileCache, qualified_names
 from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
-from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline_file, resolve_import
-from context_engine.secrets import RedactedDocuments
+from context_engine.languages import PathIndex, Symbol, SyntaxFile, resolve_import
+from context_engine.resolution import Certainty, NamePlace, ProjectFiles, Reference, ReferenceFinder
 from context_engine.text import LineSpan, compound_term, expand_words, split_words
 
 FILES_PARSED_MAX = 300
 """Files parsed for one step of a trace; a name that occurs in more is too common to follow."""
 
-PARSES_KEPT = 400
-"""More than one step of a trace parses, so that the next step of the same session parses nothing twice."""
-
-Read = Callable[[str], bytes | None]
+SUBCLASSES_DEPTH = 5
+"""Levels of classes below a class that are looked at."""
+CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait", "type"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ class SymbolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class SymbolUse:
-    """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line."""
+    """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line.
+
+    `kind` is call, type, read, import or definition; `span` are the lines of the source.
+    """
 
     source: str
     target: str
@@ -53,79 +57,20 @@ class SymbolUse:
     line: int
     kind: str
     span: LineSpan
-
-
-@dataclass(slots=True)
-class ParsedFile:
-    """A file as it is now: its detailed outline, its lines, its language."""
-
-    outline: Outline
-    lines: list[str]
-    language: str
-    qualified: list[str] = field(default_factory=list)
-
-
-class ParsedFileCache:
-    """Files parsed in detail on demand, each kept while its bytes stay the same. Thread-safe.
-
-    `read` returns a file's current UTF-8 bytes, or None. The text is parsed without its secrets, so that no signature,
-    comment or line shows one. It needs no index.
-    """
-
-    def __init__(
-        self, languages: Languages, grammars: Grammars, read: Read, texts: RedactedDocuments | None = None
-    ) -> None:
-        self.languages = languages
-        self._grammars = grammars
-        self._read = read
-        self._texts = texts or RedactedDocuments()
-        self._kept: dict[str, tuple[bytes, ParsedFile | None]] = {}
-
-    def parse(self, path: str) -> ParsedFile | None:
-        """Return a file's current detailed outline; None when it cannot be read, or its language is unknown."""
-        content = self._read(path)
-        if content is None:
-            return None
-        before = self._kept.get(path)
-        if before is not None and before[0] == content:
-            return before[1]
-        parsed = self._parse(path, content)
-        if len(self._kept) >= PARSES_KEPT:
-            self._kept.clear()
-        self._kept[path] = content, parsed
-        return parsed
-
-    def _parse(self, path: str, content: bytes) -> ParsedFile | None:
-        language = self.languages.detect(path, content)
-        if language is None or not content:
-            return None
-        shown = self._texts.of(content, path)
-        text = shown.text
-        found = outline_file(language, text.encode() if shown.has_secrets else content, self._grammars, details=True)
-        lines = text.split("\n")
-        return ParsedFile(found, lines, language.name, qualified_names(found.symbols))
-
-    def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:
-        """Return (target as written, line, resolved files) of each import; no files: outside this project."""
-        parsed = self.parse(path)
-        language = self.languages.get(parsed.language) if parsed else None
-        if parsed is None or language is None:
-            return []
-        rows = []
-        for imported in parsed.outline.imports:
-            files = resolve_import(language, path, imported.target, paths, imported.names)
-            rows.append((imported.target, imported.line, [one for one in files if one != path]))
-        return rows
+    certainty: Certainty = "likely"
+    column: int = 0
 
 
 class SymbolGraph:
     """Queries about one snapshot; the current content of a file comes from its parse."""
 
     def __init__(self, snapshot: Snapshot, parses: ParsedFileCache) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._parses = parses
         self._paths: PathIndex | None = None
         self._names: list[str] | None = None
+        self._imported: dict[str, frozenset[str]] = {}
+        self._finder: ReferenceFinder | None = None
 
     # -- definitions --
 
@@ -139,7 +84,7 @@ class SymbolGraph:
         found = [
             defined
             for file in self._files_defining(name)
-            if is_under(self._snapshot.paths[file], under)
+            if is_under(self.snapshot.paths[file], under)
             for defined in self._definitions_in(file)
             if _name_fits(defined.name, name) and (not owner or _owner_fits(defined.qualified, owner))
         ]
@@ -152,7 +97,10 @@ class SymbolGraph:
         """Return defined names similar to this one."""
         wanted = compound_term(name.rpartition(".")[2])
         known = self._all_names()
-        near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6) if len(known) < 50_000 else []
+        if len(known) < 50_000:
+            near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6)
+        else:
+            near = []
         near += [one for one in known if wanted and wanted in one and one not in near][: count - len(near)]
         spelled = []
         for one in near[:count]:
@@ -167,21 +115,21 @@ class SymbolGraph:
             names = [one for one in self._all_names() if fnmatchcase(one, pattern)]
         else:
             names = [folded]
-        chunks = self._snapshot.matches("symbol", term_hashes(names)).docs
-        return np.unique(self._snapshot.chunk_file[chunks]).tolist()
+        chunks = self.snapshot.matches("symbol", term_hashes(names)).docs
+        return np.unique(self.snapshot.chunk_file[chunks]).tolist()
 
     def _all_names(self) -> list[str]:
         if self._names is None:
-            self._names = self._snapshot.names("symbol")
+            self._names = self.snapshot.names("symbol")
         return self._names
 
     def stored_outline(self, file: int) -> StoredOutline:
         """Return a file's outline as it was indexed."""
-        return decode_outline(self._snapshot.heap("outline", file))
+        return decode_outline(self.snapshot.heap("outline", file))
 
     def _definitions_in(self, file: int) -> Iterator[SymbolDefinition]:
-        path = self._snapshot.paths[file]
-        language = self._snapshot.languages[int(self._snapshot.file_column("language")[file])]
+        path = self.snapshot.paths[file]
+        language = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
         symbols = self.stored_outline(file).symbols
         qualified = qualified_names(symbols)
         for symbol, full in zip(symbols, qualified, strict=True):
@@ -196,20 +144,244 @@ class SymbolGraph:
         """Return a file's current detailed outline; None when it cannot be read."""
         return self._parses.parse(path)
 
-    def callers(self, name: str) -> tuple[list[SymbolUse], bool]:
-        """Return the uses of a name, and whether too many files contain it, so that only the first were parsed."""
-        files = self._files_using(name)
-        uses = [
-            use
-            for file in files[:FILES_PARSED_MAX]
-            for use in self.uses_in(self._snapshot.paths[file])
-            if use.target == name
-        ]
-        return uses, len(files) > FILES_PARSED_MAX
+    def lines(self, path: str) -> list[str]:
+        """Return a file's current lines without its secrets."""
+        return self._parses.lines(path)
 
-    def callees(self, defined: SymbolDefinition) -> list[SymbolUse]:
-        """Return the names that a definition uses."""
-        return [use for use in self.uses_in(defined.path) if defined.span.first <= use.line <= defined.span.last]
+    def uses(
+        self, defined: Sequence[SymbolDefinition], files_max: int = FILES_PARSED_MAX
+    ) -> tuple[list[SymbolUse], bool]:
+        """Return the uses of definitions, and whether too many files contain a name, so that only some were parsed.
+
+        Each name is searched once. A use of one of several definitions of a name counts if it may mean one of those
+        that are given.
+        """
+        found: list[SymbolUse] = []
+        truncated = False
+        for name in dict.fromkeys(definition.name for definition in defined):
+            files = self._files_using(name)
+            truncated = truncated or len(files) > files_max
+            own = [definition for definition in defined if definition.name == name]
+            found += self._uses_in_files(own, [self.snapshot.paths[file] for file in files[:files_max]])
+        return sorted(found, key=lambda use: (use.path, use.line, use.column)), truncated
+
+    def _uses_in_files(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
+        name = defined[0].name
+        word = name.encode("utf-8", "replace")
+        places = self.places_of(defined)
+        holding = [path for path in paths if word in self._parses.load(path)]
+        if not places:
+            return [use for path in holding for use in self._uses_by_name(path, defined)]
+        families = {self._family(definition.path) for definition in defined}
+        holding = [path for path in holding if self._family(path) in families]
+        return [self._as_use(found, name) for found in self.finder.find(name, places, holding)]
+
+    def places_of(self, defined: Sequence[SymbolDefinition]) -> list[NamePlace]:
+        """Return where definitions are, of those that can be resolved."""
+        found = [self.finder.place_of(one.path, one.name, one.line) for one in defined]
+        return [place for place in found if place is not None]
+
+    def _family(self, path: str) -> str:
+        file = self._parses.syntax(path)
+        if file is not None:
+            return file.rules.style
+        return ""
+
+    def _uses_by_name(self, path: str, defined: Sequence[SymbolDefinition]) -> Iterator[SymbolUse]:
+        """Yield the uses of a name in a language whose names cannot be resolved."""
+        near = {path, *(file for _, _, files in self.imports(path) for file in files)}
+        others = [one for one in self.definitions(defined[0].name) if one.name == defined[0].name]
+        is_sure = len(others) <= len(defined) or any(one.path in near for one in defined)
+        for use in self.uses_in(path):
+            if use.target == defined[0].name:
+                yield replace(use, certainty="likely" if is_sure else "possible")
+
+    def _as_use(self, found: Reference, name: str) -> SymbolUse:
+        outline, qualified = self._parses.outline(found.path)
+        number = _innermost(outline.symbols, found.start)
+        source = qualified[number] if number >= 0 else ""
+        if number >= 0:
+            span = LineSpan(outline.symbols[number].first, outline.symbols[number].last)
+        else:
+            span = LineSpan(1, 1)
+        return SymbolUse(source, name, found.path, found.line, found.kind, span, found.certainty, found.column)
+
+    def callees(self, defined: SymbolDefinition) -> list[tuple[SymbolUse, SymbolDefinition]]:
+        """Return the uses of project definitions inside a definition, each with what it means, in file order."""
+        found: list[tuple[SymbolUse, SymbolDefinition]] = []
+        file = self._parses.syntax(defined.path)
+        for use in self.uses_in(defined.path):
+            if not defined.span.first <= use.line <= defined.span.last:
+                continue
+            if file is not None:
+                meant = self._resolve(file, use)
+            else:
+                meant = None
+            if meant is not None:
+                target, certainty = meant
+            else:
+                target, certainty = (self._by_name(use), "likely")
+            if target is not None:
+                found.append((replace(use, certainty=certainty), target))
+        return found
+
+    def _resolve(self, file: SyntaxFile, use: SymbolUse) -> tuple[SymbolDefinition | None, Certainty] | None:
+        """Return what a use means; None if the text does not show it."""
+        node = next((one for one in file.find(use.target) if file.position(one) == (use.line, use.column)), None)
+        if node is None:
+            return None
+        meaning = self.finder.meaning(file, node)
+        for place in meaning.places:
+            definition = self._definition_at(place)
+            if definition is not None:
+                return definition, "exact"
+        if meaning.is_known or not meaning.is_member:
+            if meaning.is_known:
+                return (None, "exact")
+            return None
+        if use.target not in file.rules.common:
+            members = self.finder.members_named(use.target)
+        else:
+            members = ()
+        return (self._definition_at(*members) if len(members) == 1 else None), "likely"
+
+    def _definition_at(self, place: NamePlace) -> SymbolDefinition | None:
+        """Return the definition whose name is at a place."""
+        file = self._parses.syntax(place.path)
+        outline, qualified = self._parses.outline(place.path)
+        if file is not None:
+            line = file.data.count(b"\n", 0, place.start) + 1
+        else:
+            line = 0
+        for symbol, full in zip(outline.symbols, qualified, strict=True):
+            is_named = file is not None and file.data.startswith(symbol.name.encode("utf-8", "replace"), place.start)
+            if symbol.line == line and is_named and file is not None:
+                span = LineSpan(symbol.first, symbol.last)
+                return SymbolDefinition(place.path, file.language.name, symbol.name, full, symbol.kind, span, line)
+        return None
+
+    def _by_name(self, use: SymbolUse) -> SymbolDefinition | None:
+        """Return the most likely definition of a use: in the same file, in an imported one, or the only one."""
+        known = [definition for definition in self.definitions(use.target) if definition.name == use.target]
+        here = [definition for definition in known if definition.path == use.path]
+        if here or len(known) < 2:
+            return next(iter(here or known), None)
+        imported = {file for _, _, files in self.imports(use.path) for file in files}
+        return next((definition for definition in known if definition.path in imported), None)
+
+    def implementations(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
+        """Return the classes below a class, or the methods that override a method, each with the name of its base."""
+        owner, _, name = defined.qualified.rpartition(".")
+        is_class = defined.kind in CLASS_LIKE
+        if is_class:
+            wave = [defined]
+        else:
+            wave = [one for one in self.definitions(owner) if one.path == defined.path]
+        found: list[tuple[SymbolDefinition, str]] = []
+        seen = {(one.path, one.qualified) for one in wave}
+        for _ in range(max(depth, SUBCLASSES_DEPTH)):
+            below = [(child, base.qualified) for base in wave for child in self._subclasses(base)]
+            below = [(child, base) for child, base in below if (child.path, child.qualified) not in seen]
+            seen |= {(child.path, child.qualified) for child, _ in below}
+            wave = [child for child, _ in below]
+            if is_class:
+                found += below
+            else:
+                inside = [(one, defined.qualified) for child in wave for one in self._members_named(child, name)]
+                found += inside
+        return found
+
+    def supertypes(self, defined: SymbolDefinition) -> list[tuple[SymbolDefinition, str]]:
+        """Return the classes above a class, or the members that a member overrides, each with the name below it."""
+        start = self.finder.place_of(defined.path, defined.name, defined.line)
+        if start is None:
+            return []
+        if defined.kind not in CLASS_LIKE:
+            above = [self._definition_at(place) for place in self.finder.find_overridden(defined.name, start)]
+            return [(one, defined.qualified) for one in above if one is not None]
+        found: list[tuple[SymbolDefinition, str]] = []
+        for below, place in self.finder.find_bases(start):
+            lower, upper = self._definition_at(below), self._definition_at(place)
+            found += [(upper, lower.qualified)] if upper is not None and lower is not None else []
+        return found
+
+    def member_uses(
+        self, path: str, name: str, line: int, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a member in some files are; see `SymbolService.find_member_uses`."""
+        start = self.finder.place_of(path, name, line)
+        if start is None:
+            return None
+        family = self._override_family(name, start)
+        found: dict[tuple[str, int, int], str] = {}
+        for use in self.finder.find(name, family, [one for one in paths if self._family(one) == self._family(path)]):
+            file = self._parses.syntax(use.path)
+            is_named = file is not None and file.data[use.start : use.stop] == name.encode("utf-8", "replace")
+            if is_named:
+                found[use.path, use.line, use.column] = use.certainty
+        for place in family:
+            file = self._parses.syntax(place.path)
+            if file is not None:
+                node = file.node_at(place.start, place.start + 1)
+            else:
+                node = None
+            if file is not None and node is not None:
+                found[place.path, *file.position(node)] = "definition"
+        return found
+
+    def _override_family(self, name: str, start: NamePlace) -> list[NamePlace]:
+        """Return a member with the members that it overrides, and all that override one of these."""
+        tops = self.finder.find_overridden(name, start)
+        family = [*tops, start]
+        for top in dict.fromkeys(family):
+            definition = self._definition_at(top)
+            if definition is not None:
+                below = self.implementations(definition, SUBCLASSES_DEPTH)
+            else:
+                below = []
+            family += self.places_of([one for one, _ in below])
+        return list(dict.fromkeys(family))
+
+    def _members_named(self, owner: SymbolDefinition, name: str) -> list[SymbolDefinition]:
+        wanted = f"{owner.qualified}.{name}"
+        return [one for one in self.definitions(name) if one.path == owner.path and one.qualified == wanted]
+
+    def _subclasses(self, base: SymbolDefinition) -> list[SymbolDefinition]:
+        """Return the classes that name a class as their base."""
+        found = []
+        uses, _ = self.uses([base])
+        for use in uses:
+            file = self._parses.syntax(use.path)
+            if file is not None:
+                place = self.finder.subclass_at(file, use.line, use.column)
+            else:
+                place = None
+            if place is not None and use.certainty != "possible":
+                child = self._definition_at(place)
+            else:
+                child = None
+            found += [child] if child is not None else []
+        return found
+
+    @property
+    def finder(self) -> ReferenceFinder:
+        """The finder of references in this snapshot."""
+        if self._finder is None:
+            files = ProjectFiles(self._parses.syntax, self._paths_defining, self.paths, self._parses.load)
+            self._finder = ReferenceFinder(files)
+        return self._finder
+
+    def _paths_defining(self, name: str) -> list[str]:
+        return [self.snapshot.paths[file] for file in self._files_defining(name)]
+
+    def definition_around(self, use: SymbolUse) -> SymbolDefinition | None:
+        """Return the definition whose body contains a use."""
+        outline, qualified = self._parses.outline(use.path)
+        for symbol, full in zip(outline.symbols, qualified, strict=True):
+            if full == use.source and symbol.first <= use.line <= symbol.last:
+                span = LineSpan(symbol.first, symbol.last)
+                return SymbolDefinition(use.path, "", symbol.name, full, symbol.kind, span, symbol.line)
+        return None
 
     def uses_in(self, path: str) -> list[SymbolUse]:
         """Return every call and type use in a file."""
@@ -219,23 +391,35 @@ class SymbolGraph:
         uses = []
         for reference in parsed.outline.references:
             inside = reference.symbol >= 0
-            source = parsed.qualified[reference.symbol] if inside else ""
-            symbol = parsed.outline.symbols[reference.symbol] if inside else None
-            span = LineSpan(symbol.first, symbol.last) if symbol else LineSpan(1, max(1, len(parsed.lines)))
-            uses.append(SymbolUse(source, reference.name, path, reference.line, reference.kind, span))
+            if inside:
+                source = parsed.qualified[reference.symbol]
+            else:
+                source = ""
+            if inside:
+                symbol = parsed.outline.symbols[reference.symbol]
+            else:
+                symbol = None
+            if symbol:
+                span = LineSpan(symbol.first, symbol.last)
+            else:
+                span = LineSpan(1, max(1, len(parsed.lines)))
+            line, column = reference.line, reference.column
+            uses.append(SymbolUse(source, reference.name, path, line, reference.kind, span, column=column))
         return uses
 
     def _files_using(self, name: str) -> list[int]:
         """Return files whose words can spell the name, from the postings."""
         terms = expand_words([name])[0][-1:] or [compound_term(name)]
-        chunks = self._snapshot.matches("body", term_hashes(terms)).docs
-        return np.unique(self._snapshot.chunk_file[chunks]).tolist()
+        chunks = self.snapshot.matches("body", term_hashes(terms)).docs
+        return np.unique(self.snapshot.chunk_file[chunks]).tolist()
 
     # -- imports --
 
     def imports(self, path: str) -> list[tuple[str, int, list[str]]]:
         """Return the imports as `ParsedFileCache.imports`, for a file of the snapshot."""
-        return self._parses.imports(path, self.paths) if path in self._snapshot.by_path else []
+        if path in self.snapshot.by_path:
+            return self._parses.imports(path, self.paths)
+        return []
 
     def importers(self, path: str) -> list[tuple[str, str, int]]:
         """Return (file, target as written, line) of each import of this file."""
@@ -251,17 +435,24 @@ class SymbolGraph:
         Nothing is parsed, so this takes milliseconds where `importers` takes seconds, but it does not resolve
         `from package import`.
         """
-        return [other for other in self._may_import(path) if other != path and path in self._imported_files(other)]
+        return [other for other in self._may_import(path) if other != path and path in self.imported_files(other)]
 
-    def _imported_files(self, path: str) -> set[str]:
-        """Return the files that a file's stored imports mean."""
-        file = self._snapshot.by_path[path]
-        name = self._snapshot.languages[int(self._snapshot.file_column("language")[file])]
+    def imported_files(self, path: str) -> frozenset[str]:
+        """Return the files that a file's stored imports mean; they are kept, as a snapshot never changes."""
+        known = self._imported.get(path)
+        if known is None:
+            known = self._imported[path] = self._resolve_stored_imports(path)
+        return known
+
+    def _resolve_stored_imports(self, path: str) -> frozenset[str]:
+        file = self.snapshot.by_path[path]
+        name = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
         language = self._parses.languages.get(name)
         if language is None:
-            return set()
+            return frozenset()
         targets = {target for target, _ in self.stored_outline(file).imports}
-        return {meant for target in targets for meant in resolve_import(language, path, target, self.paths)}
+        meant = (resolve_import(language, path, target, self.paths) for target in targets)
+        return frozenset(chain.from_iterable(meant))
 
     def _may_import(self, path: str) -> Iterable[str]:
         """Return files that contain the file's name, or its folder's for a package's main file."""
@@ -273,24 +464,23 @@ class SymbolGraph:
         if path.endswith(".go") and len(parts) > 1:
             names.add(parts[-2])
         terms = [term for word in split_words(" ".join(names)) for term in expand_words([word])[0][-1:]]
-        chunks = self._snapshot.matches("body", term_hashes(terms)).docs
-        return [self._snapshot.paths[file] for file in np.unique(self._snapshot.chunk_file[chunks]).tolist()]
+        chunks = self.snapshot.matches("body", term_hashes(terms)).docs
+        return [self.snapshot.paths[file] for file in np.unique(self.snapshot.chunk_file[chunks]).tolist()]
 
     @property
     def paths(self) -> PathIndex:
         """All living files, for resolving imports."""
         if self._paths is None:
-            self._paths = PathIndex(self._snapshot.by_path)
+            self._paths = PathIndex(self.snapshot.by_path)
         return self._paths
 
 
-def qualified_names(symbols) -> list[str]:
-    """Return `Outer.inner` for each symbol of an outline."""
-    names: list[str] = []
-    for symbol in symbols:
-        above = names[symbol.parent] if symbol.parent >= 0 else symbol.owner
-        names.append(f"{above}.{symbol.name}" if above else symbol.name)
-    return names
+def _innermost(symbols: Sequence[Symbol], offset: int) -> int:
+    """Return the number of the innermost symbol around an offset; -1 for none."""
+    around = [number for number, symbol in enumerate(symbols) if symbol.start <= offset < symbol.stop]
+    if around:
+        return around[-1]
+    return -1
 
 
 def _name_fits(name: str, pattern: str) -> bool:

@@ -6,14 +6,19 @@ import threading
 from collections.abc import Sequence
 
 from context_engine.errors import CallError, NotIndexed, SymbolNotFound
+from context_engine.index.graph_traversal import GraphTraversal
 from context_engine.index.live_index import LiveIndex
+from context_engine.index.neighbors import Neighbor, NeighborFinder
+from context_engine.index.parsed_files import ParsedFileCache
 from context_engine.index.snapshot import Snapshot
-from context_engine.index.symbol_graph import ParsedFileCache, SymbolDefinition, SymbolGraph, SymbolUse
+from context_engine.index.symbol_graph import SymbolDefinition, SymbolGraph
 from context_engine.languages import PathIndex, Symbol
-from context_engine.model import Definition, Direction, Edge, FileOutline, Found, RelPath, Trace
+from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
 from context_engine.repo import Root, is_sensitive, path_of_listing, read_file, walk_paths
 from context_engine.text import LineSpan, count_lines
 
+IMPACT_DEPTH = 3
+"""Levels of users that an impact follows: the functions that call what calls the users."""
 SHIFTED_LINES_MAX = 50
 """A definition found within so many lines of its indexed place is taken for the same one."""
 
@@ -26,6 +31,7 @@ class SymbolService:
         self._live = live
         self._parses = parses
         self._lock = threading.Lock()
+        self._asking = threading.Lock()
         self._graph: tuple[Snapshot, SymbolGraph] | None = None
 
     # -- definitions --
@@ -33,7 +39,10 @@ class SymbolService:
     def find(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
         """Find where a name is defined: exact, qualified or a glob. Raises: NotIndexed, InvalidPath."""
         graph = self._fresh_graph()
-        under = "" if path in (None, "", ".") else str(self._root.rel(path))
+        if path in (None, "", "."):
+            under = ""
+        else:
+            under = str(self._root.rel(path))
         found = graph.definitions(name, kind=kind, under=under)
         near = () if found else tuple(graph.near_names(name))
         shown = tuple(self._definition(graph, defined) for defined in found[:limit])
@@ -59,27 +68,49 @@ class SymbolService:
 
     # -- uses and imports --
 
-    def trace(self, target: str, direction: Direction = "callers", *, depth: int = 1, limit: int = 100) -> Trace:
+    def trace(
+        self,
+        target: str,
+        direction: Direction = "callers",
+        *,
+        depth: int | None = None,
+        limit: int = 100,
+        with_possible: bool = False,
+    ) -> Trace:
         """Trace who uses or is used by a symbol, or who imports or is imported by a file, with path:line evidence.
 
-        Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
+        The depth is 1 if none is given, and `IMPACT_DEPTH` for an impact. Uses that may mean something else are
+        counted, and listed `with_possible`. Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
         """
         graph = self._fresh_graph()
-        tracer = GraphTraversal(graph, depth, limit)
-        if direction in ("imports", "importers"):
-            edges, notes = tracer.files(self._file_of(graph, target), direction)
-        else:
-            as_path = self._as_file(graph, target)
-            if as_path and direction == "impact":
+        as_path = self._as_file(graph, target)
+        steps = depth or (IMPACT_DEPTH if direction == "impact" and not as_path else 1)
+        tracer = GraphTraversal(graph, steps, limit, with_possible=with_possible)
+        with self._asking:
+            if direction in ("imports", "importers"):
+                edges, notes = tracer.files(self._file_of(graph, target), direction)
+            elif as_path and direction == "impact":
                 edges, notes = tracer.files(as_path, "importers")
             else:
                 defined = graph.definitions(target)
                 if not defined:
                     raise _unknown_symbol(target, graph.near_names(target))
-                edges, notes = tracer.symbols(defined, direction)
-        return Trace(
-            target, direction, tuple(edges[:limit]), len(edges) > limit, notes, self._live.describe_freshness()
-        )
+                edges, notes = tracer.symbols(_as_spelled(defined), direction)
+        shown, freshness = tuple(edges[:limit]), self._live.describe_freshness()
+        tests = tracer.tests() if direction == "impact" else ()
+        return Trace(target, direction, shown, len(edges) > limit, notes, freshness, tracer.possible, tests)
+
+    def find_member_uses(
+        self, path: str, name: str, line: int, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a member in some files are, by path, line and column from 1.
+
+        A use is `exact`, `likely` or `possible`; the member itself, the methods that override it and those that it
+        overrides are `definition`. None if the names of the language cannot be resolved.
+        """
+        graph = self._fresh_graph()
+        with self._asking:
+            return graph.member_uses(path, name, line, paths)
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """List the files of this workspace that a file imports, in the order of its imports; works without an index.
@@ -89,18 +120,22 @@ class SymbolService:
         rel = self._root.rel(path)
         imports = self._parses.imports(rel, self.paths())
         found = dict.fromkeys(file for _, _, meant in imports for file in meant if not is_sensitive(file))
-        return tuple(self._root.rel(file, must_exist=False) for file in found)
+        return tuple(map(path_of_listing, found))
 
     def importers(self, path: str) -> tuple[RelPath, ...]:
         """List the files whose indexed imports mean this file: quick, where `trace` is thorough. Raises: NotIndexed."""
         found = self._fresh_graph().importers_as_indexed(str(self._root.rel(path)))
-        return tuple(self._root.rel(file, must_exist=False) for file in found if not is_sensitive(file))
+        return tuple(path_of_listing(file) for file in found if not is_sensitive(file))
 
-    def files_named(self, name: str) -> tuple[RelPath, ...]:
-        """List the files whose path ends with these components, sorted; works without an index."""
-        ending = name.strip("/")
-        found = sorted(self.paths().by_suffix(ending)) if ending else []
-        return tuple(self._root.rel(file, must_exist=False) for file in found if not is_sensitive(file))
+    def neighbors(self, path: str, span: LineSpan) -> list[Neighbor]:
+        """List a few definitions that lines of a file use, and some that use them. Raises: NotIndexed."""
+        return NeighborFinder(self._fresh_graph()).find(str(self._root.rel(path)), span)
+
+    def files_named(self, *names: str) -> tuple[RelPath, ...]:
+        """List the files whose path ends with the components of a name, sorted; works without an index."""
+        paths = self.paths()
+        found = {path for name in names if (ending := name.strip("/")) for path in paths.by_suffix(ending)}
+        return tuple(path_of_listing(file) for file in sorted(found) if not is_sensitive(file))
 
     def paths(self) -> PathIndex:
         """Return the files of the index, or those that a walk finds while there is no complete index."""
@@ -143,7 +178,9 @@ class SymbolService:
             if "/" in target:
                 raise
             return ""
-        return str(rel) if rel in graph.paths else ""
+        if rel in graph.paths:
+            return str(rel)
+        return ""
 
     def _definition(self, graph: SymbolGraph, defined: SymbolDefinition) -> Definition:
         """Return a definition with its signature and doc line, read from the file as it is now."""
@@ -154,6 +191,11 @@ class SymbolService:
             if is_same and abs(symbol.first - defined.span.first) < SHIFTED_LINES_MAX:
                 return _definition_of(path, defined.language, symbol, defined.qualified)
         return Definition(defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language)
+
+
+def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:
+    """Return the definitions that are spelled as the first, which is the best; a constructor is part of its class."""
+    return [one for one in defined if one.name == defined[0].name]
 
 
 def no_index() -> NotIndexed:
@@ -170,141 +212,6 @@ def _definition_of(path: RelPath, language: str, symbol: Symbol, qualified: str)
 def _unknown_symbol(target: str, near: Sequence[str]) -> SymbolNotFound:
     return SymbolNotFound(
         f"nothing named {target!r} is defined in this workspace",
-        suggestion=f"did you mean {' or '.join(near)}?" if near else "search for it with codebase_retrieval",
+        suggestion=f"did you mean {' or '.join(near)}?" if near else "search for it with search_code",
         details={"near": list(near)},
     )
-
-
-# -- traces ----------------------------------------------------------------------------------------------------------
-
-
-EVIDENCE_CHARS_MAX = 160
-DEFINITIONS_FOLLOWED_MAX = 5
-"""A name with more definitions than this is followed by name only, and a note says so."""
-
-
-class GraphTraversal:
-    """One trace of at most `depth` steps; it stops when `limit` edges are exceeded."""
-
-    def __init__(self, graph: SymbolGraph, depth: int, limit: int) -> None:
-        self._graph = graph
-        self._depth = depth
-        self._limit = limit
-        self._edges: list[Edge] = []
-        self._notes: list[str] = []
-
-    def symbols(self, start: Sequence[SymbolDefinition], direction: str) -> tuple[list[Edge], tuple[str, ...]]:
-        """Return callers, callees or impact of definitions.
-
-        Impact: callers of callers, and importers of the defining files.
-        """
-        if len(start) > 1:
-            places = ", ".join(f"{definition.path}:{definition.span.first}" for definition in start[:4])
-            self._notes.append(f"{len(start)} definitions share this name ({places}...): uses are matched by name")
-        if direction == "callees":
-            self._callees(start[:DEFINITIONS_FOLLOWED_MAX])
-        else:
-            self._callers({definition.name for definition in start})
-            self._notes.append("uses through variables, reflection or generated code cannot be seen")
-        if direction == "impact":
-            for path in sorted({definition.path for definition in start}):
-                self._file_edges(path, "importers")
-        return self._result()
-
-    def files(self, path: str, direction: str) -> tuple[list[Edge], tuple[str, ...]]:
-        """Return the imports or the importers of a file."""
-        self._file_edges(path, direction)
-        return self._result()
-
-    def _callers(self, names: set[str]) -> None:
-        seen, wave = set(names), sorted(names)
-        for depth in range(1, self._depth + 1):
-            found: set[str] = set()
-            for name in wave:
-                uses, truncated = self._graph.callers(name)
-                if truncated:
-                    self._notes.append(f"{name!r} occurs in too many files; only the first were searched")
-                for use in uses:
-                    self._add(use, use.source or use.path, name, depth)
-                    if use.source:
-                        found.add(use.source.rpartition(".")[2])
-            wave = sorted(found - seen)
-            seen |= found
-            if not wave or len(self._edges) > self._limit:
-                return
-
-    def _callees(self, start: Sequence[SymbolDefinition]) -> None:
-        seen = {(definition.path, definition.qualified) for definition in start}
-        wave = list(start)
-        for depth in range(1, self._depth + 1):
-            following = []
-            for defined in wave:
-                for use in self._graph.callees(defined):
-                    target = self._resolve_use(use)
-                    if target is None:
-                        continue
-                    self._add(use, defined.qualified, f"{target.qualified} ({target.path}:{target.span.first})", depth)
-                    if (target.path, target.qualified) not in seen:
-                        seen.add((target.path, target.qualified))
-                        following.append(target)
-            wave = following
-            if not wave or len(self._edges) > self._limit:
-                return
-
-    def _resolve_use(self, use: SymbolUse) -> SymbolDefinition | None:
-        """Return the most likely definition of a use: in the same file, in an imported one, or the only one."""
-        known = [definition for definition in self._graph.definitions(use.target) if definition.name == use.target]
-        if not known:
-            return None
-        here = [definition for definition in known if definition.path == use.path]
-        if here:
-            return here[0]
-        imported = {file for _, _, files in self._graph.imports(use.path) for file in files}
-        near = [definition for definition in known if definition.path in imported]
-        if near:
-            return near[0]
-        return known[0] if len(known) == 1 else None
-
-    def _file_edges(self, path: str, direction: str) -> None:
-        seen, wave = {path}, [path]
-        for depth in range(1, self._depth + 1):
-            following = []
-            for at in wave:
-                for source, target, line, other in self._steps(at, direction):
-                    where = source if direction == "importers" else at
-                    self._edges.append(
-                        Edge(source, target, path_of_listing(where), line, self._line(where, line), depth)
-                    )
-                    if other and other not in seen:
-                        seen.add(other)
-                        following.append(other)
-            wave = following
-            if not wave or len(self._edges) > self._limit:
-                return
-
-    def _steps(self, path: str, direction: str) -> list[tuple[str, str, int, str]]:
-        """Return (source, target, line, next file) of each import edge at a file."""
-        if direction == "importers":
-            return [(file, path, line, file) for file, _, line in self._graph.importers(path)]
-        return [
-            (path, file or written, line, file)
-            for written, line, files in self._graph.imports(path)
-            for file in (files or [""])
-        ]
-
-    def _add(self, use: SymbolUse, source: str, target: str, depth: int) -> None:
-        self._edges.append(
-            Edge(source, target, path_of_listing(use.path), use.line, self._line(use.path, use.line), depth)
-        )
-
-    def _line(self, path: str, line: int) -> str:
-        parsed = self._graph.parse(path)
-        if parsed is None or not 1 <= line <= len(parsed.lines):
-            return ""
-        return parsed.lines[line - 1].strip()[:EVIDENCE_CHARS_MAX]
-
-    def _result(self) -> tuple[list[Edge], tuple[str, ...]]:
-        unique = dict.fromkeys(self._edges)
-        return sorted(unique, key=lambda e: (e.depth, e.path, e.line, e.source, e.target)), tuple(
-            dict.fromkeys(self._notes)
-        )

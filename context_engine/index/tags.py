@@ -30,7 +30,10 @@ def front_matter_tags(text: str) -> list[str]:
         matter = read_yaml(match[1])
     except ParseError:
         return []  # a document with broken front matter is still a document
-    tags = matter.get("tags") if isinstance(matter, dict) else None
+    if isinstance(matter, dict):
+        tags = matter.get("tags")
+    else:
+        tags = None
     if isinstance(tags, str):
         tags = tags.split(",")
     if not isinstance(tags, list):

@@ -129,7 +129,9 @@ class WorkerProcess:
 
         def wait() -> JobResult | None:
             answer = answers.get()
-            return None if answer is None else msgspec.msgpack.decode(answer, type=JobResult | None)
+            if answer is None:
+                return None
+            return msgspec.msgpack.decode(answer, type=JobResult | None)
 
         return wait
 
@@ -174,7 +176,9 @@ def _read_frame(source: IO[bytes]) -> bytes | None:
         return None
     size = int.from_bytes(prefix, "little")
     frame = source.read(size)
-    return frame if len(frame) == size else None
+    if len(frame) == size:
+        return frame
+    return None
 
 
 def main() -> None:
@@ -186,12 +190,18 @@ def main() -> None:
         return
     grammars_folder, root = msgspec.msgpack.decode(hello)
     grammars = Grammars(grammars_folder)
-    languages = load_languages(root) if root else Languages.builtin()
+    if root:
+        languages = load_languages(root)
+    else:
+        languages = Languages.builtin()
     encoder = StaticEncoder()
     _write_frame(out, b"ready")
     while (frame := _read_frame(source)) is not None:
         job = msgspec.msgpack.decode(frame, type=IndexJob)
-        outcome = run_job(job, languages, grammars, encoder) if _can_run(job, encoder) else None
+        if _can_run(job, encoder):
+            outcome = run_job(job, languages, grammars, encoder)
+        else:
+            outcome = None
         _write_frame(out, msgspec.msgpack.encode(outcome))
 
 

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from context_engine.languages.grammars import Grammars
     from context_engine.languages.import_resolution import PathIndex, resolve_import
     from context_engine.languages.language import OWN_FOLDER, Language, Languages
+    from context_engine.languages.leaf_tokens import LeafToken, read_leaf_tokens
     from context_engine.languages.name_occurrences import NameScope, Occurrence, find_occurrences, find_whole_words
     from context_engine.languages.outline import Outline, outline_file
     from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol, SymbolReference
+    from context_engine.languages.resolution_rules import ResolutionRules
+    from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, SyntaxNode, child_of, read_syntax
     from context_engine.languages.syntax_trees import read_syntax_errors
 
 __all__ = [
     "ATTRIBUTE",
+    "NOWHERE",
     "OWN_FOLDER",
     "SYMBOL_KINDS",
     "Bracket",
@@ -37,14 +41,20 @@ __all__ = [
     "Language",
     "Languages",
     "LeadingLines",
+    "LeafToken",
+    "NameBinding",
     "NameScope",
     "Occurrence",
     "Outline",
     "PathIndex",
+    "ResolutionRules",
     "Symbol",
     "SymbolReference",
+    "SyntaxFile",
+    "SyntaxNode",
     "blank_comments_and_strings",
     "check_brackets",
+    "child_of",
     "find_bracket_problem",
     "find_leading_lines",
     "find_lines_above",
@@ -52,6 +62,8 @@ __all__ = [
     "find_whole_words",
     "outline_file",
     "read_file_header",
+    "read_leaf_tokens",
+    "read_syntax",
     "read_syntax_errors",
     "resolve_import",
 ]
@@ -68,16 +80,23 @@ __getattr__ = lazy_exports(
         "Language": "language",
         "Languages": "language",
         "LeadingLines": "comments",
+        "LeafToken": "leaf_tokens",
+        "NameBinding": "syntax_file",
         "NameScope": "name_occurrences",
         "OWN_FOLDER": "language",
         "Occurrence": "name_occurrences",
         "Outline": "outline",
         "PathIndex": "import_resolution",
+        "ResolutionRules": "resolution_rules",
         "SYMBOL_KINDS": "outline_types",
         "Symbol": "outline_types",
         "SymbolReference": "outline_types",
+        "SyntaxFile": "syntax_file",
+        "SyntaxNode": "syntax_file",
         "blank_comments_and_strings": "comments",
         "check_brackets": "brackets",
+        "NOWHERE": "syntax_file",
+        "child_of": "syntax_file",
         "find_bracket_problem": "brackets",
         "find_leading_lines": "comments",
         "find_lines_above": "comments",
@@ -85,6 +104,8 @@ __getattr__ = lazy_exports(
         "find_whole_words": "name_occurrences",
         "outline_file": "outline",
         "read_file_header": "comments",
+        "read_leaf_tokens": "leaf_tokens",
+        "read_syntax": "syntax_file",
         "read_syntax_errors": "syntax_trees",
         "resolve_import": "import_resolution",
     },

@@ -78,7 +78,9 @@ def check_brackets(brackets: Iterable[Bracket]) -> Finding | None:
             return syntax_finding(line, column, f"{character!r} closes nothing")
         elif _PAIRS[(last := opened.pop())[0]] != character:
             return syntax_finding(line, column, f"{character!r} closes the {last[0]!r} of line {last[1]}")
-    return syntax_finding(opened[-1][1], opened[-1][2], f"{opened[-1][0]!r} is never closed") if opened else None
+    if opened:
+        return syntax_finding(opened[-1][1], opened[-1][2], f"{opened[-1][0]!r} is never closed")
+    return None
 
 
 def _of_tree(data: bytes, root: Node) -> Iterator[Bracket]:

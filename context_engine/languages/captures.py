@@ -60,7 +60,9 @@ class Captures:
     def problem(self) -> str:
         """The reason why there is no tree; empty if there is one."""
         tree = self._parse_result[1]
-        return tree if isinstance(tree, str) else ""
+        if isinstance(tree, str):
+            return tree
+        return ""
 
     @property
     def is_broken(self) -> bool:

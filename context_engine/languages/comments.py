@@ -78,7 +78,9 @@ def _indent(line: str) -> str:
     """Return the indentation of a line; a line in a block comment is one blank deeper than its mark."""
     stripped = line.lstrip(" \t")
     indent = line[: len(line) - len(stripped)]
-    return indent.removesuffix(" ") if stripped.startswith("*") else indent
+    if stripped.startswith("*"):
+        return indent.removesuffix(" ")
+    return indent
 
 
 def _comment_start(comments: Comments, lines: Sequence[str], row: int) -> int | None:
@@ -112,7 +114,9 @@ def _attribute_start(lines: Sequence[str], row: int, indent: str) -> int | None:
         return None
     starts = range(row - 1, max(-1, row - LINES_MAX), -1)
     start = next((start for start in starts if _indent(lines[start]) == indent), None)
-    return start if start is not None and ATTRIBUTE.match(lines[start]) else None
+    if start is not None and ATTRIBUTE.match(lines[start]):
+        return start
+    return None
 
 
 def _attribute_stop(lines: Sequence[str], row: int) -> int:
@@ -161,7 +165,10 @@ def read_file_header(language: Language, data: bytes) -> str:
     pattern = _leading(language.comments)
     if pattern is None:
         return ""
-    docstring = compile_pattern(language.comments.docstring, "is") if language.comments.docstring else None
+    if language.comments.docstring:
+        docstring = compile_pattern(language.comments.docstring, "is")
+    else:
+        docstring = None
     texts: list[str] = []
     position, length = 0, 0
     while length < HEAD_CHARS_MAX:
@@ -173,7 +180,10 @@ def read_file_header(language: Language, data: bytes) -> str:
             break
         position = match.end()
         if kind in ("comment", "docstring"):
-            text = docstring_text(language.comments, match[0]) if kind == "docstring" else match["comment"]
+            if kind == "docstring":
+                text = docstring_text(language.comments, match[0])
+            else:
+                text = match["comment"]
             text = _without_licence(language.comments, text[:COMMENT_CHARS_MAX])
             texts.append(text)
             length += len(text)

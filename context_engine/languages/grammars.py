@@ -61,7 +61,9 @@ class Grammars:
         if isinstance(language, str):
             return language
         compiled = self._query(name, query) if query else ""
-        return compiled if isinstance(compiled, str) else ""
+        if isinstance(compiled, str):
+            return compiled
+        return ""
 
     def parser(self, name: str) -> Parser | None:
         """Return this thread's parser for a grammar; None if the grammar cannot be loaded (see `problem`)."""
@@ -84,12 +86,16 @@ class Grammars:
         parser = self.parser(name)
         if parser is None or (len(data) > WATCHED_BYTES and _depth(data) > DEPTH_MAX):
             return None
-        return parser.parse(data) if len(data) <= UNTIMED_BYTES else _parsed_in_time(parser, data)
+        if len(data) <= UNTIMED_BYTES:
+            return parser.parse(data)
+        return _parsed_in_time(parser, data)
 
     def cursor(self, name: str, query: str) -> QueryCursor | None:
         """Return a new cursor for a query; None if the query does not fit the grammar (see `problem`)."""
         compiled = self._queries.get((name, query)) or self._query(name, query)
-        return None if isinstance(compiled, str) else QueryCursor(compiled)
+        if isinstance(compiled, str):
+            return None
+        return QueryCursor(compiled)
 
     def _language(self, name: str) -> TreeSitterLanguage | str:
         loaded = self._loaded.get(name)

@@ -114,12 +114,16 @@ def resolve_import(
 
 def _few(found: list[str]) -> list[str]:
     """Return what a suffix found, or nothing if it found too much."""
-    return found if len(found) <= CANDIDATES_MAX else []
+    if len(found) <= CANDIDATES_MAX:
+        return found
+    return []
 
 
 def _join(folder: str, target: str) -> str:
     path = normpath(f"{folder}/{target}" if folder else target)
-    return "" if path == "." else path
+    if path == ".":
+        return ""
+    return path
 
 
 def _exact(imports: Imports, base: str, paths: PathIndex) -> list[str]:
@@ -180,7 +184,10 @@ def _relative(imports: Imports, importer: str, target: str, paths: PathIndex, na
     target = target.partition("?")[0]
     if target.startswith((".", "/")):
         # A leading slash means the root of the site, which is the workspace or one of its source folders.
-        folder = "" if target.startswith("/") else dirname(importer)
+        if target.startswith("/"):
+            folder = ""
+        else:
+            folder = dirname(importer)
         bases = [_join(folder, target.lstrip("/"))]
         if target.startswith("/"):
             bases += [f"{root}{target}" for root in (*imports.roots, "public", "static")]
@@ -209,7 +216,10 @@ def _parents(path: str) -> list[str]:
 def _workspace_package(imports: Imports, target: str, paths: PathIndex) -> list[str]:
     """`@scope/name/sub` in a monorepo: a folder `packages/name`, its index or the file below it."""
     parts = target.split("/")
-    name, rest = (parts[1], parts[2:]) if target.startswith("@") and len(parts) > 1 else (parts[0], parts[1:])
+    if target.startswith("@") and len(parts) > 1:
+        name, rest = (parts[1], parts[2:])
+    else:
+        name, rest = (parts[0], parts[1:])
     folder = f"packages/{name}"
     for base in ("/".join([folder, *rest]), "/".join([folder, "src", *rest])):
         found = _exact(imports, base, paths)
@@ -232,9 +242,9 @@ def _folder(imports: Imports, importer: str, target: str, paths: PathIndex, name
         if "." not in parts[0]:
             break  # the standard library: only its whole path counts
     # The module's own root package: github.com/go-chi/chi/v5 imported from a folder below the root.
-    return (
-        _sources(imports, "", paths) if len(parts) in (3, 4) and "." in parts[0] and _is_own_root(parts, paths) else []
-    )
+    if len(parts) in (3, 4) and "." in parts[0] and _is_own_root(parts, paths):
+        return _sources(imports, "", paths)
+    return []
 
 
 def _is_own_root(parts: list[str], paths: PathIndex) -> bool:
@@ -244,7 +254,9 @@ def _is_own_root(parts: list[str], paths: PathIndex) -> bool:
 def _sources(imports: Imports, folder: str, paths: PathIndex) -> list[str]:
     files = [path for path in paths.in_folder(folder) if path.endswith(imports.suffixes)]
     own = [path for path in files if not path.endswith("_test.go")]
-    return own if len(own) <= FOLDER_FILES_MAX else []
+    if len(own) <= FOLDER_FILES_MAX:
+        return own
+    return []
 
 
 def _resolve_dotted(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
@@ -276,8 +288,13 @@ def _shorter(imports: Imports, parts: list[str], importer: str, paths: PathIndex
 
 
 def _package(imports: Imports, parts: list[str], importer: str, paths: PathIndex) -> list[str]:
-    folders = paths.folders_by_suffix("/".join(parts)) if parts else []
-    return _sources(imports, _nearest_folder(folders, importer), paths) if folders else []
+    if parts:
+        folders = paths.folders_by_suffix("/".join(parts))
+    else:
+        folders = []
+    if folders:
+        return _sources(imports, _nearest_folder(folders, importer), paths)
+    return []
 
 
 def _include(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
@@ -295,13 +312,18 @@ def _include(imports: Imports, importer: str, target: str, paths: PathIndex, nam
 def _namespace(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
     """C#: a namespace is, by custom, a folder, and a dot in it may be one in a folder's name."""
     folders = paths.folders_by_dotted(target)
-    return _sources(imports, _nearest_folder(folders, importer), paths) if 0 < len(folders) <= CANDIDATES_MAX else []
+    if 0 < len(folders) <= CANDIDATES_MAX:
+        return _sources(imports, _nearest_folder(folders, importer), paths)
+    return []
 
 
 def _rust(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
     parts = target.split("::")
     folder, _, name = importer.rpartition("/")
-    own = folder if name in ("mod.rs", "lib.rs", "main.rs") else f"{folder}/{name[:-3]}".lstrip("/")
+    if name in ("mod.rs", "lib.rs", "main.rs"):
+        own = folder
+    else:
+        own = f"{folder}/{name[:-3]}".lstrip("/")
     if parts[0] == "crate":
         root = _crate_root(importer, paths)
         return _rust_path(root, parts[1:], paths)
@@ -323,7 +345,9 @@ def _crate_root(importer: str, paths: PathIndex) -> str:
         prefix = f"{folder}/" if folder else ""
         if prefix + "lib.rs" in paths or prefix + "main.rs" in paths:
             return folder
-    return importer.partition("/src/")[0] + "/src" if "/src/" in importer else "src"
+    if "/src/" in importer:
+        return importer.partition("/src/")[0] + "/src"
+    return "src"
 
 
 def _rust_path(root: str, parts: list[str], paths: PathIndex) -> list[str]:
@@ -336,7 +360,9 @@ def _rust_path(root: str, parts: list[str], paths: PathIndex) -> list[str]:
     for name in ("lib.rs", "mod.rs", "main.rs"):
         if parts and _join(root, name) in paths:
             return [_join(root, name)]
-    return [root + ".rs"] if parts and root + ".rs" in paths else []
+    if parts and root + ".rs" in paths:
+        return [root + ".rs"]
+    return []
 
 
 SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -367,7 +393,9 @@ def _dart(imports: Imports, importer: str, target: str, paths: PathIndex, names:
             if found:
                 return found
         return []
-    return [] if ":" in target else _exact(imports, _join(dirname(importer), target), paths)
+    if ":" in target:
+        return []
+    return _exact(imports, _join(dirname(importer), target), paths)
 
 
 STYLES: dict[str, Callable[[Imports, str, str, PathIndex, Sequence[str]], list[str]]] = {

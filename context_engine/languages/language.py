@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 
 from context_engine.errors import InvalidArgument
 from context_engine.languages.outline_types import SYMBOL_KINDS
+from context_engine.languages.resolution_rules import ResolutionRules
 from context_engine.storage import ConfinedFolder, UnsafePathError
 from context_engine.text import ParseError, compile_linear, load_re2, read_toml
 
@@ -120,6 +121,7 @@ class Language:
     comments: Comments = field(default_factory=Comments)
     imports: Imports = field(default_factory=Imports)
     names: NameRules = field(default_factory=NameRules)
+    resolution: ResolutionRules = field(default_factory=ResolutionRules)
     definitions: str = ""
     references: str = ""
     depth_max: int | None = None
@@ -211,7 +213,9 @@ class Languages:
             language = self._filenames.get(name.partition(".")[0] + ".*")
             if language is not None:
                 return language
-        return self._by_shebang(data[:SHEBANG_BYTES_MAX]) if data.startswith(b"#!") else None
+        if data.startswith(b"#!"):
+            return self._by_shebang(data[:SHEBANG_BYTES_MAX])
+        return None
 
     def _by_suffix(self, stem: str, suffix: str, data: bytes) -> Language | None:
         if "." in stem:
@@ -369,6 +373,16 @@ SECTIONS: dict[str, dict[str, str]] = {
         "shortens": "flag",
     },
     "names": dict.fromkeys(NAME_PLACES, "texts"),
+    "resolution": {
+        "style": "text",
+        "nodes": "text",
+        "first_is_self": "flag",
+        "lexical": "flag",
+        "block_scopes": "flag",
+        "assigned_members": "flag",
+        "capitals_match": "flag",
+        **dict.fromkeys(("identifiers", "transparent", "common", "builtins", "selves"), "texts"),
+    },
     "outline": {
         "definitions": "text",
         "references": "text",
@@ -418,7 +432,10 @@ def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[
     if not top.get("name"):
         raise _wrong(file, "name", "is missing")
     base_name = top.pop("based_on", None)
-    base = Language(name="") if base_name is None else known.get(base_name)
+    if base_name is None:
+        base = Language(name="")
+    else:
+        base = known.get(base_name)
     if base is None:
         raise _wrong(file, "based_on", f"names no language: {base_name!r}")
     return replace(
@@ -429,6 +446,7 @@ def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[
         comments=replace(base.comments, **sections["comments"]),
         imports=replace(base.imports, **sections["imports"]),
         names=replace(base.names, **sections["names"]),
+        resolution=replace(base.resolution, **sections["resolution"]),
         **sections["outline"],
     )
 
@@ -457,11 +475,9 @@ class _Checker:
             return tuple(self._pattern(item, label) for item in value)
         if shape in ("pairs", "pattern pairs") and isinstance(value, list) and all(map(_is_pair, value)):
             pairs = tuple(map(tuple, value))
-            return (
-                pairs
-                if shape == "pairs"
-                else tuple((self._pattern(a, label), self._pattern(b, label)) for a, b in pairs)
-            )
+            if shape == "pairs":
+                return pairs
+            return tuple((self._pattern(a, label), self._pattern(b, label)) for a, b in pairs)
         if shape == "content" and value in get_args(Content):
             return value
         if shape == "kind" and value in KEYWORD_KINDS:
@@ -471,7 +487,9 @@ class _Checker:
         if shape == "flag" and type(value) is bool:
             return value
         if shape in ("text", "pattern") and isinstance(value, str):
-            return value if shape == "text" else self._pattern(value, label)
+            if shape == "text":
+                return value
+            return self._pattern(value, label)
         raise _wrong(self.file, label, f"must be {WANTED[shape]}, not {repr(value)[:SHOWN_CHARS_MAX]}")
 
     def _pattern(self, value: str, label: str) -> str:

@@ -80,7 +80,10 @@ def scan_markdown(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
             if mark and mark[1].startswith(fence) and not mark[2].strip():
                 fence = b""
             continue
-        mark = FENCE.match(line) if b"```" in line or b"~~~" in line else None
+        if b"```" in line or b"~~~" in line:
+            mark = FENCE.match(line)
+        else:
+            mark = None
         if mark and not (b"`" in mark[1] and b"`" in mark[2]):
             fence, paragraph = mark[1], None
             continue
@@ -160,7 +163,10 @@ def scan_asciidoc(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     for number, start, line in _lines(data):
         delimiter = ADOC_FENCE.match(line)
         if delimiter:
-            fence = b"" if fence == delimiter[1] else fence or delimiter[1]
+            if fence == delimiter[1]:
+                fence = b""
+            else:
+                fence = fence or delimiter[1]
         elif not fence and (title := ADOC_TITLE.match(line)):
             headings.append(Heading(start, number, len(title[1]), title[2].rstrip()))
         elif line.startswith(b"include::"):
@@ -185,7 +191,10 @@ def scan_yaml(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
         indent = len(line) - len(line.lstrip(b" "))
         if text_indent >= 0 and (indent > text_indent or not line.strip()):
             continue
-        text_indent = indent if YAML_OPENS_TEXT.search(line) else -1
+        if YAML_OPENS_TEXT.search(line):
+            text_indent = indent
+        else:
+            text_indent = -1
         if line.startswith((b"---", b"...")):
             headings.append(Heading(start, number, 1, b""))
         elif not second and line[indent : indent + 1] == b"-":

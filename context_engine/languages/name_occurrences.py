@@ -147,7 +147,10 @@ def _role(names: NameRules, node: Node) -> tuple[Role, Node]:
         return "import", node
     for role, listed in ROLES:
         if any(_fits(parent, field, place) for place in listed(names)):
-            role = "label" if role != "binding" and _import(node) is not None else role
+            if role != "binding" and _import(node) is not None:
+                role = "label"
+            else:
+                role = role
             return role, parent if role == "binding" and _names_scope(names, parent, field) else at
     if _names_scope(names, parent, field):
         at = parent
@@ -174,7 +177,9 @@ def _around(names: NameRules, node: Node) -> str:
     outer = node.parent
     while outer is not None and outer.type not in _set(names.scopes):
         outer = outer.parent
-    return outer.type if outer is not None else ""
+    if outer is not None:
+        return outer.type
+    return ""
 
 
 def _is_taken(names: NameRules, node: Node, parent: Node, field: str) -> bool:
@@ -198,7 +203,9 @@ def _field(parent: Node, node: Node) -> str:
     for index, child in enumerate(parent.children):
         if child.start_byte == node.start_byte and child.end_byte == node.end_byte:
             field = parent.field_name_for_child(index)
-            return f"{parent.type}.{field}" if field else parent.type
+            if field:
+                return f"{parent.type}.{field}"
+            return parent.type
     return parent.type
 
 
@@ -211,9 +218,17 @@ def _in_macro(names: NameRules, node: Node) -> Role:
         return "macro"
     while outer is not None and outer.type == "token_tree":
         outer = outer.parent
-    macro = outer.child_by_field_name("macro") if outer is not None else None
-    named = (macro.text or b"").decode("utf-8", "replace") if macro is not None else ""
-    return "read" if named in names.macros else "macro"
+    if outer is not None:
+        macro = outer.child_by_field_name("macro")
+    else:
+        macro = None
+    if macro is not None:
+        named = (macro.text or b"").decode("utf-8", "replace")
+    else:
+        named = ""
+    if named in names.macros:
+        return "read"
+    return "macro"
 
 
 def _scopes(names: NameRules, node: Node, role: Role) -> Iterator[NameScope]:
@@ -241,11 +256,16 @@ def _set(listed: tuple[str, ...]) -> frozenset[str]:
 def _looked_up_in(node: Node) -> str:
     """Return the single name in which a member is looked up, or the last one of a path; empty for anything else."""
     parent = node.parent
-    holder = next(filter(None, map(parent.child_by_field_name, OBJECTS)), None) if parent is not None else None
+    if parent is not None:
+        holder = next(filter(None, map(parent.child_by_field_name, OBJECTS)), None)
+    else:
+        holder = None
     if holder is None or holder.start_byte == node.start_byte:
         return ""
     text = (holder.text or b"").decode("utf-8", "replace")
-    return text if _WORD.fullmatch(text) else ""
+    if _WORD.fullmatch(text):
+        return text
+    return ""
 
 
 def _receiver(node: Node) -> str:
@@ -253,10 +273,21 @@ def _receiver(node: Node) -> str:
     outer = node.parent
     while outer is not None and outer.type != "method_declaration":
         outer = outer.parent
-    receiver = outer.child_by_field_name("receiver") if outer is not None else None
-    declared = receiver.named_children[0] if receiver is not None and receiver.named_children else None
-    name = declared.child_by_field_name("name") if declared is not None else None
-    return (name.text or b"").decode("utf-8", "replace") if name is not None else ""
+    if outer is not None:
+        receiver = outer.child_by_field_name("receiver")
+    else:
+        receiver = None
+    if receiver is not None and receiver.named_children:
+        declared = receiver.named_children[0]
+    else:
+        declared = None
+    if declared is not None:
+        name = declared.child_by_field_name("name")
+    else:
+        name = None
+    if name is not None:
+        return (name.text or b"").decode("utf-8", "replace")
+    return ""
 
 
 def _import(node: Node) -> Node | None:

@@ -95,6 +95,12 @@ def _with_details(
     nodes: dict[tuple[int, int], Node],
 ) -> Outline:
     plain = Outline(tuple(symbols), tuple(imports), problems=tree_errors(data, tree, PROBLEMS_MAX))
-    cursor = grammars.cursor(language.grammar or "", language.references) if language.references else None
-    references = detailed.find_references(data, symbols, cursor.matches(tree.root_node)) if cursor else ()
+    if language.references:
+        cursor = grammars.cursor(language.grammar or "", language.references)
+    else:
+        cursor = None
+    if cursor:
+        references = detailed.find_references(data, symbols, cursor.matches(tree.root_node))
+    else:
+        references = ()
     return replace(plain, symbols=tuple(detailed.add_details(language, data, symbols, nodes)), references=references)

@@ -76,7 +76,10 @@ def read_matches(
 def _with_extras(language: Language, data: bytes, pattern: int, captured: Captured, name: Node) -> DefinitionMatch:
     """Read a match with an owner, a keyword that gives its kind, or captures for its own predicates."""
     owners, keywords = captured.pop("owner", None), captured.pop("keyword", None)
-    owner = bare_type_name(_name(data, owners[0])) if owners else ""
+    if owners:
+        owner = bare_type_name(_name(data, owners[0]))
+    else:
+        owner = ""
     if keywords:
         kind = keyword_kinds(language).get(_name(data, keywords[0]), "")
         return DefinitionMatch(pattern, kind, captured["definition"][0], name, owner)
@@ -131,7 +134,9 @@ def _name(data: bytes, node: Node, chars_max: int = NAME_CHARS_MAX) -> str:
 
 @lru_cache(maxsize=256)
 def _declarator(language: Language) -> re.Pattern[str] | None:
-    return compile_pattern(language.declarator) if language.declarator else None
+    if language.declarator:
+        return compile_pattern(language.declarator)
+    return None
 
 
 def _read_declarator(declarator: re.Pattern[str], text: str, kind: str, owner: str) -> tuple[str, str, str]:
@@ -152,7 +157,9 @@ def bare_type_name(text: str) -> str:
     ['Cat', 'Cat', 'Cat']
     """
     words = re.findall(r"[\w$]+", text.partition("<")[0] or text)
-    return words[-1] if words else text
+    if words:
+        return words[-1]
+    return text
 
 
 # -- imports ------------------------------------------------------------------------------------------------------

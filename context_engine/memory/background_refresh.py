@@ -83,20 +83,25 @@ class BackgroundRefresh:
         if self._thread is not None:
             self._request()
 
-    def wait_until_fresh(self) -> None:
-        """Wait a moment for what is not read yet; longer the first time, and when the head has moved."""
+    def wait_until_fresh(self, most_s: float = WAIT_S) -> bool:
+        """Wait a moment for what is not read yet; up to `most_s` the first time, and when the head has moved.
+
+        Return whether everything is read.
+        """
         seconds = MOMENT_S
         if not self._is_there or self._head() != self._history_head:
             self._request()
-            seconds = WAIT_S
+            seconds = most_s
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_behind, seconds)
+            return self._changed.wait_for(lambda: not self._is_behind, min(seconds, most_s))
 
-    def history(self) -> FileHistory | None:
+    def history(self, most_s: float = WAIT_S) -> FileHistory | None:
         """Return the history of the head after a moment's wait; None if there is none, or it is still being read."""
-        self.wait_until_fresh()
+        self.wait_until_fresh(most_s)
         history = self._history
-        return history if history is not None and len(history) else None
+        if history is not None and len(history):
+            return history
+        return None
 
     def run_to_end(self) -> None:
         """Derive everything, and wait for it. Raises: the error that stopped it."""
@@ -114,8 +119,9 @@ class BackgroundRefresh:
             if self._timer is not None:
                 self._timer.cancel()
             self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join(CLOSE_WAIT_S)
+        for thread in (self._timer, self._thread):
+            if thread is not None:
+                thread.join(CLOSE_WAIT_S)
 
     def _request(self) -> None:
         with self._changed:
@@ -209,7 +215,9 @@ class BackgroundRefresh:
 
     def _text(self, path: str) -> str | None:
         data = self._sources.read(path)
-        return None if data is None else data.decode("utf-8", "replace")
+        if data is None:
+            return None
+        return data.decode("utf-8", "replace")
 
     def _head(self) -> str:
         head = self._sources.git.head()

@@ -86,7 +86,9 @@ def find_conflict(one: Statement, other: Statement) -> str:
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     together = len(one | other)
-    return len(one & other) / together if together else 0.0
+    if together:
+        return len(one & other) / together
+    return 0.0
 
 
 def _values(text: str) -> dict[str, frozenset[str]]:

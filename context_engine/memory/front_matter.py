@@ -95,7 +95,9 @@ def update_fields(text: str, changes: Mapping[str, Any]) -> str:
 def replace_body(text: str, body: str) -> str:
     """Return the file with another body."""
     fenced = _FENCED.match(text)
-    return text[: fenced.end()] + body if fenced else body
+    if fenced:
+        return text[: fenced.end()] + body
+    return body
 
 
 def _replace_keys(matter: str, changes: Mapping[str, Any], newline: str) -> str:
@@ -129,7 +131,9 @@ def _last_line(matter: str, start: int, stop: int) -> int:
     while lines and _BLANK.fullmatch(lines[-1]):
         lines.pop()
     kept = sum(len(line) + 1 for line in lines)
-    return min(start + kept, stop) if kept else stop
+    if kept:
+        return min(start + kept, stop)
+    return stop
 
 
 def _merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +151,9 @@ def _read_typed_fields(matter: str) -> dict[str, Any]:
         fields = read_yaml(matter, last_wins=True)
     except ParseError:
         fields = read_yaml(matter, plain_text=True, last_wins=True)  # `read` has no problem with it
-    return fields if isinstance(fields, dict) else {}
+    if isinstance(fields, dict):
+        return fields
+    return {}
 
 
 def _dump_yaml(fields: Mapping[str, Any]) -> str:

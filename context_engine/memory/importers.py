@@ -104,7 +104,10 @@ def _decision(path: str, text: str) -> list[Discovery]:
         body = next((found for part in parts if part.line > title.line and (found := _first_words(part.lines))), "")
     if not body:
         return []
-    status = "superseded" if _NO_LONGER.search(_find_status(parts)) else "active"
+    if _NO_LONGER.search(_find_status(parts)):
+        status = "superseded"
+    else:
+        status = "active"
     name = _NUMBER.sub("", title.title)
     line = (chosen or title).line
     return [_make_discovery("decision", name, body, "discovery", "adr", path=path, line=line, status=status)]
@@ -132,7 +135,10 @@ def _split_sections(text: str) -> list[DocumentSection]:
         heading = None if fence else _HEADING.match(line)
         underline = not fence and gathered and re.fullmatch(r"(=|-|~){3,}\s*", line) and gathered[-1].strip()
         if heading or underline:
-            named = heading[2].rstrip(" \t#") or "#" if heading else gathered.pop().strip()
+            if heading:
+                named = heading[2].rstrip(" \t#") or "#"
+            else:
+                named = gathered.pop().strip()
             parts[-1] = replace(parts[-1], lines=tuple(gathered))
             parts.append(
                 DocumentSection(number if heading else number - 1, len(heading[1]) if heading else 1, named, ())
@@ -212,7 +218,10 @@ def _bullets(part: DocumentSection) -> Iterator[tuple[int, str, bool]]:
             continue
         if bullet_text:
             yield line, bullet_text, is_step
-        line, bullet_text, is_step = (number, bullet[2].strip(), bool(_STEP.match(text))) if bullet else (0, "", False)
+        if bullet:
+            line, bullet_text, is_step = (number, bullet[2].strip(), bool(_STEP.match(text)))
+        else:
+            line, bullet_text, is_step = (0, "", False)
     if bullet_text:
         yield line, bullet_text, is_step
 
@@ -237,7 +246,10 @@ def _markers(path: str, text: str) -> list[Discovery]:
     twins: Counter[str] = Counter()
     for line, written in enumerate(text.split("\n"), 1):
         match = _MARKER.search(written)
-        note = _COMMENT_END.sub("", match[3]).strip() if match else ""
+        if match:
+            note = _COMMENT_END.sub("", match[3]).strip()
+        else:
+            note = ""
         if match and len(note.split()) >= MARKER_WORDS_MIN and len(found) < MARKERS_MAX:
             content = f"{match[1]}: {_shorten(note)}"
             title = f"{match[1]} in {escape_line(path.rpartition('/')[2])}"
@@ -254,8 +266,13 @@ def add_dates(found: Iterable[Discovery], blame: Callable[[str, int], tuple[str,
     """Return issues with the commit and the day in which each line was written; `blame` returns None if unknown."""
 
     def add_date(discovery: Discovery) -> Discovery:
-        origin = blame(discovery.path, discovery.line) if discovery.type == "issue" and discovery.line else None
-        return replace(discovery, commit=origin[0], date=origin[1]) if origin else discovery
+        if discovery.type == "issue" and discovery.line:
+            origin = blame(discovery.path, discovery.line)
+        else:
+            origin = None
+        if origin:
+            return replace(discovery, commit=origin[0], date=origin[1])
+        return discovery
 
     return [add_date(discovery) for discovery in found]
 
@@ -294,7 +311,10 @@ def import_commits(commits: Iterable[LoggedCommit]) -> list[Discovery]:
         message = f"{commit.subject}\n\n{commit.body}".strip()
         if _BREAKING.search(message):
             stated = _BREAKING_BODY.search(commit.body)
-            content = _shorten(" ".join(stated[1].split())) if stated else commit.subject
+            if stated:
+                content = _shorten(" ".join(stated[1].split()))
+            else:
+                content = commit.subject
             found.append(_of_commit("decision", commit, content, "breaking"))
         elif (_FIX.search(message) and not _NO_FIX.match(commit.subject)) or _REVERT.match(commit.subject):
             found.append(_of_commit("issue", commit, commit.subject, "fix"))
@@ -360,8 +380,13 @@ class Discovery:
         >>> rule.provenance
         'A.md:3@1a2b3c4d5e6f'
         """
-        place = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{place}@{self.commit[:12]}" if self.commit else place
+        if self.line:
+            place = f"{self.path}:{self.line}"
+        else:
+            place = self.path
+        if self.commit:
+            return f"{place}@{self.commit[:12]}"
+        return place
 
 
 def make_discovery(

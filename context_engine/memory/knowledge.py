@@ -42,7 +42,7 @@ JUDGED_MAX = 200
 """Items that are weighed: age, status and use lift nothing from beyond these into the first twenty."""
 IN_FILES, LEARNED = "discovery", "learned"
 """Sources of the index: pages named by path, and pages named by what was learned from."""
-USE_GREP = "grep_codebase and search_files find text; codebase_retrieval finds code."
+USE_GREP = "search_text finds text; search_code finds code."
 
 Blame = Callable[[str, int], tuple[str, str] | None]
 """Returns the commit and the day (ISO-8601) in which a line was written; None if unknown."""
@@ -67,7 +67,9 @@ class KnowledgeEntry:
     @property
     def module(self) -> str:
         """The folder of its first file."""
-        return self.paths[0].rpartition("/")[0] if self.paths else ""
+        if self.paths:
+            return self.paths[0].rpartition("/")[0]
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +157,15 @@ class Knowledge:
 
     def _read_file(self, path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
         """Return the discoveries of one file, from its text without secrets."""
-        found = importers.import_file(path, text, commit=commit) if text else []
+        if text:
+            found = importers.import_file(path, text, commit=commit)
+        else:
+            found = []
         if text and found:
             found = importers.import_file(path, self.scrub(text), commit=commit)
-        return importers.add_dates(found, blame) if blame else found
+        if blame:
+            return importers.add_dates(found, blame)
+        return found
 
     def scrub(self, text: str) -> str:
         """Return a text without secrets."""
@@ -212,9 +219,10 @@ class Knowledge:
         _check(sought)
         entries, known = self._load_all()
         is_filtered = sought.type != "all" or sought.module
-        passing = (
-            {number: result for number, result in known.items() if _passes(result, sought)} if is_filtered else known
-        )
+        if is_filtered:
+            passing = {number: result for number, result in known.items() if _passes(result, sought)}
+        else:
+            passing = known
         near = compute_similarity(self._recall, self._memories.embed, sought.query)
         relevance = take_best(
             fuse_scores(self._recall.score_words(_select_terms(sought.query)), near.cosines, passing), JUDGED_MAX
@@ -232,7 +240,10 @@ class Knowledge:
         ]
         found = [result for result in judged if sought.include_stale or result.status == "active"]
         found = sorted((result for result in found if result.score >= sought.min_score), key=_best_first)
-        left_out = sum(result.status == "stale" for result in judged) if not sought.include_stale else 0
+        if not sought.include_stale:
+            left_out = sum(result.status == "stale" for result in judged)
+        else:
+            left_out = 0
         warnings = (*_warnings(near.problem, left_out), *self._damage)
         engine: Literal["hybrid", "lexical"] = "lexical" if near.problem else "hybrid"
         return KnowledgeResults(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
@@ -283,9 +294,18 @@ class Knowledge:
         self, known: KnowledgeEntry, standing: MemoryStatus | None, relevance: float, access: float
     ) -> KnowledgeResult:
         """Return one entry with its score. `standing` is the status of a memory; a discovery has its own."""
-        status, why = (standing.status, standing.why) if standing else (known.status, "")
-        at = timestamps.parse_timestamp(known.date) if known.date else None
-        age_days = (self._now() - at) / DAY_S if at is not None else 0.0
+        if standing:
+            status, why = (standing.status, standing.why)
+        else:
+            status, why = (known.status, "")
+        if known.date:
+            at = timestamps.parse_timestamp(known.date)
+        else:
+            at = None
+        if at is not None:
+            age_days = (self._now() - at) / DAY_S
+        else:
+            age_days = 0.0
         fresh = compute_freshness(known.type, age_days=age_days, stale=status != "active")
         return KnowledgeResult(
             known, compute_score(relevance, confidence=known.confidence, fresh=fresh, access=access), status, why
@@ -417,7 +437,10 @@ def _best_first(result: KnowledgeResult) -> tuple[float, str, str]:
 
 
 def _warnings(why_not: str, left_out: int) -> tuple[str, ...]:
-    warnings = [f"found by words alone: {why_not}. {USE_GREP}"] if why_not else []
+    if why_not:
+        warnings = [f"found by words alone: {why_not}. {USE_GREP}"]
+    else:
+        warnings = []
     if left_out:
         warnings.append(f"{left_out} left out whose files have changed since: include_stale shows them")
     return tuple(warnings)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from context_engine.context import ProjectKnowledge, estimate_max_tokens, load_tokenizer
 from context_engine.history import FileHistory, predict_changes
 from context_engine.index import IndexService, StaticEncoder
-from context_engine.memory.background_refresh import BackgroundRefresh, RefreshSources
+from context_engine.memory.background_refresh import WAIT_S, BackgroundRefresh, RefreshSources
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
@@ -99,16 +99,23 @@ class KnowledgeService:
 
     # -- what is known --
 
-    def get_project_knowledge(self) -> ProjectKnowledge:
+    def get_project_knowledge(self, wait_s: float = WAIT_S) -> ProjectKnowledge:
         """Return what is known at this moment, and how tokens are counted, for bundles and prompts.
+
+        Wait up to `wait_s` for what was never derived here; what is missing then is said by `is_partial`.
 
         Raises: UnsupportedHost, InvalidArgument (the configured tokenizer cannot be read).
         """
         if self._parts.tokenizer_file is not None and not self._counts:
             self._count, self._counts = load_tokenizer(self._parts.tokenizer_file), True
-        history = self._learning.history()
+        is_fresh = self._learning.wait_until_fresh(wait_s)
+        history = self._learning.history(0.0)
         return ProjectKnowledge(
-            self._count, history, self.knowledge.recall, self._build_predictor(history) if history else None
+            self._count,
+            history,
+            self.knowledge.recall,
+            self._build_predictor(history) if history else None,
+            is_partial=not is_fresh,
         )
 
     def history(self) -> FileHistory | None:
@@ -123,11 +130,9 @@ class KnowledgeService:
     def _build_predictor(self, history: FileHistory) -> Callable[[Query], Sequence[tuple[str, float]]]:
         def predict_files(query: Query) -> Sequence[tuple[str, float]]:
             searcher = self._parts.search.searcher()
-            return (
-                [(change.path, change.score) for change in predict_changes(searcher, query, history)]
-                if searcher
-                else []
-            )
+            if searcher:
+                return [(change.path, change.score) for change in predict_changes(searcher, query, history)]
+            return []
 
         return predict_files
 

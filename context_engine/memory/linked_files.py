@@ -55,7 +55,9 @@ class LinkedFiles:
             blob = None
         if blob is None:
             return f"{link.path} is gone"
-        return f"{link.path} changed" if link.blob and blob and blob != link.blob else ""
+        if link.blob and blob and blob != link.blob:
+            return f"{link.path} changed"
+        return ""
 
     def _rel(self, path: str) -> RelPath:
         """Return a checked path. A person may have written it; reading checks it again."""

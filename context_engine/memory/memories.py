@@ -128,11 +128,17 @@ class Memories:
     def list_page(self, wanted: MemoryQuery, *, access: Callable[[str], float] = lambda path: 0.0) -> MemoryListing:  # noqa: ARG005
         """Return a page of the memories that pass a filter, sorted. Raises: InvalidArgument, StorageBusy."""
         entries = self.entries()
-        found, why_not = self._score_entries(wanted.query, entries) if wanted.query.strip() else (None, "")
+        if wanted.query.strip():
+            found, why_not = self._score_entries(wanted.query, entries)
+        else:
+            found, why_not = (None, "")
         standing = self.start_status_check()
         listed = memory_listing.list_memories(wanted, [(entry, standing(entry)) for entry in entries], found, access)
         of_team = (shelf.records.problem for shelf in self._shelves.values())
-        by_words = f"found by words alone: {why_not}" if why_not else ""
+        if why_not:
+            by_words = f"found by words alone: {why_not}"
+        else:
+            by_words = ""
         return replace(
             listed, warnings=tuple(filter(None, [*of_team, by_words, *memory_listing.describe_unreadable(entries)]))
         )

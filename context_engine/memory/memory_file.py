@@ -166,13 +166,18 @@ def _text(stated: Mapping[str, Any], key: str) -> str:
     value = stated.get(key, "")
     if not isinstance(value, str):
         raise _WrongField(f"its {key} is not a text")
-    return "" if value in ("null", "~") else value
+    if value in ("null", "~"):
+        return ""
+    return value
 
 
 def _list(stated: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """Return texts from a list, or from a text with commas."""
     value = stated.get(key, [])
-    listed = value.split(",") if isinstance(value, str) else value
+    if isinstance(value, str):
+        listed = value.split(",")
+    else:
+        listed = value
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
         raise _WrongField(f"its {key} is not a list of texts")
     return tuple(dict.fromkeys(text.strip() for text in listed if text.strip() not in ("", "null", "~")))
@@ -183,7 +188,9 @@ def _date(stated: Mapping[str, Any], key: str) -> str:
     at = timestamps.parse_timestamp(text) if text else None
     if text and at is None:
         raise _WrongField(f"its {key} is {text!r}, no date")
-    return "" if at is None else timestamps.format_timestamp(at)
+    if at is None:
+        return ""
+    return timestamps.format_timestamp(at)
 
 
 def _links(stated: Mapping[str, Any]) -> tuple[LinkedFile, ...]:

@@ -93,7 +93,9 @@ class MemoryFolder:
     def load_text(self, name: str) -> str:
         """Return the text of a valid file; empty if it was deleted at this moment."""
         data = self.records.read(name)
-        return data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
+        if isinstance(data, bytes):
+            return data.decode("utf-8", "replace")
+        return ""
 
     def _refresh(self) -> None:
         """Bring the index up to date with the files."""
@@ -127,11 +129,10 @@ class MemoryFolder:
         stored = _parse_stored(data, name, stamp[2] / 1e9)
         memory = stored.memory
         payload = msgspec.msgpack.encode(stored)
-        item = (
-            IndexItem(payload, memory.title, memory.content, " ".join(memory.tags))
-            if memory
-            else IndexItem(payload, "", "")
-        )
+        if memory:
+            item = IndexItem(payload, memory.title, memory.content, " ".join(memory.tags))
+        else:
+            item = IndexItem(payload, "", "")
         return _pack_stamp(stamp) if settled else b"", [item]
 
     def _entry(self, name: str, page: IndexPage) -> MemoryEntry:
@@ -184,7 +185,10 @@ def _mark_duplicates(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
     first: dict[str, str] = {}
     listed: list[MemoryEntry] = []
     for entry in entries:
-        other = first.setdefault(entry.memory.id, entry.path) if entry.memory else entry.path
+        if entry.memory:
+            other = first.setdefault(entry.memory.id, entry.path)
+        else:
+            other = entry.path
         same = f"it has the id of {other}; remove the line `id`, or one of the two"
         listed.append(entry if other == entry.path else replace(entry, memory=None, problem=same))
     return listed
@@ -194,5 +198,10 @@ def _mark_replaced(entry: MemoryEntry, known: set[str], newer: Mapping[str, str]
     memory = entry.memory
     if memory is None:
         return entry
-    by = memory.superseded_by if memory.superseded_by in known else newer.get(memory.id, "")
-    return replace(entry, replaced_by=by) if by and by != memory.id else entry
+    if memory.superseded_by in known:
+        by = memory.superseded_by
+    else:
+        by = newer.get(memory.id, "")
+    if by and by != memory.id:
+        return replace(entry, replaced_by=by)
+    return entry

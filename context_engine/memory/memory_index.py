@@ -73,7 +73,9 @@ class IndexItem:
     @property
     def text(self) -> str:
         """The text that is embedded."""
-        return self.body if self.title in self.body else f"{self.title}\n{self.body}".strip()
+        if self.title in self.body:
+            return self.body
+        return f"{self.title}\n{self.body}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +263,10 @@ def _open_database(path: Path | None) -> apsw.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
     db = apsw.Connection(":memory:" if path is None else str(path))
     db.set_busy_timeout(BUSY_MS)
-    log = "TRUNCATE" if path is not None and is_network_drive(path) else "WAL"
+    if path is not None and is_network_drive(path):
+        log = "TRUNCATE"
+    else:
+        log = "WAL"
     db.execute(f"PRAGMA journal_mode = {log}; PRAGMA synchronous = NORMAL").fetchall()
     with transaction(db):
         if db.pragma("user_version") == 0:

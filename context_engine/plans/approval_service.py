@@ -156,9 +156,9 @@ class ApprovalService:
                 now, self._storage.new_event(DECIDED, actor=by, data=msgspec.to_builtins(decision))
             )
         decided = _find_approval(request_id, after.approvals)
-        return (
-            self._save_feedback(decided, after) if move == "request_modification" else _approval_outcome(decided, after)
-        )
+        if move == "request_modification":
+            return self._save_feedback(decided, after)
+        return _approval_outcome(decided, after)
 
     def _save_feedback(self, decided: Approval, now: PlanState) -> ApprovalOutcome:
         """Save the requested changes with the plan, for `refine_plan`."""
@@ -189,7 +189,9 @@ def _approval_type(steps: Sequence[str]) -> Literal["full_plan", "step", "step_g
     """Return the type of a request: for these steps, or for the full plan if none is named."""
     if not steps:
         return "full_plan"
-    return "step" if len(steps) == 1 else "step_group"
+    if len(steps) == 1:
+        return "step"
+    return "step_group"
 
 
 def _approval_request(approval: Approval, now: PlanState, *, is_new: bool) -> ApprovalRequest:

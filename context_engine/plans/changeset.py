@@ -17,20 +17,19 @@ import msgspec
 from context_engine.context import (
     Command,
     GatheredFiles,
+    GatherRequest,
     Mention,
     ProjectKnowledge,
     PromptReference,
     Workspace,
     find_partners,
     gather_files,
-    glob_for_path,
     parse_mentions,
     resolve_mentions,
 )
-from context_engine.context import GatherRequest as Sought
-from context_engine.errors import CallError, NotIndexed
+from context_engine.errors import CallError
 from context_engine.index import Role, role_of
-from context_engine.model import Filter, Query, TextPart, TextQuery
+from context_engine.model import Filter, TextPart, TextQuery
 from context_engine.plans.model import PlanEvidence
 
 if TYPE_CHECKING:
@@ -170,7 +169,9 @@ def strip_commit_prefix(task: str) -> str:
     is_kind = prefix and (
         _kind_of_verb(prefix["kind"]) != "change" or prefix["kind"].lower() in ("chore", "style", "ci", "build")
     )
-    return task[prefix.end() :] if prefix and is_kind else task
+    if prefix and is_kind:
+        return task[prefix.end() :]
+    return task
 
 
 def _parse_kind(task: str) -> TaskKind:
@@ -186,7 +187,9 @@ def _parse_kind(task: str) -> TaskKind:
         subject_kind = next((subject for subject, pattern in _SUBJECTS if pattern.search(headline)), None)
         if subject_kind and not (subject_kind == "test" and kind == "fix"):
             return subject_kind
-    return "fix" if kind == "change" and _TROUBLE.search(task) else kind
+    if kind == "change" and _TROUBLE.search(task):
+        return "fix"
+    return kind
 
 
 def _kind_of_verb(word: str) -> TaskKind:
@@ -306,8 +309,6 @@ FileRelation = Literal[
     "definition", "reference", "source", "registry", "partner", "config", "migration", "test", "docs"
 ]
 """The relation of a file to the task. Plans list files in this order, except for a test that has to fail first."""
-RANKED_MAX = 30
-"""Files of a ranking that are looked at; behind them nothing is likely."""
 MAIN_SHARE = 0.8
 """Share of the best file's score from which a file counts as one the task is about. In 98 tasks of four repositories
 43 of 100 source files from 0.95 on were changed, 18 from 0.75 on and 8 from 0.55 on (evals/planning).
@@ -380,20 +381,19 @@ def find_change_set(
     looked_up = [item for item in distinct if item.kind in ("path", "symbol", "error")]
     sure = {name.text for name in names if name.certain}
     references = tuple(item for item in looked_up if item.text in sure or (len(item.places) == 1 and not item.more))
-    ranking = _rank_files(request, sources)
+    found = _find_files(request, sources)
     certain = [*_definitions(wanted, references), *_references(wanted, references, sources)]
     # A rename or removal with found references needs no guesses: the text search finds every place.
     is_exact = wanted.kind in RENAMING_KINDS and any(file.part != "definition" for file in certain)
-    likely = [] if is_exact else list(_find_likely(ranking, request.files_max))
+    likely = [] if is_exact else list(_list_likely(found))
     main = [file for file in certain if file.part == "definition"] or [
         file for file in likely if file.part == "source" and file.score >= MAIN_SHARE
     ]
     related = [*_tests(main, sources), *_registries(request, wanted, main, sources), *_partners(main, sources)]
     files = _merge_files([*certain, *likely, *related, *_docs(wanted, references, sources)])
     affected_paths = {file.path for file in files}
-    left_out = tuple(path for path in ranking.left_out if path not in affected_paths)
-    found = ranking.found
-    return ChangeSet(tuple(files), ranking.curve, references, found.freshness, left_out, found.warnings)
+    left_out = tuple(path for path in found.next_files if path not in affected_paths)
+    return ChangeSet(tuple(files), found.curve, references, found.freshness, left_out, found.warnings)
 
 
 def _drop_duplicates(reference: PromptReference) -> PromptReference:
@@ -412,7 +412,10 @@ def _definitions(wanted: TaskIntent, references: Iterable[PromptReference]) -> I
     for reference in references:
         is_meant = not reference.is_ambiguous or (wanted.kind in RENAMING_KINDS and reference.kind == "symbol")
         for place in reference.places if is_meant else ():
-            kind = "named" if reference.kind == "path" else "definition"
+            if reference.kind == "path":
+                kind = "named"
+            else:
+                kind = "definition"
             proof = PlanEvidence(kind, place.path, place.line, place.symbol, 1.0)
             yield AffectedFile(place.path, _relation_of(place.path, "definition"), 1.0, (proof,))
 
@@ -463,66 +466,20 @@ def _find_callers(reference: PromptReference, sources: PlanSources) -> Iterator[
 # -- what is likely ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranking:
-    """Files by what makes them likely, as shares of the best, with the place that a search found in each."""
-
-    shares: tuple[tuple[str, float], ...]
-    places: dict[str, PlanEvidence]
-    found: GatheredFiles
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def curve(self) -> tuple[float, ...]:
-        return tuple(share for _, share in self.shares[:RANKED_MAX])
+def _find_files(request: PlanRequest, sources: PlanSources) -> GatheredFiles:
+    """Return the likely files with the best place in each, in the order of the history if there is one."""
+    wanted = GatherRequest(request.task, request.files_max, request.chosen, spots_per_file=1, excluded_roles=_NOT_OURS)
+    return gather_files(wanted, sources.code, sources.team.predict_changes)
 
 
-def _rank_files(request: PlanRequest, sources: PlanSources) -> _Ranking:
-    text = request.task
-    found = gather_files(Sought(text, request.files_max, request.chosen), sources.code)
-    listed = [(str(file.path), file.relevance) for file in found.files]
-    if sources.team.predict_changes and found.freshness != "no index":
-        query = Query(text, RANKED_MAX, request.chosen, chunks_per_file=1)
-        listed = [*sources.team.predict_changes(query)] or listed
-    ours = [(path, score) for path, score in listed if role_of(path, "code") not in _NOT_OURS]
-    best = max((score for _, score in ours), default=1.0) or 1.0
-    places = {
-        str(file.path): PlanEvidence("search", str(file.path), spot.span.first, spot.symbol)
-        for file in found.files
-        for spot in file.spots[:1]
-    }
-    shares = tuple((path, round(score / best, 4)) for path, score in ours)
-    shown = [path for path, _ in shares[: request.files_max]]
-    places |= _places(text, [path for path in shown if path not in places], sources)
-    return _Ranking(shares, places, found, tuple(path for path, _ in shares[request.files_max :][:3]))
-
-
-def _places(text: str, paths: Sequence[str], sources: PlanSources) -> dict[str, PlanEvidence]:
-    """Return the best place in each file; none for a file that only its history suggests."""
-    if not paths:
-        return {}
-    query = Query(text, len(paths), Filter(include_paths=tuple(map(glob_for_path, paths))), chunks_per_file=1)
-    try:
-        hits = sources.code.search.find(query).hits
-    except NotIndexed:
-        return {}
-    titled = ((hit, hit.chunk.title if hit.chunk.title != hit.chunk.path else "") for hit in hits)
-    return {
-        str(hit.chunk.path): PlanEvidence("search", str(hit.chunk.path), hit.chunk.span.first, title)
-        for hit, title in titled
-    }
-
-
-def _find_likely(ranking: _Ranking, files_max: int) -> Iterator[AffectedFile]:
-    for path, share in ranking.shares[:files_max]:
-        found = None if _CHANGELOG.search(path) else ranking.places.get(path)  # its old entries are no place to look at
-        proof = found or PlanEvidence("history", path)
-        yield AffectedFile(
-            path,
-            _relation_of(path, "source"),
-            share,
-            (PlanEvidence(proof.kind, path, proof.line, proof.symbol, share),),
-        )
+def _list_likely(found: GatheredFiles) -> Iterator[AffectedFile]:
+    for file in found.files:
+        path = str(file.path)
+        proof = PlanEvidence("history", path, 0, "", file.relevance)
+        if file.spots and not _CHANGELOG.search(path):  # its old entries are no place to look at
+            spot = file.spots[0]
+            proof = PlanEvidence("search", path, spot.span.first, spot.symbol, file.relevance)
+        yield AffectedFile(path, _relation_of(path, "source"), file.relevance, (proof,))
 
 
 # -- what belongs to it -----------------------------------------------------------------------------------------------
@@ -590,16 +547,23 @@ def _relation_of(path: str, otherwise: FileRelation) -> FileRelation:
     role = role_of(path, _content_of(path))
     if role in ("test", "docs"):
         return role
-    return "config" if role == "data" and otherwise != "definition" else otherwise
+    if role == "data" and otherwise != "definition":
+        return "config"
+    return otherwise
 
 
 def _content_of(path: str) -> str:
     """Return by the suffix whether a file contains code, data or documentation."""
-    suffix = path.rpartition(".")[2].lower() if "." in path.rpartition("/")[2] else ""
+    if "." in path.rpartition("/")[2]:
+        suffix = path.rpartition(".")[2].lower()
+    else:
+        suffix = ""
     if suffix in ("md", "rst", "adoc", "txt"):
         return "documentation"
     is_data = suffix in ("json", "yaml", "yml", "toml", "ini", "cfg", "conf", "xml", "properties", "env")
-    return "data" if is_data else "code"
+    if is_data:
+        return "data"
+    return "code"
 
 
 def _merge_files(listed: Iterable[AffectedFile]) -> list[AffectedFile]:

@@ -115,7 +115,10 @@ def draw_gantt(
         shown = [uid for uid in level if uid in view.names]
         lines += [f"  section Stage {place}"] if shown else []
         for uid in shown:
-            state = _display_state(execution, uid) if execution else ""
+            if execution:
+                state = _display_state(execution, uid)
+            else:
+                state = ""
             tags = {"done": "done, ", "active": "active, "}.get(state, "") + ("crit, " if uid in critical else "")
             span = _format_span(view.timed.start[uid], view.timed.start[uid] + view.hours[uid], start)
             lines.append(f"  {_step_label(number[uid], title[uid], label_chars)} :{tags}{view.names[uid]}, {span}")
@@ -149,7 +152,10 @@ def draw_architecture(
         ),
     ]
     left = len(touched) + len(related) - len(shown)
-    omitted_note = f" {left} more modules are not shown." if left else ""
+    if left:
+        omitted_note = f" {left} more modules are not shown."
+    else:
+        omitted_note = ""
     legend = "An arrow leads from a module to one that it imports. Blue: touched by the plan, gray: related."
     return MermaidDiagram("\n".join(lines) + "\n", legend + omitted_note)
 
@@ -163,7 +169,10 @@ def escape_label(text: str, chars_max: int = LABEL_CHARS) -> str:
     'a lon…'
     """
     plain = " ".join("".join(_visible_char(char) for char in text).split())
-    shown = plain if len(plain) <= chars_max else plain[: chars_max - 1].rstrip() + "…"
+    if len(plain) <= chars_max:
+        shown = plain
+    else:
+        shown = plain[: chars_max - 1].rstrip() + "…"
     coded = "".join(char if _is_harmless(char) else f"#{ord(char)};" for char in shown)
     return coded.replace(_DIRECTION, "direction#32;")
 
@@ -173,7 +182,9 @@ def _visible_char(char: str) -> str:
     kind = unicodedata.category(char)
     if kind in ("Cc", "Zs", "Zl", "Zp"):
         return " "
-    return char if kind[0] != "C" or char in _JOINS else ""
+    if kind[0] != "C" or char in _JOINS:
+        return char
+    return ""
 
 
 def _is_harmless(char: str) -> bool:
@@ -204,7 +215,9 @@ class _DiagramView:
 
     @property
     def grouped_note(self) -> str:
-        return f" {len(self.omitted)} steps are shown together." if self.omitted else ""
+        if self.omitted:
+            return f" {len(self.omitted)} steps are shown together."
+        return ""
 
     @property
     def legend_note(self) -> str:
@@ -232,7 +245,10 @@ def _view(plan: Plan, execution: Execution | None) -> _DiagramView:
         done = tuple(uid for level in finished for uid in level)
         open_ones = tuple(uid for uid in drawn.order if uid not in set(done))
     room = NODES_MAX - bool(done)
-    shown = open_ones if len(open_ones) <= room else open_ones[: room - 1]
+    if len(open_ones) <= room:
+        shown = open_ones
+    else:
+        shown = open_ones[: room - 1]
     later = open_ones[len(shown) :]
     names = {uid: f"n{number[uid]}" for uid in shown}
     omitted = tuple(sorted(number[uid] for uid in (*done, *later)))
@@ -268,7 +284,9 @@ def _display_state(execution: Execution, uid: str) -> str:
     if state.status in DONE:
         return "done"
     if state.status == "pending":
-        return "blocked" if state.blocked_by else "waiting"
+        if state.blocked_by:
+            return "blocked"
+        return "waiting"
     return {"in_progress": "active"}.get(state.status, state.status)
 
 
@@ -278,9 +296,10 @@ def _step_label(number: int, title: str, label_chars: int) -> str:
 
 
 def _module_label(name: str, steps: Sequence[int], label_chars: int) -> str:
-    step_list = (
-        f" · {'step' if len(steps) == 1 else 'steps'} {', '.join(str(step) for step in steps[:8])}" if steps else ""
-    )
+    if steps:
+        step_list = f" · {'step' if len(steps) == 1 else 'steps'} {', '.join(str(step) for step in steps[:8])}"
+    else:
+        step_list = ""
     more = "…" if len(steps) > 8 else ""
     return escape_label(name or "the top folder", label_chars) + step_list + more
 

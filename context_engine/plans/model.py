@@ -88,7 +88,9 @@ class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def hours(self) -> float:
         """The expected hours."""
-        return self.estimate.hours if self.estimate else UNKNOWN_HOURS
+        if self.estimate:
+            return self.estimate.hours
+        return UNKNOWN_HOURS
 
 
 class PlanScope(msgspec.Struct, frozen=True):
@@ -249,4 +251,6 @@ def _number(text: str) -> float:
     words = text.lower()
     if words.startswith("half"):
         return 0.5
-    return 1.0 if words[0] in "ao" else float(words.replace(",", "."))
+    if words[0] in "ao":
+        return 1.0
+    return float(words.replace(",", "."))

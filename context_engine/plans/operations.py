@@ -141,7 +141,10 @@ class _PlanEditor:
             raise InvalidArgument("a step is named by its number or uid", suggestion='Write "step": 3.')
         here = {step.uid for step in self.steps}
         # Numbers refer to the plan before the first operation; a new step can only be named by its uid.
-        uid = which if which in here else self.start.find_step(which).uid
+        if which in here:
+            uid = which
+        else:
+            uid = self.start.find_step(which).uid
         if uid not in here:
             raise InvalidArgument(
                 f"step {which} was removed by an operation before this one", suggestion="Leave one of them out."
@@ -224,7 +227,10 @@ def _check_fields(fields: Mapping[str, Any], takes: Sequence[str]) -> None:
     for key in fields:
         if key not in known:
             close = difflib.get_close_matches(str(key)[:60], known, 1, 0.6)
-            way_on = f"Did you mean {close[0]}?" if close else f"It takes {', '.join(known)}."
+            if close:
+                way_on = f"Did you mean {close[0]}?"
+            else:
+                way_on = f"It takes {', '.join(known)}."
             raise InvalidArgument(f"it takes no {str(key)[:60]!r}", suggestion=way_on, details={"valid": known})
     for required in takes:
         if required.endswith("!") and required[:-1] not in fields:
@@ -403,11 +409,10 @@ def _set_dependencies(work: _PlanEditor, arguments: Mapping[str, Any]) -> Applie
     if not set(arguments) & {"depends_on", "add", "remove"}:
         raise InvalidArgument("it changes nothing", suggestion='Write "depends_on": [1, 2], or "add"/"remove".')
     work.unlock(uid)
-    waits = (
-        [work.uid(which) for which in _as_list(arguments["depends_on"])]
-        if "depends_on" in arguments
-        else list(work.step(uid).depends_on)
-    )
+    if "depends_on" in arguments:
+        waits = [work.uid(which) for which in _as_list(arguments["depends_on"])]
+    else:
+        waits = list(work.step(uid).depends_on)
     waits += [work.uid(which) for which in _as_list(arguments.get("add", ()))]
     gone = {work.uid(which) for which in _as_list(arguments.get("remove", ()))}
     kept = tuple(dict.fromkeys(wait for wait in waits if wait not in gone))
@@ -494,7 +499,10 @@ def _exclude(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperatio
             work.change(step.uid, **left)
         else:
             _remove_step(work, {"step": step.uid})
-    count = f", {len(touched)} steps touched it" if touched else ""
+    if touched:
+        count = f", {len(touched)} steps touched it"
+    else:
+        count = ""
     return AppliedOperation("exclude", f"excluded {glob}{count}", tuple(step.uid for step in touched))
 
 
@@ -516,7 +524,10 @@ def _settle_feedback(work: _PlanEditor, arguments: Mapping[str, Any]) -> Applied
     """Remove feedback that is settled, by its number or its text; all of it when none is named."""
     open_ones: tuple[str, ...] = work.value("open_feedback")
     which = str(arguments.get("feedback", "")).strip()
-    by_number = int(which) - 1 if which.isdecimal() and len(which) < 7 else -1
+    if which.isdecimal() and len(which) < 7:
+        by_number = int(which) - 1
+    else:
+        by_number = -1
     left = [text for place, text in enumerate(open_ones) if which and place != by_number and text != which]
     if len(left) == len(open_ones):
         raise InvalidArgument(
@@ -554,11 +565,16 @@ OPERATIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_PlanEditor, Mapping[s
 
 def _as_list(value: object) -> list[Any]:
     """Return one value or several as a list."""
-    return list(value) if isinstance(value, list | tuple) else [value]
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [value]
 
 
 def _step_closed_error(steps: Sequence[int]) -> PreconditionFailed:
-    subject = f"step {steps[0]} is" if len(steps) == 1 else f"steps {', '.join(str(step) for step in steps)} are"
+    if len(steps) == 1:
+        subject = f"step {steps[0]} is"
+    else:
+        subject = f"steps {', '.join(str(step) for step in steps)} are"
     return PreconditionFailed(
         f"{subject} done and cannot be changed",
         suggestion="Add a step for what is left, or repeat with force_reopen: true to open it again.",
@@ -621,23 +637,32 @@ def _exclude_operations(match: re.Match[str]) -> list[dict[str, Any]]:
     """Return an operation per path or glob; none if a word is a part of the work instead."""
     paths = [path.strip(" `\"'") for path in re.split(r",|\s+and\s+", match[1])]
     are_paths = all(path and " " not in path and set(path) & set("/*.") for path in paths)
-    return [{"op": "exclude", "path": path} for path in paths] if are_paths else []
+    if are_paths:
+        return [{"op": "exclude", "path": path} for path in paths]
+    return []
 
 
 def _split_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     if not match[2]:
         return _step_operation("split_step", match)
     parts = [part.strip(" `\"'") for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", match[2])]
-    return _step_operation("split_step", match, into=parts) if len(parts) > 1 and all(parts) else []
+    if len(parts) > 1 and all(parts):
+        return _step_operation("split_step", match, into=parts)
+    return []
 
 
 def _merge_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     steps = _parse_numbers(match[1])
-    return [{"op": "merge_steps", "steps": steps}] if len(steps) > 1 else []
+    if len(steps) > 1:
+        return [{"op": "merge_steps", "steps": steps}]
+    return []
 
 
 def _add_operation(match: re.Match[str]) -> list[dict[str, Any]]:
-    position = {match[2].lower(): int(match[3])} if match[2] else {}
+    if match[2]:
+        position = {match[2].lower(): int(match[3])}
+    else:
+        position = {}
     return [{"op": "add_step", "title": match[1].strip(), **position}]
 
 

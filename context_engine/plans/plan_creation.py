@@ -131,7 +131,9 @@ class PlanFactory:
         )  # before a title is cut of it
         checked = validate_plan(_add_diagram(base.plan) if request.with_diagrams else base.plan, self._paths)
         made = CreationResult(checked.plan, base.status, checked, base=base, warnings=base.warnings)
-        return self._save(made, saving, "created") if saving.auto else made
+        if saving.auto:
+            return self._save(made, saving, "created")
+        return made
 
     def accept_draft(
         self,
@@ -148,7 +150,10 @@ class PlanFactory:
         Without `force_reopen` it must leave done steps unchanged. Raises: InvalidArgument (not a plan), Cycle,
         DanglingDependency, PlanNotFound, Conflict, TooLarge.
         """
-        kept = self._repository.load(saving.plan_id) if saving.plan_id else None
+        if saving.plan_id:
+            kept = self._repository.load(saving.plan_id)
+        else:
+            kept = None
         if kept is not None and (stored := self._find_accepted(kept, saving.submission_id)):
             return stored
         before = kept.plan if kept else None
@@ -166,11 +171,16 @@ class PlanFactory:
         if checked.errors:
             return replace(made, status="draft_rejected")
         made = replace(made, status="needs_clarification" if plan.open_questions else "ready")
-        return self._save(made, saving, "refined" if before else "created") if saving.auto else made
+        if saving.auto:
+            return self._save(made, saving, "refined" if before else "created")
+        return made
 
     def _find_accepted(self, kept: LoadedPlan, submission_id: str) -> CreationResult | None:
         """Return the saved plan if a draft was accepted under this id before."""
-        versions, _ = self._repository.history(kept.plan.id) if submission_id else ((), ())
+        if submission_id:
+            versions, _ = self._repository.history(kept.plan.id)
+        else:
+            versions, _ = ((), ())
         if not any(version.submission_id == submission_id for version in versions):
             return None
         warning = (
@@ -242,10 +252,14 @@ def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, CheckedClaims]:
 
 def _evidence_claims(evidence: Any, created: Sequence[str]) -> tuple[Any, ...]:
     """Return the paths, new files, symbols and lines that a piece of evidence claims."""
-    lines = (ClaimedLines(evidence.path, evidence.line, evidence.line),) if evidence.line else ()
-    symbols = (
-        (evidence.symbol,) if evidence.symbol and "/" not in evidence.symbol and evidence.kind == "definition" else ()
-    )
+    if evidence.line:
+        lines = (ClaimedLines(evidence.path, evidence.line, evidence.line),)
+    else:
+        lines = ()
+    if evidence.symbol and "/" not in evidence.symbol and evidence.kind == "definition":
+        symbols = (evidence.symbol,)
+    else:
+        symbols = ()
     return ((evidence.path,) if evidence.path else ()), created, symbols, lines
 
 
@@ -291,7 +305,10 @@ def _step_files(step: PlanStep) -> str:
     lines = {evidence_item.path: evidence_item.line for evidence_item in reversed(step.evidence) if evidence_item.line}
     paths = [*step.files_to_modify, *(f"new {path}" for path in step.files_to_create)]
     shown = [f"{path}:{lines[path]}" if path in lines else path for path in paths[:BRIEF_STEP_FILES]]
-    more = [f"and {len(paths) - len(shown)} more"] if len(paths) > len(shown) else []
+    if len(paths) > len(shown):
+        more = [f"and {len(paths) - len(shown)} more"]
+    else:
+        more = []
     return ", ".join([*shown, *more]) or "no files"
 
 
@@ -357,7 +374,10 @@ class Refinement:
             BriefSection("Excluded", list(plan.scope.excluded)),
         ]
         saved_plan = {"plan_id": plan.id, "expected_version": plan.version}
-        arguments = saved_plan if self.saved else {"current_plan": "this plan"}
+        if self.saved:
+            arguments = saved_plan
+        else:
+            arguments = {"current_plan": "this plan"}
         return SecondPass("refine_plan", build_brief(REFINEMENT_TASK, parts), draft_schema(), arguments)
 
 
@@ -401,7 +421,9 @@ class PlanRefiner:
         made = Refinement(before, checked.plan, _status(checked.plan), checked, compare_plans(before, checked.plan))
         made = replace(made, applied=changed.applied, answered=answered, warnings=_warnings(checked.plan, answered))
         new = _new_errors(checked, self._validate(before, loaded, False, ()))
-        return replace(made, status="draft_rejected") if new else self._save(made, request, loaded, changed.reopened)
+        if new:
+            return replace(made, status="draft_rejected")
+        return self._save(made, request, loaded, changed.reopened)
 
     def _load_before(
         self, request: RefinementRequest
@@ -415,12 +437,17 @@ class PlanRefiner:
             loaded = self._repository.load(request.plan_id)
             return loaded, loaded.plan, (), request.expected_version
         read = self._repository.parse(request.plan)
-        expected = read.plan.version if request.expected_version is None else request.expected_version
+        if request.expected_version is None:
+            expected = read.plan.version
+        else:
+            expected = request.expected_version
         return self._find_stored(read.plan.id), read.plan, read.remarks, expected
 
     def _find_stored(self, plan_id: str) -> LoadedPlan | None:
         try:
-            return self._repository.load(plan_id) if plan_id else None
+            if plan_id:
+                return self._repository.load(plan_id)
+            return None
         except PlanNotFound:
             return None
 
@@ -446,7 +473,9 @@ class PlanRefiner:
         plan = msgspec.structs.replace(made.plan, id=before.id, version=before.version, created_at=before.created_at)
         refinement = Refinement(before, plan, made.status, made.checked, compare_plans(before, plan))
         refinement = replace(refinement, warnings=made.warnings, rejected=made.rejected)
-        return refinement if made.status == "draft_rejected" else self._save(refinement, request, loaded, reopened)
+        if made.status == "draft_rejected":
+            return refinement
+        return self._save(refinement, request, loaded, reopened)
 
     def _validate(
         self, plan: Plan, loaded: LoadedPlan | None, strict: bool, remarks: Sequence[PlanFinding]
@@ -511,7 +540,10 @@ def _check_current(loaded: LoadedPlan | None, expected: int | None) -> None:
 
 def _uids_in_status(loaded: LoadedPlan | None, *statuses: str) -> frozenset[str]:
     """Return the uids of steps in one of these statuses."""
-    states = loaded.execution.steps if loaded and loaded.execution else {}
+    if loaded and loaded.execution:
+        states = loaded.execution.steps
+    else:
+        states = {}
     return frozenset(uid for uid, state in states.items() if state.status in statuses)
 
 
@@ -530,7 +562,9 @@ def _with_feedback(plan: Plan, left: Sequence[str], focus: Sequence[str]) -> Pla
 
 
 def _status(plan: Plan) -> str:
-    return "needs_clarification" if plan.open_questions else "ready"
+    if plan.open_questions:
+        return "needs_clarification"
+    return "ready"
 
 
 def _new_errors(checked: PlanValidation, old: PlanValidation) -> list[PlanFinding]:

@@ -150,7 +150,9 @@ def build_steps(task: PlanTask) -> tuple[PlanStep, ...]:
 def deferred_titles(task: PlanTask) -> tuple[str, ...]:
     """Return the titles that a minimal plan defers."""
     drafts, later = _draft_steps(task)
-    return tuple(draft.title for draft in drafts[later:]) if task.mvp_only else ()
+    if task.mvp_only:
+        return tuple(draft.title for draft in drafts[later:])
+    return ()
 
 
 def is_likely(file: AffectedFile) -> bool:
@@ -198,7 +200,10 @@ def _first_drafts(task: PlanTask) -> Iterator[StepDraft]:
 def _failing_test_draft(task: PlanTask) -> StepDraft:
     """Return the draft of a failing test: a fix without one is a guess."""
     tests = _nearest_test(task)
-    creates = (task.new_test,) if not tests and task.new_test else ()
+    if not tests and task.new_test:
+        creates = (task.new_test,)
+    else:
+        creates = ()
     where = tests[0].path if tests else task.new_test
     return StepDraft(
         f"Write a test that fails{f': {where}' if where else ''}",
@@ -240,7 +245,10 @@ def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
         )
         for group in groups
     ]
-    done = ("the test of step 1 passes",) if first and task.wanted.kind == "fix" else ()
+    if first and task.wanted.kind == "fix":
+        done = ("the test of step 1 passes",)
+    else:
+        done = ()
     criteria = (*task.clauses, *_rename_criteria(task), *done)[:CRITERIA_MAX]
     has_tests = bool(_certain_files(task, "test") or task.new_test)
     fallback = () if has_tests else task.command("test")
@@ -252,7 +260,9 @@ def _rename_criteria(task: PlanTask) -> tuple[str, ...]:
     old, new = task.wanted.names[0] if task.wanted.names else "", task.wanted.new_name
     if task.wanted.kind == "rename" and old:
         return (f"nothing is defined as `{old}` any more", *((f"`{new}` is defined in its place",) if new else ()))
-    return (f"nothing is defined as `{old}` any more",) if task.wanted.kind == "remove" and old else ()
+    if task.wanted.kind == "remove" and old:
+        return (f"nothing is defined as `{old}` any more",)
+    return ()
 
 
 def _reference_drafts(task: PlanTask) -> list[StepDraft]:
@@ -291,14 +301,23 @@ def _related_drafts(task: PlanTask) -> Iterator[StepDraft]:
 
 def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
     """Yield the draft for the tests, without one that was written first."""
-    written_first = _nearest_test(task) if task.wanted.kind == "fix" else []
+    if task.wanted.kind == "fix":
+        written_first = _nearest_test(task)
+    else:
+        written_first = []
     files = tuple(file for file in _files_in_focus(task, "test") if file not in written_first)
-    creates = (task.new_test,) if task.new_test and not files and task.wanted.kind != "fix" else ()
+    if task.new_test and not files and task.wanted.kind != "fix":
+        creates = (task.new_test,)
+    else:
+        creates = ()
     if not files and not creates:
         return
     says = "Update the tests to the new behavior, and test what is new."
     criteria = tuple(f"`{command}` passes" for command in task.command("test")) or ("all tests pass",)
-    title = _format_title("Update the tests in", files) if files else f"Write a test: {task.new_test}"
+    if files:
+        title = _format_title("Update the tests in", files)
+    else:
+        title = f"Write a test: {task.new_test}"
     yield StepDraft(
         title, says, files, (), criteria, task.command("test"), TEST_H * (len(files) + len(creates)), "high", creates
     )
@@ -345,7 +364,10 @@ def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
         (proof.symbol for proof in first.evidence if proof.symbol and proof.kind in ("definition", "search")),
         "",
     )
-    where = f"{symbol} ({first.path})" if symbol else first.path
+    if symbol:
+        where = f"{symbol} ({first.path})"
+    else:
+        where = first.path
     return f"{verb} {where}{f' and {more} more' if more else ''}"
 
 
@@ -545,7 +567,10 @@ def _import_risks(file: AffectedFile, wanted: TaskIntent, sources: PlanSources) 
 
 
 def _churn_risks(file: AffectedFile, sources: PlanSources) -> Iterator[PlanRisk]:
-    record = sources.past.record(file.path) if sources.past else None
+    if sources.past:
+        record = sources.past.record(file.path)
+    else:
+        record = None
     if record is None or sources.past is None:
         return
     hot = [getattr(one, "path", "") for one in sources.past.list_hot_files(HOT_MAX)]
@@ -645,7 +670,10 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
         provenance="core",
         uids_minted=len(made),
     )
-    source = "names" if change.of("definition", "reference") else "search" if change.files else "none"
+    if change.of("definition", "reference"):
+        source = "names"
+    else:
+        source = "search" if change.files else "none"
     return PlanDraft(plan, "needs_clarification" if open_now or not made else "ready", change, known, source)
 
 
@@ -658,7 +686,10 @@ def score_confidence(change: ChangeSet) -> float:
     clear = sum(len(item.places) == 1 and not item.more for item in looked_up)
     names = clear / len(looked_up) if looked_up else 0.0
     # A short ranking has no sixth file to compare with: it counts as half a lead.
-    margin = 1.0 - change.curve[RIVAL] if len(change.curve) > RIVAL else 0.5 * bool(change.curve)
+    if len(change.curve) > RIVAL:
+        margin = 1.0 - change.curve[RIVAL]
+    else:
+        margin = 0.5 * bool(change.curve)
     score = NAMES_SHARE * names + MARGIN_SHARE * margin + FRESH_SHARE * score_freshness(change.freshness)
     return round(min(CONFIDENCE_MAX, score + TESTS_SHARE * bool(change.of("test"))), 2)
 
@@ -672,8 +703,12 @@ def score_freshness(freshness: str) -> float:
     if freshness == "fresh":
         return 1.0
     if edited := _STALE.search(freshness):
-        return 0.9 if int(edited[1]) < SIBLINGS_MAX else 0.5
-    return 0.0 if freshness == "no index" else 0.5
+        if int(edited[1]) < SIBLINGS_MAX:
+            return 0.9
+        return 0.5
+    if freshness == "no index":
+        return 0.0
+    return 0.5
 
 
 # -- the basis of the steps -------------------------------------------------------------------------------------------
@@ -749,8 +784,13 @@ def _notes(change: ChangeSet, task: PlanTask) -> str:
         needs = " and ".join(names[at] for at in group.needs)
         count = f"{len(group.paths)} file{'s' * (len(group.paths) != 1)}"
         descriptions.append(f"{name} ({count}{f', imports {needs}' if needs else ''})")
-    more = [f"and {len(descriptions) - FOLDERS_MAX} more"] if len(descriptions) > FOLDERS_MAX else []
-    return f"Touches {'; '.join([*descriptions[:FOLDERS_MAX], *more])}." if descriptions else ""
+    if len(descriptions) > FOLDERS_MAX:
+        more = [f"and {len(descriptions) - FOLDERS_MAX} more"]
+    else:
+        more = []
+    if descriptions:
+        return f"Touches {'; '.join([*descriptions[:FOLDERS_MAX], *more])}."
+    return ""
 
 
 def _milestones(made: Sequence[PlanStep]) -> tuple[Milestone, ...]:
@@ -768,5 +808,8 @@ def _testing_strategy(change: ChangeSet, known: Sequence[Command]) -> TestingStr
     command = next((str(known_item) for known_item in known if known_item.kind == "test"), "")
     files = ", ".join(file.path for file in change.of("test")[:3])
     unit = f"{files or 'new tests next to the code'}{f', run by {command}' if command else ''}"
-    whole = f"all of {command}" if command else "no test command was found in this repository"
+    if command:
+        whole = f"all of {command}"
+    else:
+        whole = "no test command was found in this repository"
     return TestingStrategy(unit, whole, "every changed line is covered by a test")

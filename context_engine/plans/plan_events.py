@@ -348,8 +348,14 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
     """
     move = STEP_MOVES[MOVES[event.kind]]
     # `ready` is derived, so the replayed status of a step that starts is still `pending`.
-    legal = move.before | {"pending"} if event.kind == "step_started" else move.before
-    forced = move.forced if event.data.get("forced") else frozenset()
+    if event.kind == "step_started":
+        legal = move.before | {"pending"}
+    else:
+        legal = move.before
+    if event.data.get("forced"):
+        forced = move.forced
+    else:
+        forced = frozenset()
     taken_over = event.kind == "step_started" and bool(event.data.get("taken_over"))
     if state.status not in legal | forced and not (taken_over and state.status == "in_progress"):
         return None
@@ -385,7 +391,9 @@ def _end_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
 
 def _text(event: PlanEvent, name: str) -> str:
     value = event.data.get(name)
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""
 
 
 # -- derived values ----------------------------------------------------------------------------------------------------
@@ -393,7 +401,10 @@ def _text(event: PlanEvent, name: str) -> str:
 
 def _expire_lease(state: StepState, now: float, policy: RetryLimits) -> StepState:
     """Reopen a step in progress whose lease has expired."""
-    started = parse_timestamp(state.started_at) if state.status == "in_progress" else None
+    if state.status == "in_progress":
+        started = parse_timestamp(state.started_at)
+    else:
+        started = None
     if not policy.lease_hours or started is None or now - started <= policy.lease_hours * HOUR_S:
         return state
     return msgspec.structs.replace(state, status="pending", lease_expired=True)
@@ -426,8 +437,12 @@ def _execution_status(states: Mapping[str, StepState]) -> PlanStatus:
     if there and there <= DONE:
         return "completed"
     if there & {"ready", "in_progress"} or not there:
-        return "executing" if any(state.attempts or state.status in DONE for state in states.values()) else "ready"
-    return "failed" if "failed" in there else "stalled"
+        if any(state.attempts or state.status in DONE for state in states.values()):
+            return "executing"
+        return "ready"
+    if "failed" in there:
+        return "failed"
+    return "stalled"
 
 
 def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | None:
@@ -458,7 +473,9 @@ def _most_urgent(plan: Plan, drawn: StepGraph, timed: GraphTiming, states: Mappi
 
 
 def _percent(part: float, whole: float) -> float:
-    return round(100 * part / whole, 1) if whole else 0.0
+    if whole:
+        return round(100 * part / whole, 1)
+    return 0.0
 
 
 # -- replies ---------------------------------------------------------------------------------------------------------
@@ -474,7 +491,9 @@ def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, arc
         return "needs_clarification"
     if not plan.steps:
         return "draft"
-    return "approved" if approved else "ready"
+    if approved:
+        return "approved"
+    return "ready"
 
 
 def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:

@@ -27,7 +27,15 @@ from context_engine.errors import CallError, ContextEngineError, InvalidArgument
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import Execution
 from context_engine.plans.step_tracking import CompletionReport, StepCaller, StepTracker
-from context_engine.repo import Ruff, find_program, last_lines, minimal_environment, run_program, without_secrets
+from context_engine.repo import (
+    Ruff,
+    find_program,
+    last_lines,
+    minimal_environment,
+    run_program,
+    size_and_mtime,
+    without_secrets,
+)
 from context_engine.secrets import RedactedDocument, redact_file
 
 if TYPE_CHECKING:
@@ -45,6 +53,8 @@ TAIL_CHARS_MAX = 4_000
 FINDINGS_MAX = 20
 NOT_ALLOWED = "no command is allowed here: the user can allow some, as CTX_VERIFY_COMMANDS='pytest -q; npm test'"
 
+INTERPRETERS = frozenset("bash sh zsh dash fish python pypy node deno bun ruby perl php java dotnet env make".split())
+"""Programs that run what they are given: a line with one of them is allowed only as it is."""
 REVIEWED_BYTES_MAX = 500_000
 """Line diffs of larger files are too slow."""
 
@@ -96,26 +106,45 @@ class ChangeVerifier:
         self._review = review
 
     def verify(
-        self, files: Sequence[VerifiedFile], level: Level, cancel: threading.Event | None = None
+        self,
+        files: Sequence[VerifiedFile],
+        level: Level,
+        cancel: threading.Event | None = None,
+        named: Sequence[str] = (),
     ) -> VerificationResult:
-        """Run the checks of a level; commands run only when all other checks passed, and until `cancel` is set."""
+        """Run the checks of a level; commands run only when all other checks passed, and until `cancel` is set.
+
+        `named` are the commands that a step names; they run instead of the user's own, as far as those allow them.
+        """
         checks: list[VerificationCheck] = []
         if level != "none":
             checks += [_check_syntax(file) for file in files if file.after is not None]
         if level in ("lint", "tests"):
             checks += [*self._lint(files), *self._review_changes(files)]
         if level == "tests" and VerificationResult(tuple(checks)).passed:  # a test run may take minutes
-            checks += [self._run_command(command, cancel) for command in self._commands] or [
-                VerificationCheck("tests", "", None, NOT_ALLOWED)
-            ]
+            checks += self._run_commands(named, cancel)
         return VerificationResult(tuple(checks))
+
+    def _run_commands(self, named: Sequence[str], cancel: threading.Event | None) -> list[VerificationCheck]:
+        """Run the named commands that the user allows, else those of the user; report the others as not run."""
+        allowed = [command for command in named if is_allowed(command, self._commands, self._root)]
+        others = [command for command in named if command not in allowed]
+        if self._commands:
+            why = f"the user allows only: {'; '.join(self._commands)}"
+        else:
+            why = NOT_ALLOWED
+        ran = [self._run_command(command, cancel) for command in allowed or self._commands]
+        left_out = [VerificationCheck("tests", command, None, why) for command in others]
+        return [*ran, *left_out] or [VerificationCheck("tests", "", None, NOT_ALLOWED)]
 
     def _lint(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
         """Run ruff on Python files and report new findings, with the settings of this workspace."""
         python = [file for file in files if file.path.endswith(Ruff.SUFFIXES) and file.after is not None]
         program = find_program(Ruff.NAME, outside=self._root)
         if not program or not python:
-            return [VerificationCheck("lint", Ruff.NAME, None, "ruff is not installed")] if python else []
+            if python:
+                return [VerificationCheck("lint", Ruff.NAME, None, "ruff is not installed")]
+            return []
         return [self._lint_file(program, item) for item in python]
 
     def _lint_file(self, program: str, file: VerifiedFile) -> VerificationCheck:
@@ -155,7 +184,10 @@ class ChangeVerifier:
             return VerificationCheck("tests", command, None, f"it cannot be read: {error}")
         environment = without_secrets(os.environ)
         ran = run_program(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
-        ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
+        if ran.problem:
+            ended = f"it {ran.problem}"
+        else:
+            ended = f"it ended with {ran.exit}"
         output = last_lines(RedactedDocument.of(ran.out).text, TAIL_CHARS_MAX).strip()
         return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{output}".strip())
 
@@ -198,6 +230,60 @@ def parse_commands(setting: str) -> tuple[str, ...]:
     ('pytest -q', 'npm test')
     """
     return tuple(command.strip() for command in setting.split(";") if command.strip())
+
+
+def is_allowed(command: str, allowed: Sequence[str], root: Path) -> bool:
+    """Whether a command is one that the user allows, or one of them with other files of the workspace.
+
+    A plan may come from a repository: it adds no option and no program.
+    """
+    try:
+        words = shlex.split(command)
+        permitted = [shlex.split(line) for line in allowed]
+    except ValueError:
+        return False
+    if not words:
+        return False
+    return any(_adds_only_files(words, line, root) for line in permitted if line)
+
+
+def _adds_only_files(words: Sequence[str], line: Sequence[str], root: Path) -> bool:
+    """Whether a command is an allowed line with files of the workspace added, or in place of a folder of the line."""
+    if words[0] != line[0] or (_runs_files(line) and list(words) != list(line)):
+        return False
+    folders = [word for word in line[1:] if _is_inside(word, root) and _is_folder(word, root)]
+    fixed = [word for word in line if word not in folders]
+    added = [word for word in words if word not in fixed]
+    scopes = [os.path.normpath(_path_of(folder)) for folder in folders] or ["."]
+    kept = [word for word in words if word in fixed]
+    return kept == fixed and all(_is_inside(word, root) and _is_below(word, scopes) for word in added)
+
+
+def _runs_files(line: Sequence[str]) -> bool:
+    """Whether the program of a line runs any file that it is given."""
+    return Path(line[0]).name.rstrip("0123456789.") in INTERPRETERS and "-m" not in line
+
+
+def _is_below(word: str, scopes: Sequence[str]) -> bool:
+    path = os.path.normpath(_path_of(word))
+    return any(scope == "." or path == scope or path.startswith(f"{scope}/") for scope in scopes)
+
+
+def _path_of(word: str) -> str:
+    """Return the path of a word that names a file, a folder, a test in a file (`::`) or Go's packages below (`...`)."""
+    return word.split("::", 1)[0].removesuffix("...").rstrip("/") or "."
+
+
+def _is_inside(word: str, root: Path) -> bool:
+    """Whether a word names a file or folder of the workspace."""
+    path = _path_of(word)
+    if word.startswith("-") or Path(path).is_absolute() or ".." in path.split("/"):
+        return False
+    return size_and_mtime(str(root / path)) is not None
+
+
+def _is_folder(word: str, root: Path) -> bool:
+    return size_and_mtime(f"{root / _path_of(word)}/") is not None  # of a file there is nothing behind the slash
 
 
 ChangeType = Literal["create", "modify", "delete", "rename"]
@@ -259,7 +345,9 @@ def prepare_change(change: FileChange, edits: EditService) -> tuple[FileEdit, ..
             gone, made = edits.move_file(change.path, change.new_path, _content(change, edits))
             return replace(gone, expected_hash=expected or gone.expected_hash), made
     inner = _content(change, edits)
-    return (inner,) if inner else ()
+    if inner:
+        return (inner,)
+    return ()
 
 
 def _content(change: FileChange, edits: EditService) -> FileEdit | None:
@@ -268,7 +356,9 @@ def _content(change: FileChange, edits: EditService) -> FileEdit | None:
         return replace(edits.change_whole(change.path, change.content, expected_hash=change.base_sha), creates=False)
     if change.diff:
         return edits.change_by_diff(change.path, change.diff, expected_hash=change.base_sha)
-    return edits.change_parts(change.path, change.wants, expected_hash=change.base_sha) if change.wants else None
+    if change.wants:
+        return edits.change_parts(change.path, change.wants, expected_hash=change.base_sha)
+    return None
 
 
 _NEEDS = {
@@ -342,8 +432,14 @@ class PlanExecutor:
         """
         before = self.preview(step, changes, strict=strict)
         is_started = self._start(plan, execution, step, session)
-        actor = "" if is_started else execution.steps[step.uid].actor
-        others = (f"the step was started by {actor}",) if actor not in ("", session) else ()
+        if is_started:
+            actor = ""
+        else:
+            actor = execution.steps[step.uid].actor
+        if actor not in ("", session):
+            others = (f"the step was started by {actor}",)
+        else:
+            others = ()
         try:
             receipt = self._edits.apply(self._plan_edits(changes), session=session, check_syntax=level != "none")
         except ContextEngineError:
@@ -352,7 +448,7 @@ class PlanExecutor:
                     self._tracking.fail(plan.id, step.uid, release=True, caller=StepCaller(actor=session))
             raise
         files = [VerifiedFile(str(file.path), file.old_data, file.new_data, file.syntax) for file in receipt.files]
-        verified = self._verifier.verify(files, level, cancel)
+        verified = self._verifier.verify(files, level, cancel, step.checks)
         made = replace(
             before,
             applied=_applied_changes(receipt),
@@ -378,8 +474,7 @@ class PlanExecutor:
         if made.remaining or not (made.verified.passed and made.verified.is_whole):
             return made
         evidence = tuple(
-            {"command": f"{check.kind} {check.name}", "exit_code": 0, "output": check.says}
-            for check in made.verified.checks
+            {"command": _check_command(check), "exit_code": 0, "output": check.says} for check in made.verified.checks
         )
         report = CompletionReport(
             notes=f"applied by execute_plan, backup {made.backup_id}",
@@ -391,6 +486,13 @@ class PlanExecutor:
         except CallError as error:
             return replace(made, warnings=(*made.warnings, f"the step stays in progress: {error.message}"))
         return replace(made, completed=True)
+
+
+def _check_command(check: VerificationCheck) -> str:
+    """Return a check as evidence names it: a command as it was run, anything else by its kind."""
+    if check.kind == "tests":
+        return check.name
+    return f"{check.kind} {check.name}".strip()
 
 
 def _check_declared(step: PlanStep, receipt: EditResult, *, strict: bool) -> tuple[str, ...]:
@@ -421,7 +523,10 @@ def _applied_change(path: str, before: str, after: str, old: bytes | None, new: 
     lines = diff.split("\n")[2:]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     shown = lines[:DIFF_LINES_MAX]
-    more = [f"... {len(lines) - len(shown)} more lines"] if len(lines) > len(shown) else []
+    if len(lines) > len(shown):
+        more = [f"... {len(lines) - len(shown)} more lines"]
+    else:
+        more = []
     return AppliedChange(path, before, after, added, removed, "\n".join([*diff.split("\n")[:2], *shown, *more]))
 
 

@@ -121,7 +121,10 @@ def parse_part(
     for key in sent:
         if key not in known:
             close = difflib.get_close_matches(str(key)[:60], known, 1, 0.6)
-            way_on = f"Did you mean {close[0]}?" if close else f"It takes {', '.join(known)}."
+            if close:
+                way_on = f"Did you mean {close[0]}?"
+            else:
+                way_on = f"It takes {', '.join(known)}."
             raise InvalidArgument(
                 f"{where}.{str(key)[:60]} is not a field",
                 suggestion=way_on,
@@ -276,7 +279,10 @@ def _relax_value(key: str, value: Any, where: str) -> Any:
 
 def _relax_texts(key: str, value: Any) -> Any:
     """Return a list of texts from one text or from numbers; blank items are dropped."""
-    rows = [value] if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        rows = [value]
+    else:
+        rows = value
     if not isinstance(rows, Sequence):
         return rows
     if key in _REFERENCES:
@@ -333,7 +339,10 @@ def _translate_message(text: str) -> str:
 
 
 def _invalid_field(path: str, why: str, expected: str, where: str = "plan") -> InvalidArgument:
-    field = f"{where}.{path}" if path and not path.startswith("[") else f"{where}{path}"
+    if path and not path.startswith("["):
+        field = f"{where}.{path}"
+    else:
+        field = f"{where}{path}"
     return InvalidArgument(
         f"{field} {why}",
         suggestion=f"Send {field} as {expected}; load_plan shows how a plan looks.",
@@ -402,7 +411,10 @@ def _step_with_effort(step: PlanStep) -> PlanStep:
 
 def _with_questions(plan: Plan, texts: object) -> Plan:
     """Add the questions that are only texts, and give each question an id."""
-    listed = [text.strip() for text in texts if isinstance(text, str)] if isinstance(texts, Sequence) else []
+    if isinstance(texts, Sequence):
+        listed = [text.strip() for text in texts if isinstance(text, str)]
+    else:
+        listed = []
     known_texts = {question.text for question in plan.questions}
     questions = [
         *plan.questions,
@@ -445,7 +457,10 @@ def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: 
         if key in known and key in _NESTED:
             rows = value if isinstance(value, Sequence) else [value]
             for place, row in enumerate(rows):
-                at = f"{where}{key}[{place}]." if rows is value else f"{where}{key}."
+                if rows is value:
+                    at = f"{where}{key}[{place}]."
+                else:
+                    at = f"{where}{key}."
                 found += _unknown_fields(row, _NESTED[key], at) if isinstance(row, Mapping) else []
                 if len(found) >= SHOWN_UNKNOWN_MAX:
                     return found[:SHOWN_UNKNOWN_MAX]

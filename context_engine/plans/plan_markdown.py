@@ -89,7 +89,9 @@ def render_progress(plan: Plan, execution: Execution) -> str:
 
 
 def _render_damage(execution: Execution | None) -> str:
-    return f"\n\nWarning: {execution.damage}" if execution and execution.damage else ""
+    if execution and execution.damage:
+        return f"\n\nWarning: {execution.damage}"
+    return ""
 
 
 def render_history(versions: Iterable[PlanVersion]) -> str:
@@ -125,7 +127,10 @@ def render_difference(found: PlanDifference) -> str:
     ]
     moved = [f"step {moved_step.after} was step {moved_step.before}" for moved_step in found.moved]
     head = f"Version {found.before.version} to {found.after.version}: {found.summary}."
-    table = render_table(("field", "change", "before", "after"), rows) if rows else ""
+    if rows:
+        table = render_table(("field", "change", "before", "after"), rows)
+    else:
+        table = ""
     return (
         "\n\n".join(part for part in (head, _render_list("", moved), table, _graph_line(found, number)) if part) + "\n"
     )
@@ -150,9 +155,14 @@ def single_line(text: str) -> str:
 
 def shorten_value(value: Any) -> str:
     """Return a value as a table cell."""
-    described = value if isinstance(value, str) else "" if value is None else _describe_value(value)
+    if isinstance(value, str):
+        described = value
+    else:
+        described = "" if value is None else _describe_value(value)
     text = single_line(described)
-    return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + "…"
+    if len(text) <= VALUE_CHARS:
+        return text
+    return text[: VALUE_CHARS - 1] + "…"
 
 
 # -- parts of a plan ---------------------------------------------------------------------------------------------------
@@ -191,7 +201,10 @@ def _render_scope(plan: Plan) -> str:
 def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution | None) -> str:
     """Render a step with everything needed to carry it out."""
     state = execution.steps[step.uid] if execution else None
-    mark = f" - {_state_word(state)}" if state and state.status not in ("pending", "ready") else ""
+    if state and state.status not in ("pending", "ready"):
+        mark = f" - {_state_word(state)}"
+    else:
+        mark = ""
     waits = ", ".join(str(place.get(uid, uid)) for uid in sorted(step.depends_on, key=lambda uid: place.get(uid, 0)))
     facts = [
         f"after {waits}" if waits else "",
@@ -199,7 +212,10 @@ def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution 
         step.estimated_effort or (format_effort(step.hours) if step.estimate else ""),
         f"`{step.uid}`",
     ]
-    box = "x" if state and state.status == "completed" else " "
+    if state and state.status == "completed":
+        box = "x"
+    else:
+        box = " "
     rows = [
         _render_paths("Changes", step.files_to_modify),
         _render_paths("Creates", step.files_to_create),
@@ -221,14 +237,19 @@ def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution 
 
 
 def _render_paths(name: str, paths: Sequence[str]) -> str:
-    return f"- {name}: {', '.join(f'`{escape_line(path)}`' for path in paths)}" if paths else ""
+    if paths:
+        return f"- {name}: {', '.join(f'`{escape_line(path)}`' for path in paths)}"
+    return ""
 
 
 def _render_evidence(step: PlanStep) -> str:
     places = []
     for evidence_item in step.evidence[:EVIDENCE_MAX]:
         path = escape_line(evidence_item.path)
-        where = f"`{path}:{evidence_item.line}`" if evidence_item.line else f"`{path}`" if path else ""
+        if evidence_item.line:
+            where = f"`{path}:{evidence_item.line}`"
+        else:
+            where = f"`{path}`" if path else ""
         places.append(
             " ".join(
                 part
@@ -240,7 +261,9 @@ def _render_evidence(step: PlanStep) -> str:
                 if part
             )
         )
-    return f"- Why: {', '.join(places)}" if places else ""
+    if places:
+        return f"- Why: {', '.join(places)}"
+    return ""
 
 
 def _render_milestones(plan: Plan) -> str:
@@ -248,14 +271,19 @@ def _render_milestones(plan: Plan) -> str:
     rows = []
     for milestone in plan.milestones:
         included = sorted(number[uid] for uid in milestone.steps_included if uid in number)
-        time = f" ({single_line(milestone.estimated_time)})" if milestone.estimated_time else ""
+        if milestone.estimated_time:
+            time = f" ({single_line(milestone.estimated_time)})"
+        else:
+            time = ""
         rows.append(f"{single_line(milestone.name)}: steps {', '.join(map(str, included))}{time}")
     return _render_list("## Milestones", rows)
 
 
 def _render_risks(plan: Plan) -> str:
     rows = [(risk.issue, risk.likelihood, risk.mitigation) for risk in plan.risks]
-    return f"## Risks\n\n{render_table(('risk', 'likelihood', 'what to do'), rows)}" if rows else ""
+    if rows:
+        return f"## Risks\n\n{render_table(('risk', 'likelihood', 'what to do'), rows)}"
+    return ""
 
 
 def _testing_rows(plan: Plan) -> list[str]:
@@ -265,12 +293,16 @@ def _testing_rows(plan: Plan) -> list[str]:
 
 
 def _question(text: str, answer: str) -> str:
-    return f"{single_line(text)} - {single_line(answer)}" if answer else single_line(text)
+    if answer:
+        return f"{single_line(text)} - {single_line(answer)}"
+    return single_line(text)
 
 
 def _render_list(head: str, rows: Sequence[str]) -> str:
     """Render a heading and its list; empty when the list is empty."""
-    return "\n\n".join(part for part in (head, "\n".join(f"- {row}" for row in rows)) if part) if rows else ""
+    if rows:
+        return "\n\n".join(part for part in (head, "\n".join(f"- {row}" for row in rows)) if part)
+    return ""
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -300,7 +332,9 @@ def _field_name(path: str, number: Mapping[str, str]) -> str:
     head, *rest = path.split("/")[1:]
     if head == "steps" and rest:
         head, rest = f"step {number.get(rest[0], rest[0])}", rest[1:]
-    return f"{head.replace('_', ' ')}: {' '.join(rest)}" if rest else head.replace("_", " ")
+    if rest:
+        return f"{head.replace('_', ' ')}: {' '.join(rest)}"
+    return head.replace("_", " ")
 
 
 def _changed_value(change: FieldChange, value: Any, number: Mapping[str, str]) -> str:
@@ -385,7 +419,10 @@ def render_html(
 def _document(plan: Plan, execution: Execution | None, text: str, *, is_cut: bool) -> str:
     digest = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    warning = "<p>The plan is too large for one file: long texts and lists are cut or left out.</p>\n" if is_cut else ""
+    if is_cut:
+        warning = "<p>The plan is too large for one file: long texts and lists are cut or left out.</p>\n"
+    else:
+        warning = ""
     diagrams = "".join(
         f'<h2>{title}</h2>\n<pre class="mermaid">{_escape(diagram.mermaid)}</pre>\n<p>{_escape(diagram.legend)}</p>\n'
         for title, diagram in _diagrams(plan, execution)
@@ -405,7 +442,10 @@ def _diagrams(plan: Plan, execution: Execution | None) -> list[tuple[str, mermai
     """Return the diagrams of the page: dependencies (with progress, if there is any) and the earliest times."""
     if not plan.steps:
         return []
-    steps = mermaid.draw_progress(plan, execution) if execution else mermaid.draw_dependencies(plan)
+    if execution:
+        steps = mermaid.draw_progress(plan, execution)
+    else:
+        steps = mermaid.draw_dependencies(plan)
     return [("Dependencies", steps), ("Earliest times", mermaid.draw_gantt(plan, execution))]
 
 
@@ -434,7 +474,9 @@ def _approval_cells(approval: Approval, plan: Plan) -> tuple[str, str, str]:
 def _shorten(value: Any, key: str, limits: _Limits) -> Any:
     if isinstance(value, str):
         is_short = key in _KEYS_KEPT or len(value) <= limits.chars
-        return value if is_short else value[: limits.chars].rstrip() + "…"
+        if is_short:
+            return value
+        return value[: limits.chars].rstrip() + "…"
     if isinstance(value, dict):
         return {name: _shorten(part, name, limits) for name, part in value.items()}
     if isinstance(value, list | tuple):

@@ -162,7 +162,10 @@ class PlanRepository:
         """
         plan_id, warnings = self._valid_id(plan)
         with self._storage.lock(plan_id, NAMES):  # two plans that are saved at once must not get the same name
-            before = self._storage.read_state(plan_id) if self._storage.version_numbers(plan_id) else None
+            if self._storage.version_numbers(plan_id):
+                before = self._storage.read_state(plan_id)
+            else:
+                before = None
             self._check_save(plan_id, before, expected_version, overwrite=overwrite)
             checked = self._validate(plan, before, allow_invalid=allow_invalid)
             made = self._next_plan(checked.plan, plan_id, before)
@@ -174,7 +177,10 @@ class PlanRepository:
             if before and _is_unchanged(before.version, made, title, kept_tags):
                 path = self._display_path(before.version)
                 return SavedPlan(before.plan, before.version, path, True, (*warnings, *renamed), checked)
-            again = _find_reworded(before, made, reopened) if before else ()
+            if before:
+                again = _find_reworded(before, made, reopened)
+            else:
+                again = ()
             metadata = {
                 "author": author,
                 "reason": reason,
@@ -207,7 +213,10 @@ class PlanRepository:
     def _validate(self, plan: Plan, before: PlanState | None, *, allow_invalid: bool) -> PlanValidation:
         """Remove secrets from the plan and validate it. Raises: Cycle, DanglingDependency, InvalidPlan."""
         clean = normalize_plan(self._storage.clean_plan(plan), before.plan if before else None)
-        done = [uid for uid, state in before.execution.steps.items() if state.status in DONE] if before else []
+        if before:
+            done = [uid for uid, state in before.execution.steps.items() if state.status in DONE]
+        else:
+            done = []
         checked = validate_plan(clean, self._ground, closed=done)
         checked.raise_fatal_errors()
         if allow_invalid:
@@ -244,9 +253,10 @@ class PlanRepository:
             for numbered_name in _numbered_names(wanted_name)
             if numbered_name.casefold() not in used_names
         )
-        warning = (
-            (f"another plan is called {wanted_name!r}; this one is {free!r}",) if name and free != wanted_name else ()
-        )
+        if name and free != wanted_name:
+            warning = (f"another plan is called {wanted_name!r}; this one is {free!r}",)
+        else:
+            warning = ()
         return free, warning
 
     def _new_version(
@@ -256,7 +266,10 @@ class PlanRepository:
         metadata = self._storage.clean(metadata)
         hashed = hash_content(plan)
         created = f"created with {len(plan.steps)} step{'s' * (len(plan.steps) != 1)}"
-        changed = compare_plans(before.plan, plan).summary if before else created
+        if before:
+            changed = compare_plans(before.plan, plan).summary
+        else:
+            changed = created
         data = {"version": plan.version, "hash": hashed, "change_type": change}
         kind = "plan_changed" if before else "plan_created"
         again = [self._storage.new_event("step_reopened", actor=metadata["author"], step=uid) for uid in reopened]
@@ -471,7 +484,9 @@ def _find_reworded(before: PlanState, plan: Plan, named_open: Iterable[str]) -> 
 def _reopened_warning(plan: Plan, uids: Iterable[str]) -> tuple[str, ...]:
     number = plan.step_numbers()
     listed = [str(number[uid]) for uid in uids]
-    return (f"open again, because its work changed after it was done: step {', '.join(listed)}",) if listed else ()
+    if listed:
+        return (f"open again, because its work changed after it was done: step {', '.join(listed)}",)
+    return ()
 
 
 def _carry_progress(
@@ -484,7 +499,10 @@ def _carry_progress(
     now = {step.uid: hash_step(step) for step in before.plan.steps}
     touched = [uid for uid, state in states.items() if state.status not in ("pending", "ready")]
     same = {uid for uid in touched if hash_step(there[uid]) == (hashes.get(uid) or now.get(uid))}
-    stay = set(touched) if how == "keep" else set() if how == "reset" else same
+    if how == "keep":
+        stay = set(touched)
+    else:
+        stay = set() if how == "reset" else same
     kept = tuple(uid for uid in touched if uid in stay and states[uid].status in DONE)
     lost = tuple(uid for uid, state in before.execution.steps.items() if state.status in DONE and uid not in there)
     return kept, lost, tuple(uid for uid in touched if uid not in stay)

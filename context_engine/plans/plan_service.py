@@ -97,12 +97,19 @@ def workspace_paths(root: Root) -> WorkspacePaths:
 
     def nearest(path: str) -> str:
         error = _path_error(root, path, must_exist=True)
-        near = error.details.get("near") if isinstance(error, FileNotFound) else ()
-        return near[0] if near else ""
+        if isinstance(error, FileNotFound):
+            near = error.details.get("near")
+        else:
+            near = ()
+        if near:
+            return near[0]
+        return ""
 
     def refusal(path: str) -> str:
         error = _path_error(root, path, must_exist=False)
-        return error.message if error else ""
+        if error:
+            return error.message
+        return ""
 
     return WorkspacePaths(exists, nearest, refusal)
 

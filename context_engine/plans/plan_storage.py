@@ -102,7 +102,9 @@ class PlanListPage:
     def cursor_after(self, count: int) -> str:
         """Return the cursor after this many rows of the page; empty at the end."""
         stop = self.first + count
-        return format_cursor(stop, self.stamped) if stop < self.total else ""
+        if stop < self.total:
+            return format_cursor(stop, self.stamped)
+        return ""
 
 
 def list_page(wanted: PlanQuery, rows: Sequence[PlanRow]) -> PlanListPage:
@@ -160,7 +162,9 @@ def make_slugs(named: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _slug_words(name: str) -> str:
     """Return the first words of a name, joined by dashes."""
     whole = make_slug(name, "")
-    return whole if len(whole) <= CHARS_MAX else whole[: CHARS_MAX + 1].rpartition("-")[0] or whole[:CHARS_MAX]
+    if len(whole) <= CHARS_MAX:
+        return whole
+    return whole[: CHARS_MAX + 1].rpartition("-")[0] or whole[:CHARS_MAX]
 
 
 def resolve_slug(typed: str, by_id: Mapping[str, str], *, is_begun: bool = False) -> str:
@@ -176,7 +180,9 @@ def resolve_slug(typed: str, by_id: Mapping[str, str], *, is_begun: bool = False
     if is_begun and typed:
         found = found or [plan_id for plan_id, handle in by_id.items() if handle.startswith(typed)]
     found = found or ids_ending_with(typed, by_id)
-    return found[0] if len(found) == 1 else typed
+    if len(found) == 1:
+        return found[0]
+    return typed
 
 
 MIRROR = "PLAN.md"
@@ -355,7 +361,10 @@ class PlanStorage:
                 details={"plan_id": version.plan_id, "current": version.version},
             )
         numbers = (*(before.versions if before else ()), version.version)
-        log = before.log if before else self.records.log(version.plan_id).read()
+        if before:
+            log = before.log
+        else:
+            log = self.records.log(version.plan_id).read()
         return self.append_events(self._build_state(version, plan, numbers, log))
 
     def _write_mirror(self, current: PlanState) -> None:
@@ -368,7 +377,9 @@ class PlanStorage:
 def event_version(event: PlanEvent) -> int:
     """Return the version that an event names; 0 when it names none."""
     number = event.data.get("version")
-    return number if isinstance(number, int) else 0
+    if isinstance(number, int):
+        return number
+    return 0
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
@@ -408,7 +419,10 @@ def check_version(current: int, expected: int | None) -> None:
 
 def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
     """Return the error for an unknown plan."""
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    if near:
+        hint = f"Did you mean {' or '.join(near)}? "
+    else:
+        hint = ""
     return PlanNotFound(
         f"there is no plan {which[:80]!r}",
         suggestion=hint.strip(),
@@ -459,7 +473,10 @@ class PlanIndex:
         names = self._storage.records.list_names()
         for plan_id in names:
             stamp, row = index.get(plan_id, ((), None))
-            now = self._storage.records.stamp(plan_id, file_of(row.version)) if row else ()
+            if row:
+                now = self._storage.records.stamp(plan_id, file_of(row.version))
+            else:
+                now = ()
             if row is None or not stamp or now != stamp:
                 stamp, row = self._build_row(plan_id)
             if row is not None:
@@ -550,4 +567,6 @@ def _new_row(version: PlanVersion, plan: Plan, *, status: str, progress: float, 
 def shorten_headline(text: str) -> str:
     """Return the first line of a text, cut to the length of a headline."""
     line = " ".join(text.strip().split("\n", 1)[0].split())
-    return line if len(line) <= NAME_CHARS_MAX else line[: NAME_CHARS_MAX - 1].rstrip() + "…"
+    if len(line) <= NAME_CHARS_MAX:
+        return line
+    return line[: NAME_CHARS_MAX - 1].rstrip() + "…"

@@ -113,7 +113,10 @@ def _find_cycle(plan: Plan, drawn: StepGraph) -> list[PlanFinding]:
     circle = tuple(number[uid] for uid in drawn.cycle)
     if not circle:
         return []
-    shown = [*circle[:CIRCLE_SHOWN_MAX], "...", circle[-1]] if len(circle) > CIRCLE_SHOWN_MAX else circle
+    if len(circle) > CIRCLE_SHOWN_MAX:
+        shown = [*circle[:CIRCLE_SHOWN_MAX], "...", circle[-1]]
+    else:
+        shown = circle
     chain = " -> ".join(str(item) for item in shown)
     return [
         PlanFinding(
@@ -205,7 +208,10 @@ def _check_files(plan: Plan, drawn: StepGraph, ground: WorkspacePaths, closed: C
                 )
                 found.append(invalid)
             elif not is_there and not _is_created_before(step, path, touched):
-                near = ground.nearest(path) if len(found) < REMARKS_MAX else ""
+                if len(found) < REMARKS_MAX:
+                    near = ground.nearest(path)
+                else:
+                    near = ""
                 found.append(_missing_file(number[step.uid], path, near, touched.makers.get(path, ())))
             for uid in touched.removers.get(path, ()):
                 found += _check_deletion(step, uid, path, touched, number)
@@ -237,7 +243,9 @@ def _check_deletion(
             for uid in touched.makers.get(path, ())
         )
         message = f"step {one} needs {path}, which step {other} deletes before"
-        return [] if is_recreated else [PlanFinding("DELETED_BEFORE", message, "Delete it last.", (other, one), path)]
+        if is_recreated:
+            return []
+        return [PlanFinding("DELETED_BEFORE", message, "Delete it last.", (other, one), path)]
     if remover == step.uid or touched.comes_before(step.uid, remover):
         return []
     message = f"step {other} deletes {path} while step {one} may be using it"
@@ -323,13 +331,17 @@ def _added_dependencies(shared: Iterable[PlanFinding]) -> list[PlanFinding]:
 
 def _find_doubts(plan: Plan) -> list[PlanFinding]:
     """Report what a plan lacks although it can be carried out."""
-    found = (
-        [] if plan.steps else [PlanFinding("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step.")]
-    )
+    if plan.steps:
+        found = []
+    else:
+        found = [PlanFinding("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step.")]
     bare = tuple(number for number, step in enumerate(plan.steps, 1) if not step.acceptance_criteria)
     if bare:
         subject = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(str(item) for item in bare[:10])}"
-        more = f" and {len(bare) - 10} more" if len(bare) > 10 else ""
+        if len(bare) > 10:
+            more = f" and {len(bare) - 10} more"
+        else:
+            more = ""
         message = f"{subject}{more}: no acceptance criterion says when it is done"
         found.append(PlanFinding("NO_CRITERION", message, "Say how to check it: a test that passes, an output.", bare))
     return found

@@ -11,7 +11,7 @@ commit, the answer says so instead of guessing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -44,6 +44,12 @@ from context_engine.plans.plan_events import (
 )
 from context_engine.plans.plan_json import hash_step
 from context_engine.plans.plan_storage import PlanState, PlanStorage, check_seq
+from context_engine.plans.step_evidence import (
+    FailedEvidence,
+    find_failures,
+    find_open_checks,
+    find_open_criteria,
+)
 from context_engine.repo import Git, Root, size_and_mtime
 from context_engine.storage import STATE_FOLDER
 
@@ -154,7 +160,9 @@ class PlanWorkTree:
     def _stamp(self, path: str) -> str:
         """Return the size and time of a file; empty when it is gone."""
         stamp = size_and_mtime(str(self._root.path / path))
-        return "-".join(map(str, stamp)) if stamp else ""
+        if stamp:
+            return "-".join(map(str, stamp))
+        return ""
 
 
 def _names(output: bytes) -> set[str]:
@@ -241,12 +249,15 @@ class StepTracker:
         force: bool = False,
         caller: StepCaller = NO_CALLER,
     ) -> tuple[StepUpdate, WorkReport]:
-        """Say that a step is done. `force` completes one that was never started.
+        """Complete a step whose checks ran and whose criteria were answered.
 
-        Raises: PlanNotFound, InvalidArgument, Conflict, PreconditionFailed (not in progress, or evidence is asked for),
-        StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
+        `force` completes one that was never started, or with open checks and criteria; that is recorded. Evidence of
+        a failure always fails the step. Raises: PlanNotFound, InvalidArgument, Conflict, PreconditionFailed (not in
+        progress, something is open, or the evidence shows a failure), StorageCorrupt, StorageBusy, WriteFailed,
+        DiskFull.
         """
         plan_id = self._id_of(which)
+        report = self._with_stored_answers(report)
         seen = self._storage.read_state(plan_id)
         work, warnings = self._compare_work(seen, seen.plan.find_step(step), report)
         with self._storage.lock(plan_id):
@@ -257,13 +268,17 @@ class StepTracker:
             check_seq(now, caller.expected_seq)
             state = now.execution.steps[wanted.uid]
             move_step(state.status, "complete", forced=force, what=_step_name(now.plan, wanted))
+            self._refuse_failures(now, wanted, report, caller)
             self._check_evidence(now.plan, wanted, report)
+            unmet = _find_open(wanted, report)
+            if unmet and not force:
+                raise _open_step(now.plan, wanted, unmet)
             data = {
                 "notes": self._clean_text(report.notes),
                 "files_modified": list((work.files or ())[:FILES_MAX]),
                 "evidence": [self._clean_evidence(row) for row in report.evidence[:EVIDENCE_MAX]],
                 "criteria_met": [self._clean_text(criterion) for criterion in report.criteria_met],
-                "forced": state.status != "in_progress",
+                "forced": state.status != "in_progress" or bool(unmet),
             }
             moved = self._append_events(
                 now, wanted, self._step_event("step_completed", wanted, caller, data), warnings=warnings
@@ -301,7 +316,10 @@ class StepTracker:
             _check_moves(now, wanted, kinds)
             data = {"notes" if skip else "error": self._clean_text(error)}
             events = [self._step_event(kind, wanted, caller, data) for kind in kinds]
-            others = _open_dependents(now, wanted) if skip_dependents else ()
+            if skip_dependents:
+                others = _open_dependents(now, wanted)
+            else:
+                others = ()
             skip_note = {"notes": f"skipped with {_step_name(now.plan, wanted)}, which it waits for"}
             without_key = StepCaller(actor=caller.actor)
             events += [self._step_event("step_skipped", other, without_key, skip_note) for other in others]
@@ -335,6 +353,11 @@ class StepTracker:
         """
         return shorten_middle(self._storage.clean(text), TEXT_CHARS_MAX)
 
+    def _with_stored_answers(self, report: CompletionReport) -> CompletionReport:
+        """Return a report whose answers also have the words of stored criteria, which have no secrets."""
+        cleaned = (self._storage.clean(answer) for answer in report.criteria_met)
+        return replace(report, criteria_met=tuple(dict.fromkeys((*report.criteria_met, *cleaned))))
+
     def _clean_evidence(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return one piece of evidence as it is saved: a command, its exit code, its output."""
         return {
@@ -354,12 +377,7 @@ class StepTracker:
             found = self._tree.find_changes_since(_last_baseline(now.events, step.uid))
             changed |= found.files or frozenset()
             why = found.why
-        met = {_criterion_key(criterion) for criterion in report.criteria_met}
-        unmet = tuple(
-            text
-            for number, text in enumerate(step.acceptance_criteria, 1)
-            if not {_criterion_key(text), str(number)} & met
-        )
+        unmet = find_open_criteria(step.acceptance_criteria, report.criteria_met, report.evidence)
         if why and not changed:
             return WorkReport(None, unmet_criteria=unmet), (f"the changes of the step are unknown: {why}",)
         theirs = _files_of_started_steps(now, step)
@@ -370,6 +388,20 @@ class StepTracker:
             unmet,
         )
         return work, (f"only the files that you named are known: {why}",) if why else ()
+
+    def _refuse_failures(self, now: PlanState, step: PlanStep, report: CompletionReport, caller: StepCaller) -> None:
+        """Fail the step when its evidence shows a failure. Raises: PreconditionFailed, with what failed."""
+        failures = find_failures(report.evidence[:EVIDENCE_MAX])
+        if not failures:
+            return
+        is_recorded = now.execution.steps[step.uid].status == "in_progress"
+        if is_recorded:
+            shown = "; ".join(map(str, failures))
+            rows = [self._clean_evidence(row) for row in report.evidence[:EVIDENCE_MAX]]
+            data = {"error": self._clean_text(f"its evidence shows a failure: {shown}"), "evidence": rows}
+            without_key = StepCaller(actor=caller.actor)  # the same call is judged again after a retry
+            self._append_events(now, step, self._step_event("step_failed", step, without_key, data))
+        raise _failed_step(now.plan, step, failures, is_recorded=is_recorded)
 
     def _check_evidence(self, plan: Plan, step: PlanStep, report: CompletionReport) -> None:
         if self._rules.evidence and not report.evidence:
@@ -396,7 +428,9 @@ def _last_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
     """Return the baseline of the last start of a step."""
     started = [event for event in events if event.kind == "step_started" and event.step == uid]
     try:
-        return msgspec.convert(started[-1].data.get("base", {}), StepBaseline) if started else StepBaseline()
+        if started:
+            return msgspec.convert(started[-1].data.get("base", {}), StepBaseline)
+        return StepBaseline()
     except msgspec.ValidationError:
         return StepBaseline()
 
@@ -411,11 +445,54 @@ def _files_of_started_steps(now: PlanState, step: PlanStep) -> frozenset[str]:
     return frozenset().union(*(step.files for step in begun))
 
 
-def _criterion_key(text: str) -> str:
-    return " ".join(text.casefold().split()).rstrip(".")
+def _find_open(step: PlanStep, report: CompletionReport) -> dict[str, tuple[str, ...]]:
+    """Return the checks that did not run and the criteria that were not answered; empty when nothing is open."""
+    evidence = report.evidence[:EVIDENCE_MAX]
+    found = {
+        "checks": find_open_checks(step.checks, evidence),
+        "criteria": find_open_criteria(step.acceptance_criteria, report.criteria_met, evidence),
+    }
+    return {name: rows for name, rows in found.items() if rows}
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+def _failed_step(
+    plan: Plan, step: PlanStep, failures: Sequence[FailedEvidence], *, is_recorded: bool
+) -> PreconditionFailed:
+    what = _step_name(plan, step)
+    if is_recorded:
+        outcome = "it is recorded as failed"
+    else:
+        outcome = "nothing was recorded"
+    return PreconditionFailed(
+        f"{what} is not complete, {outcome}: {failures[0]}",
+        suggestion="Fix the cause, run the check again, and complete the step with its new result.",
+        next_steps=NextStep("fail_step", "to open it again", {"retry": True}) if is_recorded else (),
+        details={
+            "step": plan.step_numbers()[step.uid],
+            "failures": [failure._asdict() for failure in failures],
+            "recorded_as_failed": is_recorded,
+        },
+    )
+
+
+def _open_step(plan: Plan, step: PlanStep, unmet: Mapping[str, Sequence[str]]) -> PreconditionFailed:
+    advice = {
+        "checks": 'Run the checks and pass evidence: [{"command": "...", "exit_code": 0, "output": "..."}].',
+        "criteria": "Answer each criterion in criteria_met: its number, or its text.",
+    }
+    nouns = {
+        "checks": ("check has no result", "checks have no result"),
+        "criteria": ("criterion has no answer", "criteria have no answer"),
+    }
+    count = " and ".join(f"{len(rows)} {nouns[name][len(rows) > 1]}" for name, rows in unmet.items())
+    return PreconditionFailed(
+        f"{_step_name(plan, step)} is not complete: {count}",
+        suggestion=" ".join([*(advice[name] for name in unmet), "Or repeat with force: true, which is recorded."]),
+        details={"step": plan.step_numbers()[step.uid], **{f"open_{name}": list(rows) for name, rows in unmet.items()}},
+    )
 
 
 def _find_repeated(now: PlanState, step: PlanStep, kinds: Sequence[str], caller: StepCaller) -> StepUpdate | None:
@@ -502,7 +579,9 @@ def _failure_events(state: StepState, *, retry: bool, skip: bool, release: bool)
     if release:
         return ("step_released",)
     if retry:
-        return ("step_retried",) if state.status == "failed" else ("step_failed", "step_retried")
+        if state.status == "failed":
+            return ("step_retried",)
+        return ("step_failed", "step_retried")
     return ("step_failed",)
 
 

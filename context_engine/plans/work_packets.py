@@ -152,7 +152,9 @@ def _relevant_spans(path: str, step: PlanStep, code: Workspace) -> list[LineSpan
         (proof.line, proof.symbol) for proof in step.evidence if proof.path == path and 0 < proof.line <= outline.lines
     ]
     if not places:
-        return [LineSpan(1, min(HEAD_LINES, outline.lines))] if outline.lines else []
+        if outline.lines:
+            return [LineSpan(1, min(HEAD_LINES, outline.lines))]
+        return []
     return list(dict.fromkeys(_surrounding_span(*place, outline) for place in dict.fromkeys(places)))
 
 

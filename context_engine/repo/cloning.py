@@ -72,7 +72,10 @@ def is_address(text: str) -> bool:
 
 def check_address(address: str) -> str:
     """Return an address that may be fetched. Raises: InvalidArgument for another scheme, or a password in it."""
-    parts = urlsplit(address) if _SCHEME.match(address) else None
+    if _SCHEME.match(address):
+        parts = urlsplit(address)
+    else:
+        parts = None
     if address.startswith("-") or any(ord(char) < 32 or char == " " for char in address):
         raise _refused_address(address, "it is not an address")
     if parts is None and not _OF_SSH.fullmatch(address):
@@ -115,7 +118,10 @@ def clone(
 
     Raises: InvalidArgument (address, branch), AccessFailed (git's complaint), UnsupportedHost (no git), Canceled.
     """
-    chosen = ["--branch", _check_branch(branch)] if branch else []
+    if branch:
+        chosen = ["--branch", _check_branch(branch)]
+    else:
+        chosen = []
     fixed = ("--progress", "--single-branch", "--no-tags", "--no-recurse-submodules", "--template=")
     args = ["clone", *fixed, *chosen, *_depth_option(depth), "--", check_address(address), str(target)]
     _run_git(args, target.parent, on_progress, cancel)
@@ -136,7 +142,10 @@ def update(
     """
     before = commit_of(folder)
     fixed = ("--progress", "--force", "--no-tags", "--no-recurse-submodules")
-    ref = f"refs/heads/{_check_branch(branch)}" if branch else "HEAD"
+    if branch:
+        ref = f"refs/heads/{_check_branch(branch)}"
+    else:
+        ref = "HEAD"
     _run_git(["fetch", *fixed, *_depth_option(depth), "--", check_address(address), ref], folder, on_progress, cancel)
     _run_git(["reset", "--hard", "--quiet", "FETCH_HEAD"], folder, on_progress, cancel)
     return before, commit_of(folder)
@@ -151,7 +160,10 @@ def commit_of(folder: Path) -> str:
 def _run_git(args: Sequence[str], folder: Path, on_progress: ReportProgress, cancel: threading.Event | None) -> None:
     """Run a git command that may reach another machine and report its progress."""
     git = Git(folder)
-    environment = git.environment_outside(args) if args[0] == "clone" else git.environment_inside(args)
+    if args[0] == "clone":
+        environment = git.environment_outside(args)
+    else:
+        environment = git.environment_inside(args)
     process = git.start(
         args,
         environment | NETWORK_ENVIRONMENT,
@@ -205,7 +217,10 @@ class _GitOutput:
         """Wait until git ends, is canceled, or has printed nothing for too long."""
         quiet_s = 0.0
         while self._process.poll() is None and not self._cancel.is_set() and not self._is_late:
-            quiet_s = 0.0 if self._has_news.is_set() else quiet_s + 0.1
+            if self._has_news.is_set():
+                quiet_s = 0.0
+            else:
+                quiet_s = quiet_s + 0.1
             self._has_news.clear()
             self._is_late = quiet_s > QUIET_S_MAX
             with suppress(subprocess.TimeoutExpired):
@@ -219,7 +234,10 @@ class _GitOutput:
             raise AccessFailed(f"git {command} got no answer for {QUIET_S_MAX:g} s", suggestion="try again later")
         if self._process.returncode:
             complaint = next((line for line in self._lines if line.startswith(("fatal:", "error:"))), "")
-            last = self._lines[-1] if self._lines else "it printed nothing"
+            if self._lines:
+                last = self._lines[-1]
+            else:
+                last = "it printed nothing"
             raise AccessFailed(
                 f"git {command} failed: {complaint or last}",
                 suggestion="check the address and the branch;"

@@ -81,7 +81,10 @@ def _is_own(folder: str) -> bool:
 
 
 def _programs(folder: str, name: str) -> Iterator[str]:
-    suffixes = ("",) if not SUFFIXES or name.lower().endswith(SUFFIXES) else SUFFIXES
+    if not SUFFIXES or name.lower().endswith(SUFFIXES):
+        suffixes = ("",)
+    else:
+        suffixes = SUFFIXES
     for suffix in suffixes:
         place = os.path.join(folder, name + suffix)
         if os.path.isfile(place) and os.access(place, os.X_OK):

@@ -208,8 +208,13 @@ def why_not_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
         return "unreadable", error.strerror or str(error)
     finally:
         os.close(descriptor)
-    why = "it is UTF-32" if head.startswith(_UTF32_BOMS) else why_binary(head)
-    return ("binary", why) if why else None
+    if head.startswith(_UTF32_BOMS):
+        why = "it is UTF-32"
+    else:
+        why = why_binary(head)
+    if why:
+        return ("binary", why)
+    return None
 
 
 def open_plain_file(top: OpenFolder, path: str) -> int:
@@ -325,7 +330,9 @@ def _why_decoded_binary(text: str, encoding: str) -> str | None:
         return "it contains NUL characters"
     head = text[:SNIFF_BYTES].encode("latin-1", "replace")
     controls = len(head) - len(head.translate(None, _CONTROLS))
-    return "it is full of control characters" if controls > CONTROL_SHARE_MAX * len(head) else None
+    if controls > CONTROL_SHARE_MAX * len(head):
+        return "it is full of control characters"
+    return None
 
 
 def why_minified(data: bytes) -> str | None:
@@ -393,4 +400,6 @@ def newline_of(text: str) -> str:
     both = text.count("\r\n")
     counts = {"\r\n": both, "\n": text.count("\n") - both, "\r": text.count("\r") - both}
     used = [newline for newline, count in counts.items() if count]
-    return "mixed" if len(used) > 1 else "".join(used)
+    if len(used) > 1:
+        return "mixed"
+    return "".join(used)

@@ -149,7 +149,9 @@ class TargetFile:
     @property
     def mode(self) -> int | None:
         """Its permissions."""
-        return None if self.status is None else stat.S_IMODE(self.status.st_mode)
+        if self.status is None:
+            return None
+        return stat.S_IMODE(self.status.st_mode)
 
     @property
     def name(self) -> str:
@@ -473,7 +475,9 @@ def _is_allowed(folder: OpenFolder, name: str, access: int) -> bool:
 
 
 def _identity_and_time(status: os.stat_result | None) -> tuple[int, int, int] | None:
-    return None if status is None else (status.st_ino, status.st_size, status.st_mtime_ns)
+    if status is None:
+        return None
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _rename(folder: OpenFolder, temporary: str, name: str) -> None:

@@ -125,23 +125,34 @@ class Git:
     def work_tree(self) -> Path | None:
         """Return the top folder of the work tree that contains the root."""
         found = repository_of(self._root)
-        return Path(found.top) if found else None
+        if found:
+            return Path(found.top)
+        return None
 
     def below(self) -> str:
         """Return the root relative to its work tree, as `packages/web`; empty at the top and without a repository."""
         found = repository_of(self._root)
-        path = os.path.relpath(self._root, found.top).replace(os.sep, "/") if found else "."
-        return "" if path == "." else path
+        if found:
+            path = os.path.relpath(self._root, found.top).replace(os.sep, "/")
+        else:
+            path = "."
+        if path == ".":
+            return ""
+        return path
 
     def git_dir(self) -> Path | None:
         """Return the folder with HEAD and the index of this work tree; a linked work tree has its own."""
         found = repository_of(self._root)
-        return Path(found.git_dir) if found else None
+        if found:
+            return Path(found.git_dir)
+        return None
 
     def common_dir(self) -> Path | None:
         """Return the folder with refs and objects, which all work trees of the repository share."""
         found = repository_of(self._root)
-        return Path(found.common_dir) if found else None
+        if found:
+            return Path(found.common_dir)
+        return None
 
     def shared_name(self) -> str:
         """Return the name of the root that is the same on all machines: host and path of its origin, and its subfolder.
@@ -193,7 +204,9 @@ class Git:
         except (AccessFailed, UnsupportedHost):  # exit 1 = not set; without git the usual place still counts
             said = b""
         path = os.path.join(self._root, os.fsdecode(said).rstrip("\n") or _usual_excludes())
-        return path if os.path.isfile(path) else None
+        if os.path.isfile(path):
+            return path
+        return None
 
     def commit(self, ref: str) -> str:
         """Return the hash of the commit that a branch, tag, hash or expression (`HEAD~2`) names.
@@ -202,9 +215,10 @@ class Git:
         """
         wrong = not ref or "\0" in ref
         try:
-            said = (
-                b"" if wrong else self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-            )
+            if wrong:
+                said = b""
+            else:
+                said = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         except AccessFailed as error:
             if error.details.get("exit") != 1:
                 raise
@@ -220,7 +234,9 @@ class Git:
     def shallow_commits(self) -> frozenset[str]:
         """Return the commits at which a shallow clone ends: they look as if they had added every file."""
         found = repository_of(self._root)  # a whole clone has no such file
-        return frozenset(read_text(found.common_dir, "shallow", REFS_BYTES_MAX).split()) if found else frozenset()
+        if found:
+            return frozenset(read_text(found.common_dir, "shallow", REFS_BYTES_MAX).split())
+        return frozenset()
 
     def run(
         self,
@@ -237,7 +253,10 @@ class Git:
         Raises: AccessFailed (git refused, `details` has `exit` and `stderr`; or it took too long; or the repository
         belongs to another user, or is a trap), TooLarge, UnsupportedHost (git is not installed).
         """
-        repository = None if is_apart else repository_of(self._root)
+        if is_apart:
+            repository = None
+        else:
+            repository = repository_of(self._root)
         if repository:
             self._check(repository)
         environment = self._place(repository, args)
@@ -338,7 +357,9 @@ class Git:
             found = {"GIT_DIR": repository.git_dir, "GIT_WORK_TREE": repository.top}
         elif args[0] != "clone":  # which makes one; for all others there is none, wherever the root lies
             found["GIT_DIR"] = os.devnull
-        return found if args[0] in READS_NO_FILES else {**found, **_as_variables(self._overriding(repository))}
+        if args[0] in READS_NO_FILES:
+            return found
+        return {**found, **_as_variables(self._overriding(repository))}
 
     def _overriding(self, repository: Repository | None) -> Mapping[str, str]:
         """Return settings that switch every filter off, listed again whenever settings have changed."""
@@ -457,7 +478,10 @@ def _settings_key(repository: Repository | None) -> object:
     home = os.path.expanduser("~")
     users = (os.environ.get("GIT_CONFIG_GLOBAL"), f"{home}/.gitconfig", f"{os.path.dirname(_usual_excludes())}/config")
     texts = []
-    places = ((repository.common_dir, "config"), (repository.git_dir, "config.worktree")) if repository else ()
+    if repository:
+        places = ((repository.common_dir, "config"), (repository.git_dir, "config.worktree"))
+    else:
+        places = ()
     for folder, name in places:
         text = read_text(folder, name, CONFIG_BYTES_MAX)
         if "include" in text.lower() or (not text and os.path.lexists(os.path.join(folder, name))):
@@ -508,7 +532,9 @@ def _as_variables(settings: Mapping[str, str]) -> dict[str, str]:
         for number, pair in enumerate(settings.items())
         for part, said in zip(("KEY", "VALUE"), pair, strict=True)
     }
-    return numbered | {"GIT_CONFIG_COUNT": str(len(settings))} if settings else {}
+    if settings:
+        return numbered | {"GIT_CONFIG_COUNT": str(len(settings))}
+    return {}
 
 
 # -- the process --------------------------------------------------------------------------------------------------
@@ -559,6 +585,7 @@ def _collect(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int)
         raise
     finally:
         timer.cancel()
+        timer.join()  # a canceled timer lives a moment longer, and who closes the engine counts the threads
     return said, not late.is_set()
 
 

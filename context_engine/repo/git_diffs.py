@@ -142,7 +142,10 @@ class DiffReader:
                 old[file.old_path] = blobs[file.old_blob]
             elif file.old_path and file.path not in left_out:
                 left_out[file.path] = Skipped(file.path, "too_large", "the old version")
-            content = blobs.get(file.new_blob) if file.new_blob else self._in_work_tree(file, bytes_max)
+            if file.new_blob:
+                content = blobs.get(file.new_blob)
+            else:
+                content = self._in_work_tree(file, bytes_max)
             if isinstance(content, bytes):
                 new[file.new_path] = content
             elif file.new_path and file.path not in left_out:
@@ -178,13 +181,19 @@ class DiffReader:
 
     def _empty(self, scope: DiffRange, asked: DiffRequest) -> PreconditionFailed:
         """Return the error that there is no change, with the other target that has one."""
-        others = {"staged": "unstaged", "unstaged": "staged"} if asked.target in ("staged", "unstaged") else {}
+        if asked.target in ("staged", "unstaged"):
+            others = {"staged": "unstaged", "unstaged": "staged"}
+        else:
+            others = {}
         suggestion = "Compare others: staged, unstaged, head, a branch, a commit, a..b or a...b, or another base."
         if other := others.get(asked.target):
             args = ("--cached",) if other == "staged" else ()
             names = self._git.run("diff", "--name-only", "-z", *args, "--")
             if count := names.count(b"\0"):
-                are = "1 file is" if count == 1 else f"{count:,} files are"
+                if count == 1:
+                    are = "1 file is"
+                else:
+                    are = f"{count:,} files are"
                 suggestion = f"{are} changed and {'staged' if other == 'staged' else 'not staged'}: target {other!r}."
         return PreconditionFailed(
             f"there is no change: {scope.nothing}",
@@ -230,7 +239,10 @@ class DiffReader:
 
     def _blobs(self, wanted: Sequence[str], bytes_max: int) -> dict[str, bytes]:
         """Return the blobs that exist and are small enough, by hash."""
-        sizes = self._git.run("cat-file", "--batch-check", given=_lines(wanted)).split(b"\n") if wanted else []
+        if wanted:
+            sizes = self._git.run("cat-file", "--batch-check", given=_lines(wanted)).split(b"\n")
+        else:
+            sizes = []
         small = [
             (words[0].decode(), int(words[2]))
             for words in map(bytes.split, sizes)
@@ -283,7 +295,10 @@ def adding(path: str, content: bytes) -> str:
         return head
     lines = text.removesuffix("\n").split("\n")
     body = "".join(f"+{line}\n" for line in lines)
-    ends = "" if text.endswith("\n") else "\\ No newline at end of file\n"
+    if text.endswith("\n"):
+        ends = ""
+    else:
+        ends = "\\ No newline at end of file\n"
     return f"{head}--- /dev/null\n+++ {new}\n@@ -0,0 +1,{len(lines)} @@\n{body}{ends}"
 
 
@@ -423,7 +438,9 @@ def scope_of(git: Git, target: str, base: str = "") -> DiffRange:
         return _between(git, old or "HEAD", new or "HEAD")
     if base:
         return _branch_range(git, base, target)
-    return _branch_range(git, _default_branch(git), target) if _is_branch(git, target) else _one_commit(git, target)
+    if _is_branch(git, target):
+        return _branch_range(git, _default_branch(git), target)
+    return _one_commit(git, target)
 
 
 def commit_of(git: Git, name: str) -> str:
@@ -527,7 +544,10 @@ def _default_branch(git: Git) -> str:
 def _not_found(git: Git, name: str) -> NoReturn:
     said = git.run("for-each-ref", f"--count={NAMES_MAX}", "--format=%(refname:short)").decode("utf-8", "replace")
     nearest = near_names(name, said.split())
-    did = f"Did you mean {', '.join(nearest)}?" if nearest else "git branch --all and git tag list what there is."
+    if nearest:
+        did = f"Did you mean {', '.join(nearest)}?"
+    else:
+        did = "git branch --all and git tag list what there is."
     raise RefNotFound(
         f"{name!r} names no branch, tag or commit", suggestion=did, details={"ref": name, "nearest": nearest}
     )

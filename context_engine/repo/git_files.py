@@ -85,19 +85,25 @@ def repository_at(top: str) -> Repository | None:
     if not os.path.isdir(os.path.join(common, "objects")):
         return None
     found = Repository(os.path.realpath(top), git_dir, common)
-    return found if is_folder or _leads_back(found) else None
+    if is_folder or _leads_back(found):
+        return found
+    return None
 
 
 def enclosing_work_tree(folder: str) -> str | None:
     """Return the nearest folder, at or above this one, that has a repository."""
     found = repository_of(folder)
-    return found.top if found else None
+    if found:
+        return found.top
+    return None
 
 
 def common_dir_of(top: str) -> str | None:
     """Return the real path of the repository of a work tree, the same for all its work trees; None without one."""
     found = repository_at(top)
-    return found.common_dir if found else None
+    if found:
+        return found.common_dir
+    return None
 
 
 def read_head(repository: Repository) -> GitHead | None:
@@ -160,7 +166,10 @@ def _is_regular_or_absent(path: str) -> bool:
 def _pointed_at(top: str) -> str:
     """Return where a `.git` file points; a path that does not exist when it says nothing."""
     said = read_line(top, ".git")
-    named = said.removeprefix("gitdir:").strip() if said.startswith("gitdir:") else ""
+    if said.startswith("gitdir:"):
+        named = said.removeprefix("gitdir:").strip()
+    else:
+        named = ""
     return os.path.join(top, named if named and "\0" not in named else ".git")
 
 
@@ -169,8 +178,13 @@ def _common(git_dir: str) -> str:
     said = read_line(git_dir, "commondir")
     if not said:
         return git_dir
-    common = os.path.realpath(os.path.join(git_dir, said)) if "\0" not in said else ""
-    return common if common and os.path.dirname(git_dir) == os.path.join(common, "worktrees") else ""
+    if "\0" not in said:
+        common = os.path.realpath(os.path.join(git_dir, said))
+    else:
+        common = ""
+    if common and os.path.dirname(git_dir) == os.path.join(common, "worktrees"):
+        return common
+    return ""
 
 
 def _leads_back(repository: Repository) -> bool:
@@ -196,9 +210,14 @@ def core_worktree(config: str) -> str:
             line = line[section.end() :]
         if is_core and (said := _WORK_TREE.match(line)):
             quoted = re.match(r'"((?:[^"\\]|\\.)*)"', said[1])
-            value = quoted[1] if quoted else re.split(r"[#;]", said[1])[0].strip()
+            if quoted:
+                value = quoted[1]
+            else:
+                value = re.split(r"[#;]", said[1])[0].strip()
             found = re.sub(r"\\(.)", r"\1", value)
-    return found if "\0" not in found else ""
+    if "\0" not in found:
+        return found
+    return ""
 
 
 def _ref(repository: Repository, name: str) -> str:
@@ -207,8 +226,13 @@ def _ref(repository: Repository, name: str) -> str:
         if said := read_line(place, name):
             return said
     packed = read_text(repository.common_dir, "packed-refs", REFS_BYTES_MAX)
-    found = re.search(rf"^(\S+) {re.escape(name)}\r?$", packed, re.MULTILINE) if name in packed else None
-    return found[1] if found else ""
+    if name in packed:
+        found = re.search(rf"^(\S+) {re.escape(name)}\r?$", packed, re.MULTILINE)
+    else:
+        found = None
+    if found:
+        return found[1]
+    return ""
 
 
 def work_trees_of(common: str) -> Iterator[str]:

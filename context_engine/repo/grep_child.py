@@ -54,7 +54,10 @@ def main() -> int:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError
             with os.fdopen(descriptor, "rb") as file:
-                rows = count_lines(file, finder) if asked["mode"] == "count" else places(file, finder, asked)
+                if asked["mode"] == "count":
+                    rows = count_lines(file, finder)
+                else:
+                    rows = places(file, finder, asked)
                 for row in rows:
                     sys.stdout.buffer.write(name + b"\0" + row + b"\n")
         except OSError:  # gone or closed by now: the others are searched all the same

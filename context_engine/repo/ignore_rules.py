@@ -6,7 +6,7 @@ name answers, and patterns about whole paths are only tried in folders where the
 >>> rules = IgnoreRules("gitignore", "*.log\n!keep.log\n/build/\n")
 >>> stack = RuleStack().with_rules(PlacedRules(rules))
 >>> stack.words(stack.at("src").value("a.log", is_folder=False))
-'.gitignore: *.log'
+'.gitignore:1: *.log'
 >>> [is_ignored(stack.at("").value(*each)) for each in (("keep.log", False), ("build", True), ("build", False))]
 [False, True, False]
 """
@@ -14,7 +14,7 @@ name answers, and patterns about whole paths are only tried in folders where the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -84,7 +84,9 @@ def _bytewise(text: str) -> str:
     >>> _bytewise("a"), len(_bytewise("é"))
     ('a', 2)
     """
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -245,7 +247,9 @@ class NameTable(dict[str, int]):
     def finder(self) -> Callable[[str], int | None]:
         """Return a function from a name to its verdict; the quickest one when all patterns are plain names."""
         only_names = not (self._suffixes or self._endings or self._beginnings or self._globs)
-        return self._names.get if only_names and "".join(self._names).isascii() else self.__getitem__
+        if only_names and "".join(self._names).isascii():
+            return self._names.get
+        return self.__getitem__
 
     def __missing__(self, plain: str) -> int:
         name = plain if plain.isascii() else _bytewise(plain)
@@ -314,10 +318,11 @@ class _PathGlob(NamedTuple):
 class IgnoreRules:
     """One compiled ignore file. Its verdicts are about a folder, relative to its own, and a name in that folder."""
 
-    def __init__(self, level: str, text: str, *, name: str = "") -> None:
+    def __init__(self, level: str, text: str, *, name: str = "", parts: Sequence[tuple[int, str]] = ()) -> None:
+        """Compile a text; `parts` are the first line and the name of each file that it was joined from."""
         self.level = LEVELS.index(level)
         self.about_names: list[_NamePattern] = []
-        self._name = name or f".{level}"
+        self._parts = parts or ((1, name or f".{level}"),)
         self._lines = text.removeprefix("\ufeff").split("\n")
         self._in_folders: dict[str, list[_NamePattern]] = {}  # patterns whose folder has no wildcard
         self._globs: list[_PathGlob] = []
@@ -326,7 +331,10 @@ class IgnoreRules:
             self._add(pattern)
 
     def _add(self, pattern: IgnorePattern) -> None:
-        folder, _, name = _split(pattern.glob) if pattern.whole_path else ("", "", pattern.glob)
+        if pattern.whole_path:
+            folder, _, name = _split(pattern.glob)
+        else:
+            folder, _, name = ("", "", pattern.glob)
         about = _NamePattern(name, pattern.value, pattern.folders_only)
         if not pattern.whole_path:
             self.about_names.append(about)
@@ -350,7 +358,9 @@ class IgnoreRules:
             slashed = f"{folder}/" if folder else ""
             globs = [glob for glob in self._globs if slashed.startswith(glob.prefix)]
             here = here + [glob.about for glob in globs if glob.in_folder.fullmatch(slashed)]
-        return self._table(here) if here else None
+        if here:
+            return self._table(here)
+        return None
 
     def _table(self, here: list[_NamePattern]) -> NameTables:
         """Return the table of some patterns, which is made once because they apply in many folders."""
@@ -360,8 +370,14 @@ class IgnoreRules:
         return self._tables[key]
 
     def words(self, value: int) -> str:
-        """Return the pattern behind a verdict: its file and its text."""
-        return f"{self._name}: {self._lines[(value >> 1) - 1].strip()}"
+        """Return the pattern behind a verdict: its file, its line there, and its text."""
+        line = value >> 1
+        first, name = max(part for part in self._parts if part[0] <= line)
+        if self.level == LEVELS.index("built-in"):
+            place = name
+        else:
+            place = f"{name}:{line - first + 1}"
+        return f"{place}: {self._lines[line - 1].strip()}"
 
 
 def _split(glob: str) -> tuple[str, str, str]:
@@ -373,7 +389,10 @@ def _split(glob: str) -> tuple[str, str, str]:
         return glob, "/", "*"
     at, last = 0, -1
     while token := _TOKEN.match(glob, at):
-        at = _bracket(glob, token.end())[1] if token.group() == "[" else token.end()
+        if token.group() == "[":
+            at = _bracket(glob, token.end())[1]
+        else:
+            at = token.end()
         if token.group() != "[" and (slash := glob.rfind("/", token.start(), at)) >= 0:
             last = slash
     if last <= 0:  # of `//name` the second slash stays in the name, and no name has one
@@ -399,8 +418,12 @@ class PlacedRules:
     def local(self, folder: str) -> str:
         """Return a folder of the walked root, relative to the folder of these rules."""
         if self.lead:
-            return f"{self.lead}/{folder}" if folder else self.lead
-        return folder[len(self.base) + 1 :] if self.base else folder
+            if folder:
+                return f"{self.lead}/{folder}"
+            return self.lead
+        if self.base:
+            return folder[len(self.base) + 1 :]
+        return folder
 
 
 class RuleStack:

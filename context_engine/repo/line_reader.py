@@ -82,7 +82,9 @@ class _Window:
 
     @cached_property
     def _masked_text(self) -> RedactedDocument | None:
-        return None if self._whole is None else self._masked(self._whole)
+        if self._whole is None:
+            return None
+        return self._masked(self._whole)
 
     @property
     def has_secrets(self) -> bool:
@@ -120,12 +122,18 @@ def _line(window: _Window, spot: LineStart, chars_max: int) -> LineWindow:
     stop, match = start + len(raw), min(start + len(raw), spot.offset + before)
     hides = window.has_secrets
     shown = window.redact(start, stop) if hides else raw
-    head = window.redact(start, match) if hides else raw[: match - start]
+    if hides:
+        head = window.redact(start, match)
+    else:
+        head = raw[: match - start]
     if skipped:
         shown, head = _CONTINUATION.sub(b"", shown), _CONTINUATION.sub(b"", head)
     text = _text(shown if ends else _whole_chars(shown)).removesuffix("\r")
     at = len(_text(head))
-    column = at + 1 if not (skipped or hides) else len(_text(window.read(spot.offset, before))) + 1
+    if not (skipped or hides):
+        column = at + 1
+    else:
+        column = len(_text(window.read(spot.offset, before))) + 1
     return LineWindow(shorten_line(text, at, chars_max, begins=not skipped, ends=ends), column if spot.column else 0)
 
 
@@ -137,7 +145,9 @@ def _whole_chars(raw: bytes) -> bytes:
             break
         if byte >= 0xC0:
             needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return raw[:-back] if needs > back else raw
+            if needs > back:
+                return raw[:-back]
+            return raw
     return raw
 
 

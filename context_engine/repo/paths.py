@@ -199,7 +199,9 @@ def _malformed_on_windows(text: str) -> str | None:
 def _without_dots(text: str) -> str:
     """Return the next step for a path with `..`: the path it means, where that stays inside."""
     plain = os.path.normpath(text).replace(os.sep, "/")
-    return RELATIVE if plain.startswith("..") or os.path.isabs(plain) else f"Use {plain!r}."
+    if plain.startswith("..") or os.path.isabs(plain):
+        return RELATIVE
+    return f"Use {plain!r}."
 
 
 # -- names that hold secrets --------------------------------------------------------------------------------------
@@ -267,9 +269,13 @@ def is_sensitive_name(name: str, folder: str = "") -> str | None:
     if folder in SENSITIVE_PAIRS and name in SENSITIVE_PAIRS[folder]:
         return _LOGIN
     if name.startswith(".env."):
-        return None if name in _ENV_SAMPLES else _ENV
+        if name in _ENV_SAMPLES:
+            return None
+        return _ENV
     dot = name.rfind(".")
-    return SENSITIVE_SUFFIXES.get(name[dot:]) if dot >= 0 else None
+    if dot >= 0:
+        return SENSITIVE_SUFFIXES.get(name[dot:])
+    return None
 
 
 def plain_name(part: str) -> str:

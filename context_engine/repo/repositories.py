@@ -165,7 +165,10 @@ class RepositoryRegistry:
         A failure is returned as a value, so that the others can be updated. Raises: Canceled.
         """
         if not member.address:
-            problem = "" if self.is_there(member) else f"there is no folder {member.root}"
+            if self.is_there(member):
+                problem = ""
+            else:
+                problem = f"there is no folder {member.root}"
             return RepositoryUpdate(member, problem=problem)
         place = Path(member.root)
         try:

@@ -172,7 +172,10 @@ class Ripgrep:
         for pattern in asked.patterns:
             if closes_too_early(pattern):
                 raise invalid_pattern(asked, "unopened group")
-        case = "--ignore-case" if asked.ignore_case else "--case-sensitive"
+        if asked.ignore_case:
+            case = "--ignore-case"
+        else:
+            case = "--case-sensitive"
         fixed = [self._command, *OPTIONS, *options, case, *_with_e(asked.patterns), "--"]
         said = []
         for batch in batches(files, argv_room() - sum(map(_argv_cost, fixed))):
@@ -233,7 +236,9 @@ class PythonGrep:
 def find_text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
     """Return the best engine of this machine: the `rg` next to our Python, the one on PATH, or our own."""
     command = find_ripgrep(path, outside=root)
-    return Ripgrep(root, command) if command else PythonGrep(root)
+    if command:
+        return Ripgrep(root, command)
+    return PythonGrep(root)
 
 
 def find_ripgrep(path: str | None, *, outside: str | os.PathLike[str] = "") -> str | None:
@@ -251,7 +256,9 @@ def _version(command: str) -> tuple[int, ...]:
     except (AccessFailed, SearchTimeout):  # not for this machine, or no ripgrep at all
         return ()
     found = re.match(rb"ripgrep (\d+)\.(\d+)", said.out)
-    return (int(found[1]), int(found[2])) if found else ()
+    if found:
+        return (int(found[1]), int(found[2]))
+    return ()
 
 
 # -- saying no ------------------------------------------------------------------------------------------------------

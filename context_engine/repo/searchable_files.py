@@ -95,7 +95,10 @@ class FileLister:
             is_watched = self._watcher is not None and self._watcher.is_running
             heard = self._take_heard()
             now = time.monotonic()
-            rest_s = WATCHED_REST_S if is_watched and self._was_watched else 0.0 if is_watched else self._stale_s
+            if is_watched and self._was_watched:
+                rest_s = WATCHED_REST_S
+            else:
+                rest_s = 0.0 if is_watched else self._stale_s
             if self._walk is None or _changes_all(heard):
                 self._begin(now, check)
             elif now - self._looked_at >= rest_s:
@@ -122,7 +125,10 @@ class FileLister:
 
     def _take_heard(self) -> set[str]:
         """Return what was reported since the last time, with what the watcher still delays."""
-        pending = self._watcher.pending if self._watcher is not None else frozenset()
+        if self._watcher is not None:
+            pending = self._watcher.pending
+        else:
+            pending = frozenset()
         with self._heard_lock:
             heard, self._heard = self._heard, set()
         return heard | pending

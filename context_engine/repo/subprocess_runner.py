@@ -140,7 +140,10 @@ def run_program(
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with a PATH that finds no program of the current folder."""
-    path = {"PATH": safe_path(environment["PATH"])} if "PATH" in environment else {}
+    if "PATH" in environment:
+        path = {"PATH": safe_path(environment["PATH"])}
+    else:
+        path = {}
     return {**environment, **path, "NoDefaultCurrentDirectoryInExePath": "1"}
 
 
@@ -194,4 +197,6 @@ def last_lines(text: str, most: int) -> str:
     '…\nthree\n'
     """
     end = text[-most:]
-    return text if len(text) <= most else f"…{end[max(end.find(chr(10)), 0) :]}"
+    if len(text) <= most:
+        return text
+    return f"…{end[max(end.find(chr(10)), 0) :]}"

@@ -288,7 +288,10 @@ class _Walker:
     def result(self) -> Walk:
         """Return what was found, in order."""
         self._files.sort()
-        paths, sizes, times = zip(*self._files, strict=True) if self._files else ((), (), ())
+        if self._files:
+            paths, sizes, times = zip(*self._files, strict=True)
+        else:
+            paths, sizes, times = ((), (), ())
         return Walk(
             entries=tuple(map(WalkedFile, listed_all(paths), sizes, times)),
             skipped=tuple([Skipped(*row) for row in sorted(self._skipped)[:SKIPPED_ROWS_MAX]]),
@@ -335,18 +338,26 @@ class _Walker:
             for marker in (*IGNORE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG", name):
                 with suppress(OSError, ValueError):  # not there, closed, or no name at all: there is nothing to judge
                     entries[marker] = _NamedEntry(opened, marker)
-            if self._why_closed(folder, opened, entries) or name not in entries:
+            if reason := self._why_closed(folder, opened, entries):
+                self._skipped.append((folder.rel, *reason))
+                return None
+            if name not in entries:
                 return None
             if not may_be_file and not entries[name].is_dir(follow_symlinks=False):
                 return None
             self._judge(folder, self._rules_inside(folder, opened, entries), {name: entries[name]})
-            return self._waiting.pop() if self._waiting else None
+            if self._waiting:
+                return self._waiting.pop()
+            return None
 
     def _outer_rules(self, excludes_file: str | None) -> RuleStack:
         """Return the rules before the root is listed: built in, git's own, and those of the folders above it."""
         inner = [PlacedRules(IgnoreRules("built-in", BUILT_IN, name="built in"))]
         top = enclosing_work_tree(self._root) or self._root
-        way = [] if top == self._root else os.path.relpath(self._root, top).split(os.sep)
+        if top == self._root:
+            way = []
+        else:
+            way = os.path.relpath(self._root, top).split(os.sep)
         outer = [(0, rules) for rules in self._rules_of_git(top, excludes_file)]
         for number in range(len(way)):
             folder = os.path.join(top, *way[:number])
@@ -526,22 +537,23 @@ class _Walker:
         names = [name for name in IGNORE_FILES if name in entries and entries[name].is_file(follow_symlinks=False)]
         if names:
             more += self._rules_of(opened, names, folder.rel)
-        return (
-            stack.with_rules(*[PlacedRules(rules, folder.rel, depth=folder.depth) for rules in more]) if more else stack
-        )
+        if more:
+            return stack.with_rules(*[PlacedRules(rules, folder.rel, depth=folder.depth) for rules in more])
+        return stack
 
     def _rules_of(
         self, folder: OpenFolder, names: list[str], base: str = "", *, report: bool = True
     ) -> list[IgnoreRules]:
         """Return the ignore files of one folder, those of one level as one."""
-        texts: dict[str, list[str]] = {}
-        sources: dict[str, str] = {}
+        texts: dict[str, str] = {}
+        parts: dict[str, list[tuple[int, str]]] = {}
         for name in names:
             rel, level = f"{base}/{name}" if base else name, IGNORE_FILES[name]
             if text := self._text(name, folder, rel if report else None):
-                texts.setdefault(level, []).append(text)
-                sources.setdefault(level, rel)
-        return [IgnoreRules(level, "\n".join(lines), name=sources[level]) for level, lines in texts.items()]
+                before = f"{texts[level]}\n" if level in texts else ""
+                texts[level] = before + text
+                parts.setdefault(level, []).append((before.count("\n") + 1, rel))
+        return [IgnoreRules(level, text, parts=parts[level]) for level, text in texts.items()]
 
     def _text(self, name: str, folder: OpenFolder | None = None, rel: str | None = None) -> str:
         """Return an ignore file's text; one that cannot be read has no rules, and is reported inside the workspace."""
@@ -585,7 +597,10 @@ def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
 
     Raises: OSError.
     """
-    descriptor = folder.open(name, _FILE_FLAGS) if folder else os.open(name, _FILE_FLAGS)
+    if folder:
+        descriptor = folder.open(name, _FILE_FLAGS)
+    else:
+        descriptor = os.open(name, _FILE_FLAGS)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is not a plain file")

@@ -131,7 +131,9 @@ class Watcher:
     def pending(self) -> frozenset[str]:
         """Paths that have changed and were not reported yet, because it is not quiet."""
         run = self._run
-        return run.batch.paths if run is not None else frozenset()
+        if run is not None:
+            return run.batch.paths
+        return frozenset()
 
 
 def rest_s(watchers: int) -> float:
@@ -237,7 +239,10 @@ class _WatchThread:
         self._folders = {folder for folder in self._folders if os.path.isdir(self._absolute(folder))}
         if "" not in self._folders:
             raise FileNotFoundError(self._root) if not os.path.isdir(self._root) else OSError("it cannot be listed")
-        paths = [self._absolute(folder) for folder in self._folders] if one_by_one else [self._root]
+        if one_by_one:
+            paths = [self._absolute(folder) for folder in self._folders]
+        else:
+            paths = [self._root]
         opened = watch(
             *paths,
             *([self._git_dir] if os.path.isdir(self._git_dir) else []),
@@ -273,9 +278,13 @@ class _WatchThread:
         """Return the path as it is reported, relative to the root; empty for one that does not matter."""
         folder, name = os.path.split(path)
         if self._git_dir and folder == self._git_dir:
-            return HEAD if name == "HEAD" else ""
+            if name == "HEAD":
+                return HEAD
+            return ""
         if path == f"{self._prefix}.git":
-            return HEAD if not self._git_dir else ""
+            if not self._git_dir:
+                return HEAD
+            return ""
         if name in NEVER:
             return ""
         if folder == self._root:
@@ -283,10 +292,14 @@ class _WatchThread:
         if not folder.startswith(self._prefix):
             return ""
         rel = folder[len(self._prefix) :].replace(os.sep, "/")
-        return f"{rel}/{name}" if rel in self._folders else ""
+        if rel in self._folders:
+            return f"{rel}/{name}"
+        return ""
 
     def _absolute(self, rel: str) -> str:
-        return os.path.join(self._prefix, *rel.split("/")) if rel else self._root
+        if rel:
+            return os.path.join(self._prefix, *rel.split("/"))
+        return self._root
 
 
 def _why_deaf(root: str) -> str:

@@ -97,7 +97,7 @@ class WorkspaceFiles:
         folder = "" if rel == "." else rel
         walk = walk_paths(self.root.path, [folder], bytes_max=LISTED_BYTES_MAX, levels=depth)
         if folder not in walk.folders:
-            raise InvalidPath(f"{path!r} is a file, not a folder", suggestion=f"read_file {path!r}")
+            raise InvalidPath(f"{path!r} is a file, not a folder", suggestion=f"Read it: read {path}")
         return _tree_entries(walk, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
 
     # -- for the index and for edits --
@@ -123,12 +123,16 @@ class WorkspaceFiles:
     def read_kept(self, path: str) -> bytes | None:
         """Return the text of a file in UTF-8, kept as `load` keeps it."""
         loaded = self.load(path)
-        return loaded.data if loaded else None
+        if loaded:
+            return loaded.data
+        return None
 
     def read_once(self, path: str) -> bytes | None:
         """Return the text of a file in UTF-8 without keeping it: for readers that look at every file once."""
         loaded = file_reader.load_for_index(self.root.confined, path, bytes_max=file_reader.SOURCE_BYTES_MAX)
-        return None if isinstance(loaded, Skipped) else loaded.data
+        if isinstance(loaded, Skipped):
+            return None
+        return loaded.data
 
     def read_raw(self, path: str) -> bytes | None:
         """Return the bytes of a file as they are on the disk; None when it cannot be read."""
@@ -219,7 +223,10 @@ def _shares(top: _TreeFolder, depth: int, max_items: int) -> dict[int, int]:
         following = []
         for number, folder in enumerate(level):
             count = len(folder.folders) + len(folder.files)
-            fair = max(1, left // (len(level) - number)) if left > 0 else 0
+            if left > 0:
+                fair = max(1, left // (len(level) - number))
+            else:
+                fair = 0
             shares[id(folder)] = min(count, fair)
             left -= shares[id(folder)]
             following += [inner for _, inner in sorted(folder.folders.items())][: shares[id(folder)]]

@@ -90,7 +90,9 @@ def nearest_project(start: str | Path) -> Path | None:
         if found is None and any(os.path.lexists(os.path.join(path, marker)) for marker in MARKERS):
             found = path
         path = os.path.dirname(path)
-    return Path(found) if found else None
+    if found:
+        return Path(found)
+    return None
 
 
 def project_of_process(start: str | Path) -> Path | None:
@@ -117,7 +119,10 @@ def uri_to_path(uri: str, *, windows: bool = False) -> str:
 
     parts = urlsplit(uri)
     path = unquote(parts.path, errors="surrogateescape")
-    host = "" if parts.netloc.lower() in {"", "localhost", "127.0.0.1"} else unquote(parts.netloc)
+    if parts.netloc.lower() in {"", "localhost", "127.0.0.1"}:
+        host = ""
+    else:
+        host = unquote(parts.netloc)
     if parts.scheme.lower() != "file":
         raise _no_path(uri, "its scheme is not file:")
     if "\0" in path:

@@ -120,7 +120,9 @@ class AnalyzerRunner:
             return "it runs code of the project, which CTX_REVIEW_PROGRAMS does not allow"
         if not self.find_program(analyzer):
             return "not installed"
-        return NO_TIME if left_s <= 0 else ""
+        if left_s <= 0:
+            return NO_TIME
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,9 @@ class _Analysis:
             return [], problem
         old_paths = new if self.analyzer.needs_whole_tree else old
         old_messages, problem = self._run_program(old, sorted(old_paths), end - time.monotonic())
-        return ([], problem) if problem else (list(self._compare(messages, old_messages)), "")
+        if problem:
+            return ([], problem)
+        return (list(self._compare(messages, old_messages)), "")
 
     def _run_program(
         self, files: Mapping[str, bytes], paths: Sequence[str], limit_s: float

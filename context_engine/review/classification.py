@@ -100,8 +100,12 @@ def _classify(files: Sequence[FileStats]) -> str:
     """Return one word for a change: the kind of all its files, else what they mostly are."""
     kinds = {file.kind for file in files}
     if len(kinds) <= 1:
-        return kinds.pop() if kinds else "empty"
-    return "code" if "code" in kinds else "mixed"
+        if kinds:
+            return kinds.pop()
+        return "empty"
+    if "code" in kinds:
+        return "code"
+    return "mixed"
 
 
 def _find_factors(files: Sequence[FileStats], lines: int, hotspots: Sequence[str]) -> Iterator[tuple[int, str]]:

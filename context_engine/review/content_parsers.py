@@ -97,7 +97,10 @@ def _find_grammar_errors(text: str, language: Language, parsers: Parsers) -> Syn
     errors = read_syntax_errors(language, data, parsers.grammars)
     if isinstance(errors, str):
         return errors
-    wrapping = tuple(_find_wrapping(text, bool(errors))) if language.content == "code" else ()
+    if language.content == "code":
+        wrapping = tuple(_find_wrapping(text, bool(errors)))
+    else:
+        wrapping = ()
     if not errors:
         return wrapping
     shown = errors[:ERRORS_MAX]
@@ -127,9 +130,13 @@ def _find_python_errors(text: str, language: Language, parsers: Parsers) -> Synt
     except SyntaxError as error:
         line = error.lineno or 1
         found = syntax_finding(line, max(1, error.offset or 1), error.msg)
-        return (replace(found, confidence=UNSURE),) if _is_newer(text, line, language, parsers) else (found,)
+        if _is_newer(text, line, language, parsers):
+            return (replace(found, confidence=UNSURE),)
+        return (found,)
     except (ValueError, RecursionError, MemoryError) as error:
-        return (syntax_finding(1, 1, str(error)),) if "\0" in text else TOO_DEEP
+        if "\0" in text:
+            return (syntax_finding(1, 1, str(error)),)
+        return TOO_DEEP
     return ()
 
 
@@ -232,17 +239,42 @@ def find_yaml_errors(text: str) -> SyntaxErrors | str:
         if TEMPLATE.search(text):
             return "it looks like a template, which is not YAML yet"
         mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        if mark:
+            line, column = (mark.line + 1, mark.column + 1)
+        else:
+            line, column = (1, 1)
         return (syntax_finding(line, column, " ".join(filter(None, (error.problem, error.context)))),)
-    except yaml.YAMLError as error:  # a character that YAML does not allow: templates and test data have them
+    except (yaml.YAMLError, UnicodeEncodeError) as error:  # a character that YAML does not allow: test data has them
         return (syntax_finding(1, 1, str(error).split("\n")[0], confidence=UNSURE),)
     except RecursionError:
         return TOO_DEEP
     return ()
 
 
-def find_repeated_keys(text: str) -> list[str]:
-    """Return the keys that occur twice in one object of sound JSON: most readers silently keep the last value."""
+def find_repeated_keys(text: str, language: str) -> list[tuple[str, int]]:
+    """Return the keys that occur twice in one object, each with its line: most readers silently keep the last value.
+
+    Known are JSON, YAML and the dict literals of Python; a TOML reader refuses them by itself.
+    """
+    match language:
+        case "json":
+            return [(key, _last_line(text, key)) for key in _repeated_json_keys(text)]
+        case "yaml":
+            return _repeated_yaml_keys(text)
+        case "python":
+            return _repeated_dict_keys(text)
+    return []
+
+
+def _last_line(text: str, key: str) -> int:
+    """Return the line where a key is written last; 0 when it is written with escapes."""
+    place = text.rfind(f'"{key}"')
+    if place < 0:
+        return 0
+    return text.count("\n", 0, place) + 1
+
+
+def _repeated_json_keys(text: str) -> list[str]:
     repeated: list[str] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -259,6 +291,60 @@ def find_repeated_keys(text: str) -> list[str]:
     return list(dict.fromkeys(repeated))
 
 
+def _repeated_yaml_keys(text: str) -> list[tuple[str, int]]:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    open_objects: list[set[str] | None] = []  # None for a list
+    is_key: list[bool] = []
+    repeated: list[tuple[str, int]] = []
+
+    def end_value() -> None:
+        if is_key:
+            is_key[-1] = not is_key[-1]
+
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
+                keys = open_objects[-1] if open_objects else None
+                if isinstance(event, yaml.ScalarEvent):
+                    value = event.value
+                else:
+                    value = ""
+                if keys is not None and is_key[-1] and value not in ("", "<<"):
+                    if value in keys:
+                        repeated.append((value, event.start_mark.line + 1))
+                    keys.add(value)
+                end_value()
+            elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+                open_objects.append(set() if isinstance(event, yaml.MappingStartEvent) else None)
+                is_key.append(True)
+            elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+                open_objects.pop()
+                is_key.pop()
+                end_value()
+    except (yaml.YAMLError, RecursionError):
+        return []
+    return repeated
+
+
+def _repeated_dict_keys(text: str) -> list[tuple[str, int]]:
+    try:
+        nodes = [node for node in ast.walk(parse_python(text)) if isinstance(node, ast.Dict)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    repeated = []
+    for node in nodes:
+        seen: set[tuple[type, Any]] = set()
+        for key in node.keys:
+            if not isinstance(key, ast.Constant):
+                continue
+            if (type(key.value), key.value) in seen:
+                repeated.append((str(key.value), key.lineno))
+            seen.add((type(key.value), key.value))
+    return repeated
+
+
 def _blank(found: re.Match[str]) -> str:
     """Keep a string as it is; replace anything else by blanks, with its line breaks."""
     return found[1] or re.sub(r"[^\n]", " ", found.group())
@@ -266,7 +352,9 @@ def _blank(found: re.Match[str]) -> str:
 
 def _parse_integer(digits: str) -> int | float:
     """Python refuses to convert more than some thousand digits."""
-    return int(digits) if len(digits) < INTEGER_DIGITS_MAX else float("inf")
+    if len(digits) < INTEGER_DIGITS_MAX:
+        return int(digits)
+    return float("inf")
 
 
 def _refuse_constant(word: str) -> Any:

@@ -106,7 +106,10 @@ def read_invariants_file(name: str, data: bytes) -> InvariantSet:
         written = read_yaml(data, bytes_max=FILE_BYTES_MAX)
     except ParseError as error:
         return InvariantSet(warnings=(f"{name} cannot be read, so nothing of it is used: {error}",))
-    listed = written.get("invariants", written) if isinstance(written, Mapping) else written
+    if isinstance(written, Mapping):
+        listed = written.get("invariants", written)
+    else:
+        listed = written
     rows = list(_iterate_rows(listed))
     if not rows and listed:
         return InvariantSet(warnings=("the invariants file contains no list of rules, so nothing of it is used",))
@@ -203,7 +206,10 @@ def find_broken(invariants: Iterable[Invariant], file: ReviewedFile, *, outside:
     findings = []
     for rule in invariants:
         if rule.applies_to(file.path):
-            places = _find_shapes(rule.shape, file, new, outside) if rule.shape else _find_places(rule, file, new)
+            if rule.shape:
+                places = _find_shapes(rule.shape, file, new, outside)
+            else:
+                places = _find_places(rule, file, new)
             findings += [_make_finding(rule, line, file, new, is_new=is_new) for line, is_new in places]
     return findings
 
@@ -227,8 +233,13 @@ def _find_denied(rule: Invariant, deny: Pattern, file: ReviewedFile, new: FileVe
         return [(number, True) for number in matching]
     if rule.scope == "diff":
         is_broken = added and deny.search("\n".join(map(new.line, added)))
-        return [((matching or added)[0], True)] if is_broken else []
-    old_lines = [line for line in file.old.lines if deny.search(line)] if file.old else []
+        if is_broken:
+            return [((matching or added)[0], True)]
+        return []
+    if file.old:
+        old_lines = [line for line in file.old.lines if deny.search(line)]
+    else:
+        old_lines = []
     return _mark([number for number, line in enumerate(new.lines, 1) if deny.search(line)], old_lines, new)
 
 
@@ -236,8 +247,14 @@ def _find_shapes(shape: str, file: ReviewedFile, new: FileVersion, outside: str)
     numbers = find_shape(shape, new, outside=outside)
     if isinstance(numbers, str) or not numbers:
         return []
-    old_numbers = find_shape(shape, file.old, outside=outside) if file.old else ()
-    old_lines = list(map(file.old.line, old_numbers)) if file.old and not isinstance(old_numbers, str) else []
+    if file.old:
+        old_numbers = find_shape(shape, file.old, outside=outside)
+    else:
+        old_numbers = ()
+    if file.old and not isinstance(old_numbers, str):
+        old_lines = list(map(file.old.line, old_numbers))
+    else:
+        old_lines = []
     return _mark(numbers, old_lines, new)
 
 

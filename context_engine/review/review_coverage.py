@@ -43,7 +43,9 @@ class FileCoverage:
         """
         if not why:
             return self
-        return replace(self, skipped=why) if self.skipped else replace(self, partly=why)
+        if self.skipped:
+            return replace(self, skipped=why)
+        return replace(self, partly=why)
 
 
 @dataclass(frozen=True, slots=True)

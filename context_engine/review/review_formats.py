@@ -73,7 +73,10 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 
 def _sarif_result(finding: Finding, rule_number: int) -> dict[str, Any]:
     suggestion = finding.suggestion
-    advice = f"Suggestion: {suggestion.description}" if suggestion else ""
+    if suggestion:
+        advice = f"Suggestion: {suggestion.description}"
+    else:
+        advice = ""
     artifact = {"uri": _to_uri(finding.path), "uriBaseId": "SRCROOT"}
     region = {"startLine": finding.span.first, "endLine": finding.span.last}
     row: dict[str, Any] = {
@@ -116,7 +119,10 @@ def _sarif_invocation(result: ReviewResult) -> dict[str, Any]:
     coverage = result.coverage
     gaps = [f"{file.path} was not looked at: {file.reason}" for file in coverage.files_skipped]
     gaps += [f"{run.name} did not run: {run.why_not}" for run in coverage.analyzers if not run.ran]
-    problems = ["The time was over before everything was looked at."] if result.is_partial else []
+    if result.is_partial:
+        problems = ["The time was over before everything was looked at."]
+    else:
+        problems = []
     return {
         "executionSuccessful": not result.is_partial,
         "toolExecutionNotifications": [
@@ -162,7 +168,9 @@ def _rdjson_diagnostic(finding: Finding) -> dict[str, Any]:
 def _terminate(suggestion: Suggestion) -> str:
     """Return a replacement with the end of its last line; an empty one stays empty."""
     text = suggestion.replacement
-    return f"{text}\n" if text and not text.endswith("\n") else text
+    if text and not text.endswith("\n"):
+        return f"{text}\n"
+    return text
 
 
 def _join_texts(finding: Finding, *more: str) -> str:

@@ -54,7 +54,9 @@ def _coverage_to_json(coverage: Coverage) -> dict[str, Any]:
 
 
 def _to_json(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return list(value)
+    return value
 
 
 # -- Markdown ----------------------------------------------------------------------------------------------------------
@@ -119,19 +121,30 @@ def _render_coverage(result: ReviewResult) -> Iterator[str]:
 def _render_files(label: str, files: Sequence[Skipped]) -> Iterator[str]:
     if files:
         named = [f"`{escape_line(file.path)}` ({_inline(file.reason)})" for file in files[:MARKDOWN_FILES_MAX]]
-        more = f" and {len(files) - MARKDOWN_FILES_MAX} more" if len(files) > MARKDOWN_FILES_MAX else ""
+        if len(files) > MARKDOWN_FILES_MAX:
+            more = f" and {len(files) - MARKDOWN_FILES_MAX} more"
+        else:
+            more = ""
         yield f"- {label}: {', '.join(named)}{more}."
 
 
 def _render_run(run: AnalyzerRun) -> str:
     if not run.ran:
         return f"{run.name} did not run ({_inline(run.why_not)})"
-    found = f"{run.findings} findings" if run.findings != 1 else "1 finding"
-    problem = f"; {_inline(run.why_not)}" if run.why_not else ""
+    if run.findings != 1:
+        found = f"{run.findings} findings"
+    else:
+        found = "1 finding"
+    if run.why_not:
+        problem = f"; {_inline(run.why_not)}"
+    else:
+        problem = ""
     return f"{run.name} ({found}, {run.ms} ms{problem})"
 
 
 def _inline(text: str) -> str:
     """Return a text as one paragraph that contains no Markdown block and no HTML."""
     plain = " ".join(text.split()).replace("<", "&lt;")
-    return "\\" + plain if plain[:1] in ("#", "-", ">", "*", "+") else plain
+    if plain[:1] in ("#", "-", ">", "*", "+"):
+        return "\\" + plain
+    return plain

@@ -24,6 +24,7 @@ from context_engine.review.review_units import cut_into_units, estimate_cost
 from context_engine.review.session_lifecycle import (
     AT_REST,
     OWNED,
+    PAUSES,
     UNFINISHED,
     SessionProgress,
     count_progress,
@@ -46,7 +47,10 @@ STOP_WAIT_S = 5.0
 
 
 class SessionView(NamedTuple):
-    """A session as callers see it. `problem` is why it does not run; `outcome` is empty until the end."""
+    """A session as callers see it. `problem` is what went wrong; `outcome` is empty until the end.
+
+    `pause_reason` is what the caller of a pause gave as its reason.
+    """
 
     session: ReviewSession
     status: str
@@ -54,6 +58,7 @@ class SessionView(NamedTuple):
     progress: SessionProgress
     units: tuple[ReviewUnit, ...]
     outcome: Mapping[str, Any]
+    pause_reason: str = ""
 
     @property
     def needs_resume(self) -> bool:
@@ -132,8 +137,20 @@ class ReviewSessions:
             is_alive = session.status not in OWNED
         status, problem = visible_status(session.status, is_alive=is_alive)
         progress = count_progress([(unit.state, len(unit.paths)) for unit in units])
-        outcome = msgspec.json.decode(session.outcome) if session.outcome else {}
-        return SessionView(session, status, problem or session.error, progress, units, outcome)
+        if session.outcome:
+            outcome = msgspec.json.decode(session.outcome)
+        else:
+            outcome = {}
+        is_pause = status in PAUSES
+        return SessionView(
+            session,
+            status,
+            problem or ("" if is_pause else session.error),
+            progress,
+            units,
+            outcome,
+            session.error if is_pause else "",
+        )
 
     def pause(self, session_id: str, reason: str = "") -> SessionView:
         """Begin no more units; the session is paused once the running ones have ended.
@@ -306,7 +323,10 @@ class ReviewSessions:
 
     def _wake(self, session_id: str) -> None:
         session = self._store.session(session_id)
-        runner = self._runners.get(session.owner) if session else None
+        if session:
+            runner = self._runners.get(session.owner)
+        else:
+            runner = None
         if runner:
             runner.wake()
 

@@ -96,7 +96,9 @@ class ReviewStore:
     def session(self, session_id: str) -> ReviewSession | None:
         """Return a session as it is now; None when there is none."""
         rows = self._query("SELECT * FROM session WHERE id = ?", (session_id,))
-        return ReviewSession(*rows[0]) if rows else None
+        if rows:
+            return ReviewSession(*rows[0])
+        return None
 
     def sessions(self) -> list[ReviewSession]:
         """Return all sessions, newest first."""
@@ -219,7 +221,9 @@ class ReviewStore:
     def read_kept(self, name: str) -> bytes | None:
         """Return what was stored under a name; None when it never was, or has been dropped as too old."""
         rows = self._query("SELECT body FROM kept WHERE id = ?", (name,))
-        return self._decompress(rows[0][0]) if rows else None
+        if rows:
+            return self._decompress(rows[0][0])
+        return None
 
     def trim(self) -> None:
         """Delete the least recently used part of the cache beyond its limit."""
@@ -233,7 +237,9 @@ class ReviewStore:
             if self._common:
                 self._common.pull(self._create)
             with database.open_readable(self._files, NAME, lambda: self._connect(create=False)) as db:
-                return [] if db is None else tables.rows(db, sql, values)
+                if db is None:
+                    return []
+                return tables.rows(db, sql, values)
 
     @contextmanager
     def _changing(self, session_id: str, *units: int) -> Generator[apsw.Connection]:

@@ -25,18 +25,14 @@ from context_engine.review.classification import FileStats
 from context_engine.review.finding import assign_ids, mark_new
 from context_engine.review.invariants import Invariant, find_broken
 from context_engine.review.review_coverage import FileCoverage
+from context_engine.review.source_versions import TESTS
 
 if TYPE_CHECKING:
     from context_engine.review.checks.check import FileRun, ReviewCheck, TextRun
     from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
-RULESET = "1"
+RULESET = "2"
 """Raised when a check finds something else than before: cached findings of another number are not used again."""
-TESTS = re.compile(
-    r"(?:^|/)(?:tests?|specs?|__tests__|testing|testdata|e2e|cypress)(?:/|$)|(?:^|/)(?:test_|conftest)[^/]*$"
-    r"|[._-](?:test|spec|tests|cy)\.[\w.]+$|_test(?:_\w+)?\.\w+$|Tests?\.\w+$"
-)
-"""The folders and names of tests."""
 GENERATED = re.compile(
     r"(?i)(?:^|/)(?:node_modules|vendor|third_party|dist|build)/|\.min\.(?:js|css)$|\.(?:pb|g|generated)\.\w+$"
     r"|_pb2(?:_grpc)?\.pyi?$"
@@ -124,7 +120,10 @@ class Reviewer:
             findings = list(check.run(new))
             if not findings:
                 continue
-            old_lines = [] if old is None else [old.line(found.line) for found in check.run(old)]
+            if old is None:
+                old_lines = []
+            else:
+                old_lines = [old.line(found.line) for found in check.run(old)]
             marks = mark_new([new.line(found.line) for found in findings], old_lines)
             for found, is_new in zip(findings, marks, strict=True):
                 yield _complete(check, found, file, is_new=is_new, is_caused=False)
@@ -173,8 +172,12 @@ def _skip_reason(file: ReviewedFile) -> str:
     if file.diff.is_binary or (file.new is not None and file.new.is_binary):
         return "binary"
     if file.new is None:
-        return "deleted" if file.kind == "deleted" else "its text is not known"
-    return "symbolic link" if file.diff.is_symlink else ""
+        if file.kind == "deleted":
+            return "deleted"
+        return "its text is not known"
+    if file.diff.is_symlink:
+        return "symbolic link"
+    return ""
 
 
 def is_generated(source: FileVersion) -> bool:

@@ -69,6 +69,7 @@ class PendingReview:
     is_partial: bool = False
     rules: tuple[str, ...] = ()
     submissions: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
 
     @property
     def result(self) -> ReviewResult:
@@ -125,7 +126,9 @@ class PendingReviews:
         """Return the request for a second pass: the brief, the schema, and the next call. Raises: ReviewNotFound."""
         pending = self.load(review_id)
         instructions = pending.options.custom_instructions
-        prompt = review_brief(pending.files, pending.findings, pending.rules, instructions=instructions)
+        prompt = review_brief(
+            pending.files, pending.findings, pending.rules, instructions=instructions, questions=pending.questions
+        )
         return SecondPass(tool, prompt, SCHEMA, {"review_id": review_id}, draft="findings")
 
     def merge_draft(self, review_id: str, draft: Any, *, source: str, submission_id: str = "") -> MergedReview:
@@ -169,7 +172,9 @@ def _normalize_draft(draft: Any) -> Any:
             draft = parse_draft(draft)
         except ValueError:
             return draft  # `accept_draft` reports what is wrong with it
-    return {"findings": list(draft)} if isinstance(draft, list | tuple) else draft
+    if isinstance(draft, list | tuple):
+        return {"findings": list(draft)}
+    return draft
 
 
 # -- what is stored ----------------------------------------------------------------------------------------------------
@@ -200,6 +205,7 @@ def make_pending(
         warnings=result.warnings,
         is_partial=result.is_partial,
         rules=tuple(map(scrub, rules)),
+        questions=tuple(map(scrub, result.questions)),
     )
 
 
@@ -217,7 +223,10 @@ def _cut_hunks(file: ReviewedFile) -> Iterator[DiffHunk]:
             lines = hunk.lines[start : start + PIECE_LINES]
             added = next((line.new for line in lines if line.mark == "+"), 0)
             if added or any(line.mark == "-" for line in lines):
-                symbol = file.new.enclosing(added) if file.new and added else None
+                if file.new and added:
+                    symbol = file.new.enclosing(added)
+                else:
+                    symbol = None
                 section = symbol.name if symbol else hunk.section
                 yield DiffHunk(_span(lines, "old"), _span(lines, "new"), section, lines)
 
@@ -225,7 +234,9 @@ def _cut_hunks(file: ReviewedFile) -> Iterator[DiffHunk]:
 def _span(lines: Iterable[DiffLine], side: Literal["old", "new"]) -> LineSpan | None:
     """Return the lines of one version that are among these."""
     numbers = [number for line in lines if (number := getattr(line, side))]
-    return LineSpan(numbers[0], numbers[-1]) if numbers else None
+    if numbers:
+        return LineSpan(numbers[0], numbers[-1])
+    return None
 
 
 def _scrub_hunk(hunk: DiffHunk, scrub: Scrub) -> DiffHunk:
@@ -245,6 +256,7 @@ def review_brief(
     rules: Sequence[str] = (),
     *,
     instructions: str = "",
+    questions: Sequence[str] = (),
     tokens_max: int = BRIEF_TOKENS_MAX,
 ) -> str:
     """Return the brief of a second pass; what does not fit is counted."""
@@ -255,10 +267,14 @@ def review_brief(
     ]
     parts = [
         BriefSection("The checks found already (do not repeat them)", known),
+        BriefSection("Questions (nothing is certain: look, and report only what is wrong)", list(questions)),
         BriefSection("Rules of this repository", list(rules[:RULES_MAX])),
         BriefSection("Hunks", [_number_lines(number, path, hunk) for number, (path, hunk) in enumerate(hunks, 1)]),
     ]
-    task = f"{_TASK}\n{instructions.strip()}" if instructions.strip() else _TASK
+    if instructions.strip():
+        task = f"{_TASK}\n{instructions.strip()}"
+    else:
+        task = _TASK
     return build_brief(task, parts, tokens_max=tokens_max)
 
 

@@ -169,7 +169,9 @@ def word_similarity(one: str, other: str) -> float:
     (0.8, 0.0)
     """
     left, right = set(_normalize_words(one).split()), set(_normalize_words(other).split())
-    return len(left & right) / len(left | right) if left | right else 1.0
+    if left | right:
+        return len(left & right) / len(left | right)
+    return 1.0
 
 
 def _normalize_words(text: str) -> str:

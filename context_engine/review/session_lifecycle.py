@@ -45,6 +45,8 @@ TRANSITIONS: Mapping[tuple[str, str], Status] = {
 }
 UNFINISHED: frozenset[str] = frozenset({"queued", "running", "pausing", "paused"})
 """To start the same review again continues one of these."""
+PAUSES: frozenset[str] = frozenset({"pausing", "paused"})
+"""In these the text of a session is the reason of its pause; in all others it is an error."""
 AT_REST: frozenset[str] = frozenset({"paused", "completed", "partial", "failed"})
 """These change only when a caller acts, so nothing waits for them."""
 OWNED: frozenset[str] = frozenset({"running", "pausing"})
@@ -78,7 +80,9 @@ def final_event(unit_states: Collection[str]) -> SessionEvent:
     """
     if "failed" not in unit_states:
         return "complete"
-    return "part" if "done" in unit_states else "fail"
+    if "done" in unit_states:
+        return "part"
+    return "fail"
 
 
 def visible_status(status: str, *, is_alive: bool) -> tuple[str, str]:

@@ -214,7 +214,9 @@ class SessionRunner:
             if session.owner != self._owner or session.status not in OWNED:
                 return session
             after = decide(session)
-            return after if after == session else replace(after, updated_at=now)
+            if after == session:
+                return after
+            return replace(after, updated_at=now)
 
         return self._store.move(self._id, decide_if_ours, requeue=requeue, at=now)
 
@@ -228,5 +230,8 @@ def _settle(session: ReviewSession) -> ReviewSession:
 
 def format_error(error: Exception) -> str:
     """Return an error in one line, as it is stored."""
-    text = error.message if isinstance(error, ContextEngineError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, ContextEngineError):
+        text = error.message
+    else:
+        text = f"{type(error).__name__}: {error}"
     return " ".join(text.split())[:ERROR_CHARS_MAX]

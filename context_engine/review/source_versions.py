@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,13 +23,14 @@ from context_engine.languages import (
     Outline,
     PathIndex,
     outline_file,
+    read_leaf_tokens,
     read_syntax_errors,
 )
 from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.history import CochangedFile
-    from context_engine.languages import Symbol
+    from context_engine.languages import LeafToken, Symbol
     from context_engine.model import Finding
     from context_engine.secrets import DetectedSecret
     from context_engine.text import FileDiff
@@ -38,6 +39,11 @@ PARSED_BYTES_MAX = 1_000_000
 """Parsing a megabyte takes a tenth of a second; larger files are hardly written by hand."""
 BINARY_BYTES = 8_000
 """Git's own rule: a NUL among so many first bytes makes a file binary."""
+TESTS = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|testing|testdata|e2e|cypress)(?:/|$)|(?:^|/)(?:test_|conftest)[^/]*$"
+    r"|[._-](?:test|spec|tests|cy)\.[\w.]+$|_test(?:_\w+)?\.\w+$|Tests?\.\w+$"
+)
+"""The folders and names of tests."""
 CALLABLE = frozenset({"function", "method", "constructor"})
 MINIFIED_CHARS = 5_000
 """A line of this length was written by a program."""
@@ -82,7 +88,9 @@ class FileVersion:
 
     def line(self, number: int) -> str:
         """Return a line by its number; an empty text outside the file."""
-        return self.lines[number - 1] if 1 <= number <= len(self.lines) else ""
+        if 1 <= number <= len(self.lines):
+            return self.lines[number - 1]
+        return ""
 
     @cached_property
     def language(self) -> Language | None:
@@ -92,7 +100,9 @@ class FileVersion:
     @property
     def language_name(self) -> str:
         """The name of the language; empty when it is unknown."""
-        return self.language.name if self.language else ""
+        if self.language:
+            return self.language.name
+        return ""
 
     @property
     def is_code(self) -> bool:
@@ -119,7 +129,9 @@ class FileVersion:
 
     def matches(self, query: str) -> list[CaptureMatch]:
         """Return what a tree-sitter query finds; nothing where there is no tree."""
-        return [] if self.unparsed_reason else self._captures.find(query)
+        if self.unparsed_reason:
+            return []
+        return self._captures.find(query)
 
     @cached_property
     def outline(self) -> Outline:
@@ -127,6 +139,12 @@ class FileVersion:
         if self.unparsed_reason or self.language is None:
             return Outline()
         return outline_file(self.language, self.data, self._parsers.grammars)
+
+    def leaf_tokens(self, lines: Collection[int]) -> dict[int, list[LeafToken]]:
+        """Return the tokens of these lines; none where there is no tree."""
+        if self.unparsed_reason or self.language is None:
+            return {}
+        return read_leaf_tokens(self.language, self.data, self._parsers.grammars, lines)
 
     @cached_property
     def functions(self) -> Mapping[str, Symbol]:
@@ -156,12 +174,17 @@ class FileVersion:
         if self.unparsed_reason or self.language is None or not self._captures.is_broken:
             return ()
         errors = read_syntax_errors(self.language, self.data, self._parsers.grammars)
-        return () if isinstance(errors, str) else errors
+        if isinstance(errors, str):
+            return ()
+        return errors
 
     @cached_property
     def secrets(self) -> Sequence[DetectedSecret]:
         """The secrets in the file that no comment allows."""
-        secrets = () if self.is_binary else self._parsers.secrets(self.text, self.path)
+        if self.is_binary:
+            secrets = ()
+        else:
+            secrets = self._parsers.secrets(self.text, self.path)
         return [secret for secret in secrets if not secret.is_allowed]
 
     def enclosing(self, line: int) -> Symbol | None:
@@ -200,8 +223,14 @@ class ReviewedFile:
         is_whole = not (is_text and is_missing and diff.new_path)
         if not is_whole:
             old, new = None, diff.text_of_hunks().encode()
-        before = None if old is None else FileVersion(diff.old_path or diff.path, old, parsers)
-        after = None if new is None else FileVersion(diff.path, new, parsers)
+        if old is None:
+            before = None
+        else:
+            before = FileVersion(diff.old_path or diff.path, old, parsers)
+        if new is None:
+            after = None
+        else:
+            after = FileVersion(diff.path, new, parsers)
         removed = frozenset(line.old for line in diff.removed_lines)
         return cls(diff.path, diff.old_path, diff.kind, before, after, diff.added_numbers, removed, diff, is_whole)
 
@@ -261,7 +290,9 @@ class DiffVersions:
 
 
 def _encode(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "replace")
+    if text is None:
+        return None
+    return text.encode("utf-8", "replace")
 
 
 @dataclass(frozen=True)

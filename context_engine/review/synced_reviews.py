@@ -153,7 +153,9 @@ class SyncedReviews:
 
     def _revision(self, db: apsw.Connection) -> int:
         found = tables.rows(db, "SELECT revision FROM team WHERE mark = ?", (self._mark,))
-        return found[0][0] if found else 0
+        if found:
+            return found[0][0]
+        return 0
 
     def _read_known(self, db: apsw.Connection) -> dict[str, str]:
         """Return every record that both sides have, with its hash."""
@@ -174,7 +176,9 @@ def _content(db: apsw.Connection, name: str) -> bytes | None:
     folder, _, rest = name.partition("/")
     if folder == KEPT:
         found = tables.rows(db, "SELECT at, body FROM kept WHERE id = ?", (rest,))
-        return msgspec.msgpack.encode(found[0]) if found else None
+        if found:
+            return msgspec.msgpack.encode(found[0])
+        return None
     if rest == SESSION:
         return _session_content(db, folder)
     return _unit_content(db, folder, int(rest))
@@ -196,7 +200,9 @@ def _unit_content(db: apsw.Connection, session_id: str, number: int) -> bytes | 
     of_path = "SELECT path, body FROM body WHERE session = ? AND path = ?"
     bodies = [row for path in paths for row in tables.rows(db, of_path, (session_id, path))]
     findings = tables.rows(db, "SELECT number, body FROM finding WHERE session = ? AND unit = ?", (session_id, number))
-    return msgspec.msgpack.encode(_UnitBody(bodies, findings)) if bodies else None
+    if bodies:
+        return msgspec.msgpack.encode(_UnitBody(bodies, findings))
+    return None
 
 
 def _list_deleted(db: apsw.Connection, shared: Iterable[str]) -> list[str]:

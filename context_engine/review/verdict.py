@@ -18,6 +18,8 @@ from context_engine.review.review_coverage import Coverage
 from context_engine.review.review_options import ReviewOptions
 
 Verdict = Literal["blocking_findings", "needs_attention", "no_deterministic_findings"]
+QUESTIONS_MAX = 8
+"""A reader of more suspicions stops looking at the change."""
 BLOCKING = 1
 """P0 and P1."""
 CORRECT_CONFIDENCE = 0.6
@@ -50,8 +52,8 @@ class SuppressedCounts:
 class ReviewResult:
     """The result of a review. `findings` are those that are shown, most pressing first.
 
-    `is_partial`: the time was over before everything was reviewed. `second_pass`: the findings of an agent or a model
-    are among them.
+    `questions` are suspicions below the threshold, for a second pass. `is_partial`: the time was over before everything
+    was reviewed. `second_pass`: the findings of an agent or a model are among them.
     """
 
     findings: tuple[Finding, ...]
@@ -64,6 +66,7 @@ class ReviewResult:
     is_partial: bool = False
     second_pass: bool = False
     ms: tuple[tuple[str, float], ...] = field(default=())
+    questions: tuple[str, ...] = ()
 
     @property
     def should_fail(self) -> bool:
@@ -83,14 +86,18 @@ class ReviewResult:
         if self.verdict == "blocking_findings":
             return "patch is incorrect"
         is_clean = self.second_pass and self.verdict == "no_deterministic_findings" and not self.is_partial
-        return "patch is correct" if is_clean else "needs attention"
+        if is_clean:
+            return "patch is correct"
+        return "needs attention"
 
     @property
     def overall_confidence(self) -> float:
         """The highest confidence of a finding; the silence of checks alone has none."""
         if self.findings:
             return max(finding.confidence for finding in self.findings)
-        return CORRECT_CONFIDENCE if self.second_pass else 0.0
+        if self.second_pass:
+            return CORRECT_CONFIDENCE
+        return 0.0
 
     @property
     def overall_explanation(self) -> str:
@@ -116,7 +123,8 @@ def make_result(
     ms: Sequence[tuple[str, float]] = (),
 ) -> ReviewResult:
     """Return the result of a review from everything that was found."""
-    shown, filtered = select_findings(merge_duplicates(findings), options)
+    merged = merge_duplicates(findings)
+    shown, filtered = select_findings(merged, options)
     failing = [finding for finding in shown if options.is_failing(finding.priority)]
     reasons = [
         f"{PRIORITIES[finding.priority]} {finding.title} at {finding.path}:{finding.span.first}" for finding in failing
@@ -134,13 +142,16 @@ def make_result(
         is_partial=is_partial,
         second_pass=second_pass,
         ms=tuple(ms),
+        questions=find_questions(merged, options),
     )
 
 
 def _decide_verdict(findings: Sequence[Finding]) -> Verdict:
     if any(finding.priority <= BLOCKING for finding in findings):
         return "blocking_findings"
-    return "needs_attention" if findings else "no_deterministic_findings"
+    if findings:
+        return "needs_attention"
+    return "no_deterministic_findings"
 
 
 def select_findings(
@@ -160,6 +171,17 @@ def select_findings(
     return tuple(shown), SuppressedCounts(**suppressed)
 
 
+def find_questions(findings: Iterable[Finding], options: ReviewOptions) -> tuple[str, ...]:
+    """Return the suspicions that are not certain enough to be shown, the likeliest first, as questions to a reader."""
+    unsure = [
+        finding
+        for finding in findings
+        if finding.rule == "difference" and suppression_reason(finding, options) == "below_confidence"
+    ]
+    likely = sorted(unsure, key=lambda finding: (-finding.confidence, finding.order))[:QUESTIONS_MAX]
+    return tuple(f"{finding.path}:{finding.span.first} {finding.title}? {finding.body}" for finding in likely)
+
+
 def suppression_reason(finding: Finding, options: ReviewOptions) -> str:
     """Return why a finding is not shown; empty when it is. A P0 is shown on unchanged lines, too."""
     if not finding.is_new:
@@ -170,7 +192,9 @@ def suppression_reason(finding: Finding, options: ReviewOptions) -> str:
         return "allow_listed"
     if finding.category not in options.categories:
         return "category"
-    return "below_confidence" if finding.confidence < options.confidence_threshold else ""
+    if finding.confidence < options.confidence_threshold:
+        return "below_confidence"
+    return ""
 
 
 def merge_duplicates(findings: Iterable[Finding]) -> list[Finding]:

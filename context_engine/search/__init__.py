@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from context_engine.search.chunk_files import FILES
     from context_engine.search.chunk_folder import read_folder
     from context_engine.search.file_usage import AccessKind, FileUsage
+    from context_engine.search.fuse import WEIGHTS
     from context_engine.search.named_places import find_paths, list_tails
-    from context_engine.search.question import Question
+    from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B, RankingView
     from context_engine.search.search_service import SearchService, SearchState, answer_query
     from context_engine.search.searcher import SCORE_DIGITS, Ranking, Searcher
@@ -32,6 +33,7 @@ __all__ = [
     "FILES",
     "K1",
     "SCORE_DIGITS",
+    "WEIGHTS",
     "AccessKind",
     "AnswerModel",
     "B",
@@ -54,6 +56,7 @@ __all__ = [
     "compute_cosines",
     "find_greatest",
     "find_paths",
+    "find_telling_words",
     "fold_by_file",
     "format_cursor",
     "hash_search",
@@ -88,10 +91,12 @@ __getattr__ = lazy_exports(
         "SemanticSignals": "semantic_scores",
         "ServedChunks": "served_chunks",
         "TextScanner": "text_scanner",
+        "WEIGHTS": "fuse",
         "answer_query": "search_service",
         "compute_cosines": "vector_search",
         "find_greatest": "vector_search",
         "find_paths": "named_places",
+        "find_telling_words": "question",
         "fold_by_file": "vector_search",
         "format_cursor": "text_search",
         "hash_search": "text_search",

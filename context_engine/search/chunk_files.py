@@ -250,7 +250,9 @@ def _common_value(what: str, stated: Iterable[str]) -> str:
     different = sorted({value for value in stated if value})
     if len(different) > 1:
         raise _invalid_vectors(f"the vectors of these files were made by different {what}: {', '.join(different)}")
-    return different[0] if different else ""
+    if different:
+        return different[0]
+    return ""
 
 
 def _first_not_finite(vectors: Floats) -> int:

@@ -175,7 +175,9 @@ class _FolderReader:
             return error.message, Skipped(name, "unreadable", error.message)
         mark = xxh3_128_hexdigest(data)
         known = self._taken.get(kind)
-        return known if known and known[0] == mark else (mark, parse_chunk_file(kind, data))
+        if known and known[0] == mark:
+            return known
+        return (mark, parse_chunk_file(kind, data))
 
 
 def _describe_losses(old: ChunkSet, new: ChunkSet) -> str:

@@ -340,6 +340,9 @@ def _merge(db: apsw.Connection, counters: Mapping[tuple[str, str], AccessCounter
 
 def _counters(db: apsw.Connection, paths: Iterable[str] | None) -> dict[tuple[str, str], AccessCounter]:
     """Return the counters of these files in the database, or of all."""
-    query = (_ALL,) if paths is None else (_OF_PATHS, (json.dumps(sorted(paths)),))
+    if paths is None:
+        query = (_ALL,)
+    else:
+        query = (_OF_PATHS, (json.dumps(sorted(paths)),))
     rows: list[tuple[Any, ...]] = db.execute(*query).fetchall()
     return {(row[0], row[1]): AccessCounter(*row[2:]) for row in rows}

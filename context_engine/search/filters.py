@@ -117,4 +117,6 @@ def tags_of(view: RankingView, chunk: int) -> tuple[str, ...]:
     file = int(view.snapshot.chunk_file[chunk])
     kind = CHUNK_KINDS[view.snapshot.chunk_column("kind").item(chunk)]
     own = view.own_tags(chunk)
-    return tuple(sorted({*view.tags(file, kind), *own})) if own else view.tags(file, kind)
+    if own:
+        return tuple(sorted({*view.tags(file, kind), *own}))
+    return view.tags(file, kind)

@@ -91,7 +91,9 @@ class HitReader:
 
     def _title(self, file: int, number: int) -> str:
         """Return the qualified name of a symbol, or the breadcrumb of headings."""
-        return symbol_chain(self._view.outline(file).symbols, number) if number >= 0 else ""
+        if number >= 0:
+            return symbol_chain(self._view.outline(file).symbols, number)
+        return ""
 
     def _source(self, file: int) -> WorkspaceFile | None:
         if file not in self._sources:

@@ -63,7 +63,9 @@ class NameCompleter:
         """Return folded names; those that begin with a sign (in style sheets) only if that sign was typed."""
         first = bisect_left(self._names, start)
         names = self._names[first : bisect_left(self._names, start + AFTER_EVERY_NAME, first)]
-        return names if start else [name for name in names if name[:1].isalpha()]
+        if start:
+            return names
+        return [name for name in names if name[:1].isalpha()]
 
     def _keep_living(self, names: list[str]) -> list[str]:
         """Return the names that a living file defines."""

@@ -68,7 +68,10 @@ def find_places(text: str) -> list[NamedPlace]:
 
 
 def _weigh_path(mention: PathMention) -> NamedPlace:
-    unsure = PATH_WEIGHT if "/" in mention.path else BARE_NAME_WEIGHT
+    if "/" in mention.path:
+        unsure = PATH_WEIGHT
+    else:
+        unsure = BARE_NAME_WEIGHT
     return NamedPlace(mention.path, mention.line, 1.0 if mention.line else unsure)
 
 
@@ -177,7 +180,10 @@ def list_tails(path: str) -> Iterator[PathTail]:
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     is_package = path.rpartition(".")[2] in _JVM
     is_installed = not _INSTALLED.isdisjoint(parts)
-    dropped_max = len(parts) - 1 if path.startswith("/") or path[1:2] == ":" or is_package else 1
+    if path.startswith("/") or path[1:2] == ":" or is_package:
+        dropped_max = len(parts) - 1
+    else:
+        dropped_max = 1
     for dropped in range(min(dropped_max, len(parts) - 1) + 1):
         tail, is_bare = "/".join(parts[dropped:]), dropped == len(parts) - 1
         if not dropped:
@@ -195,7 +201,10 @@ def _rank_frames(frames: Sequence[PathMention]) -> Iterator[NamedPlace]:
     """Yield the frames of all traces in the order of their distance from the failure."""
     ranked = []
     for number, trace in enumerate(_split_traces(frames)):
-        inner_first = trace[::-1] if trace[0].is_inner_last else trace
+        if trace[0].is_inner_last:
+            inner_first = trace[::-1]
+        else:
+            inner_first = trace
         ranked += [(depth + number * NEXT_TRACE, number, frame) for depth, frame in enumerate(inner_first)]
     ranked.sort(key=lambda row: row[:2])
     for distance, _, frame in ranked:
@@ -228,6 +237,9 @@ def _find_hunks(text: str) -> Iterator[NamedPlace]:
     for match in islice(_DIFF_LINE.finditer(text), FOUND_MAX):
         if match["path"]:
             path = match["path"].strip().strip('"')
-            path = path[2:] if path[:2] in ("a/", "b/", "c/", "i/", "w/", "o/") else path
+            if path[:2] in ("a/", "b/", "c/", "i/", "w/", "o/"):
+                path = path[2:]
+            else:
+                path = path
         elif path and path != "/dev/null":
             yield NamedPlace(path, int(match["line"]) + match["same"].count("\n"), 1.0)

@@ -82,7 +82,10 @@ def _parse(text: str) -> Question:
     words = _greatest_of((part, weight) for word, weight in weighed.items() for part in split_identifier(word))
     groups = zip(expand_words(list(weighed)), weighed.values(), strict=True)
     terms = _greatest_of((term, weight) for group, weight in groups for term in group)
-    spelled = split_words(stripped)[-1] if _SYMBOL.fullmatch(stripped) else ""
+    if _SYMBOL.fullmatch(stripped):
+        spelled = split_words(stripped)[-1]
+    else:
+        spelled = ""
     symbol = compound_term(spelled)
     title = passages[0].text if passages else ""
     return Question(
@@ -261,7 +264,19 @@ def _find_title_end(line: str) -> int:
     if len(line) <= TITLE_CHARS_MAX:
         return len(line)
     end = _SENTENCE_END.search(line, 10, TITLE_CHARS_MAX)
-    return end.end() if end else TITLE_CHARS_MAX
+    if end:
+        return end.end()
+    return TITLE_CHARS_MAX
+
+
+def find_telling_words(text: str) -> list[str]:
+    """Return the words of a prompt that may say something about code, in lower case, each once.
+
+    >>> find_telling_words("ok thanks, now please fix it"), find_telling_words("How does the Pool drain it?")
+    (['fix'], ['pool', 'drain'])
+    """
+    words = dict.fromkeys(word.lower() for word in Question.of(text).words)
+    return [word for word in words if word not in STOP_WORDS and word not in _CHATTER and len(word) > 1]
 
 
 _QUOTED = re.compile(r"`([^`\n]{1,100})`")
@@ -313,7 +328,9 @@ _HASH = re.compile(r"(?=[a-f]*\d)[\da-f]{7,}|\w{40,}")
 
 
 def _weigh_word(word: str, weight: float) -> float:
-    return NAMED if weight in (LEAD, PROSE) and is_compound(word) else weight
+    if weight in (LEAD, PROSE) and is_compound(word):
+        return NAMED
+    return weight
 
 
 def _join_focus(passages: list[_Passage]) -> str:

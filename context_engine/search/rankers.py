@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index import Matches, Snapshot, StoredOutline, term_hashes
+from context_engine.index import ROLES, Matches, Snapshot, StoredOutline, term_hashes
 from context_engine.languages import PathIndex
 from context_engine.model import CHUNK_KINDS
 from context_engine.search.declaration_pairs import pair_declarations
@@ -41,6 +41,11 @@ SYMBOL_WEIGHT_UNIT = 10
 SAME_STEM_FACTOR = 1.5
 OTHER_SPELLING_FACTOR = 0.5
 """A query `Session` finds `session` too, but after it."""
+FUNCTION_KINDS = frozenset(("function", "method", "constructor", "macro"))
+SOURCE_ROLE = ROLES.index("source")
+SURE_NAME_VALUE = 7.0
+"""Mention of a file with a function that the title of a long question names and that is defined once: its share is that
+of a named path (docs/decisions/0074)."""
 EXACT_CHECKS_MAX = 40
 """A name defined in more chunks than this is ranked by its folded form alone."""
 HEADER_SIZE_RATIO = 3
@@ -120,7 +125,10 @@ class RankingView:
                 lengths = np.bincount(snapshot.chunk_file, snapshot.lengths("body"), snapshot.files)
             else:
                 lengths = snapshot.lengths(field).astype(np.float64)
-            alive = snapshot.chunk_alive if field == "body" else snapshot.file_alive
+            if field == "body":
+                alive = snapshot.chunk_alive
+            else:
+                alive = snapshot.file_alive
             count = int(alive.sum())
             mean = max(float(lengths[alive].mean()) if count else 1.0, 1e-9)
             known = self._norms[field, k1] = ((k1 * (1 - B + B * lengths / mean)).astype(np.float32), count)
@@ -355,7 +363,9 @@ def _likeness(word: str, stem: str, other: str, other_stem: str) -> float:
     shorter = min(len(word), len(other))
     if shorter >= 4 and word[:4] == other[:4]:
         return 0.8
-    return 0.6 if shorter == 3 and word[:3] == other[:3] else 0.0
+    if shorter == 3 and word[:3] == other[:3]:
+        return 0.6
+    return 0.0
 
 
 def _rank_symbols(
@@ -364,11 +374,14 @@ def _rank_symbols(
     """Return the files that define what a query is (`symbol`) or mentions (`mention`), and the chunks that do.
 
     A long text mentions many names in passing: its other words choose the chunk (0.03 more first places are right on
-    275 commit messages, evals/places).
+    275 commit messages, evals/places), except for a function that its title names and that is defined once.
     """
     snapshot = view.snapshot
     whole, mention = np.zeros(snapshot.files, np.float32), np.zeros(snapshot.files, np.float32)
-    names = [(asked.symbol, 1.0)] if asked.symbol else list(asked.mentioned)
+    if asked.symbol:
+        names = [(asked.symbol, 1.0)]
+    else:
+        names = list(asked.mentioned)
     defines: dict[int, float] = {}
     if not names:
         return whole, mention, defines
@@ -390,7 +403,44 @@ def _rank_symbols(
         target[file] = max(target[file], value)
         if shows_definitions and (allowed is None or allowed[doc]):
             defines[doc] = max(defines.get(doc, 0.0), value)
+    if not shows_definitions:
+        for file, chunks in _find_sure_functions(view, names, found):
+            mention[file] = max(mention[file], SURE_NAME_VALUE)
+            defines |= {chunk: 1.0 for chunk in chunks if allowed is None or allowed[chunk]}
     return whole, mention, defines
+
+
+def _find_sure_functions(
+    view: RankingView, names: Sequence[tuple[str, float]], found: Matches
+) -> Iterator[tuple[int, list[int]]]:
+    """Yield the file and the chunks of functions that a title names by a compound name and that are defined once.
+
+    Definitions in tests, examples and generated code do not count.
+    """
+    owners = view.snapshot.chunk_file[found.docs]
+    is_source = view.roles[owners] == SOURCE_ROLE
+    for term, (name, trust) in enumerate(names):
+        if trust >= TITLE:
+            docs = found.docs[(found.terms == term) & is_source]
+        else:
+            docs = ()
+        if len(docs) == 1:
+            file = int(view.snapshot.chunk_file[docs[0]])
+            chunks = _chunks_of_function(view, file, int(docs[0]), name)
+            if chunks:
+                yield file, chunks
+
+
+def _chunks_of_function(view: RankingView, file: int, chunk: int, name: str) -> list[int]:
+    """Return the chunks of the function of this name that begins in a chunk; none for a class or a variable."""
+    start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
+    firsts, lasts = (view.snapshot.chunk_column(column)[start:stop] for column in ("first", "last"))
+    first, last = int(firsts[chunk - start]), int(lasts[chunk - start])
+    for symbol in view.outline(file).symbols:
+        if first <= symbol.line <= last and symbol.kind in FUNCTION_KINDS and compound_term(symbol.name) == name:
+            inside = np.flatnonzero((firsts <= symbol.last) & (lasts >= symbol.line))
+            return (inside + start).tolist()
+    return []
 
 
 def resolve_places(view: RankingView, named: Iterable[NamedPlace]) -> tuple[ResolvedPlace, ...]:
@@ -453,7 +503,9 @@ def _chunk_at(view: RankingView, file: int, line: int) -> int | None:
     start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
     first, last = (view.snapshot.chunk_column(column)[start:stop] for column in ("first", "last"))
     holding = np.flatnonzero((first <= line) & (line <= last))
-    return start + int(holding[-1]) if len(holding) else None
+    if len(holding):
+        return start + int(holding[-1])
+    return None
 
 
 def _spells(view: RankingView, file: int, chunk: int, name: str) -> bool:

@@ -139,13 +139,19 @@ class SearchService:
     def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
         """Complete a path to indexed files (and folders), best first, with their number; none without an index."""
         completer = self._newest_completer()
-        found, total = completer.paths(typed, limit, folders=folders) if completer else ([], 0)
+        if completer:
+            found, total = completer.paths(typed, limit, folders=folders)
+        else:
+            found, total = ([], 0)
         return tuple(found), total
 
     def complete_symbol(self, typed: str, *, limit: int = 100) -> tuple[tuple[str, ...], int]:
         """Complete a name, or a member after `Owner.`, with the number of candidates; none without an index."""
         completer = self._newest_completer()
-        found, total = completer.symbols(typed, limit) if completer else ([], 0)
+        if completer:
+            found, total = completer.symbols(typed, limit)
+        else:
+            found, total = ([], 0)
         return tuple(found), total
 
     def _newest_completer(self) -> NameCompleter | None:
@@ -171,7 +177,9 @@ class SearchService:
     def tags(self) -> dict[str, int]:
         """Count the chunks of each tag, most first."""
         searcher = self.searcher()
-        return searcher.masks.counts() if searcher else {}
+        if searcher:
+            return searcher.masks.counts()
+        return {}
 
     def export_chunks(
         self,
@@ -205,18 +213,34 @@ def answer_query(standing: SearchState, query: Query) -> Answer:
     """Return the places worth reading for a query, or why there are none."""
     searcher = standing.searcher
     found = _find_hits(standing, query)
-    near = searcher.masks.similar_tags(query.filter.tags) if not found.hits and query.filter.tags else ()
-    reason = "" if found.hits else _explain_no_hits(standing, query)
-    return Answer(tuple(found.hits), found.engine, standing.freshness, found.total, reason, near, found.weakness)
+    if not found.hits and query.filter.tags:
+        near = searcher.masks.similar_tags(query.filter.tags)
+    else:
+        near = ()
+    if found.hits:
+        reason = ""
+    else:
+        reason = _explain_no_hits(standing, query)
+    return Answer(
+        hits=tuple(found.hits),
+        engine=found.engine,
+        freshness=standing.freshness,
+        total=found.total,
+        reason=reason,
+        near_tags=near,
+        weakness=found.weakness,
+        probability=found.probability,
+    )
 
 
 class _HitList(NamedTuple):
-    """Hits, the number of matching chunks, the engine that ranked, and why the hits are weak."""
+    """Hits, the number of matching chunks, the engine that ranked, why the hits are weak, how likely they are right."""
 
     hits: list[Hit]
     total: int
     engine: str
     weakness: str = ""
+    probability: float = 0.0
 
 
 def _find_hits(standing: SearchState, query: Query) -> _HitList:
@@ -228,8 +252,15 @@ def _find_hits(standing: SearchState, query: Query) -> _HitList:
         ranking = searcher.rank(query)
         weakness = _explain_weak_hits(searcher, query, ranking)
         places = drop_distant(ranking.places, query.min_score)
-        return _HitList(reader.hits(places), ranking.matching, ranking.engine, weakness)
-    others = () if tagged else tuple(kind for kind in kinds if kind != "symbols")
+        if ranking.evidence:
+            probability = ranking.evidence.probability
+        else:
+            probability = 0.0
+        return _HitList(reader.hits(places), ranking.matching, ranking.engine, weakness, probability)
+    if tagged:
+        others = ()
+    else:
+        others = tuple(kind for kind in kinds if kind != "symbols")
     any_kind = replace(query, filter=replace(query.filter, kinds=(), tags=_without(query.filter.tags, "symbols")))
     by_file = searcher.rank(replace(any_kind, chunks_per_file=1))
     hits = reader.outlines(by_file.places, OUTLINE_FACTOR if others else 1.0)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.index import Snapshot, term_hashes
-from context_engine.model import Filter, Query
+from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost
 from context_engine.search.filters import FilterMasks
@@ -37,6 +37,9 @@ For 137 commits the chunks that were changed come first as often as by words alo
 comment more often (docs/decisions/0017)."""
 COMPARED_BY_MEANING = np.float32(2.0)
 """Of static cosines, relative to words, for the choice of chunks that a model compares."""
+HEAD_FACTOR = np.float32(1e-3)
+"""Of the worth of imports and license headers: they are shown if nothing else of their file matches."""
+CODE_KIND = CHUNK_KINDS.index("definitions")
 DEFINES_FIRST = np.float32(1_000)
 """Far above any BM25 value: the chunk that defines the requested symbol is shown first."""
 SCORE_DIGITS = 6
@@ -163,7 +166,10 @@ def search(
     signals = compute_signals(view, asked, allowed)
     fusion = _Fusion(view, lift_asked(prior, signals), weights, allowed, signals, is_symbol=bool(asked.symbol))
     matching = int(np.count_nonzero(fusion.found.chunk))
-    engine = "hybrid" if meaning and fusion.add_semantic(meaning, asked.focus) else "lexical"
+    if meaning and fusion.add_semantic(meaning, asked.focus):
+        engine = "hybrid"
+    else:
+        engine = "lexical"
     if not asked.symbol:
         fusion.lower_declarations()
     score = fusion.score
@@ -175,7 +181,10 @@ def search(
     if query.min_score and rows:
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
     places = _make_places(rows[: query.limit], fusion.shares)
-    passing = snapshot.living_chunks if allowed is None else int(np.count_nonzero(allowed))
+    if allowed is None:
+        passing = snapshot.living_chunks
+    else:
+        passing = int(np.count_nonzero(allowed))
     return Ranking(places, matching, passing, engine, _gather_evidence(fusion.found.files, score))
 
 
@@ -315,7 +324,9 @@ def lift_asked(prior: npt.NDArray[np.float32], found: Signals) -> npt.NDArray[np
     if "named" in found.files:
         is_asked |= found.files["named"] > 0
     greatest = float(prior[is_asked].max(initial=0.0))
-    return np.where(is_asked, prior / np.float32(greatest), prior) if 0 < greatest < 1 else prior
+    if 0 < greatest < 1:
+        return np.where(is_asked, prior / np.float32(greatest), prior)
+    return prior
 
 
 def _select_rows(
@@ -389,8 +400,8 @@ class _ChunkChooser:
         """
         found, start, stop = self._found, self._view.chunk_starts[file], self._view.chunk_starts[file + 1]
         value = found.worth[start:stop]
+        value = value * self._head_factors(start, stop)
         if found.defines or self._allowed is not None:
-            value = value.copy()
             for chunk, weight in found.defines.items():
                 if start <= chunk < stop:
                     value[chunk - start] += DEFINES_FIRST * weight
@@ -398,14 +409,27 @@ class _ChunkChooser:
                 value[~self._allowed[start:stop]] = -1
         if most == 1:
             best = int(value.argmax())
-            return [start + best] if value[best] >= 0 else []
+            if value[best] >= 0:
+                return [start + best]
+            return []
         order = [start + number for number in np.argsort(-value, kind="stable")[:most].tolist() if value[number] >= 0]
         matching = [chunk for chunk in order if found.chunk[chunk] > 0 or chunk in found.defines]
         return matching or order[:1]
 
+    def _head_factors(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Return the factors of chunks: those before the first definition of code are imports and license headers."""
+        kinds, symbols = (self._view.snapshot.chunk_column(column)[start:stop] for column in ("kind", "symbol"))
+        factors = np.ones(stop - start, np.float32)
+        defining = np.flatnonzero(symbols >= 0)
+        if len(defining):
+            factors[: defining[0]][kinds[: defining[0]] == CODE_KIND] = HEAD_FACTOR
+        return factors
+
     def share(self, chunk: int) -> float:
         """Return the worth of a chunk relative to the best; 1 for one that the query names."""
-        return 1.0 if chunk in self._found.defines else self._worth.item(chunk)
+        if chunk in self._found.defines:
+            return 1.0
+        return self._worth.item(chunk)
 
     def title_share(self, chunk: int) -> float:
         """Return how much of the question's title is in a chunk, 0 to 1."""

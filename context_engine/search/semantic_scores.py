@@ -93,14 +93,21 @@ class SemanticRanker:
 
         `promising`: the score of each file by words.
         """
-        query = self._static(text) if view.snapshot.static() is not None else None
-        return None if query is None or not query.any() else rank_by_static(view, query, promising, allowed)
+        if view.snapshot.static() is not None:
+            query = self._static(text)
+        else:
+            query = None
+        if query is None or not query.any():
+            return None
+        return rank_by_static(view, query, promising, allowed)
 
     def by_model(
         self, view: RankingView, text: str, ranked: CandidateScores, allowed: Mask | None
     ) -> SemanticSignals | None:
         """Return the signals of the model, computed in the time that an answer has; None while it has none."""
-        return self._model.near(view, text, ranked, allowed) if self._model is not None else None
+        if self._model is not None:
+            return self._model.near(view, text, ranked, allowed)
+        return None
 
 
 def rank_by_static(view: RankingView, query: Floats, promising: Floats, allowed: Mask | None) -> SemanticSignals | None:
@@ -112,7 +119,10 @@ def rank_by_static(view: RankingView, query: Floats, promising: Floats, allowed:
     card = np.maximum(_compare_all(parts.summary, query, snapshot.files), 0) * snapshot.file_alive
     chosen = _choose_chunks(view, promising, card)
     values = np.maximum(_compare_chosen(parts.chunk, query, chosen), 0)
-    passing = np.ones(len(chosen), bool) if allowed is None else allowed[chosen]
+    if allowed is None:
+        passing = np.ones(len(chosen), bool)
+    else:
+        passing = allowed[chosen]
     files = vector_search.fold_by_file(values, passing, snapshot.chunk_file[chosen], snapshot.files)
     chunk = np.zeros(snapshot.chunks, np.float32)
     chunk[chosen] = values

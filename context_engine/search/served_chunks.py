@@ -101,7 +101,10 @@ class ServedChunks:
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
         ready = self._state
         vector, missing = _embed_query(ready, Question.of(query.text).focus)
-        weights = STATIC_WEIGHTS if ready.searcher.chunks.model == "static" else WEIGHTS
+        if ready.searcher.chunks.model == "static":
+            weights = STATIC_WEIGHTS
+        else:
+            weights = WEIGHTS
         ranking = ready.searcher.rank(query, vector, weights=weights)
         is_empty = not ranking.hits
         return ChunkAnswer(
@@ -211,13 +214,17 @@ def _embed_query(ready: _PreparedState, text: str) -> tuple[Floats | None, str]:
             None,
             f"{chunks.model} makes vectors of {len(vector)} numbers, the chunks have such of {chunks.dimensions}",
         )
-    return (vector, "") if vector.any() else (None, f"{chunks.model} knows no word of the question")
+    if vector.any():
+        return (vector, "")
+    return (None, f"{chunks.model} knows no word of the question")
 
 
 def _describe_unready(ready: _PreparedState) -> str:
     """Return why the model cannot be used now; empty when it can, perhaps after loading."""
     state = ready.embedder.state if ready.embedder else ""
-    return "" if state in ("ready", "asleep") else f"{ready.searcher.chunks.model} is {state}"
+    if state in ("ready", "asleep"):
+        return ""
+    return f"{ready.searcher.chunks.model} is {state}"
 
 
 def _explain_no_hits(searcher: ChunkSearcher, query: Query, passing: int) -> str:

@@ -188,7 +188,9 @@ class TextScanner:
                 f"the queries have more than {PATTERN_CHARS_MAX:,} characters", suggestion="Ask for fewer at once."
             )
         under = str(self._root.rel(query.under or "."))
-        return "" if under == "." else under
+        if under == ".":
+            return ""
+        return under
 
     def _choose_files(self, listing: FileListing, query: TextQuery, under: str) -> tuple[WalkedFile, ...]:
         """Return the listed files that a query is about; the last choices are cached with their listing."""
@@ -200,7 +202,10 @@ class TextScanner:
         files = listing.files
         if under:
             files = tuple([file for file in files if file.path == under or file.path.startswith(f"{under}/")])
-        cut = len(base) + 1 if base and files and files[0].path != base else 0
+        if base and files and files[0].path != base:
+            cut = len(base) + 1
+        else:
+            cut = 0
         if query.includes:
             wanted = GlobSet(query.includes)
             files = tuple([file for file in files if wanted.matches(file.path[cut:])])
@@ -220,11 +225,14 @@ class TextScanner:
             return f"no line of the {len(files):,} searched files matches{left_out}", _suggest_other_words(query)
         if under and (why := self._lister.why_not(under)):
             detail = f" ({why.detail})" if why.detail else ""
-            return f"{under} is left out: {why.reason}{detail}", "read_file opens a single file."
+            return f"{under} is left out: {why.reason}{detail}", "read opens a single file."
         if query.includes or query.excludes:
             names = sorted({file.path.rpartition("/")[2] for file in listing.files})
             near = [name for glob in query.includes for name in near_names(glob.rpartition("/")[2], names)]
-            step = f"Did you mean {', '.join(near[:NEAR_MAX])}?" if near else "list_directory lists the files."
+            if near:
+                step = f"Did you mean {', '.join(near[:NEAR_MAX])}?"
+            else:
+                step = "list_directory lists the files."
             return "no file of the workspace passes the globs", step
         return "there is no text file here", "list_directory lists the files."
 
@@ -248,7 +256,10 @@ class TextScanner:
         paths = [file.path for file in files]
         lines, by_query, is_complete = self._count_lines(paths, query, patience)
         defined: Mapping[str, int] = {}
-        names = definition_pattern(query.queries) if definitions and not query.regex else ""
+        if definitions and not query.regex:
+            names = definition_pattern(query.queries)
+        else:
+            names = ""
         if names and 0 < len(lines) <= DEFINING_FILES_MAX:
             defined, _ = engine.counts(list(lines), GrepRequest((names,), not query.case_sensitive), patience)
         return Scan(
@@ -290,14 +301,19 @@ class TextScanner:
     ) -> dict[str, Marks]:
         """Return the occurrences of each keyword, at most `most` lines a keyword and file."""
         one_pass = self._find_in_one_pass(paths, query, patience)
-        return one_pass[0] if one_pass else self._find_each(paths, query, patience, most)
+        if one_pass:
+            return one_pass[0]
+        return self._find_each(paths, query, patience, most)
 
     def _find_in_one_pass(self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline) -> _Finds | None:
         """Return the occurrences of each keyword, and whether every file could be read.
 
         None when there are too many for one pass, or when the engine does not report occurrences.
         """
-        words = query.queries if query.case_sensitive else tuple(map(fold_case, query.queries))
+        if query.case_sensitive:
+            words = query.queries
+        else:
+            words = tuple(map(fold_case, query.queries))
         overlaps = overlap_texts(words)
         if len(overlaps) > JOINTS_MAX:
             return None
@@ -348,7 +364,10 @@ class TextScanner:
 
 def _build_request(query: TextQuery) -> GrepRequest:
     """Return the request for all queries of a search at once."""
-    patterns = query.queries if query.regex else tuple(map(escape_literal, query.queries))
+    if query.regex:
+        patterns = query.queries
+    else:
+        patterns = tuple(map(escape_literal, query.queries))
     return GrepRequest(patterns, not query.case_sensitive)
 
 
@@ -380,12 +399,17 @@ def _describe_skipped(listing: FileListing, under: str) -> str:
     """Return what was not searched, in brackets; empty when everything was."""
     inside = f"{under}/" if under else ""
     rows = [row for row in listing.skipped if row.path.startswith(inside)]
-    counts = Counter(row.reason for row in rows) if under else listing.counts
+    if under:
+        counts = Counter(row.reason for row in rows)
+    else:
+        counts = listing.counts
     ignored = sorted((row.path for row in rows if row.reason == "ignored"), key=lambda path: (path.count("/"), path))
     phrases = [f"{counts[reason]:,} {reason}" for reason in UNSEARCHED if counts.get(reason)]
     if ignored:
         phrases[0] += f" such as {ignored[0]}"
-    return f" (left out: {', '.join(phrases)})" if phrases else ""
+    if phrases:
+        return f" (left out: {', '.join(phrases)})"
+    return ""
 
 
 def _suggest_other_words(query: TextQuery) -> str:
@@ -393,7 +417,7 @@ def _suggest_other_words(query: TextQuery) -> str:
         return "Search the whole workspace: leave out the folder and the globs."
     if query.case_sensitive:
         return "Search without regard to case, or for a shorter part of the word."
-    return "Search for a shorter part of the word, or ask codebase_retrieval in words."
+    return "Search for a shorter part of the word, or ask search_code in words."
 
 
 def _keep(kept: dict[Any, Any], key: object, value: object) -> None:

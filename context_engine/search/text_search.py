@@ -119,7 +119,10 @@ def find_keywords(
     seen: dict[str, Marks] = defaultdict(dict)
     tangled: set[str] = set()
     inside: dict[str, list[tuple[int, int]]] = {}
-    wanted = keywords if case_sensitive else [fold_case(word) for word in keywords]
+    if case_sensitive:
+        wanted = keywords
+    else:
+        wanted = [fold_case(word) for word in keywords]
     known = set(wanted)
     for path, line, column, offset, text in occurrences:
         within = inside.get(text)

@@ -87,7 +87,10 @@ def find_greatest(values: Floats, limit: int, allowed: Mask | None = None) -> In
     >>> find_greatest(np.float32([0.1, 0.9, 0.9, 0.5]), 3).tolist()
     [1, 2, 3]
     """
-    numbers = np.arange(len(values)) if allowed is None else np.flatnonzero(allowed)
+    if allowed is None:
+        numbers = np.arange(len(values))
+    else:
+        numbers = np.flatnonzero(allowed)
     if 0 < limit < len(numbers):
         least = np.partition(values[numbers], -limit)[-limit]
         numbers = numbers[values[numbers] >= least]

@@ -89,7 +89,10 @@ def find_assignment(data: bytes, start: int, stop: int) -> Assignment | None:
     if assigned is None:
         return None
     operator = assigned["op"].strip()
-    value = _quoted_span(data, assigned) if assigned["open"] else _plain_span(data, start, assigned)
+    if assigned["open"]:
+        value = _quoted_span(data, assigned)
+    else:
+        value = _plain_span(data, start, assigned)
     if value is None or (not operator and not assigned["open"] and not _is_option(data, start)):
         return None
     head = name_head(data, start)
@@ -139,13 +142,18 @@ def _quoted_span(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | No
     mark = last.group()
     start = assigned.end()
     line = data.find(b"\n", start, start + VALUE_CHARS_MAX)
-    limit = line if line >= 0 else min(len(data), start + VALUE_CHARS_MAX)
+    if line >= 0:
+        limit = line
+    else:
+        limit = min(len(data), start + VALUE_CHARS_MAX)
     stop = data.find(mark, start, limit)
     while (
         stop > start and data[stop - 1 : stop] == b"\\" and not mark.startswith(b"\\") and is_escaping(data, stop - 1)
     ):
         stop = data.find(mark, stop + 1, limit)
-    return (start, stop) if stop > start else None
+    if stop > start:
+        return (start, stop)
+    return None
 
 
 def skip_escape(data: bytes, start: int) -> int:
@@ -155,7 +163,9 @@ def skip_escape(data: bytes, start: int) -> int:
     (2, 2, 6)
     """
     escape = ESCAPE.match(data, start - 1) if start else None
-    return escape.end() if escape and is_escaping(data, start - 1) else start
+    if escape and is_escaping(data, start - 1):
+        return escape.end()
+    return start
 
 
 def is_escaping(data: bytes, index: int) -> bool:
@@ -176,7 +186,9 @@ def _plain_span(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int
         last = min(last, (data.find(b"&", first, last) + 1 or last + 1) - 1)
     while last > first and data[last - 1] in b".:":
         last -= 1
-    return (first, last) if last > first and END.match(data, last) else None
+    if last > first and END.match(data, last):
+        return (first, last)
+    return None
 
 
 def _is_option(data: bytes, start: int) -> bool:

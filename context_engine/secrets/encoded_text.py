@@ -99,9 +99,14 @@ def _part(data: bytes, begin: int, end: int, signs: Sequence[tuple[int, int, byt
 def _sign(escape: bytes) -> bytes | None:
     """Return the byte of an escape, if tokens contain such bytes."""
     is_decimal = escape.startswith(b"&#") and escape[2:3] not in (b"x", b"X")
-    digits = escape[2:-1] if is_decimal else escape.rstrip(b";}")[-2:]
+    if is_decimal:
+        digits = escape[2:-1]
+    else:
+        digits = escape.rstrip(b";}")[-2:]
     code = int(digits) if is_decimal else int(digits, 16)
-    return bytes([code]) if code in SIGNS else None
+    if code in SIGNS:
+        return bytes([code])
+    return None
 
 
 # -- base64 -----------------------------------------------------------------------------------------------------------
@@ -152,7 +157,9 @@ def decode_blob(blob: bytes) -> bytes:
         plain = plain[:-1]
     inner = binascii.a2b_base64(plain + b"=" * (-len(plain) % 4))
     unreadable = len(inner.translate(None, _READABLE))
-    return inner if unreadable <= UNREADABLE_SHARE_MAX * len(inner) else b""
+    if unreadable <= UNREADABLE_SHARE_MAX * len(inner):
+        return inner
+    return b""
 
 
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")

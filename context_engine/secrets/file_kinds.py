@@ -49,4 +49,6 @@ def kind_of(path: str) -> Kind:
         return "tests"
     if DOCS.search(path):
         return "docs"
-    return "settings" if SETTINGS.search(path) else "code"
+    if SETTINGS.search(path):
+        return "settings"
+    return "code"

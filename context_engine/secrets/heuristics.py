@@ -113,9 +113,15 @@ def is_drawn(value: str) -> bool:
     if digits < DIGITS_MIN:
         if is_unfamiliar and turns(value) >= TURNS_MIN:
             return True
-        turns_min = TURNS_WITHOUT_DIGITS_MIN if len(value) < LONG_CHARS else TURNS_OF_LONG_WITHOUT_DIGITS_MIN
+        if len(value) < LONG_CHARS:
+            turns_min = TURNS_WITHOUT_DIGITS_MIN
+        else:
+            turns_min = TURNS_OF_LONG_WITHOUT_DIGITS_MIN
         return len(value) >= LETTERS_CHARS_MIN - 4 * digits and turns(value) >= turns_min
-    turns_min = TURNS_MIN if len(value) < LONG_CHARS else TURNS_OF_LONG_MIN
+    if len(value) < LONG_CHARS:
+        turns_min = TURNS_MIN
+    else:
+        turns_min = TURNS_OF_LONG_MIN
     return sum(map(str.isalpha, value)) >= DIGITS_MIN and (is_unfamiliar or turns(value) >= turns_min)
 
 
@@ -158,7 +164,9 @@ def _kind(character: str) -> str:
         return "9"
     if not character.isalpha():
         return ""
-    return "A" if character.isupper() else "a"
+    if character.isupper():
+        return "A"
+    return "a"
 
 
 CHOSEN_CHARS = range(6, 129)

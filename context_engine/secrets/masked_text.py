@@ -99,10 +99,15 @@ class RedactedDocument:
         pieces: list[bytes] = []
         end, labeled_secret = start, -1
         for span in self._inside(start, stop):
-            label = b"" if span.secret == labeled_secret else span.label
+            if span.secret == labeled_secret:
+                label = b""
+            else:
+                label = span.label
             pieces += [self._data[end : max(end, span.start)], label]
             end, labeled_secret = min(span.stop, stop), span.secret
-        return b"".join([*pieces, self._data[end:stop]]) if pieces else self._data[start:stop]
+        if pieces:
+            return b"".join([*pieces, self._data[end:stop]])
+        return self._data[start:stop]
 
     def _inside(self, start: int, stop: int) -> list[HiddenSpan]:
         """Return the secrets in a part, and add them to the redactions of the reply that shows it."""
@@ -199,7 +204,10 @@ def _find_labeled_parts(text: str, mode: Tier, path: str = "") -> list[_Span]:
         for secret in found:
             start, stop = _original_place(origins, secret.start), _original_place(origins, secret.stop)
             spans = [span for span in spans if not (start <= span[0][0][0] and span[0][-1][1] <= stop)]
-            parts = secret.parts if origins == [(0, 0)] else ((start, stop),)
+            if origins == [(0, 0)]:
+                parts = secret.parts
+            else:
+                parts = ((start, stop),)
             spans.append((parts, f"[masked {secret.kind}]"))
         spans.sort()
         shown, origins = _apply_labels(text, spans)
@@ -265,7 +273,10 @@ def redact_reply(text: str) -> RedactedText:
     redactions = _REDACTIONS.get() or ReplyRedactions()
     values = dict(redactions.values)
     clean = max((part for part in redactions.searched if part in text), key=len, default="")
-    before, _, after = text.partition(clean) if clean else ("", "", text)
+    if clean:
+        before, _, after = text.partition(clean)
+    else:
+        before, _, after = ("", "", text)
     before, after = _redact_searched(before, values), _redact_searched(after, values)
     shown = replace_copies(f"{before}{clean}{after}", values)
     labels = set(values.values())
@@ -279,7 +290,9 @@ def _redact_searched(text: str, values: dict[str, str]) -> str:
     spans = _find_labeled_parts(text, "strict")
     for parts, label in spans:
         values |= {text[start:stop]: label for start, stop in parts}
-    return _apply_labels(text, spans)[0] if spans else text
+    if spans:
+        return _apply_labels(text, spans)[0]
+    return text
 
 
 def replace_copies(text: str, values: Mapping[str, str]) -> str:

@@ -34,7 +34,9 @@ def key_lines(data: bytes, start: int) -> Parts:
             longest = max(longest, len(line))
         elif line and not KEY_HEADER.fullmatch(line):
             break
-    return tuple(parts) if longest >= KEY_LINE_CHARS_MIN else ()
+    if longest >= KEY_LINE_CHARS_MIN:
+        return tuple(parts)
+    return ()
 
 
 def _lines(data: bytes, start: int, stop: int) -> list[tuple[int, int]]:
@@ -103,8 +105,13 @@ def _body_line(data: bytes, start: int, stop: int) -> tuple[int, int] | None:
     after = AFTER_BODY.match(data, stop)
     if after is None:
         return None
-    before = BEFORE_ESCAPED if b"\\" in after.group() else BEFORE_BODY
-    return (start, stop) if before.search(data[max(0, start - LINE_START_BYTES) : start]) else None
+    if b"\\" in after.group():
+        before = BEFORE_ESCAPED
+    else:
+        before = BEFORE_BODY
+    if before.search(data[max(0, start - LINE_START_BYTES) : start]):
+        return (start, stop)
+    return None
 
 
 def _is_mixed(line: bytes) -> bool:
@@ -117,7 +124,10 @@ _LETTERS = (b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123
 
 def _follows(data: bytes, stop: int, start: int) -> bool:
     """Return whether two lines belong to the same body."""
-    between = data[stop:start] if start - stop <= BETWEEN_BYTES_MAX else b"-----"
+    if start - stop <= BETWEEN_BYTES_MAX:
+        between = data[stop:start]
+    else:
+        between = b"-----"
     return b"-----" not in between and len(LINE_END.findall(between)) <= BETWEEN_LINES_MAX
 
 

@@ -131,7 +131,10 @@ def replace_secrets(text: str, secrets: Sequence[tuple[DetectedSecret, str]], *,
     """Return the text with replacements of the secrets, which are in order and do not overlap."""
     pieces, end = [], 0
     for secret, replacement in secrets:
-        parts = secret.parts if keep_lines else ((secret.start, secret.stop),)
+        if keep_lines:
+            parts = secret.parts
+        else:
+            parts = ((secret.start, secret.stop),)
         for number, (start, stop) in enumerate(parts):
             pieces += [text[end:start], "" if number else replacement]
             end = stop

@@ -95,7 +95,9 @@ class Redactor:
         if self._rules_kept is not None and source == self._source_kept:
             return self._rules_kept
         self._source_kept = source
-        return builtin_rules().extend(_read_or_skip(source, name)) if source else builtin_rules()
+        if source:
+            return builtin_rules().extend(_read_or_skip(source, name))
+        return builtin_rules()
 
     def _source(self) -> tuple[str, bytes]:
         for name in RULE_FILES:

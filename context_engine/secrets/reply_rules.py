@@ -37,7 +37,10 @@ def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool
     kind, value = candidate.kind, candidate.value
     if kind == "locks":
         return rule.tier == "strict" and rule.place == "start"
-    inner = unwrapped_text(value) if rule.place == "name" else ""
+    if rule.place == "name":
+        inner = unwrapped_text(value)
+    else:
+        inner = ""
     if inner.startswith("-----BEGIN") and (len(inner) < NO_KEY_CHARS_MAX or "CERTIFICATE" in inner[:40]):
         return False
     if kind in CODE and rule.verifier in BY_NAME and _is_expression(candidate):
@@ -75,4 +78,6 @@ def unwrapped_text(value: str) -> str:
         inner = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
     except (binascii.Error, ValueError):
         return ""
-    return inner.decode() if inner.isascii() and all(32 <= code < 127 or code in (9, 10, 13) for code in inner) else ""
+    if inner.isascii() and all(32 <= code < 127 or code in (9, 10, 13) for code in inner):
+        return inner.decode()
+    return ""

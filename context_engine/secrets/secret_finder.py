@@ -151,7 +151,10 @@ def _find_at_words(data: bytes, words: WordIndex[SecretRule], search: SearchCont
             else:
                 # Hardly any word is the beginning of a secret, and most of the time goes into finding that out.
                 match = compile_own(rule.pattern).match(data, start, start + REACH_BYTES)
-                spot = _match_start(data, rule, match, stop, search) if match else None
+                if match:
+                    spot = _match_start(data, rule, match, stop, search)
+                else:
+                    spot = None
             if spot is not None:
                 found.append(spot)
     return found
@@ -173,11 +176,17 @@ def _find_given(
 ) -> Iterator[SecretSpan]:
     """Find secrets that are assigned to a name with a word of the rules."""
     assigned = find_assignment(data, start, stop)
-    nearby = find_nearby_value(data, start, stop) if search.mode != "strict" else None
+    if search.mode != "strict":
+        nearby = find_nearby_value(data, start, stop)
+    else:
+        nearby = None
     if not assigned and not nearby:
         return
     for rule in rules:
-        spot = _match_name(data, rule, start, stop, assigned, search) if assigned else None
+        if assigned:
+            spot = _match_name(data, rule, start, stop, assigned, search)
+        else:
+            spot = None
         if spot is None and nearby and rule.tier != "strict":
             spot = _match_name(data, rule, start, stop, nearby, search)
         if spot is not None:
@@ -222,7 +231,9 @@ def _match_start(
         return None
     if rule.verifier == "pem":
         parts = key_lines(data, match.end())
-        return SecretSpan(parts[0][0], parts[-1][1], rule, parts) if parts else None
+        if parts:
+            return SecretSpan(parts[0][0], parts[-1][1], rule, parts)
+        return None
     candidate = SecretCandidate(data, start, stop, *match.span(rule.group), match, kind=search.kind)
     return _verify(data, rule, candidate, search)
 
@@ -311,7 +322,10 @@ def _cut_at_joint(candidate: SecretCandidate, rule: SecretRule) -> SecretCandida
 
 def _is_separate(candidate: SecretCandidate, rule: SecretRule) -> bool:
     """Return whether a match is separate, or is joined to words by `-` or `_` and contains a digit."""
-    begin = candidate.word_start if rule.place == "start" else candidate.start
+    if rule.place == "start":
+        begin = candidate.word_start
+    else:
+        begin = candidate.start
     before, after = edge_before(candidate.data, begin), edge_after(candidate.data, candidate.stop)
     if before is WordEdge.FREE and after is WordEdge.FREE:
         return True
@@ -332,7 +346,9 @@ def edge_before(data: bytes, start: int) -> WordEdge:
         return WordEdge.FREE
     if BEFORE.search(data[max(0, start - BEFORE_BYTES) : start]):
         return WordEdge.FREE
-    return WordEdge.JOINED if data[start - 1] in JOINTS else WordEdge.INSIDE
+    if data[start - 1] in JOINTS:
+        return WordEdge.JOINED
+    return WordEdge.INSIDE
 
 
 def edge_after(data: bytes, stop: int) -> WordEdge:
@@ -341,8 +357,12 @@ def edge_after(data: bytes, stop: int) -> WordEdge:
     if not after or (data[stop - 1] not in WORD and data[stop - 1] not in JOINTS):
         return WordEdge.FREE
     if after[0] not in JOINTS:
-        return WordEdge.INSIDE if after[0] in WORD else WordEdge.FREE
-    return WordEdge.JOINED if after[0] in WORD or after[1:] in _WORD_LETTERS else WordEdge.FREE
+        if after[0] in WORD:
+            return WordEdge.INSIDE
+        return WordEdge.FREE
+    if after[0] in WORD or after[1:] in _WORD_LETTERS:
+        return WordEdge.JOINED
+    return WordEdge.FREE
 
 
 # -- wrapped in base64, written in escapes, copied, a file of its own --------------------------------------------------
@@ -366,7 +386,10 @@ def _find_in_runs(
             continue
         start, stop = whole_blob(data, *blob.span())
         inner = decode_blob(data[start : min(stop, start + BLOB_BYTES_MAX)])
-        found = _find_at_words(inner, rules.words_in_base64(search.mode), search) if inner else []
+        if inner:
+            found = _find_at_words(inner, rules.words_in_base64(search.mode), search)
+        else:
+            found = []
         if found:
             yield SecretSpan(start, stop, max(found, key=strength).rule)
 
@@ -384,7 +407,10 @@ def _find_escaped(
 def _find_whole_file(data: bytes, rules: SecretRules, path: str) -> Iterator[SecretSpan]:
     """Find the key that is the whole content of a file with a certain name."""
     for rule in rules.files:
-        match = compile_own(rule.pattern).fullmatch(data) if path.lower().endswith(rule.words) else None
+        if path.lower().endswith(rule.words):
+            match = compile_own(rule.pattern).fullmatch(data)
+        else:
+            match = None
         if match and is_drawn(match[rule.group].decode("ascii", "replace")):
             yield SecretSpan(*match.span(rule.group), rule)
 
@@ -467,7 +493,9 @@ def _secret(rule: SecretRule, parts: Parts, line: int, column: int, *, is_allowe
 
 
 def _length(data: bytes) -> int:
-    return len(data) if data.isascii() else len(data.decode("utf-8", "surrogatepass"))
+    if data.isascii():
+        return len(data)
+    return len(data.decode("utf-8", "surrogatepass"))
 
 
 # -- allowed findings -------------------------------------------------------------------------------------------------
@@ -550,7 +578,9 @@ def _extend_part(data: bytes, start: int, stop: int, labels: Sequence[tuple[int,
         return start, stop
     start, stop = min(start, labels[first][0]), max(stop, labels[last - 1][1])
     rest = _LABEL.sub(b"", data[start:stop])
-    return (start, stop) if rest.strip(b" \t\r\n") else None
+    if rest.strip(b" \t\r\n"):
+        return (start, stop)
+    return None
 
 
 def _characters(data: bytes, start: int, stop: int) -> tuple[int, int]:
@@ -564,7 +594,10 @@ def _characters(data: bytes, start: int, stop: int) -> tuple[int, int]:
 
 def _union(one: SecretSpan, other: SecretSpan) -> SecretSpan:
     strongest = max(one, other, key=strength)
-    parts = _merge_parts(sorted([*parts_of(one), *parts_of(other)])) if one.parts or other.parts else ()
+    if one.parts or other.parts:
+        parts = _merge_parts(sorted([*parts_of(one), *parts_of(other)]))
+    else:
+        parts = ()
     return SecretSpan(one.start, max(one.stop, other.stop), strongest.rule, parts)
 
 

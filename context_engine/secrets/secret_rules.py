@@ -149,11 +149,15 @@ class SecretRules:
         """Return the index of the words of a tier and of stricter ones."""
         if mode == "strict":
             return self.strict
-        return self.reply if mode == "reply" else self.broad
+        if mode == "reply":
+            return self.reply
+        return self.broad
 
     def words_in_base64(self, mode: Tier) -> WordIndex[SecretRule]:
         """Return the index of the words that are searched in base64: in replies only those of strict rules."""
-        return self.broad if mode == "broad" else self.strict
+        if mode == "broad":
+            return self.broad
+        return self.strict
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -214,7 +218,10 @@ def read_rules(text: str, name: str) -> SecretRules:
         except (re.error, ValueError, TypeError) as error:
             skipped.append(f"{name}: {label}: {error}")
     extend = content.get("extend")
-    off = extend.get("disabledRules", ()) if isinstance(extend, Mapping) else ()
+    if isinstance(extend, Mapping):
+        off = extend.get("disabledRules", ())
+    else:
+        off = ()
     return SecretRules(tuple(rules), tuple(skipped), _allowances(content), frozenset(map(str, off)))
 
 
@@ -262,11 +269,15 @@ def _allowances(row: Mapping[str, Any]) -> tuple[Allowance, ...]:
 
 
 def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return [table for table in value if isinstance(table, Mapping)] if isinstance(value, Sequence) else []
+    if isinstance(value, Sequence):
+        return [table for table in value if isinstance(table, Mapping)]
+    return []
 
 
 def _texts(value: Any) -> list[str]:
-    return [text for text in value if isinstance(text, str)] if isinstance(value, Sequence) else []
+    if isinstance(value, Sequence):
+        return [text for text in value if isinstance(text, str)]
+    return []
 
 
 def _runnable(value: Any) -> tuple[str, ...]:
@@ -297,7 +308,9 @@ def compile_own(pattern: str) -> re.Pattern[bytes]:
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> CompiledPattern:
     """Compile a pattern for a whole text, for RE2, or for `re` without RE2. Raises: ValueError."""
-    return compile_linear(pattern.encode()) if load_re2() else re.compile(pattern.encode())
+    if load_re2():
+        return compile_linear(pattern.encode())
+    return re.compile(pattern.encode())
 
 
 def describe_engines() -> dict[str, str]:

@@ -12,15 +12,20 @@ from context_engine.secrets.assignments import Assignment, is_setting
 from context_engine.secrets.file_kinds import Kind
 from context_engine.secrets.heuristics import (
     DIGITS_MIN,
+    FAMILIAR_MAX,
+    FAMILIAR_PAIRS_MIN,
     LABEL,
     STAND_IN,
+    TURNS_WITHOUT_DIGITS_MIN,
     UUID,
     entropy,
+    familiar_pairs,
     is_chosen,
     is_drawn,
     is_password_of_letters,
     is_placeholder,
     is_random,
+    turns,
 )
 
 
@@ -50,16 +55,24 @@ def is_not_placeholder(candidate: SecretCandidate) -> bool:
     return not is_placeholder(candidate.value)
 
 
-def has_digit_and_letter(candidate: SecretCandidate) -> bool:
-    """Return whether the value has a digit and a letter, and is not a placeholder."""
+def is_mixed(candidate: SecretCandidate) -> bool:
+    """Return whether letters are mixed with digits, or with each other as words never mix them.
+
+    One in thirty random values of 16 to 20 letters and digits has no digit.
+    """
     value = candidate.value
-    return is_not_placeholder(candidate) and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    if not is_not_placeholder(candidate) or not any(map(str.isalpha, value)):
+        return False
+    if any(map(str.isdigit, value)) or turns(value) >= TURNS_WITHOUT_DIGITS_MIN:
+        return True
+    pairs, familiar = familiar_pairs(value)
+    return value.isupper() and pairs >= FAMILIAR_PAIRS_MIN and familiar <= FAMILIAR_MAX * pairs
 
 
 def is_bearer_token(candidate: SecretCandidate) -> bool:
     """Return whether the value is a token in an Authorization header, and not a word."""
     before = candidate.data[max(0, candidate.start - 40) : candidate.start].lower()
-    return b"authorization" in before and has_digit_and_letter(candidate)
+    return b"authorization" in before and is_mixed(candidate)
 
 
 NOWHERE = re.compile(rb"(?:[\w-]{1,63}\.){0,4}(?:example\.(?:com|org|net|edu)|[\w-]{1,63}\.(?:example|invalid))\b")
@@ -405,7 +418,7 @@ def is_literal(assignment: Assignment) -> bool:
 
 VERIFIERS: Mapping[str, Callable[[SecretCandidate], bool]] = {
     "": is_not_placeholder,
-    "mixed": has_digit_and_letter,
+    "mixed": is_mixed,
     "bearer": is_bearer_token,
     "address": is_address_password,
     "basic": is_basic_login,

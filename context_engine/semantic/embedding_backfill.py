@@ -187,7 +187,9 @@ class EmbeddingBackfill:
         if came and not self._vector_sync.publishes:
             return OTHERS_LOOK_S  # somebody else may be about to give the rest
         with vectors.backfill_lock() as alone:
-            return self._fill(snapshot, vectors) if alone else OTHERS_LOOK_S
+            if alone:
+                return self._fill(snapshot, vectors)
+            return OTHERS_LOOK_S
 
     def _take(self, snapshot: Snapshot, vectors: VectorStore) -> int:
         """Fetch what is missing of a snapshot from the team; return how many vectors came."""
@@ -225,11 +227,10 @@ class EmbeddingBackfill:
         if self._vector_sync.fetch(vectors, keys[missing], self._cancel):
             missing = vectors.missing(keys)
         lacking = [text for text, is_missing in zip(texts, missing.tolist(), strict=True) if is_missing]
-        rows = (
-            self._embedder.embed_in_background(lacking, self._cancel)
-            if lacking
-            else np.zeros((0, vectors.space.dimensions))
-        )
+        if lacking:
+            rows = self._embedder.embed_in_background(lacking, self._cancel)
+        else:
+            rows = np.zeros((0, vectors.space.dimensions))
         if len(rows):
             vectors.put(keys[missing][: len(rows)], rows)
             self._added = True
@@ -267,7 +268,9 @@ class EmbeddingTexts:
 
     def make_texts(self, part: VectorKind, snapshot: Snapshot, numbers: Ints) -> list[str]:
         """Return the text of each thing; empty if its file cannot be read."""
-        return self._cards(snapshot, numbers) if part == CARDS else self._chunks(snapshot, numbers)
+        if part == CARDS:
+            return self._cards(snapshot, numbers)
+        return self._chunks(snapshot, numbers)
 
     def _cards(self, snapshot: Snapshot, files: Ints) -> list[str]:
         texts = []

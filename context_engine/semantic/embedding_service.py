@@ -135,11 +135,15 @@ class EmbeddingService(AnswerModel):
     ) -> SemanticSignals | None:
         """Return the similarities by the model that serves; see `search.semantic_scores.AnswerModel`."""
         serving = self._serving(view.snapshot)
-        return serving.refiner.near(view, text, ranked, allowed) if serving else None
+        if serving:
+            return serving.refiner.near(view, text, ranked, allowed)
+        return None
 
     def answering(self) -> AbstractContextManager[object]:
         """Mark that an answer is computed: the background waits meanwhile."""
-        return self._new.embedder.answering() if self._new else nullcontext()
+        if self._new:
+            return self._new.embedder.answering()
+        return nullcontext()
 
     def wake(self, paths: Iterable[str] = ()) -> None:
         """Look for missing vectors after an index run or an answer, these files first."""
@@ -210,10 +214,19 @@ class EmbeddingService(AnswerModel):
         if self._chosen.provider in NO_MODEL:
             return EmbeddingStatus(static, "", "", "", (0, 0), (0, 0))
         thinker = self._open_chosen()
-        filled = thinker.backfill.count_progress(snapshot) if snapshot else None
-        counts = ((filled.cards, filled.cards_total), (filled.chunks, filled.chunks_total)) if filled else ((0, 0),) * 2
+        if snapshot:
+            filled = thinker.backfill.count_progress(snapshot)
+        else:
+            filled = None
+        if filled:
+            counts = ((filled.cards, filled.cards_total), (filled.chunks, filled.chunks_total))
+        else:
+            counts = ((0, 0),) * 2
         identity = thinker.embedder.identity
-        name = identity.name if identity else "minilm" if self._chosen.provider == "auto" else self._chosen.provider
+        if identity:
+            name = identity.name
+        else:
+            name = "minilm" if self._chosen.provider == "auto" else self._chosen.provider
         team = thinker.vector_sync
         problem = team.error.message if team.error else ""
         return EmbeddingStatus(
@@ -237,6 +250,8 @@ class EmbeddingService(AnswerModel):
                 if thinker is not None:
                     thinker.close()
             self._old = self._new = None
+        if self._begin is not None:
+            self._begin.join()  # canceled above, or already at an end
 
     def _serving(self, snapshot: Snapshot) -> _ModelRuntime | None:
         """Return the model that answers: the old one until the new one has seen everything."""
@@ -264,7 +279,9 @@ class EmbeddingService(AnswerModel):
             before = replace(EmbedderSettings(**stated), bytes_max=self._chosen.bytes_max)
         except TypeError:  # written by another version
             return None
-        return before if stated and before != self._chosen else None
+        if stated and before != self._chosen:
+            return before
+        return None
 
 
 class _ModelRuntime:
@@ -300,7 +317,9 @@ class _ModelRuntime:
     def state(self) -> str:
         """The state of the embedder, or why filling does not proceed."""
         state = self.embedder.state
-        return f"{state}; {self.backfill.problem}" if self.backfill.problem and ":" not in state else state
+        if self.backfill.problem and ":" not in state:
+            return f"{state}; {self.backfill.problem}"
+        return state
 
     def vectors(self) -> VectorStore | None:
         """Return the store of the model's space; None until that is known."""

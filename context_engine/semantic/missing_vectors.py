@@ -38,7 +38,9 @@ class VectorKind(NamedTuple):
 
     def keys(self, snapshot: Snapshot) -> Keys:
         """Return the key of each."""
-        return snapshot.file_column("card_key") if self.kind == "card" else snapshot.chunk_column("key")
+        if self.kind == "card":
+            return snapshot.file_column("card_key")
+        return snapshot.chunk_column("key")
 
     def segment_keys(self, snapshot: Snapshot) -> list[Keys]:
         """Return the keys by segment."""
@@ -46,15 +48,21 @@ class VectorKind(NamedTuple):
 
     def alive(self, snapshot: Snapshot) -> Mask:
         """Return which of them count."""
-        return snapshot.file_alive if self.kind == "card" else snapshot.chunk_alive
+        if self.kind == "card":
+            return snapshot.file_alive
+        return snapshot.chunk_alive
 
     def base(self, snapshot: Snapshot) -> Ints:
         """Return the number of the first one in each segment, and the number of all."""
-        return snapshot.file_base if self.kind == "card" else snapshot.chunk_base
+        if self.kind == "card":
+            return snapshot.file_base
+        return snapshot.chunk_base
 
     def starts(self, snapshot: Snapshot) -> Ints:
         """Return the number of the first one of each file, and the number of all."""
-        return np.arange(snapshot.files + 1) if self.kind == "card" else snapshot.chunk_starts
+        if self.kind == "card":
+            return np.arange(snapshot.files + 1)
+        return snapshot.chunk_starts
 
 
 CARDS, CHUNKS = VectorKind("card"), VectorKind("chunk")
@@ -104,7 +112,10 @@ class MissingVectors:
         Only the thread that strikes off may call it: it holds no lock, for looking takes as long as an answer may.
         """
         with self._lock:
-            known = list(self._missing.values()) if self._space == vectors.space else []
+            if self._space == vectors.space:
+                known = list(self._missing.values())
+            else:
+                known = []
         for keys, missing in known:
             places = np.flatnonzero(missing | at_all)
             if len(places):

@@ -164,7 +164,10 @@ def _combine_some(
         usable[np.flatnonzero(owners == owners[np.argmin(known)])[0] :] = False
     if not usable.any() and cards is None:
         return None
-    least = np.float32(0) if cards is None else np.float32(min(0.0, float(values[usable].min(initial=0.0))))
+    if cards is None:
+        least = np.float32(0)
+    else:
+        least = np.float32(min(0.0, float(values[usable].min(initial=0.0))))
     chunk, found = np.zeros(view.snapshot.chunks, np.float32), np.zeros(view.snapshot.chunks, bool)
     chunk[chosen[usable]], found[chosen[usable]] = np.maximum(values[usable] - least, 0), True
     files = fold_by_file(chunk, found, view.snapshot.chunk_file, view.snapshot.files)

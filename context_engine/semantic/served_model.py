@@ -17,7 +17,9 @@ def read_served_model(folder: Path) -> Mapping[str, Any]:
         stated = json.loads((folder / SERVED_FILE).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return stated if isinstance(stated, dict) else {}
+    if isinstance(stated, dict):
+        return stated
+    return {}
 
 
 def write_served_model(folder: Path, stated: Mapping[str, Any]) -> None:

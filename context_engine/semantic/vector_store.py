@@ -410,7 +410,9 @@ class _VectorFile:
             raise FileNotFoundError(self._path)
         field = header[_COUNT_AT : _COUNT_AT + _COUNT_BYTES]
         stated = int.from_bytes(field[:8], "little")
-        return min(stated, room) if field == _count_field(stated) else room
+        if field == _count_field(stated):
+            return min(stated, room)
+        return room
 
     def _map_records(self, count: int) -> npt.NDArray[Any]:
         with open(self._path, "rb") as source:

@@ -5,10 +5,11 @@ call`.
 
 | topic | files |
 | --- | --- |
-| fast start | serve, serve_options, bootstrap, framing, stdio_session |
+| fast start | serve, serve_options, bootstrap, framing, stdio_session, daemon_relay |
 | shutdown | shutdown |
+| sessions in the daemon | daemon_sessions |
 | projects | projects, chunk_server |
-| calls | dispatcher, profiles, rate_limits, metrics, server_log, worker_threads |
+| calls | dispatcher, profiles, rate_limits, metrics, gain_store, gain_estimate, server_log, worker_threads |
 | protocol | mcp_server, client_requests, resources, prompt_templates, tool_mounting |
 | HTTP | http_server, connections, message_checks, authentication, otel_spans |
 | shared servers | shared_server, grants, token_file |
@@ -22,7 +23,17 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.server.dispatcher import ToolDispatcher, single_engine
+    from context_engine.server.daemon_sessions import SessionServer
+    from context_engine.server.dispatcher import ToolDispatcher, parse_call, single_engine
+    from context_engine.server.gain_estimate import GAIN_RULE
+    from context_engine.server.gain_store import (
+        GainCounts,
+        GainSession,
+        add_counts,
+        delete_counts,
+        gain_file,
+        read_sessions,
+    )
     from context_engine.server.profiles import PROFILES, ToolSelection
     from context_engine.server.projects import CLIENT_VARIABLE, find_project_path
     from context_engine.server.serve import main, read_catalogue
@@ -31,32 +42,50 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLIENT_VARIABLE",
+    "GAIN_RULE",
     "OPTIONS",
     "PROFILES",
+    "GainCounts",
+    "GainSession",
+    "SessionServer",
     "TokenFile",
     "TokenRecord",
     "TokenRequest",
     "ToolDispatcher",
     "ToolSelection",
+    "add_counts",
+    "delete_counts",
     "find_project_path",
+    "gain_file",
     "main",
+    "parse_call",
     "read_catalogue",
+    "read_sessions",
     "single_engine",
 ]
 __getattr__ = lazy_exports(
     __name__,
     {
         "CLIENT_VARIABLE": "projects",
+        "GAIN_RULE": "gain_estimate",
+        "GainCounts": "gain_store",
+        "GainSession": "gain_store",
         "OPTIONS": "serve_options",
         "PROFILES": "profiles",
+        "SessionServer": "daemon_sessions",
         "TokenFile": "token_file",
         "TokenRecord": "token_file",
         "TokenRequest": "token_file",
         "ToolDispatcher": "dispatcher",
         "ToolSelection": "profiles",
+        "add_counts": "gain_store",
+        "delete_counts": "gain_store",
         "find_project_path": "projects",
+        "gain_file": "gain_store",
         "main": "serve",
+        "parse_call": "dispatcher",
         "read_catalogue": "serve",
+        "read_sessions": "gain_store",
         "single_engine": "dispatcher",
     },
 )

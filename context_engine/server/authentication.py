@@ -163,7 +163,9 @@ def host_port(host: str, default: int) -> int:
     (8000, 443)
     """
     _, colon, port = host.rpartition("]")[2].rpartition(":")
-    return int(port) if colon and port.isdecimal() else default
+    if colon and port.isdecimal():
+        return int(port)
+    return default
 
 
 def _has_ip_property(address: str, name: str) -> bool:
@@ -283,7 +285,10 @@ class Authenticator:
         if path in OPEN_PATHS:
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        token = given.strip() if scheme.lower() == "bearer" else ""
+        if scheme.lower() == "bearer":
+            token = given.strip()
+        else:
+            token = ""
         try:
             grant = self._tokens.find_grant(token)
         except ContextEngineError as error:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from context_engine.server.instructions import format_instructions
 from context_engine.server.profiles import list_tools
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
@@ -51,6 +52,9 @@ META_OF_MODERN = {
     **META_OF_LEGACY,
 }
 OPENING = {"protocolVersion": str, "capabilities": ABILITIES, "clientInfo": WHO, "_meta?": META_OF_LEGACY}
+CALL_TOOL = "call_tool"
+"""The tool that calls another one."""
+SCHEMAS = ("inputSchema", "outputSchema")
 OF_ONE_PROJECT = ("prompts/list", "resources/list", "resources/templates/list")
 """Methods whose replies name the projects if there are several; then the library answers."""
 ASKING = {"legacy": {"_meta?": META_OF_LEGACY}, "modern": {"_meta": META_OF_MODERN}}
@@ -82,8 +86,7 @@ class BootstrapResponder:
             self._waiting.append(message)
             return None
         if opens or message["method"] == "initialize":
-            self._replays += 1
-            self._waiting.append({**message, "id": f"{self._private}-{self._replays}"})
+            self._waiting.append(self.replay_of(message))
         return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
     @property
@@ -96,6 +99,34 @@ class BootstrapResponder:
         waiting, self._waiting = self._waiting, []
         return waiting
 
+    def take_back(self, messages: Sequence[dict[str, Any]]) -> None:
+        """Keep messages that were handed over to a daemon, which has gone, before those that came since."""
+        self._waiting = [*messages, *self._waiting]
+
+    def replay_of(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return a message of the opening under a private id: the library needs its state, not the client its reply."""
+        self._replays += 1
+        return {**message, "id": f"{self._private}-{self._replays}"}
+
+    def may_write(self, message: Mapping[str, Any]) -> bool:
+        """Return whether a request may change anything, by the hints of its tool."""
+        if message["method"] != "tools/call":
+            return False
+        params = message.get("params") or {}
+        name = params.get("name")
+        if name == CALL_TOOL:
+            arguments = params.get("arguments")
+            if isinstance(arguments, dict):
+                name = arguments.get("name")
+            else:
+                name = None
+            if not isinstance(name, str):
+                return True
+        for row in self._catalogue["tools"]:
+            if name == row["tool"]["name"] or name in row["aliases"]:
+                return not row["tool"]["annotations"]["readOnlyHint"]
+        return False  # there is no such tool
+
     def is_repeat(self, reply_id: Any) -> bool:
         """Return whether the client has this reply of the library already."""
         return isinstance(reply_id, str) and reply_id.startswith(f"{self._private}-")
@@ -107,7 +138,9 @@ class BootstrapResponder:
         template = self._catalogue[self._protocol]["results"].get(method)
         if template is None or not self._has_plain_result(method, params):
             return None
-        return {**template, "tools": list(self._listed_tools())} if method == "tools/list" else dict(template)
+        if method == "tools/list":
+            return {**template, "tools": list(self._listed_tools())}
+        return {**template, **({"instructions": self._instructions()} if "instructions" in template else {})}
 
     def _initialize_result(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the reply to `initialize`: the requested protocol version, else the newest one with a handshake."""
@@ -116,8 +149,15 @@ class BootstrapResponder:
             return None
         self._is_initialized = True
         requested = params["protocolVersion"]
-        version = requested if requested in era["versions"] else era["versions"][-1]
-        return {**era["results"]["initialize"], "protocolVersion": version}
+        if requested in era["versions"]:
+            version = requested
+        else:
+            version = era["versions"][-1]
+        template = era["results"]["initialize"]
+        return {**template, "protocolVersion": version, "instructions": self._instructions()}
+
+    def _instructions(self) -> str:
+        return format_instructions([tool["name"] for tool in list_tools(self._catalogue["tools"], self._selection)])
 
     def _has_plain_result(self, method: str, params: Mapping[str, Any]) -> bool:
         """Return whether the library would answer these parameters on this connection with the plain result."""
@@ -133,7 +173,7 @@ class BootstrapResponder:
         """Yield the listed tools; their schemas have the key order of the protocol version."""
         order = self._catalogue[self._protocol]["schema_order"]
         for tool in list_tools(self._catalogue["tools"], self._selection):
-            yield {**tool, "inputSchema": order_keys(tool["inputSchema"], order)}
+            yield {**tool, **{key: order_keys(tool[key], order) for key in SCHEMAS if key in tool}}
 
     def _withdraw(self, message: Mapping[str, Any]) -> bool:
         """Drop a waiting request that this message cancels, and return whether there was one."""
@@ -181,13 +221,17 @@ def _matches_key(value: Mapping[str, Any], key: Any, shape: Any, whole: Mapping[
         others = [item for name, item in value.items() if name not in whole]
         return all(matches_shape(item, shape) for item in others)
     name = key.removesuffix("?")
-    return matches_shape(value[name], shape) if name in value else key != name
+    if name in value:
+        return matches_shape(value[name], shape)
+    return key != name
 
 
 def _opened_protocol(request: Mapping[str, Any]) -> str:
     """Return the protocol of the first request: it is modern if it states its protocol version itself."""
     opens_modern = request["method"] != "initialize" and _has_envelope(request.get("params") or {})
-    return "modern" if opens_modern else "legacy"
+    if opens_modern:
+        return "modern"
+    return "legacy"
 
 
 def _has_envelope(params: Mapping[str, Any]) -> bool:

@@ -87,7 +87,9 @@ def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) 
     from context_engine.embedding import DeadlineEmbedder, open_embedder
 
     choice = choose_embedder(model, settings, env)
-    return DeadlineEmbedder(lambda: open_embedder(choice)) if choice else None
+    if choice:
+        return DeadlineEmbedder(lambda: open_embedder(choice))
+    return None
 
 
 def choose_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> EmbedderConfig | None:

@@ -195,7 +195,10 @@ def workspaces_in_meta(meta: Mapping[str, Any] | None) -> list[str]:
             turn = json.loads(turn)
         except ValueError:
             return []
-    found = turn.get("workspaces") if isinstance(turn, Mapping) else None
+    if isinstance(turn, Mapping):
+        found = turn.get("workspaces")
+    else:
+        found = None
     if not isinstance(found, Mapping | list):
         return []
     return [path for path in found if isinstance(path, str)]

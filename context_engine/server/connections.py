@@ -79,7 +79,9 @@ def _descriptors() -> int:
     import resource
 
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return CONNECTIONS_MAX * 2 if soft == resource.RLIM_INFINITY else soft
+    if soft == resource.RLIM_INFINITY:
+        return CONNECTIONS_MAX * 2
+    return soft
 
 
 class Connections:

@@ -14,9 +14,11 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from context_engine import tools
+from context_engine.context import ShownLinesBySession
 from context_engine.errors import (
     AccessDenied,
     BugError,
@@ -29,12 +31,14 @@ from context_engine.errors import (
     TooLarge,
 )
 from context_engine.secrets import RedactedText, collect_redactions, redact_reply
+from context_engine.server.gain_store import GainStore
 from context_engine.server.grants import OWNER, Grant, forbids, required_role
 from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import (
+    ALIASES,
     EVERY_PROJECT,
+    KNOWN_NAMES,
     MULTI_PROJECT_TOOLS,
-    PROFILES,
     ToolSelection,
     find_forbidding_option,
 )
@@ -65,8 +69,8 @@ REPLY_CHARS_MAX = 36_000
 REPORT = "This is a defect of ours; the log on stderr has the details worth reporting."
 MESSAGE_CHARS_MAX = 500
 """The length of the message of an error that is too long to be sent as it is."""
-PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path"})
-"""Arguments that are one path of a project."""
+PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path", "items", "paths"})
+"""Arguments that are one path of a project, or several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,8 @@ class ToolDispatcher:
     `engine` returns the Engine of a project ("": the only one), or raises the reason why it is not open. `limits` are
     those of the settings by default. `redact` is applied to every outgoing text. `chunks` returns the served folder of
     chunk files, if there is one. `grant` has the permissions of the callers. `project_names` are the projects that
-    exist for them; some tools search all of these at once.
+    exist for them; some tools search all of these at once. `gain` counts what calls cost, in the user's data folder;
+    those of a shared server are not counted.
     """
 
     def __init__(
@@ -125,8 +130,10 @@ class ToolDispatcher:
         grant: Grant = OWNER,
         metrics: Metrics | None = None,
         project_names: Callable[[], Sequence[str]] = tuple,
+        gain: GainStore | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
+        self.gain = gain or GainStore()
         self.selection = selection
         self.log = log
         self.grant = grant
@@ -139,10 +146,9 @@ class ToolDispatcher:
         self._chunks = chunks
         self._clock = clock
         self._lock = threading.Lock()
+        self._shown = ShownLinesBySession()
         self._chars_max = REPLY_CHARS_MAX
-        self._listed = frozenset(tool.name for tool in tools.ALL if selection.lists(tool.name))
-        options = {tool.name: self._find_forbidding_option(tool) for tool in tools.ALL}
-        self.forbidden: Mapping[str, str] = {name: option for name, option in options.items() if option}
+        self._listed = frozenset(filter(selection.lists, (*tools.list_names(), *ALIASES)))
 
     def for_grant(
         self,
@@ -167,7 +173,16 @@ class ToolDispatcher:
             grant=grant,
             metrics=metrics,
             project_names=project_names,
+            gain=GainStore(enabled=False),
         )
+
+    @cached_property
+    def forbidden(self) -> Mapping[str, str]:
+        """The tools that are off, each with the option or role that forbids it."""
+        if not self.selection.exclude and not self.selection.read_only and self.grant.role == OWNER.role:
+            return {}  # nothing can be, and the modules of the tools need not be imported
+        options = {tool.name: self._find_forbidding_option(tool) for tool in tools.ALL}
+        return {name: option for name, option in options.items() if option}
 
     def call(self, name: str, arguments: Any, call: Call) -> CallResult:
         """Run one call to its end. Errors of the tool or its caller are in the result."""
@@ -190,6 +205,7 @@ class ToolDispatcher:
         except Exception:  # noqa: BLE001 - what cannot be masked must not leave
             outcome = self._withhold_reply(metric)
         self._record_call(outcome, resolved, metric, self._clock() - started)
+        self.gain.record(resolved.project if resolved else "", call.session, metric, outcome.reply)
         return outcome
 
     def engine(self, project: str = "") -> Engine:
@@ -199,6 +215,7 @@ class ToolDispatcher:
             self._chars_max = engine.settings.result_chars_max
             if self._limits is None:
                 self._limits = self._limits_from_settings(engine.settings)
+        self.gain.note_engine(project, engine)
         return engine
 
     def _target_of(self, call: ResolvedCall) -> Engine | MultiRepo:
@@ -237,8 +254,9 @@ class ToolDispatcher:
 
     def _limits_from_settings(self, settings: Settings) -> RateLimiter:
         stated = parse_rates(settings.rate_limits_per_minute)
-        for name in sorted(stated.keys() - {*PROFILES["all"], *(tool.name for tool in tools.ALL)}):
+        for name in sorted(stated.keys() - {*KNOWN_NAMES, *tools.list_names()}):
             self.log({"event": "settings", "ok": False, "why": f"rate_limits_per_minute: no tool is called {name}"})
+        stated = {ALIASES.get(name, name): rate for name, rate in stated.items()}
         return RateLimiter(stated, burst_minutes=settings.rate_burst_minutes)
 
     def redact(self, text: str, sender: str = "(other)") -> str:
@@ -262,7 +280,13 @@ class ToolDispatcher:
         engine = self._target_of(resolved)
         self._refuse_too_often(resolved.tool.name)
         known = replace(
-            call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, disabled=self.forbidden
+            call,
+            metrics=self.metrics.rows,
+            chunks=self._chunks,
+            listed=self._listed,
+            disabled=self.forbidden,
+            shown=self._shown.get(call.connection if engine.settings.session_memory else "", resolved.project),
+            structured=self.selection.structured,
         )
         return resolved.tool.call(engine, resolved.arguments, known)
 
@@ -320,7 +344,10 @@ class ToolDispatcher:
         text = _append_count(self._redact_and_count(outcome.reply.text, sender))
         if reply_size(text) <= self._chars_max:
             return CallResult(replace(outcome.reply, text=text), error)
-        error = self._shorten_error(error, sender) if error else _too_large_error(reply_size(text), self._chars_max)
+        if error:
+            error = self._shorten_error(error, sender)
+        else:
+            error = _too_large_error(reply_size(text), self._chars_max)
         return CallResult(Reply(self.redact(tools.failure(error).text, sender), is_error=True), error)
 
     def _shorten_error(self, error: ContextEngineError, sender: str) -> ContextEngineError:
@@ -355,7 +382,7 @@ def parse_call(name: str, arguments: Any) -> ResolvedCall:
     """Return the tool, project and arguments of a call. Raises: UnknownTool, InvalidArgument."""
     tool = tools.find(name)
     given, project = _split_project(arguments)
-    if tool is not call_tool:
+    if tool.name != call_tool.name:
         return ResolvedCall(tool, name, given, project)
     inner, given = resolve_call(given)
     given, own = _split_project(given)
@@ -364,7 +391,10 @@ def parse_call(name: str, arguments: Any) -> ResolvedCall:
 
 def _split_project(arguments: Any) -> tuple[Any, str]:
     """Return the arguments without `project`, which no tool takes itself, and the project."""
-    arguments = parse_json_text(arguments) if isinstance(arguments, str) else arguments
+    if isinstance(arguments, str):
+        arguments = parse_json_text(arguments)
+    else:
+        arguments = arguments
     if not isinstance(arguments, Mapping) or "project" not in arguments:
         return arguments, ""
     project = arguments["project"]
@@ -379,11 +409,14 @@ def _infer_project_from_path(call: ResolvedCall, names: Sequence[str]) -> Resolv
     if call.project or len(names) < 2 or call.tool.name in MULTI_PROJECT_TOOLS or not isinstance(given, Mapping):
         return call
     for key, value in given.items():
-        if not isinstance(value, str) or to_snake_case(str(key)) not in PATH_ARGUMENTS:
+        paths = value if isinstance(value, list) else [value]
+        if to_snake_case(str(key)) not in PATH_ARGUMENTS or not all(isinstance(path, str) for path in paths):
             continue
-        name, colon, rest = value.partition(":")
-        if colon and name in names:
-            return replace(call, arguments={**given, key: rest or "."}, project=name)
+        parts = [path.partition(":") for path in paths]
+        if len({name for name, _, _ in parts}) == 1 and parts[0][1] and parts[0][0] in names:
+            rest = [after or "." for _, _, after in parts]
+            inner = rest if isinstance(value, list) else rest[0]
+            return replace(call, arguments={**given, key: inner}, project=parts[0][0])
     return call
 
 
@@ -399,7 +432,10 @@ def _refuse_clone(engine: Engine, tool: Tool) -> None:
 
 def _asks_for_dependencies(arguments: Any) -> bool:
     """Return whether a call that reads a file asks for the imports of the file, too."""
-    given = arguments if isinstance(arguments, Mapping) else {}
+    if isinstance(arguments, Mapping):
+        given = arguments
+    else:
+        given = {}
     values = [value for key, value in given.items() if to_snake_case(str(key)) == "include_deps"]
     return any(value not in (False, None, "false") for value in values)
 

@@ -58,7 +58,10 @@ class LineFramer:
 
     def rest(self) -> bytes:
         """Return the bytes since the last newline: at the end of the stream, an unfinished line."""
-        line = TOO_LONG if self._bytes > self._bytes_max else b"".join(self._parts)
+        if self._bytes > self._bytes_max:
+            line = TOO_LONG
+        else:
+            line = b"".join(self._parts)
         self._parts, self._bytes = [], 0
         return line
 
@@ -91,7 +94,10 @@ def parse_line(line: bytes, *, bytes_max: int = 0) -> ParsedLine:
 
 def error_reply(code: int, what: str, message: Any = None) -> dict[str, Any]:
     """Return an error reply, with the id of the refused message if it has one."""
-    given = message.get("id") if isinstance(message, dict) else None
+    if isinstance(message, dict):
+        given = message.get("id")
+    else:
+        given = None
     return {"jsonrpc": "2.0", "id": given if _is_id(given) else None, "error": {"code": code, "message": what}}
 
 
@@ -166,7 +172,9 @@ def _check_depth(value: Any) -> None:
 def _inside(value: Any) -> Any:
     if isinstance(value, dict):
         return value.values()
-    return value if isinstance(value, list) else ()
+    if isinstance(value, list):
+        return value
+    return ()
 
 
 def _parse_int(digits: str) -> int:
@@ -198,7 +206,9 @@ def _find_problem(message: Any) -> str:
     if "id" in message and not _is_id(message["id"]) and "error" not in message:
         return "id must be a text or a whole number"
     if "method" not in message:
-        return "" if "result" in message or "error" in message else "method is missing"
+        if "result" in message or "error" in message:
+            return ""
+        return "method is missing"
     if not isinstance(message["method"], str):
         return "method must be a text"
     if not isinstance(message.get("params"), dict | None):

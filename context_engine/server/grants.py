@@ -64,7 +64,9 @@ def required_role(touches: str, *, destructive: bool) -> str:
     """
     if touches in ("nothing", "anything"):
         return "read"
-    return "admin" if touches == "index" and destructive else "write"
+    if touches == "index" and destructive:
+        return "admin"
+    return "write"
 
 
 def forbids(role: str, touches: str, *, destructive: bool) -> bool:

@@ -109,7 +109,7 @@ def serve_http(
         dispatcher,
         selection=options.selection._replace(projects=names),
         projects=projects,
-        shutdown=shutdown,
+        running=shutdown,
         shared=shared,
     )
     guarded = create_application(
@@ -228,7 +228,10 @@ def create_application(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", show_metrics)],
     )
-    sessions = None if stateless else SessionLimiter(server.session_manager)
+    if stateless:
+        sessions = None
+    else:
+        sessions = SessionLimiter(server.session_manager)
     checked = MessageMiddleware(paths, path=PATH, bytes_max=BODY_BYTES_MAX, sessions=sessions)
     return _GuardedApp(checked, guard, shared, shutdown)
 
@@ -268,7 +271,9 @@ def _describe_store_problem(engine: Engine) -> str:
     has_index = engine.index.is_available()  # asks the store, which then knows its problem
     if not engine.index.store_problem:
         return ""
-    return STORE_KEPT if has_index else STORE_AWAY
+    if has_index:
+        return STORE_KEPT
+    return STORE_AWAY
 
 
 class _GuardedApp:

@@ -29,10 +29,11 @@ from context_engine.server import profiles, prompt_templates, resources
 from context_engine.server.client_requests import ClientInputRequired, create_asker, forget_roots, settle_projects
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
 from context_engine.server.grants import SCOPE_KEY, Grant
+from context_engine.server.instructions import format_instructions
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import Projects
 from context_engine.server.shared_server import ClientSessions, SharedServer
-from context_engine.server.shutdown import ShutdownCoordinator
+from context_engine.server.shutdown import RunningCalls
 from context_engine.server.worker_threads import WorkerThreads
 from context_engine.tools import Tool
 
@@ -48,6 +49,9 @@ LISTS: tuple[CacheableMethod, ...] = (
     "resources/templates/list",
     "server/discover",
 )
+SEE_STRUCTURED = "The result is in structuredContent."
+STRUCTURED_SINCE = "2025-06-18"
+"""The first version of the protocol with structured content; older clients get the same JSON as text."""
 READS = ("resources/read", "prompts/get", "completion/complete")
 """The methods other than tools that read a project."""
 RESOURCE_NOT_FOUND = -32002
@@ -60,7 +64,7 @@ def build_server(
     *,
     selection: ToolSelection | None = None,
     projects: Projects | None = None,
-    shutdown: ShutdownCoordinator | None = None,
+    running: RunningCalls | None = None,
     shared: SharedServer | None = None,
 ) -> Server[Any]:
     """Return a protocol server over the dispatcher, with no stream yet.
@@ -68,13 +72,15 @@ def build_server(
     `selection` decides which tools are listed; by default that of the dispatcher. With `shared` each request is
     answered as its token sees the server; a request without a grant is an error.
     """
-    views = ServerViews(dispatcher, selection or dispatcher.selection, shared.sessions if shared else None)
-    handlers = _RequestHandlers(views, projects, WorkerThreads(shutdown or ShutdownCoordinator(lambda: None)))
+    selection = selection or dispatcher.selection
+    instructions = format_instructions([wire["name"] for wire in profiles.list_tools(tool_rows(), selection)])
+    views = ServerViews(dispatcher, selection, shared.sessions if shared else None)
+    handlers = _RequestHandlers(views, projects, WorkerThreads(running or RunningCalls()))
     server: Server[Any] = Server(
         NAME,
         version=VERSION,
         title=TITLE,
-        instructions=prompt_templates.INSTRUCTIONS,
+        instructions=instructions,
         cache_hints=dict.fromkeys(LISTS, CacheHint(LIST_TTL_MS, "private" if shared else "public")),
         get_tool_input_schema=_schema_of,
         on_list_tools=handlers.list_tools,
@@ -114,7 +120,7 @@ async def _discover(server: Server[Any], _: Context, __: types.RequestParams) ->
     return types.DiscoverResult(
         supported_versions=list(MODERN_PROTOCOL_VERSIONS),
         capabilities=server.get_capabilities(),
-        instructions=prompt_templates.INSTRUCTIONS,
+        instructions=server.instructions,
     )
 
 
@@ -128,16 +134,19 @@ def tool_rows() -> list[dict[str, Any]]:
 
 def tool_row(tool: Tool) -> dict[str, Any]:
     """Return one tool: as on the wire, what it may change, and its other names."""
-    wire = wire_tool(tool).model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {"tool": wire, "touches": tool.touches, "aliases": list(tool.aliases)}
+    tools_by_name = [tool, *(tool.under(alias) for alias in tool.aliases)]
+    wire, *aliases = [
+        wire_tool(named).model_dump(mode="json", by_alias=True, exclude_none=True) for named in tools_by_name
+    ]
+    return {"tool": wire, "touches": tool.touches, "aliases": aliases, "output": tool.output_schema}
 
 
 def wire_tool(tool: Tool) -> types.Tool:
     """Return a tool as `tools/list` has it."""
-    hints = tool.hints
-    title = tool.name.replace("_", " ").capitalize()
+    hints, name = tool.hints, tool.alias or tool.name
+    title = name.replace("_", " ").capitalize()
     return types.Tool(
-        name=tool.name,
+        name=name,
         title=title,
         description=tool.description,
         input_schema=tool.listed_schema,
@@ -152,8 +161,8 @@ def wire_tool(tool: Tool) -> types.Tool:
     )
 
 
-def tool_result(outcome: CallResult) -> types.CallToolResult:
-    """Return the result of a call as one text block.
+def tool_result(outcome: CallResult, *, structured: bool = False) -> types.CallToolResult:
+    """Return the result of a call as one text block, or as structured content with a block that points to it.
 
     Unknown tools and malformed calls are errors of the protocol; all other errors are replies.
     """
@@ -161,7 +170,12 @@ def tool_result(outcome: CallResult) -> types.CallToolResult:
     if error and tools.is_malformed(error):
         raise MCPError(types.INVALID_PARAMS, _sentence(error), error.as_dict())
     reply = outcome.reply
-    return types.CallToolResult(content=[types.TextContent(type="text", text=reply.text)], is_error=reply.is_error)
+    if structured:
+        content = tools.read_object(reply.text)
+    else:
+        content = None
+    block = types.TextContent(type="text", text=reply.text if content is None else SEE_STRUCTURED)
+    return types.CallToolResult(content=[block], structured_content=content, is_error=reply.is_error)
 
 
 async def call_tool(
@@ -176,8 +190,10 @@ async def call_tool(
     `name` is the real name of the tool.
     """
     work = partial(dispatcher.call, name or params.name, params.arguments)
+    structured = dispatcher.selection.structured and context.protocol_version >= STRUCTURED_SINCE
     try:
-        return tool_result(await threads.run(context, work, ask=create_asker(context, params, dispatcher.redact)))
+        outcome = await threads.run(context, work, ask=create_asker(context, params, dispatcher.redact))
+        return tool_result(outcome, structured=structured)
     except ClientInputRequired as question:
         return question.required
 
@@ -238,7 +254,10 @@ def _create_view(dispatcher: ToolDispatcher, selection: ToolSelection) -> Server
 
 def grant_of(context: Context) -> Grant:
     """Return the grant of a request. Raises: BugError."""
-    grant = context.request.scope.get(SCOPE_KEY) if context.request is not None else None
+    if context.request is not None:
+        grant = context.request.scope.get(SCOPE_KEY)
+    else:
+        grant = None
     if not isinstance(grant, Grant):
         raise BugError("a request reached a shared server without a grant")
     return grant
@@ -334,7 +353,10 @@ def _protocol_error(
     dispatcher: ToolDispatcher, error: ContextEngineError, code: int | None = None, **details: str
 ) -> MCPError:
     """Return an error of the protocol, with a code for an error of the caller or of the server."""
-    default = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
+    if isinstance(error, CallError):
+        default = types.INVALID_PARAMS
+    else:
+        default = types.INTERNAL_ERROR
     return MCPError(code or default, dispatcher.redact(_sentence(error)), details | {"code": error.code})
 
 
@@ -345,7 +367,9 @@ def _check_cursor(params: types.PaginatedRequestParams | None) -> None:
 
 
 def _not_found_code(context: Context) -> int:
-    return RESOURCE_NOT_FOUND if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else types.INVALID_PARAMS
+    if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+        return RESOURCE_NOT_FOUND
+    return types.INVALID_PARAMS
 
 
 def _sentence(error: ContextEngineError) -> str:
@@ -380,9 +404,17 @@ def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
     given = params or {}
     if method == "resources/read":
         return resources.project_in_uri(str(given.get("uri", "")))
-    holder = given.get("context") if method == "completion/complete" else given
-    named = holder.get("arguments") if isinstance(holder, Mapping) else None
-    return str(named.get("project", "")) if isinstance(named, Mapping) else ""
+    if method == "completion/complete":
+        holder = given.get("context")
+    else:
+        holder = given
+    if isinstance(holder, Mapping):
+        named = holder.get("arguments")
+    else:
+        named = None
+    if isinstance(named, Mapping):
+        return str(named.get("project", ""))
+    return ""
 
 
 async def _log_crashes(dispatcher: ToolDispatcher, ctx: Context, call_next: CallNext) -> HandlerResult:

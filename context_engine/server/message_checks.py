@@ -38,7 +38,10 @@ class SessionLimiter:
     async def make_room(self, scope: Scope) -> bool:
         """End a session if a new one needs its place; return False where every session is in use."""
         user = scope.get("user")
-        owner = authorization_context(user)["client_id"] if isinstance(user, AuthenticatedUser) else ""
+        if isinstance(user, AuthenticatedUser):
+            owner = authorization_context(user)["client_id"]
+        else:
+            owner = ""
         owners = {name: self._owner(name) for name in self._manager._server_instances}  # no public name (mcp 2.3)
         own = [name for name, other in owners.items() if other == owner]
         if owner and len(own) >= SESSIONS_A_TOKEN_MAX:
@@ -51,7 +54,9 @@ class SessionLimiter:
     def _owner(self, name: str) -> str:
         """Return the token that opened a session; empty on a server with a single token or none."""
         known = self._manager._session_owners.get(name)
-        return known["client_id"] if known else ""
+        if known:
+            return known["client_id"]
+        return ""
 
     async def _end_unused(self, names: list[str]) -> bool:
         """End the longest unused of these sessions; return False where all of them have open requests."""
@@ -65,7 +70,9 @@ class SessionLimiter:
     def _ends(self, name: str) -> float:
         """Return when an unused session would end; never while it has an open request."""
         idle = self._manager._server_instances[name].idle_scope
-        return float("inf") if idle is None else idle.deadline
+        if idle is None:
+            return float("inf")
+        return idle.deadline
 
 
 class MessageMiddleware:
@@ -88,7 +95,10 @@ class MessageMiddleware:
         if body is None:
             await Response("Payload too large\n", 413, media_type="text/plain")(scope, receive, send)
             return
-        message, trouble = parse_line(body) if body.strip() else (None, None)
+        if body.strip():
+            message, trouble = parse_line(body)
+        else:
+            message, trouble = (None, None)
         if trouble:
             await _error_response(trouble)(scope, receive, send)
             return
@@ -139,7 +149,9 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
-        return left.pop() if left else await receive()
+        if left:
+            return left.pop()
+        return await receive()
 
     return replay
 

@@ -1,7 +1,8 @@
 """PURE. The tools that a client sees: profiles, which add up, single tools, excluded tools, read-only.
 
-A client pays for every listed tool in each request, so the default lists a few. Other tools can still be called, by
-name or through `call_tool`. The dispatcher refuses excluded tools, and tools that write under read-only.
+A client pays for every listed tool in each request, so the default lists ten. Other tools can still be called, by
+name or through `call_tool`; older names too, with the arguments that they had. The dispatcher refuses excluded tools,
+and tools that write under read-only.
 
 This module imports only what every interpreter has loaded already, because the first reply waits for it.
 """
@@ -16,12 +17,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 CORE = (
-    *("codebase_retrieval", "get_context_for_prompt", "search_files", "read_file", "read_fragment", "list_directory"),
-    *("find_symbol", "edit_file", "write_file", "context_search", "add_memory", "index_status", "tool_manifest"),
-    "call_tool",
+    *("search_code", "read", "search_text", "symbols", "edit_file", "write_file"),
+    *("get_context", "search_memory", "list_tools", "call_tool"),
 )
-EDIT = (*CORE, "safe_replace", "undo_edit", "scout", "read_regions", "validate_content")
-CODE = (*EDIT, "trace", "cortex_search", "rename_symbol")
+EDIT = (*CORE, "list_directory", "safe_replace", "undo_edit", "scout", "validate_content")
+CODE = (*EDIT, "cortex_search", "rename_symbol", "explain")
 PLAN = (
     *("create_plan", "refine_plan", "visualize_plan", "execute_plan", "save_plan", "load_plan", "list_plans"),
     *("delete_plan", "request_approval", "respond_approval", "start_step", "complete_step", "fail_step"),
@@ -41,10 +41,22 @@ SEEDS = (
     "cortex_search",  # seed 004
 )
 """The 50 names in the documents that this product was made from."""
-OWN = ("find_symbol", "trace", "undo_edit", "rename_symbol", "call_tool", "update_memory", "delete_memory")
-"""The names that this product adds."""
-ALIASES = ("get_file",)
-"""Other names of a tool: listed where a profile or `--tools` has them, else only callable."""
+COMPAT = (
+    *(name for name in SEEDS if name != "get_file"),
+    *("find_symbol", "trace", "undo_edit", "rename_symbol", "call_tool", "update_memory", "delete_memory"),
+)
+"""The names of version 0.2, with their arguments: every tool that it had."""
+ALIASES: Mapping[str, str] = {
+    "codebase_retrieval": "search_code",
+    "search_files": "search_text",
+    "get_context_for_prompt": "get_context",
+    "context_search": "search_memory",
+    "tool_manifest": "list_tools",
+    "get_file": "read_file",
+}
+"""Older name -> tool: listed where a profile or `--tools` has the older name, else only callable."""
+REPLACED = ("read_file", "read_fragment", "read_regions", "find_symbol", "trace")
+"""Tools that `read` and `symbols` replace: callable, and listed by `seeds` and `compat`."""
 
 PROFILES: Mapping[str, tuple[str, ...]] = {
     "core": CORE,
@@ -53,42 +65,53 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
     "plan": PLAN,
     "review": REVIEW,
     "seeds": SEEDS,
-    "all": (*(name for name in SEEDS if name not in ALIASES), *OWN),
+    "compat": COMPAT,
+    "all": tuple(dict.fromkeys((*CODE, *(name for name in COMPAT if name not in ALIASES and name not in REPLACED)))),
 }
-"""Profile -> its listed tools. Tools of a later release are listed once they exist."""
+"""Profile -> its listed tools; `all` has each tool once, under its current name."""
+KNOWN_NAMES = tuple(dict.fromkeys((*PROFILES["all"], *REPLACED, *ALIASES)))
 
 
 MULTI_PROJECT_TOOLS = frozenset(
-    ("codebase_retrieval", "semantic_search", "search_files", "find_symbol", "get_context_for_prompt", "context_search")
+    ("search_code", "semantic_search", "search_text", "symbols", "find_symbol", "get_context", "search_memory")
 )
 """The tools that search several projects at once; calls of all others must name one."""
 EVERY_PROJECT = "*"
 """In place of a project's name: all of them."""
 
 _ToolSelectionFields = namedtuple(  # noqa: PYI024 - no annotations: see above
-    "_ToolSelectionFields", "profiles tools exclude read_only projects", defaults=(("core",), (), (), False, ())
+    "_ToolSelectionFields",
+    "profiles tools exclude read_only projects structured",
+    defaults=(("core",), (), (), False, (), False),
 )
 
 
 class ToolSelection(_ToolSelectionFields):
     """The selection of tools at the start of a server: `tools` are added to the profiles; `exclude` overrides both.
 
-    `projects` are the names of the open projects; a single one needs no name.
+    `projects` are the names of the open projects; a single one needs no name. `structured` is for clients that are
+    programs: tools are listed with the schemas of their replies, and the replies follow them.
 
     >>> ToolSelection(read_only=True)
-    ToolSelection(profiles=('core',), tools=(), exclude=(), read_only=True, projects=())
+    ToolSelection(profiles=('core',), tools=(), exclude=(), read_only=True, projects=(), structured=False)
     """
 
     __slots__ = ()
 
-    def mentions(self, name: str) -> bool:
-        """Return whether a profile or `--tools` has this name."""
-        is_named = name in self.tools or any(name in PROFILES[profile] for profile in self.profiles)
-        return is_named and name not in self.exclude
-
     def lists(self, name: str) -> bool:
-        """Return whether a tool is listed; `all` also lists tools that it does not name."""
-        return self.mentions(name) or ("all" in self.profiles and name not in self.exclude)
+        """Return whether a profile or `--tools` has this name; `all` also lists tools that no profile knows."""
+        is_named = name in self.tools or any(name in PROFILES[profile] for profile in self.profiles)
+        is_new = "all" in self.profiles and name not in KNOWN_NAMES
+        return (is_named or is_new) and not self.excludes(name)
+
+    def excludes(self, name: str) -> bool:
+        """Return whether a tool is excluded, by its own name or by an older one of it.
+
+        >>> ToolSelection(exclude=("codebase_retrieval",)).excludes("search_code")
+        True
+        """
+        own = ALIASES.get(name, name)
+        return any(ALIASES.get(excluded, excluded) == own for excluded in self.exclude)
 
     def find_unknown_name(self) -> str:
         """Return the problem of an unknown profile or tool, with the nearest name; empty when all are known.
@@ -100,24 +123,30 @@ class ToolSelection(_ToolSelectionFields):
             if name not in PROFILES:
                 return _describe_unknown("profile", name, tuple(PROFILES))
         for name in (*self.tools, *self.exclude):
-            if name not in PROFILES["all"] and name not in ALIASES:
-                return _describe_unknown("tool", name, (*PROFILES["all"], *ALIASES))
+            if name not in KNOWN_NAMES:
+                return _describe_unknown("tool", name, KNOWN_NAMES)
         return ""
 
 
 def list_tools(rows: Iterable[Mapping[str, Any]], selection: ToolSelection) -> list[dict[str, Any]]:
-    """Return the tools of `tools/list` in the order of the rows, with aliases right after their tool.
+    """Return the tools of `tools/list` in the order of the rows, each under those of its names that are listed.
 
-    A row is `{"tool": <as on the wire>, "touches": <what it may change>, "aliases": [<other names>]}`.
+    A row is `{"tool": <as on the wire>, "touches": <what it may change>, "aliases": [<as on the wire>],
+    "output": <the schema of structured replies>}`.
     """
     tools = []
     for row in rows:
-        wire = dict(row["tool"])
+        wire = row["tool"]
         if find_forbidding_option(selection, wire["name"], str(row["touches"]), destructive=_is_destructive(wire)):
             continue
-        tools += [wire] if selection.lists(wire["name"]) else []
-        tools += [_alias_tool(wire, alias) for alias in row.get("aliases", ()) if selection.mentions(alias)]
+        names = [dict(named) for named in (wire, *row.get("aliases", ())) if selection.lists(named["name"])]
+        tools += [_add_output_schema(named, row["output"]) for named in names] if selection.structured else names
     return [_add_project_parameter(wire, selection.projects) for wire in tools]
+
+
+def _add_output_schema(wire: Mapping[str, Any], schema: Any) -> dict[str, Any]:
+    """Return a tool with the schema of its replies; the keys are in the order of the protocol library."""
+    return dict(sorted({**wire, "outputSchema": schema}.items()))
 
 
 def find_forbidding_option(selection: ToolSelection, name: str, touches: str, *, destructive: bool) -> str:
@@ -126,10 +155,12 @@ def find_forbidding_option(selection: ToolSelection, name: str, touches: str, *,
     >>> find_forbidding_option(ToolSelection(read_only=True), "write_file", "files", destructive=True)
     '--read-only'
     """
-    if name in selection.exclude:
+    if selection.excludes(name):
         return "--exclude-tools"
     writes = touches in ("files", "records") or (touches == "index" and destructive)
-    return "--read-only" if selection.read_only and writes else ""
+    if selection.read_only and writes:
+        return "--read-only"
+    return ""
 
 
 def _is_destructive(wire: Mapping[str, Any]) -> bool:
@@ -137,18 +168,12 @@ def _is_destructive(wire: Mapping[str, Any]) -> bool:
     return isinstance(annotations, Mapping) and bool(annotations.get("destructiveHint"))
 
 
-def _alias_tool(wire: Mapping[str, Any], alias: str) -> dict[str, Any]:
-    """Return the tool under an alias, with a short description."""
-    first_sentence = wire["description"].split(". ")[0].rstrip(".")
-    return {**wire, "name": alias, "description": f"{first_sentence}. The same as {wire['name']}."}
-
-
 def _add_project_parameter(wire: dict[str, Any], projects: Sequence[str]) -> dict[str, Any]:
     """Return a tool with the parameter `project` where there are several projects."""
     schema = wire["inputSchema"]
     if len(projects) < 2 or not isinstance(schema, Mapping):
         return wire
-    across = wire["name"] in MULTI_PROJECT_TOOLS
+    across = ALIASES.get(wire["name"], wire["name"]) in MULTI_PROJECT_TOOLS
     names, description, required = list(projects), "Which project.", ["project", *schema.get("required", ())]
     if across:
         names, description, required = [*projects, EVERY_PROJECT], "Which project; none: all.", required[1:]
@@ -161,5 +186,8 @@ def _describe_unknown(noun: str, name: str, known: Sequence[str]) -> str:
     import difflib  # imported only when the start fails
 
     close = difflib.get_close_matches(name, known, 1, 0.6)
-    advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    if close:
+        advice = f"did you mean {close[0]}?"
+    else:
+        advice = f"there are {', '.join(known)}"
     return f"no {noun} is called {name}; {advice}"

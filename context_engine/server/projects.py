@@ -21,6 +21,7 @@ from context_engine.errors import BugError, CallError, ContextEngineError, Inval
 from context_engine.repo import check_workspace_root, project_of_process, resolve_path
 
 if TYPE_CHECKING:
+    from context_engine.daemon import EngineLease
     from context_engine.engine import Engine
     from context_engine.server.server_log import Log
     from context_engine.settings import Settings
@@ -32,6 +33,8 @@ AFTER_REPLY_S = 0.05
 """The imports of the Engine would delay the first reply, so they start this long after it."""
 READ_AFTER_S = 5.0
 """Loading a model takes a second of work, which the first replies do not need."""
+Lease = Callable[[str | Path], "EngineLease"]
+"""Returns the use of a workspace whose Engine is shared with other servers."""
 Sees = Callable[[str, str], bool]
 """Returns whether a project of this name and path exists for the caller."""
 
@@ -87,7 +90,7 @@ class Projects:
 
     `named` folders are final. Without them the project around `here` is opened in advance, and kept unless the client
     names other folders. `given_names` are names by path. Projects that are `isolated` share no data of the user, not
-    even the memories that apply to all projects.
+    even the memories that apply to all projects. With `lease` the Engines are those of a daemon.
     """
 
     def __init__(
@@ -99,7 +102,9 @@ class Projects:
         follow: bool = True,
         isolated: bool = False,
         given_names: Mapping[str, str] = NO_NAMES,
+        lease: Lease | None = None,
     ) -> None:
+        self._lease = lease
         self._named = tuple(named)
         self._here = here
         self._log = log
@@ -191,7 +196,9 @@ class Projects:
         if self._closed:
             raise CallError("the server is ending", suggestion="Start it again.")
         if path not in self._loaders:
-            self._loaders[path] = ProjectLoader(path, log=self._log, follow=self._follow, isolated=self._isolated)
+            self._loaders[path] = ProjectLoader(
+                path, log=self._log, follow=self._follow, isolated=self._isolated, lease=self._lease
+            )
         return self._loaders[path]
 
     def _path_of(self, project: str) -> str:
@@ -204,8 +211,13 @@ class Projects:
 
     def _around_here(self) -> list[str]:
         """Return the project that this process was started in, if there is one."""
-        found = project_of_process(self._here) if self._here else None
-        return [str(found)] if found else []
+        if self._here:
+            found = project_of_process(self._here)
+        else:
+            found = None
+        if found:
+            return [str(found)]
+        return []
 
 
 def find_project_path(paths_by_name: Mapping[str, str], project: str) -> str:
@@ -258,8 +270,12 @@ def _usable_folders(folders: Iterable[str]) -> list[str]:
 class ProjectLoader:
     """An Engine that is, or will be, open. `start` returns at once; `engine` waits for the outcome."""
 
-    def __init__(self, root: str | Path, *, log: Log, follow: bool = True, isolated: bool = False) -> None:
+    def __init__(
+        self, root: str | Path, *, log: Log, follow: bool = True, isolated: bool = False, lease: Lease | None = None
+    ) -> None:
         self.root = root
+        self._lease = lease
+        self._leased: EngineLease | None = None
         self._log = log
         self._follow = follow
         self._isolated = isolated
@@ -282,6 +298,8 @@ class ProjectLoader:
         self.start()
         assert self._thread is not None
         self._thread.join()
+        if self._leased is not None:
+            return self._leased.engine()
         if self._engine is None:
             raise self._error or BugError("the workspace did not open")
         return self._engine
@@ -296,25 +314,25 @@ class ProjectLoader:
         """`open`, `failed`, or `opening` while neither is known."""
         if self._engine:
             return "open"
-        return "failed" if self._error else "opening"
+        if self._error:
+            return "failed"
+        return "opening"
 
     def close(self) -> None:
         """Close the Engine if it is open; a later `engine` raises."""
         engine, self._engine = self._engine, None
-        if engine is not None:
+        if self._leased is not None:
+            self._leased.close()
+        elif engine is not None:
             engine.close()
 
     def _open(self) -> None:
         self._needed.wait(AFTER_REPLY_S)
         try:
-            from context_engine.engine import Engine
-
-            settings = _isolated_settings(self.root) if self._isolated else None
-            engine = Engine.open(self.root, settings=settings)
-            if self._follow:
-                engine.index.update_in_background()  # before any call sees the Engine: it then answers "being built"
-                engine.embeddings.start(READ_AFTER_S)
-                engine.memory.start(READ_AFTER_S)
+            if self._lease:
+                engine = self._share_engine(self._lease)
+            else:
+                engine = self._open_engine()
         except ContextEngineError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call reports it
@@ -324,8 +342,30 @@ class ProjectLoader:
             optional = {"mended": list(engine.mended), "ignored_settings": list(engine.settings.ignored)}
             notes = {key: value for key, value in optional.items() if value}
             self._log({"event": "open", "root": str(self.root), "ok": True} | notes)
-            if self._follow and engine.settings.watch:
+            if self._follow and engine.settings.watch and self._lease is None:
                 threading.Thread(target=self._watch, args=(engine,), name="watching", daemon=True).start()
+
+    def _open_engine(self) -> Engine:
+        from context_engine.engine import Engine
+
+        if self._isolated:
+            settings = _isolated_settings(self.root)
+        else:
+            settings = None
+        engine = Engine.open(self.root, settings=settings)
+        if self._follow:
+            engine.index.update_in_background()  # before any call sees the Engine: it then answers "being built"
+            engine.embeddings.start(READ_AFTER_S)
+            engine.memory.start(READ_AFTER_S)
+        return engine
+
+    def _share_engine(self, lease: Lease) -> Engine:
+        leased = lease(self.root)
+        engine = leased.engine()
+        if not engine.index.is_available():  # else the first answer finds what has changed, and the watcher the rest
+            engine.index.update_in_background()
+        self._leased = leased
+        return engine
 
     def _fail(self, error: ContextEngineError) -> None:
         self._error = error
@@ -389,7 +429,9 @@ class ScopedProjects:
         except ContextEngineError:
             return ""
         names = [name for name, visible in self.paths_by_name.items() if visible == path]
-        return names[0] if names else ""
+        if names:
+            return names[0]
+        return ""
 
     def _path(self, project: str) -> str:
         visible = self.paths_by_name

@@ -1,4 +1,4 @@
-"""The instructions of the server, prompts that a user picks in the client, and completions while the user types.
+"""Prompts that a user picks in the client, and completions while the user types.
 
 A prompt sends the agent to the right tools with what the index knows already. It is short (texts and facts stay under
 600 tokens), names only existing tools, and reports a missing index.
@@ -24,16 +24,6 @@ from context_engine.tools import render_rules_page
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
-INSTRUCTIONS = """\
-Finds code in this repository. Before grepping or opening files, ask codebase_retrieval in plain words; search_files \
-finds text, find_symbol finds definitions, read_fragment reads only the lines you need.
-
-Local, fast, always current: the index follows edits, and each answer states how fresh it is. Answers name path \
-and lines; an empty answer states the reason and the next step. Use read_file when you need more than a fragment. \
-To change files call edit_file, which refuses an uncertain edit and says what to send instead. \
-index_status reports what is indexed. More tools (callers and impact, undo, plans, reviews) are found with \
-tool_manifest and run with call_tool."""
-"""Some clients show a model only the first 250 characters, so these have the purpose and when to use it."""
 PLACES_MAX = 6
 """The number of places to start from; the agent searches further itself."""
 QUERY_CHARS = 200
@@ -170,18 +160,30 @@ def _argument_error(prompt: PromptTemplate, what: str, suggestion: str) -> Inval
 
 def _write_understand(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
     area, question = given.get("area", ""), given.get("question", "")
-    general = f"how does {area} work" if area else "what does this project do and how is it built"
-    inside = {"include_paths": [f"{area}**" if area.endswith("/") else area]} if area else {}
-    outlined = area if area and not area.endswith("/") else "path/of/a/file"
-    aim = f"to answer: {question}" if question else "well enough to change it safely."
+    if area:
+        general = f"how does {area} work"
+    else:
+        general = "what does this project do and how is it built"
+    if area:
+        inside = {"include": [f"{area}**" if area.endswith("/") else area]}
+    else:
+        inside = {}
+    if area and not area.endswith("/"):
+        outlined = area
+    else:
+        outlined = "path/of/a/file"
+    if question:
+        aim = f"to answer: {question}"
+    else:
+        aim = "well enough to change it safely."
     return _join_paragraphs(
         f"Learn how {area or 'this code base'} works, {aim}\nState nothing that you have not read.",
         *_describe_overview(engine, calls),
         *_format_steps(
             "Go on in this order:",
-            (calls.format("codebase_retrieval", query=question or general, **inside), "the places worth reading"),
-            (calls.format("find_symbol", outline=outlined), "a file's skeleton before its text"),
-            (calls.format("trace", symbol="Name", direction="callers"), "who uses what you found"),
+            (calls.format("search_code", query=question or general, **inside), "the places worth reading"),
+            (calls.format("symbols", path=outlined, relation="outline"), "a file's skeleton before its text"),
+            (calls.format("symbols", name="Name", relation="callers"), "who uses what you found"),
             (_lines_of_a_file(calls), "the lines themselves"),
         ),
         "Then report what it is for, its main parts and how they work together, where a change would begin, and what "
@@ -196,8 +198,8 @@ def _write_find(engine: Engine, given: Mapping[str, str], calls: CallFormatter) 
         *_format_steps(
             "Go on with:",
             (_lines_of_a_file(calls), "the lines themselves"),
-            (calls.format("codebase_retrieval", query="other words for it"), "other places"),
-            (calls.format("trace", symbol="Name", direction="callers"), "who uses a name"),
+            (calls.format("search_code", query="other words for it"), "other places"),
+            (calls.format("symbols", name="Name", relation="callers"), "who uses a name"),
         ),
         "Give path:line for each place and a sentence on what is there. If it does not exist, say so and what "
         "you tried.",
@@ -206,15 +208,18 @@ def _write_find(engine: Engine, given: Mapping[str, str], calls: CallFormatter) 
 
 def _write_change(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
     task, target = given["task"], given.get("target", "")
-    traced = {"path": target} if "/" in target else {"symbol": target or "Name"}
+    if "/" in target:
+        traced = {"path": target}
+    else:
+        traced = {"name": target or "Name"}
     return _join_paragraphs(
         f"Make this change: {task}",
         *_describe_places(engine, target or task, calls),
         *_format_steps(
             "Read those places. Then, before you edit:",
-            (calls.format("codebase_retrieval", query=task[:QUERY_CHARS]), "more of them"),
-            (calls.format("trace", **traced, direction="impact", depth=2), "what depends on what you touch"),
-            (calls.format("codebase_retrieval", query=f"test {target or task}"[:QUERY_CHARS]), "the tests to extend"),
+            (calls.format("search_code", query=task[:QUERY_CHARS]), "more of them"),
+            (calls.format("symbols", **traced, relation="impact", depth=2), "what depends on what you touch"),
+            (calls.format("search_code", query=f"test {target or task}"[:QUERY_CHARS]), "the tests to extend"),
         ),
         "Make the smallest change that does it, in the style of the code around it, with a test that fails without it. "
         "Edits are searchable at once. Run the tests, then report what changed, path:line, and what could break.",
@@ -224,8 +229,11 @@ def _write_change(engine: Engine, given: Mapping[str, str], calls: CallFormatter
 def _write_begin(engine: Engine, given: Mapping[str, str], calls: CallFormatter) -> str:
     task = given.get("task", "")
     subject = f" on this: {task}" if task else ""
-    context_call = calls.format("get_context_for_prompt", query=task[:QUERY_CHARS]) if task else ""
-    search_call = calls.format("context_search", query=task[:QUERY_CHARS] or "what the task is about")
+    if task:
+        context_call = calls.format("get_context", query=task[:QUERY_CHARS])
+    else:
+        context_call = ""
+    search_call = calls.format("search_memory", query=task[:QUERY_CHARS] or "what the task is about")
     memory_call = calls.format("add_memory", category="decisions", content="what was decided, and why")
     return _join_paragraphs(
         f"Before work begins{subject}, here is what holds in this project. Keep to it; where the task asks for "
@@ -253,7 +261,7 @@ def _join_paragraphs(*paragraphs: str) -> str:
 
 
 def _lines_of_a_file(calls: CallFormatter) -> str:
-    return calls.format("read_file", path="path/of/a/file", start_line=1, end_line=60)
+    return calls.format("read", items=["path/of/a/file:1-60"])
 
 
 PROMPTS: tuple[PromptTemplate, ...] = (
@@ -319,7 +327,10 @@ def _describe_places(engine: Engine, what: str, calls: CallFormatter) -> Iterato
     """Yield where a symbol is defined; for any other text, and for an unknown symbol, what a search finds."""
     try:
         is_name = len(what.split()) == 1 and "/" not in what
-        found = engine.symbols.find(what, limit=PLACES_MAX) if is_name else None
+        if is_name:
+            found = engine.symbols.find(what, limit=PLACES_MAX)
+        else:
+            found = None
         if found and found.definitions:
             rows = [
                 (symbol.path, symbol.span.first, symbol.span.last, symbol.qualified) for symbol in found.definitions
@@ -411,4 +422,6 @@ def _completion_kinds(
     known = resources.file_template(projects).uri_template
     if ref.uri != known:
         raise InvalidArgument(f"there is no resource template {ref.uri}", suggestion=f"There is {known}.")
-    return {"path": "files"} if len(projects) < 2 else {"path": "files", "project": "projects"}
+    if len(projects) < 2:
+        return {"path": "files"}
+    return {"path": "files", "project": "projects"}

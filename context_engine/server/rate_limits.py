@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-CALLS_PER_MINUTE: Mapping[str, int] = {"context_search": 30, "read_file": 100, "grep_codebase": 60}
-"""The limits of seed 003. Other tools have none by default."""
+CALLS_PER_MINUTE: Mapping[str, int] = {"search_memory": 30, "read_file": 100, "grep_codebase": 60}
+"""The limits of seed 003, which calls the first one `context_search`. Other tools have none by default."""
 
 LONGEST_S: Mapping[str, float] = {
     # seed 003's maximum times, and the same for what does the same work
-    **dict.fromkeys(("context_search", "codebase_retrieval", "semantic_search", "cortex_search"), 5.0),
-    **dict.fromkeys(("grep_codebase", "search_files", "scout"), 3.0),
-    **dict.fromkeys(("read_file", "read_fragment", "read_regions"), 0.5),
+    **dict.fromkeys(("search_memory", "search_code", "semantic_search", "cortex_search"), 5.0),
+    **dict.fromkeys(("grep_codebase", "search_text", "scout"), 3.0),
+    **dict.fromkeys(("read", "read_file", "read_fragment", "read_regions"), 0.5),
 }
 """Longer calls are reported; other tools have no limit."""
 LONGEST_WITH_DEPENDENCIES_S = 2.0
@@ -69,7 +69,7 @@ def parse_rates(stated: str) -> dict[str, int]:
     """Return the limits of `CALLS_PER_MINUTE` with the changes in the settings.
 
     >>> parse_rates("read_file=0, trace=20")
-    {'context_search': 30, 'read_file': 0, 'grep_codebase': 60, 'trace': 20}
+    {'search_memory': 30, 'read_file': 0, 'grep_codebase': 60, 'trace': 20}
     """
     pairs = (pair.partition("=") for pair in stated.replace(" ", "").split(",") if pair)
     return {**CALLS_PER_MINUTE, **{tool: int(rate) for tool, _, rate in pairs}}

@@ -84,7 +84,10 @@ def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> ResourceC
     Raises: FileNotFound for an unknown address, and why a file must not or cannot be read.
     """
     project = project_in_uri(uri)
-    address = uri.rpartition(WHICH)[0] if WHICH in uri else uri
+    if WHICH in uri:
+        address = uri.rpartition(WHICH)[0]
+    else:
+        address = uri
     if address == STATUS:
         return _read_status(dispatcher, project, call)
     if address == RULES:
@@ -109,7 +112,9 @@ def project_in_uri(uri: str) -> str:
     >>> project_in_uri("ctx://file/a.py?project=a%2Fweb"), project_in_uri("ctx://status")
     ('a/web', '')
     """
-    return unquote(uri.rpartition(WHICH)[2]) if WHICH in uri else ""
+    if WHICH in uri:
+        return unquote(uri.rpartition(WHICH)[2])
+    return ""
 
 
 def mime_type(language: str) -> str:
@@ -131,8 +136,8 @@ def _read_status(dispatcher: ToolDispatcher, project: str, call: Call) -> Resour
 
 def _read_file(dispatcher: ToolDispatcher, path: str, project: str) -> ResourceContent:
     """Read a file; refuse when the tool that reads files is switched off."""
-    if "read_file" in dispatcher.selection.exclude:
-        raise AccessDenied("files are not read out: read_file is switched off with --exclude-tools")
+    if off := [name for name in ("read", "read_file") if dispatcher.selection.excludes(name)]:
+        raise AccessDenied(f"files are not read out: {off[0]} is switched off with --exclude-tools")
     with collect_redactions():
         read = dispatcher.engine(project).files.read(path)
         return ResourceContent(mime_type(read.language), dispatcher.redact(read.text, SENDER))

@@ -44,6 +44,10 @@ OPTIONS = (
     ServeOption("exclude-tools", "names", "CTX_EXCLUDE_TOOLS", "NAMES", "Neither list nor run these tools."),
     ServeOption("read-only", "flag", "CTX_READ_ONLY", "", "Refuse every tool that writes files or records."),
     ServeOption(
+        *("structured", "flag", "CTX_STRUCTURED", ""),
+        "For clients that are programs: list tools with the schemas of their replies, and reply in structured content.",
+    ),
+    ServeOption(
         *("chunks-dir", "text", "CTX_CHUNKS_DIR", "PATH"),
         "Answer cortex_search from this folder of chunk files (ctx chunk export), followed while it changes.",
     ),
@@ -121,7 +125,9 @@ def parse_options(argv: Sequence[str], env: Mapping[str, str]) -> ServeOptions:
     values = {option.name: _option_value(parser, option, vars(given)[option.name], env) for option in OPTIONS}
     tools = values["tools"] or ()
     profiles = values["profile"] or (() if tools else ("core",))
-    selection = ToolSelection(profiles, tools, values["exclude-tools"] or (), values["read-only"])
+    selection = ToolSelection(
+        profiles, tools, values["exclude-tools"] or (), values["read-only"], structured=values["structured"]
+    )
     if problem := selection.find_unknown_name():
         parser.error(problem)
     return ServeOptions(
@@ -209,5 +215,8 @@ def _describe_unknown(word: str) -> str:
     if not word.startswith("-"):
         return f"unexpected argument {word!r}; did you mean --root {word}?"
     close = difflib.get_close_matches(word.partition("=")[0], names, 1, 0.6)
-    advice = f"did you mean {close[0]}?" if close else f"the options are {', '.join(names)}"
+    if close:
+        advice = f"did you mean {close[0]}?"
+    else:
+        advice = f"the options are {', '.join(names)}"
     return f"there is no option {word}; {advice}"

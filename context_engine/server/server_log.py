@@ -37,32 +37,31 @@ KINDS_MAX = 1_000
 AUDIT_FIELDS = ("token", "role", "event", "method", "tool", "via", "project", "status", "from", "ok", "error", "ms")
 """The fields of an audit line, in this order; other fields of the log are left out."""
 STDERR = "-"
+FAILURE_LEVELS = ("warning", "error")
+"""The levels of `log_level` that write only the lines of calls that failed or took too long."""
 
 
 def discard_line(line: dict[str, Any]) -> None:
     """Discard a log line: at the terminal the reply contains everything."""
 
 
-def log_to_stderr(line: dict[str, Any]) -> None:
-    """Write a line as JSON to stderr, in one piece, because threads share it."""
-    sys.stderr.write(escape_controls(json.dumps(line, ensure_ascii=False)) + "\n")
+def write_to_stderr(line: str) -> None:
+    """Write a line to stderr."""
+    sys.stderr.write(line)
     sys.stderr.flush()
 
 
-def log_failures_to_stderr(line: dict[str, Any]) -> None:
-    """Write only the lines of calls that failed or took too long."""
-    if not line.get("ok") or line.get("slow"):
-        log_to_stderr(line)
+def create_log(level: str, write: Callable[[str], object] = write_to_stderr) -> Log:
+    """Return the log of a `log_level`; `write` gets each line of JSON, in one piece."""
+    if level == "off":
+        return discard_line
+    fails_only = level in FAILURE_LEVELS
 
+    def log(line: dict[str, Any]) -> None:
+        if not fails_only or not line.get("ok") or line.get("slow"):
+            write(escape_controls(json.dumps(line, ensure_ascii=False)) + "\n")
 
-LOGS: dict[str, Log] = {
-    "debug": log_to_stderr,
-    "info": log_to_stderr,
-    "warning": log_failures_to_stderr,
-    "error": log_failures_to_stderr,
-    "off": discard_line,
-}
-"""The log of each `log_level`."""
+    return log
 
 
 # -- Python's logging -------------------------------------------------------------------------------------------------
@@ -120,7 +119,10 @@ class LoggingBridge(logging.Handler):
         if left_out is None:
             return
         crash = record.exc_info[1] if record.exc_info else None
-        text = f"{record.getMessage()}: {crash!r}" if crash is not None else record.getMessage()
+        if crash is not None:
+            text = f"{record.getMessage()}: {crash!r}"
+        else:
+            text = record.getMessage()
         line = {"event": "library", "ok": False, "from": record.name, "says": " ".join(text.split())[:TEXT_CHARS_MAX]}
         self._log(line | ({"left_out": left_out} if left_out else {}))
 

@@ -68,11 +68,10 @@ def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, proj
         audit = add_span_attributes(audit)
     sessions = ClientSessions(dispatcher, projects, audit=audit)
     count = len(tokens.page().tokens)
-    location = (
-        f"one of the {count} in {tokens.path}"
-        if count
-        else f"in {tokens.path}, which has none yet: ctx token create NAME"
-    )
+    if count:
+        location = f"one of the {count} in {tokens.path}"
+    else:
+        location = f"in {tokens.path}, which has none yet: ctx token create NAME"
     return SharedServer(sessions, Authenticator(tokens, log=sessions.audit), key, location)
 
 

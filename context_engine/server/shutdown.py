@@ -48,20 +48,18 @@ ProcessInfo = namedtuple("ProcessInfo", "pid parent started arguments")  # noqa:
 """`started` is a text of the system, only to be compared; `arguments` is the command line."""
 
 
-class ShutdownCoordinator:
-    """The running calls, and the shutdown of the process. Thread-safe.
+class RunningCalls:
+    """The running calls of one server. Thread-safe."""
 
-    `finish(seconds)` waits until all requests are answered; `close` closes what is open.
-    """
-
-    def __init__(self, close: Callable[[], None], *, finish: Callable[[float], None] = lambda _: None) -> None:
-        self._close = close
-        self._finish = finish
+    def __init__(self) -> None:
         self._running: set[threading.Event] = set()
         self._changed = threading.Condition()
-        self._has_begun = self._is_canceled = False
-        self.is_ending = False
-        """Whether the end has been announced: the server still answers, but load balancers should not send requests."""
+        self._is_canceled = False
+
+    @property
+    def are_any(self) -> bool:
+        """Whether a call is running."""
+        return bool(self._running)
 
     @contextmanager
     def track(self, cancel: threading.Event) -> Generator[None]:
@@ -81,6 +79,28 @@ class ShutdownCoordinator:
         """Wait until no call is running; return False when the time is over before."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, seconds)
+
+    def cancel_all(self) -> None:
+        """Cancel the running calls, and those that begin later."""
+        with self._changed:
+            self._is_canceled = True
+            for cancel in self._running:
+                cancel.set()
+
+
+class ShutdownCoordinator(RunningCalls):
+    """The running calls, and the shutdown of the process. Thread-safe.
+
+    `finish(seconds)` waits until all requests are answered; `close` closes what is open.
+    """
+
+    def __init__(self, close: Callable[[], None], *, finish: Callable[[float], None] = lambda _: None) -> None:
+        super().__init__()
+        self._close = close
+        self._finish = finish
+        self._has_begun = False
+        self.is_ending = False
+        """Whether the end has been announced: the server still answers, but load balancers should not send requests."""
 
     def announce(self) -> None:
         """Let /ready report that the server will end."""
@@ -103,11 +123,8 @@ class ShutdownCoordinator:
                 return
             self._has_begun = True
         self._finish(FINISH_S)
-        with self._changed:
-            self._is_canceled = True
-            for cancel in self._running:
-                cancel.set()
-            self._changed.wait_for(lambda: not self._running, CANCEL_S)
+        self.cancel_all()
+        self.wait_until_idle(CANCEL_S)
         closing = threading.Thread(target=self._close, name="closing", daemon=True)
         closing.start()
         closing.join(CLOSE_S)
@@ -168,7 +185,9 @@ def read_process(pid: int) -> ProcessInfo | None:
     """Return a process as it is now; None if it does not exist, or cannot be read."""
     if os.path.isdir("/proc/self"):
         return _read_proc(pid)
-    return _read_ps(pid) if os.name == "posix" else None
+    if os.name == "posix":
+        return _read_ps(pid)
+    return None
 
 
 class ParentWatcher:
@@ -219,7 +238,9 @@ def _read_proc(pid: int) -> ProcessInfo | None:
     except OSError:
         return None
     state, parent, started = status[0], int(status[1]), status[19].decode()
-    return None if state in DEAD else ProcessInfo(pid, parent, started, arguments)
+    if state in DEAD:
+        return None
+    return ProcessInfo(pid, parent, started, arguments)
 
 
 def _read_ps(pid: int) -> ProcessInfo | None:

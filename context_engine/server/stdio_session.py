@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from operator import eq
 
-from context_engine.server.framing import LineFramer, duplicate_id_reply, parse_line
+from context_engine.server.framing import LineFramer, duplicate_id_reply, error_reply, parse_line
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
     from context_engine.server.bootstrap import BootstrapResponder
+    from context_engine.server.daemon_relay import DaemonLink
 
 LINE_BYTES_MAX = 16_000_000
 """A file of some megabytes fits, escaped. Longer lines are accidents, and are refused without being stored."""
@@ -57,6 +58,11 @@ LOG_BYTES_MAX = 1_000_000
 """The unread log lines that are kept; further ones are dropped."""
 READER_CHECK_S = 1.0
 """How often an idle writer checks whether the other side still reads: no write fails to say so."""
+INITIALIZE, INITIALIZED = "initialize", "notifications/initialized"
+"""The messages that open a connection before protocol version 2026-07-28."""
+INTERNAL_ERROR = -32603
+LOG_MARK = b"#"
+"""The beginning of a line of the log in the stream of a daemon; a message begins with a brace."""
 JOIN_S = 0.1
 """How long `close` waits for the thread, since a blocked write cannot be interrupted."""
 
@@ -71,8 +77,12 @@ class StdioSession:
         self._bootstrap = bootstrap
         self._out = StreamWriter(pipes.outgoing, bytes_max=REPLIES_BYTES_MAX, gone=gone)
         self._changed = threading.Condition()
-        self._unanswered: list[tuple[str | int, str]] = []  # id and method
+        self._unanswered: list[dict[str, Any]] = []
         self._hand_on: Callable[[dict[str, Any]], object] | None = None
+        self._link: DaemonLink | None = None
+        self._opening: list[dict[str, Any]] = []  # what a library needs that takes the place of the daemon
+        self._questions: set[Any] = set()  # ids of requests of the daemon to the client
+        self._late: set[Any] = set()  # ids of those that a daemon asked which has gone
 
     @property
     def has_replied(self) -> threading.Event:
@@ -96,11 +106,17 @@ class StdioSession:
             self._send_reply(refusal)
         elif message:
             with self._changed:
+                if "method" not in message and message.get("id") in self._late:
+                    self._late.discard(message.get("id"))
+                    return
                 if self._is_under_way(message):
                     self._send_reply(duplicate_id_reply(message))
                     return
                 self._track_request(message)
-                reply = self._hand_on(message) if self._hand_on else self._bootstrap.respond(message)
+                if self._hand_on:
+                    reply = self._hand_on(message)
+                else:
+                    reply = self._bootstrap.respond(message)
                 if isinstance(reply, dict):
                     self._settle(partial(eq, reply["id"]))
                     self._send_reply(reply)
@@ -141,7 +157,7 @@ class StdioSession:
         if "method" not in message:
             return
         if "id" in message:
-            self._unanswered.append((message["id"], message["method"]))
+            self._unanswered.append(message)
         elif message["method"] == "notifications/cancelled":
             canceled = str((message.get("params") or {}).get("requestId"))  # some clients turn 7 into "7" here
             self._settle(lambda ident: str(ident) == canceled)
@@ -150,18 +166,18 @@ class StdioSession:
         """Return whether a request has the id of another open one. The lock is held."""
         if "method" not in message or "id" not in message:
             return False
-        return any(ident == message["id"] for ident, _ in self._unanswered)
+        return any(request["id"] == message["id"] for request in self._unanswered)
 
     def _settle(self, is_it: Callable[[str | int], bool]) -> None:
         """Remove the newest such request, which is answered or canceled. The lock is held."""
         for index in reversed(range(len(self._unanswered))):
-            if is_it(self._unanswered[index][0]):
+            if is_it(self._unanswered[index]["id"]):
                 del self._unanswered[index]
                 self._changed.notify_all()
                 return
 
     def _is_settled(self) -> bool:
-        return all(method == ENDLESS for _, method in self._unanswered)
+        return all(request["method"] == ENDLESS for request in self._unanswered)
 
     def _has_room(self) -> bool:
         """Wait until there is room for one more request; return False when the client is gone before."""
@@ -174,10 +190,72 @@ class StdioSession:
 
     def _is_full(self) -> bool:
         requests = len(self._unanswered) + self._bootstrap.waiting
-        return requests >= UNANSWERED_MAX or self._out.is_full
+        link = self._link
+        return requests >= UNANSWERED_MAX or self._out.is_full or (link is not None and link.is_full)
 
     def _send_reply(self, reply: dict[str, Any]) -> None:
         self._out.put(json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+
+    # -- the daemon --
+
+    def send_log(self, line: str) -> None:
+        """Send a line of the log to the stdio server of this client, or drop it where too much is unread."""
+        if not self._out.is_full:
+            self._out.put(LOG_MARK + line.encode("utf-8", "backslashreplace"))
+
+    def begin_relay(self, link: DaemonLink) -> None:
+        """Pass the waiting messages on to a daemon, and from now on every message as it is received."""
+        with self._changed:
+            self._link, self._hand_on = link, self._relay_message
+            for message in self._bootstrap.hand_over():
+                self._relay_message(message)
+
+    def relay_line(self, line: bytes) -> None:
+        """Pass a line of the daemon on to the client, except replies that it has already."""
+        message = json.loads(line)
+        if "method" in message:
+            reply_id = None
+        else:
+            reply_id = message.get("id")
+        if reply_id is not None and self._bootstrap.is_repeat(reply_id):
+            return
+        if "method" in message and "id" in message:
+            with self._changed:
+                self._questions.add(message["id"])
+        if self._out.is_full:
+            self._out.wait_for_room()
+        self._out.put(line + b"\n")
+        if reply_id is not None:
+            with self._changed:
+                self._settle(partial(eq, reply_id))
+
+    def end_relay(self) -> None:
+        """Keep for the library what the daemon did not answer; refuse to repeat calls that it may have carried out."""
+        with self._changed:
+            self._link = self._hand_on = None
+            self._late, self._questions = self._questions, set()
+            if any(request["method"] == INITIALIZE for request in self._unanswered):
+                self._opening = []
+            written = [request for request in self._unanswered if self._bootstrap.may_write(request)]
+            for request in written:
+                self._unanswered.remove(request)
+                self._send_reply(interrupted_reply(request))
+            self._bootstrap.take_back([*self._opening, *self._unanswered])
+            self._changed.notify_all()
+
+    def _relay_message(self, message: dict[str, Any]) -> None:
+        """Send a message of the client to the daemon. The lock is held."""
+        method = message.get("method", "")
+        if not method:
+            self._questions.discard(message.get("id"))
+        elif "id" in message and self._bootstrap.is_repeat(message["id"]):
+            self._opening.append(message)
+        elif method == INITIALIZE:
+            self._opening.append(self._bootstrap.replay_of(message))
+        elif method == INITIALIZED:
+            self._opening.append(message)
+        assert self._link is not None
+        self._link.send(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
     # -- the library --
 
@@ -210,7 +288,10 @@ class StdioSession:
 
         async for outgoing in from_server:
             message = outgoing.message
-            reply_id = None if hasattr(message, "method") else getattr(message, "id", None)
+            if hasattr(message, "method"):
+                reply_id = None
+            else:
+                reply_id = getattr(message, "id", None)
             if reply_id is not None and self._bootstrap.is_repeat(reply_id):
                 continue
             if self._out.is_full:
@@ -219,6 +300,20 @@ class StdioSession:
             if reply_id is not None:
                 with self._changed:
                     self._settle(partial(eq, reply_id))
+
+
+def interrupted_reply(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the error reply to a call that a daemon may or may not have carried out before it ended.
+
+    >>> interrupted_reply({"id": 7, "params": {"name": "write_file"}})["error"]["message"].partition(":")[0]
+    'the local process ended while it ran write_file, which may be done or not'
+    """
+    name = str((request.get("params") or {}).get("name"))[:80]
+    text = (
+        f"the local process ended while it ran {name}, which may be done or not: look at what it changes"
+        " (read the file, list the records; undo_edit with list: true shows edits), then repeat it if it is missing"
+    )
+    return error_reply(INTERNAL_ERROR, text, request)
 
 
 # -- the standard streams ----------------------------------------------------------------------------------------------
@@ -341,7 +436,9 @@ class StreamWriter:
             while not self._changed.wait_for(lambda: self._queue or self._is_over, READER_CHECK_S):
                 if has_hung_up(descriptor, reading=False):
                     raise BrokenPipeError
-            return None if self._is_over else self._queue.popleft()
+            if self._is_over:
+                return None
+            return self._queue.popleft()
 
     def _count_out(self, message: bytes) -> None:
         with self._changed:

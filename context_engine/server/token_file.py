@@ -65,7 +65,10 @@ class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def grant(self) -> Grant:
         """The permissions of the token. An unreadable expiry time counts as passed."""
-        over = None if self.expires is None else parse_timestamp(self.expires) or 0.0
+        if self.expires is None:
+            over = None
+        else:
+            over = parse_timestamp(self.expires) or 0.0
         return Grant(self.id, self.name, self.role, self.projects, over, self.per_minute)
 
 
@@ -173,7 +176,9 @@ class TokenFile:
         kept = read.by_id.get(parts[1])
         digest = _digest(parts[2], parts[1], read.page.key)
         same = hmac.compare_digest(digest, kept.digest if kept else "0" * len(digest))
-        return kept.grant if kept and same else None
+        if kept and same:
+            return kept.grant
+        return None
 
     def sealing_key(self) -> bytes:
         """Return a key that only servers with this file have. Creates a missing file. Raises: as `page`."""
@@ -242,7 +247,10 @@ class TokenFile:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(f"{self.path}.lock", timeout=LOCK_WAIT_S, mode=0o600):
                 page = self.page()
-                page = page if page.key else msgspec.structs.replace(page, key=secrets.token_hex(KEY_BYTES))
+                if page.key:
+                    page = page
+                else:
+                    page = msgspec.structs.replace(page, key=secrets.token_hex(KEY_BYTES))
                 changed = change(page)
                 if wanted():
                     self._write(msgspec.json.format(msgspec.json.encode(changed), indent=1) + b"\n")

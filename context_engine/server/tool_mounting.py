@@ -95,7 +95,9 @@ class _CombinedTools:
 
 def _find_handler(host: Server[Any], method: str) -> RequestHandler[Any, Any] | None:
     entry = host.get_request_handler(method)
-    return entry.handler if entry else None
+    if entry:
+        return entry.handler
+    return None
 
 
 async def _list_page(
@@ -104,7 +106,10 @@ async def _list_page(
     params: types.PaginatedRequestParams,
 ) -> types.ListToolsResult:
     """Return one page of a server's own tools; an empty one for a server without tools."""
-    result = await handler(context, params) if handler else types.ListToolsResult(tools=[])
+    if handler:
+        result = await handler(context, params)
+    else:
+        result = types.ListToolsResult(tools=[])
     if isinstance(result, Mapping):
         return types.ListToolsResult.model_validate(result)
     return cast("types.ListToolsResult", result)

@@ -18,7 +18,7 @@ from mcp.server.context import ServerRequestContext
 from context_engine.model import Progress
 from context_engine.server.client_requests import Ask, ClientInputRequired
 from context_engine.server.grants import OWNER, SCOPE_KEY
-from context_engine.server.shutdown import ShutdownCoordinator
+from context_engine.server.shutdown import RunningCalls
 from context_engine.tools import Call, no_answer
 
 AT_ONCE = 8
@@ -36,8 +36,8 @@ Result = TypeVar("Result")
 class WorkerThreads:
     """The threads of one server. At the end of the process their work is awaited, then canceled."""
 
-    def __init__(self, shutdown: ShutdownCoordinator) -> None:
-        self._shutdown = shutdown
+    def __init__(self, running: RunningCalls) -> None:
+        self._running = running
         self._limiter = anyio.CapacityLimiter(AT_ONCE)
         self._pipe = uuid4().hex[:SESSION_CHARS]
 
@@ -53,6 +53,7 @@ class WorkerThreads:
             progress=lambda step: newest.__setitem__(slice(None), [step]),
             cancel=threading.Event(),
             session=self._session(context),
+            connection=self._connection(context),
             ask=ask,
         )
         failure: Exception | ClientInputRequired | None = None
@@ -82,10 +83,19 @@ class WorkerThreads:
             return self._pipe
         grant = context.request.scope.get(SCOPE_KEY, OWNER)
         identity = f"{grant.id}{context.request.headers.get(SESSION_HEADER, '')}"
-        return sha256(identity.encode()).hexdigest()[:SESSION_CHARS] if identity else ""
+        if identity:
+            return sha256(identity.encode()).hexdigest()[:SESSION_CHARS]
+        return ""
+
+    def _connection(self, context: ServerRequestContext[Any]) -> str:
+        """Return the name of the session if only one client can have it: empty over HTTP without a session id."""
+        is_own = context.request is None or context.request.headers.get(SESSION_HEADER)
+        if is_own:
+            return self._session(context)
+        return ""
 
     def _run_tracked(self, work: Callable[[Call], Result], call: Call) -> Result:
-        with self._shutdown.track(call.cancel):
+        with self._running.track(call.cancel):
             return work(call)
 
 
@@ -121,7 +131,10 @@ class ProgressTicker:
         """Return the notification to send now, or None. It may be called at any rate with the newest step."""
         if now_s - self._last_s < EVERY_S:
             return None
-        notification = self._report_elapsed(now_s) if step is None else self._report_step(step)
+        if step is None:
+            notification = self._report_elapsed(now_s)
+        else:
+            notification = self._report_step(step)
         if notification is None or notification.progress <= self._last.progress:
             return None
         self._last, self._last_s = notification, now_s

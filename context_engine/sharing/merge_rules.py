@@ -50,6 +50,10 @@ def decide(policy: MergePolicy, record: MergeInput) -> MergeAction:
     if record.is_deleted:
         return "push"  # it was edited here, so the deletion does not apply to this content
     if policy == "grows":
-        return "push" if record.extends else "conflict"
+        if record.extends:
+            return "push"
+        return "conflict"
     is_edit_of_theirs = policy == "edited" and record.theirs == record.agreed
-    return "push" if is_edit_of_theirs else "conflict"
+    if is_edit_of_theirs:
+        return "push"
+    return "conflict"

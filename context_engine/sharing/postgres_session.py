@@ -164,7 +164,9 @@ class _ConnectionPool:
 
     def _take_idle(self) -> _Session | None:
         with self._lock:
-            return self._idle.pop() if self._idle else None
+            if self._idle:
+                return self._idle.pop()
+            return None
 
     def _give_back(self, session: _Session, closings: int) -> None:
         """Keep a session for the next call, if no transaction is open on it and the pool was not closed meanwhile."""
@@ -275,7 +277,9 @@ def _wait_for_lock(connection: psycopg.Connection, name: str, until: float, refu
 def fetch_value(connection: psycopg.Connection, query: Statement, values: Sequence[Any] = ()) -> Any:
     """Return the first column of the first row; None without rows."""
     row = connection.execute(query, values).fetchone()
-    return row[0] if row else None
+    if row:
+        return row[0]
+    return None
 
 
 def partition_statements(table: str, count: int) -> list[sql.Composed]:

@@ -68,7 +68,9 @@ class PostgresStore(RemoteStore):
         rows = self._database.query(
             INDEX, "SELECT revision FROM context_engine.manifest WHERE repository = %s", (repository,)
         )
-        return rows[0][0] if rows else 0
+        if rows:
+            return rows[0][0]
+        return 0
 
     def read_manifest(self, repository: str) -> ManifestRevision:
         """Return the manifest and its revision."""
@@ -78,13 +80,17 @@ class PostgresStore(RemoteStore):
             "FROM context_engine.manifest WHERE repository = %s",
             (repository,),
         )
-        return ManifestRevision(*rows[0]) if rows else ManifestRevision(0, None)
+        if rows:
+            return ManifestRevision(*rows[0])
+        return ManifestRevision(0, None)
 
     def read_piece(self, repository: str, name: str, number: int) -> tuple[int, bytes] | None:
         """Return the size of a segment and one of its pieces."""
         query = "SELECT size, content FROM context_engine.piece WHERE repository = %s AND name = %s AND number = %s"
         rows = self._database.query(INDEX, query, (repository, name, number))
-        return (rows[0][0], rows[0][1]) if rows else None
+        if rows:
+            return (rows[0][0], rows[0][1])
+        return None
 
     def list_segment_sizes(self, repository: str) -> dict[str, int]:
         """Return the size of each segment that is stored completely."""

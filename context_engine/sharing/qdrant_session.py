@@ -186,12 +186,19 @@ def response_error(name: str, status: int | None, reason: str, text: str) -> Con
 def _error_text(content: bytes) -> str:
     """Return the sentence in an answer of Qdrant; empty for an answer from a proxy."""
     found = re.search(rb'"error"\s*:\s*"((?:[^"\\]|\\.)*)"', content)
-    return found[1].decode(errors="replace").replace('\\"', '"')[:300] if found else ""
+    if found:
+        return found[1].decode(errors="replace").replace('\\"', '"')[:300]
+    return ""
 
 
 def _reason(error: Exception) -> object:
-    cause = error.source if isinstance(error, ResponseHandlingException) else error
-    return "its answer is not Qdrant's" if isinstance(cause, ValueError) else cause
+    if isinstance(error, ResponseHandlingException):
+        cause = error.source
+    else:
+        cause = error
+    if isinstance(cause, ValueError):
+        return "its answer is not Qdrant's"
+    return cause
 
 
 def _connect_over_http(url: str, key: str) -> QdrantClient:

@@ -72,7 +72,9 @@ class QdrantStore(RemoteStore):
     def revision(self, repository: str) -> int:
         """Return the revision."""
         manifest = self.read_point(_id(repository, "manifest"), ["revision"])
-        return manifest["revision"] if manifest else 0
+        if manifest:
+            return manifest["revision"]
+        return 0
 
     def read_manifest(self, repository: str) -> ManifestRevision:
         """Return the manifest and its revision."""
@@ -80,13 +82,18 @@ class QdrantStore(RemoteStore):
         if fields is None:
             return ManifestRevision(0, None)
         content = fields.get("content")
-        manifest = None if content is None else base64.b64decode(content)
+        if content is None:
+            manifest = None
+        else:
+            manifest = base64.b64decode(content)
         return ManifestRevision(fields["revision"], manifest, fields.get("committed_at", 0.0))
 
     def read_piece(self, repository: str, name: str, number: int) -> tuple[int, bytes] | None:
         """Return the size of a segment and one of its pieces."""
         piece = self.read_point(_id(repository, "piece", name, number), ["size", "content"])
-        return (piece["size"], base64.b64decode(piece["content"])) if piece else None
+        if piece:
+            return (piece["size"], base64.b64decode(piece["content"]))
+        return None
 
     def list_segment_sizes(self, repository: str) -> dict[str, int]:
         """Return the size of each segment that is stored completely."""
@@ -134,11 +141,16 @@ class QdrantStore(RemoteStore):
 
     def read_point(self, point: str, fields: list[str], *, is_own_write: bool = False) -> dict[str, Any] | None:
         """Return some fields of a point; after an own write, as the majority of the replicas has it."""
-        consistency = models.ReadConsistencyType.MAJORITY if is_own_write else None
+        if is_own_write:
+            consistency = models.ReadConsistencyType.MAJORITY
+        else:
+            consistency = None
         points = self._session.call(
             lambda client: client.retrieve(ALIAS, [point], with_payload=fields, consistency=consistency)
         )
-        return dict(points[0].payload or {}) if points else None
+        if points:
+            return dict(points[0].payload or {})
+        return None
 
     def find_stored_pieces(self, ids: list[str]) -> set[int]:
         """Return the numbers of those pieces that are stored, and mark them as sent now."""
@@ -254,7 +266,10 @@ class _QdrantLease(RepositoryLease):
         Pieces that were sent after our lease expired belong to the next writer, and stay.
         """
         is_old = models.FieldCondition(key="sent_at", range=models.Range(lt=self._expires_at))
-        kept = [models.FieldCondition(key="name", match=models.MatchAny(any=sorted(named)))] if named else []
+        if named:
+            kept = [models.FieldCondition(key="name", match=models.MatchAny(any=sorted(named)))]
+        else:
+            kept = []
         self._store.delete(models.Filter(must=[*_points_of(self._repository, "piece"), is_old], must_not=kept))
 
 

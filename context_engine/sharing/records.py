@@ -61,7 +61,9 @@ class _StoredRecords:
     @property
     def problem(self) -> str:
         """Why the team's records may be newer, or which file is in conflict with them; empty without a problem."""
-        return self._synced.problem if self._synced else ""
+        if self._synced:
+            return self._synced.problem
+        return ""
 
     def _sync(self) -> None:
         if self._synced:
@@ -69,12 +71,17 @@ class _StoredRecords:
 
     @property
     def _publish(self) -> PublishFiles | None:
-        return self._synced.publish if self._synced else None
+        if self._synced:
+            return self._synced.publish
+        return None
 
     @contextmanager
     def _lock(self, paths: Iterable[str]) -> Generator[None]:
         """Lock these paths on this machine, and the kind of records on all machines of a team."""
-        lease = self._synced.acquire_lease() if self._synced else nullcontext()
+        if self._synced:
+            lease = self._synced.acquire_lease()
+        else:
+            lease = nullcontext()
         with lease, self._locks.hold(list(paths)):
             yield
 
@@ -193,7 +200,9 @@ class VersionedRecords(_StoredRecords):
     def read_index(self) -> bytes:
         """Return the stored index; empty when there is none, or it cannot be read."""
         data = self._files.read("index.json", bytes_max=INDEX_BYTES_MAX)
-        return data if isinstance(data, bytes) else b""
+        if isinstance(data, bytes):
+            return data
+        return b""
 
     @contextmanager
     def writing(self, *names: str) -> Generator[None]:
@@ -226,7 +235,9 @@ class VersionedRecords(_StoredRecords):
         trashed = trash.move_to_trash(self._files, name, stamp, self._publish)
         if purge:
             trash.purge(self._files, trashed, self._publish)
-        return "" if purge else self.display_path(trashed)
+        if purge:
+            return ""
+        return self.display_path(trashed)
 
 
 def text_merge_policy(path: str) -> MergePolicy | None:
@@ -235,7 +246,9 @@ def text_merge_policy(path: str) -> MergePolicy | None:
     >>> text_merge_policy("decisions/use-tabs.md"), text_merge_policy("decisions/sketch.png")
     ('edited', None)
     """
-    return "edited" if path.endswith(SUFFIX) else None
+    if path.endswith(SUFFIX):
+        return "edited"
+    return None
 
 
 def versioned_merge_policy(path: str) -> MergePolicy | None:
@@ -250,4 +263,6 @@ def versioned_merge_policy(path: str) -> MergePolicy | None:
         return "grows"
     if path.endswith((".json", ".json.gz")):
         return "fixed"
-    return "derived" if path.endswith(".md") else None
+    if path.endswith(".md"):
+        return "derived"
+    return None

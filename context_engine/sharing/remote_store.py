@@ -188,7 +188,10 @@ def open_vector_store(address: str) -> RemoteVectorStore:
 
 def open_backend(address: str, part: Literal["Store", "Vectors", "Records"]) -> Any:
     """Return one part of the database at an address. Its library is imported here, at the first use."""
-    scheme = address.partition("://")[0] if "://" in address else ""
+    if "://" in address:
+        scheme = address.partition("://")[0]
+    else:
+        scheme = ""
     backend = BACKENDS.get(scheme)
     if backend is None:
         schemes = ", ".join(f"{name}://" for name in BACKENDS)

@@ -97,7 +97,10 @@ class SyncedFolder:
             self._next_sync_s = start_s + self._rest_s
         except ContextEngineError as error:
             self.problem = f"the {self._key[1]} of the team may be newer: {error.message}"
-            delay_s = RETRY_DELAY_S if isinstance(error, StoreUnavailable) else self._rest_s
+            if isinstance(error, StoreUnavailable):
+                delay_s = RETRY_DELAY_S
+            else:
+                delay_s = self._rest_s
             self._next_sync_s = time.monotonic() + delay_s
 
     def _sync_as_reader(self) -> None:
@@ -117,7 +120,10 @@ class SyncedFolder:
 
     def _schedule_next(self, start_s: float) -> None:
         now_s = time.monotonic()
-        rest_s = max(self._rest_s, REST_FACTOR * (now_s - start_s)) if self._rest_s else 0.0
+        if self._rest_s:
+            rest_s = max(self._rest_s, REST_FACTOR * (now_s - start_s))
+        else:
+            rest_s = 0.0
         self._next_sync_s = now_s + rest_s
 
     # -- writing --
@@ -161,7 +167,10 @@ class SyncedFolder:
         if changed:
             theirs |= {record.path: record for record in self._remote.list_records(*self._key, changed)}
         shas = {path: files[path].sha for path in (*theirs, *changed) if path in files}
-        known = self._remote.find_earlier_contents(*self._key, shas) if shas else set()
+        if shas:
+            known = self._remote.find_earlier_contents(*self._key, shas)
+        else:
+            known = set()
         moves = _find_moves(agreed, shas, theirs)
         actions: dict[str, Action] = {}
         for path in (theirs.keys() | set(changed)) - unreadable:
@@ -261,7 +270,10 @@ class SyncedFolder:
                 conflicts.append(path)
                 continue
             known = agreed.get(path)
-            state = known if known and known.stamp == stamp else self._read_state(path)
+            if known and known.stamp == stamp:
+                state = known
+            else:
+                state = self._read_state(path)
             if state is not None:
                 found[path] = state
             elif self._files.exists(path):
@@ -280,7 +292,9 @@ class SyncedFolder:
 
     def _content(self, path: str) -> bytes:
         data = self._files.read(path, bytes_max=BYTES_MAX)
-        return data if isinstance(data, bytes) else b""
+        if isinstance(data, bytes):
+            return data
+        return b""
 
     def _set_aside(self, path: str) -> str:
         """Copy a file next to itself, under a name that marks it as a conflict; return that name."""

@@ -264,7 +264,9 @@ class ConfinedFolder:
         odd = os.name == "nt" and ("\\" in relative or ":" in relative)
         if odd or "\0" in relative or "" in parts or "." in parts or ".." in parts:
             raise UnsafePathError(errno.EINVAL, "is not a plain relative path", relative)
-        return f"{self._below}/{relative}" if self._below else relative
+        if self._below:
+            return f"{self._below}/{relative}"
+        return relative
 
     def _open_beneath(self, way: str, flags: int, mode: int = 0o666) -> int:
         try:
@@ -310,7 +312,10 @@ class ConfinedFolder:
 
     def _check_status(self, way: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            reason = errno.ELOOP if stat.S_ISLNK(status.st_mode) else errno.EINVAL
+            if stat.S_ISLNK(status.st_mode):
+                reason = errno.ELOOP
+            else:
+                reason = errno.EINVAL
             raise UnsafePathError(reason, f"is {describe_kind(status)}", way)
         if status.st_nlink > 1 and not self.follow_links:
             raise UnsafePathError(errno.EMLINK, "has a second name (a hard link)", way)
@@ -352,11 +357,16 @@ class OpenFolder:
 
     def name_of(self, name: str) -> str:
         """Return a name in this folder for a call that gets `descriptor` as its `dir_fd`."""
-        return os.path.join(self.path, name) if self.descriptor is None else name
+        if self.descriptor is None:
+            return os.path.join(self.path, name)
+        return name
 
     def identity(self) -> tuple[int, int]:
         """Return device and number of the folder: the same as long as it is the same folder. Raises: OSError."""
-        status = os.stat(self.path) if self.descriptor is None else os.fstat(self.descriptor)
+        if self.descriptor is None:
+            status = os.stat(self.path)
+        else:
+            status = os.fstat(self.descriptor)
         return status.st_dev, status.st_ino
 
     def stat(self, name: str) -> os.stat_result:
@@ -439,7 +449,9 @@ def best_opener() -> Opener:
     """Return the safest way to resolve a path that this system has."""
     if _syscall() is not None:
         return open_by_kernel
-    return open_by_walk if os.open in os.supports_dir_fd and _NO_LINK else open_by_names
+    if os.open in os.supports_dir_fd and _NO_LINK:
+        return open_by_walk
+    return open_by_names
 
 
 _OPENAT2 = 437
@@ -455,7 +467,10 @@ def open_by_kernel(top: str, way: str, flags: int, mode: int, follow_links: bool
     how = struct.pack("=QQQ", flags, mode if flags & os.O_CREAT else 0, resolve)
     folder = os.open(top, _ENTERED)
     try:
-        number = call(folder, os.fsencode(way) or b".", how) if call else -errno.ENOSYS
+        if call:
+            number = call(folder, os.fsencode(way) or b".", how)
+        else:
+            number = -errno.ENOSYS
     finally:
         os.close(folder)
     if number >= 0:
@@ -595,7 +610,9 @@ def _explain_error(top: str, way: str, error: OSError, *, follow_links: bool) ->
             return NotADirectoryError(errno.ENOTDIR, "is a file, not a folder", way)
     if error.errno == errno.EXDEV:
         return UnsafePathError(errno.EXDEV, "leads out of the folder", way)
-    return error if isinstance(error, UnsafePathError) else UnsafePathError(error.errno, error.strerror, way)
+    if isinstance(error, UnsafePathError):
+        return error
+    return UnsafePathError(error.errno, error.strerror, way)
 
 
 # -- the system calls -------------------------------------------------------------------------------------------------
@@ -649,7 +666,10 @@ def _rename_new(parent: int | None, temporary: str, name: str) -> bool:
             os.rename(temporary, name)  # refuses to replace, there
             return True
         return False
-    reason = errno.ENOSYS if parent is None else _rename_call()(parent, os.fsencode(temporary), os.fsencode(name))
+    if parent is None:
+        reason = errno.ENOSYS
+    else:
+        reason = _rename_call()(parent, os.fsencode(temporary), os.fsencode(name))
     if reason == errno.EEXIST:
         return False
     if reason in {errno.ENOSYS, errno.EINVAL, errno.EPERM}:  # a file system that cannot; two names for a moment
@@ -673,7 +693,9 @@ def _rename_call() -> Callable[[int, bytes, bytes], int]:
     def rename(parent: int, old: bytes, new: bytes) -> int:
         if call is None:
             return errno.ENOSYS
-        return 0 if call(parent, old, parent, new, _RENAME_NO_REPLACE) == 0 else ctypes.get_errno()
+        if call(parent, old, parent, new, _RENAME_NO_REPLACE) == 0:
+            return 0
+        return ctypes.get_errno()
 
     return rename
 

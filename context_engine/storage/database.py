@@ -165,7 +165,9 @@ def _check_layout(db: apsw.Connection, path: Path, tables: Collection[str]) -> N
 
 def _decode_name(name: apsw.SQLiteValue) -> str:
     """Return a name in a database, which may not be UTF-8."""
-    return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
+    if isinstance(name, bytes):
+        return name.decode("utf-8", "replace")
+    return ""
 
 
 def _is_computing(sql: bytes) -> bool:
@@ -178,7 +180,9 @@ def _is_computing(sql: bytes) -> bool:
     """
     if re.match(rb"CREATE (?:VIEW|TRIGGER)\b", sql):
         return False
-    return bool(_COMPUTES.search(sql)) if sql.startswith(b"CREATE TABLE") else not _PLAIN_INDEX.fullmatch(sql)
+    if sql.startswith(b"CREATE TABLE"):
+        return bool(_COMPUTES.search(sql))
+    return not _PLAIN_INDEX.fullmatch(sql)
 
 
 def _names_other_database(folder: StateFolder, name: str) -> bool:

@@ -88,7 +88,9 @@ class EventLog:
             log = parse_log(self._bytes())
         except BrokenChain as broken:
             raise self._corrupt(*broken.args) from broken
-        return replace(log, doubt=_find_doubt(log, head)) if head else log
+        if head:
+            return replace(log, doubt=_find_doubt(log, head))
+        return log
 
     def append(self, log: LogContent, bodies: Sequence[Mapping[str, Any]]) -> LogContent:
         """Append events to a log that was just read; return its new content. After a crash all or the first ones count.
@@ -114,7 +116,9 @@ class EventLog:
     def _head(self) -> _LogHead | None:
         data = self._files.read(self._head_name, bytes_max=LINE_BYTES_MAX)
         with suppress(msgspec.DecodeError):
-            return msgspec.json.decode(data, type=_LogHead) if isinstance(data, bytes) else None
+            if isinstance(data, bytes):
+                return msgspec.json.decode(data, type=_LogHead)
+            return None
         return None
 
     def _put_head(self, log: LogContent) -> None:
@@ -229,7 +233,9 @@ def _event(line: bytes) -> dict[str, Any] | None:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    return event if isinstance(event, dict) else None
+    if isinstance(event, dict):
+        return event
+    return None
 
 
 def _sha(line: bytes) -> str:

@@ -146,7 +146,10 @@ class UnifiedDiff:
 
 def _patch(diff: FileDiff, text: str, removed: str, added: str, *, ends: bool) -> str | None:
     """Return the text with the lines marked `removed` replaced by those marked `added`; None where it does not fit."""
-    lines = text.removesuffix("\n").split("\n") if text else []
+    if text:
+        lines = text.removesuffix("\n").split("\n")
+    else:
+        lines = []
     patched: list[str] = []
     at = 0
     for hunk in diff.hunks:
@@ -170,7 +173,10 @@ def _patch(diff: FileDiff, text: str, removed: str, added: str, *, ends: bool) -
 
 def _hunk_start(hunk: DiffHunk, removed: str, patched: int, at: int) -> int:
     """Return how many lines of the given version come before a hunk."""
-    own, other = ("old", "new") if removed == "-" else ("new", "old")
+    if removed == "-":
+        own, other = ("old", "new")
+    else:
+        own, other = ("new", "old")
     first = next(filter(None, (getattr(line, own) for line in hunk.lines)), 0)
     if first:
         return first - 1
@@ -179,4 +185,6 @@ def _hunk_start(hunk: DiffHunk, removed: str, patched: int, at: int) -> int:
 
 
 def _join_lines(lines: Sequence[str], *, has_newline: bool) -> str:
-    return "\n".join(lines) + "\n" * has_newline if lines else ""
+    if lines:
+        return "\n".join(lines) + "\n" * has_newline
+    return ""

@@ -48,7 +48,10 @@ def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> UnifiedDiff:
 
     Raises: DiffInvalid, DiffTruncated, DiffCombinedUnsupported, TooLarge.
     """
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    if text.isascii():
+        size = len(text)
+    else:
+        size = len(text.encode("utf-8", "replace"))
     if size > bytes_max:
         raise TooLarge(
             f"the diff has {size:,} bytes, at most {bytes_max:,} are read",
@@ -129,7 +132,9 @@ class _Section:
         new = "" if self.is_deleted or new == NOWHERE else new
         if not old and not new and self.header_names != ("", ""):  # an empty file that was added or deleted
             old, new = strip_prefixes(*self.header_names)
-            return ("", new) if self.is_added else (old, "")
+            if self.is_added:
+                return ("", new)
+            return (old, "")
         return old, new
 
     def take_header_line(self, line: str) -> bool:
@@ -185,10 +190,14 @@ class _Section:
         if self.is_unmerged:
             return "unmerged"
         if not old or not new:
-            return "deleted" if old else "added"
+            if old:
+                return "deleted"
+            return "added"
         if self.is_copy:
             return "copied"
-        return "modified" if old == new else "renamed"
+        if old == new:
+            return "modified"
+        return "renamed"
 
     def check_whole(self) -> None:
         """Refuse a file whose names are given, but no hunk. Raises: DiffTruncated."""
@@ -242,7 +251,9 @@ class _Reader:
         self._at += 1
 
     def _line(self, place: int) -> str:
-        return self._lines[place].rstrip("\r") if place < len(self._lines) else ""
+        if place < len(self._lines):
+            return self._lines[place].rstrip("\r")
+        return ""
 
     def read_git_header(self, line: str) -> bool:
         """Open a section for `diff --git a/x b/x`."""
@@ -334,7 +345,10 @@ class _Reader:
         header, before = self._at, ""
         self._at += 1
         while old_left > 0 or new_left > 0:
-            line = self._lines[self._at] if self._at < len(self._lines) else None
+            if self._at < len(self._lines):
+                line = self._lines[self._at]
+            else:
+                line = None
             if line is None and old_left == new_left == 1:  # the blank last line was trimmed with the text
                 yield DiffLine(" ", old, new, "")
                 return
@@ -407,7 +421,9 @@ _READERS: tuple[tuple[str, Callable[[_Reader, str], bool]], ...] = (
 
 
 def _span(start: int, length: int) -> LineSpan | None:
-    return LineSpan(start, start + length - 1) if length else None
+    if length:
+        return LineSpan(start, start + length - 1)
+    return None
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -450,7 +466,9 @@ def strip_prefixes(old: str, new: str) -> tuple[str, str]:
     if new == NOWHERE and left in ("a/", "c/", "i/", "1/", "o/"):
         return old[2:], new
     tails = old.partition("/")[2], new.partition("/")[2]
-    return tails if old != new and tails[0] and tails[0] == tails[1] else (old, new)
+    if old != new and tails[0] and tails[0] == tails[1]:
+        return tails
+    return (old, new)
 
 
 _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
@@ -478,14 +496,20 @@ def quote_path(name: str) -> str:
     ('"täb\\there"', 'plain name')
     """
     special = _SPECIAL.sub(lambda match: _escape(match.group()), name)
-    return name if special == name else f'"{special}"'
+    if special == name:
+        return name
+    return f'"{special}"'
 
 
 def _unescape(match: re.Match[bytes]) -> bytes:
     escape = match[1].decode("latin-1")
-    return bytes([int(escape, 8)]) if len(escape) == 3 else _LETTERS.get(escape, escape).encode()
+    if len(escape) == 3:
+        return bytes([int(escape, 8)])
+    return _LETTERS.get(escape, escape).encode()
 
 
 def _escape(character: str) -> str:
     letter = _ESCAPES.get(character)
-    return f"\\{letter}" if letter else f"\\{ord(character):03o}"
+    if letter:
+        return f"\\{letter}"
+    return f"\\{ord(character):03o}"

@@ -35,7 +35,9 @@ def format_size(size_bytes: int) -> str:
         if size < 1024 or unit == "GB":
             break
         size /= 1024
-    return f"{size_bytes} B" if unit == "B" else f"{size:.1f} {unit}"
+    if unit == "B":
+        return f"{size_bytes} B"
+    return f"{size:.1f} {unit}"
 
 
 def compact_json(value: Any) -> str:
@@ -69,4 +71,6 @@ def suggest_nearest(word: str, known: Iterable[str]) -> str:
     if len(word) > NAME_CHARS_MAX:
         return ""
     close = difflib.get_close_matches(word, list(known), 1, NEARNESS_MIN)
-    return f" Did you mean {close[0]}?" if close else ""
+    if close:
+        return f" Did you mean {close[0]}?"
+    return ""

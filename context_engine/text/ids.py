@@ -48,7 +48,9 @@ def short_id(name: str) -> str:
 
 def ids_ending_with(typed: str, ids: Iterable[str]) -> list[str]:
     """Return the ids with this ending, if it is long enough to mean one."""
-    return [candidate for candidate in ids if candidate.endswith(typed)] if len(typed) >= ENDING_CHARS_MIN else []
+    if len(typed) >= ENDING_CHARS_MIN:
+        return [candidate for candidate in ids if candidate.endswith(typed)]
+    return []
 
 
 def make_slug(title: str, otherwise: str = "memory") -> str:
@@ -60,7 +62,10 @@ def make_slug(title: str, otherwise: str = "memory") -> str:
     plain = unicodedata.normalize("NFKD", title.replace("ß", "ss")).encode("ascii", "ignore").decode("ascii").lower()
     name = ""
     for part in re.findall(r"[a-z0-9]+", plain):
-        longer = f"{name}-{part}" if name else part[:SLUG_CHARS_MAX]
+        if name:
+            longer = f"{name}-{part}"
+        else:
+            longer = part[:SLUG_CHARS_MAX]
         if len(longer) > SLUG_CHARS_MAX:
             break
         name = longer

@@ -28,7 +28,9 @@ def split_lines(text: str) -> list[str]:
     >>> split_lines("a\r\n\nb\n"), split_lines("a\n\n"), split_lines("")
     (['a\r', '', 'b'], ['a', ''], [])
     """
-    return text.removesuffix("\n").split("\n") if text else []
+    if text:
+        return text.removesuffix("\n").split("\n")
+    return []
 
 
 def slice_lines(text: str, first: int, last: int) -> str:
@@ -39,7 +41,9 @@ def slice_lines(text: str, first: int, last: int) -> str:
     """
     lines = text.split("\n")
     part = "\n".join(lines[first - 1 : last])
-    return part + "\n" if last < len(lines) else part
+    if last < len(lines):
+        return part + "\n"
+    return part
 
 
 def shorten_line(line: str, at: int, chars_max: int, *, begins: bool = True, ends: bool = True) -> str:
@@ -68,7 +72,9 @@ class LineSpan(NamedTuple):
         >>> f"{LineSpan(7, 21)}, {LineSpan(7, 7)}"
         '7-21, 7'
         """
-        return f"{self.first}-{self.last}" if self.last > self.first else str(self.first)
+        if self.last > self.first:
+            return f"{self.first}-{self.last}"
+        return str(self.first)
 
     @property
     def lines(self) -> int:
@@ -82,7 +88,9 @@ class LineSpan(NamedTuple):
     def clip(self, last_line: int) -> LineSpan | None:
         """Return the part that exists in a file of `last_line` lines; None if there is none."""
         first, last = max(1, self.first), min(self.last, last_line)
-        return LineSpan(first, last) if first <= last else None
+        if first <= last:
+            return LineSpan(first, last)
+        return None
 
     def touches(self, other: LineSpan) -> bool:
         """Return whether the two overlap, or have no line between them."""
@@ -109,7 +117,10 @@ def group_spans(spans: Sequence[LineSpan], *, context: int = 0, last_line: int |
     >>> [(str(group.span), group.members) for group in groups]
     [('1-5', (2, 1)), ('49-52', (0,))]
     """
-    end = max((span.last for span in spans), default=0) + context if last_line is None else last_line
+    if last_line is None:
+        end = max((span.last for span in spans), default=0) + context
+    else:
+        end = last_line
     inside = sorted((span, number) for number, span in enumerate(spans) if span.clip(end) is not None)
     joined: list[tuple[LineSpan, list[int]]] = []
     for narrow, number in inside:

@@ -83,7 +83,10 @@ def compile_linear(pattern: str | bytes, flags: str = "") -> Any:
     options.log_errors = False
     kept = "".join(flag for flag in "ims" if flag in flags)
     if kept:
-        pattern = b"(?%b)%b" % (kept.encode(), pattern) if isinstance(pattern, bytes) else f"(?{kept}){pattern}"
+        if isinstance(pattern, bytes):
+            pattern = b"(?%b)%b" % (kept.encode(), pattern)
+        else:
+            pattern = f"(?{kept}){pattern}"
     try:
         return engine.compile(pattern, options)
     except engine.error as error:
@@ -122,7 +125,9 @@ def fold_case(text: str) -> str:
     >>> fold_case("Straẞe"), fold_case("ÅſK") == "åsk"
     ('straße', True)
     """
-    return text.lower() if text.isascii() else "".join(map(_fold_character, text))
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_fold_character, text))
 
 
 def to_python_pattern(pattern: str, *, ignore_case: bool = False) -> str:
@@ -249,10 +254,14 @@ class _PatternTranslator:
             return f"\\{char}"
         if char in ("<", ">"):
             self._at += 1
-            return r"(?<!\w)(?=\w)" if char == "<" else r"(?<=\w)(?!\w)"
+            if char == "<":
+                return r"(?<!\w)(?=\w)"
+            return r"(?<=\w)(?!\w)"
         if char.lower() in _CLASSES:
             self._at += 1
-            return f"[{_CLASSES[char]}]" if char.islower() else f"[^{_CLASSES[char.lower()]}{_NO_LINE_END}]"
+            if char.islower():
+                return f"[{_CLASSES[char]}]"
+            return f"[^{_CLASSES[char.lower()]}{_NO_LINE_END}]"
         return self._char(self._escaped_char())
 
     def _escaped_char(self) -> str:
@@ -284,14 +293,14 @@ class _PatternTranslator:
             raise InvalidArgument(_LINE_ENDS)
         if self._ignore_case and char in "iI":
             return "[iI]"  # Python also folds the Turkish letters to an i
-        return (
-            self._add_case_flag(re.escape(char))
-            if self._ignore_case and char.lower() != char.upper()
-            else re.escape(char)
-        )
+        if self._ignore_case and char.lower() != char.upper():
+            return self._add_case_flag(re.escape(char))
+        return re.escape(char)
 
     def _add_case_flag(self, written: str) -> str:
-        return f"(?i:{written})" if self._ignore_case else written
+        if self._ignore_case:
+            return f"(?i:{written})"
+        return written
 
     # -- classes --
 
@@ -307,7 +316,9 @@ class _PatternTranslator:
             first = False
         self._at += 1
         inside = "".join(members)
-        return f"[^{inside}{_NO_LINE_END}]" if negated else f"[{inside}]"
+        if negated:
+            return f"[^{inside}{_NO_LINE_END}]"
+        return f"[{inside}]"
 
     def _member(self) -> str:
         """Translate one character, range or named class."""
@@ -343,4 +354,6 @@ class _PatternTranslator:
     def _class_char(self) -> str:
         char = self._peek()
         self._at += 1
-        return self._escaped_char() if char == "\\" else char
+        if char == "\\":
+            return self._escaped_char()
+        return char

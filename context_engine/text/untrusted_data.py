@@ -48,7 +48,10 @@ class ParseError(ValueError):
 
     def __init__(self, reason: str, line: int = 0) -> None:
         """Keep both for the caller; the text of the error contains them, too."""
-        reason = reason if len(reason) <= REASON_CHARS_MAX else f"{reason[:REASON_CHARS_MAX]}…"
+        if len(reason) <= REASON_CHARS_MAX:
+            reason = reason
+        else:
+            reason = f"{reason[:REASON_CHARS_MAX]}…"
         super().__init__(f"{reason} (line {line})" if line else reason)
         self.reason = reason
         self.line = line
@@ -153,7 +156,10 @@ def _check_depth(value: Any) -> None:
 
 def _inside(value: Any) -> Iterable[Any]:
     """Return the lists and mappings directly inside a value."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        inner = value.values()
+    else:
+        inner = value if isinstance(value, list) else ()
     return [item for item in inner if isinstance(item, dict | list)]
 
 
@@ -271,7 +277,10 @@ class _YamlBuilder:
         if not self._plain_text:
             tag = _tag(event)
             is_merge = tag == _MERGE
-            value = value if is_merge else _scalar_value(tag, value, line)
+            if is_merge:
+                value = value
+            else:
+                value = _scalar_value(tag, value, line)
         size = 1 + len(event.value) // NODE_CHARS
         self._count(1, line)
         if event.anchor is not None:
@@ -291,7 +300,10 @@ class _YamlBuilder:
 
     def _end(self) -> None:
         node = self._open.pop()
-        value = self._mapping(node) if node.is_mapping else node.items
+        if node.is_mapping:
+            value = self._mapping(node)
+        else:
+            value = node.items
         if node.anchor is not None:
             self._anchors[node.anchor] = (value, node.size)
         self._add(value, node.line, node.size)
@@ -339,7 +351,9 @@ class _YamlBuilder:
         found: dict[Any, Any] = {}
         for mapping in reversed(merged):
             found |= mapping
-        return found | own if found else own
+        if found:
+            return found | own
+        return own
 
 
 def _merge_mappings(value: Any, line: int) -> Iterator[dict[Any, Any]]:

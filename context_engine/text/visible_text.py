@@ -37,7 +37,9 @@ def escape_controls(text: str) -> str:
 
 def escape_line(name: str) -> str:
     """Return a name with line breaks escaped too: it can neither end its line nor begin another one."""
-    return _UNSAFE_NAME.sub(lambda found: escape_characters(found.group()), name) if not name.isprintable() else name
+    if not name.isprintable():
+        return _UNSAFE_NAME.sub(lambda found: escape_characters(found.group()), name)
+    return name
 
 
 def escape_characters(text: str) -> str:

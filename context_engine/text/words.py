@@ -41,7 +41,9 @@ def split_words(text: str) -> list[str]:
     >>> split_words("x = get_file(a.b)  # größer")
     ['x', 'get_file', 'a', 'b', 'größer']
     """
-    return text.translate(_BETWEEN_WORDS).split() if text.isascii() else _any_words(text)
+    if text.isascii():
+        return text.translate(_BETWEEN_WORDS).split()
+    return _any_words(text)
 
 
 def stem_all(parts: Sequence[str]) -> list[str]:

@@ -6,74 +6,30 @@
 Nothing here knows the protocol or opens files; `server` and `ctx call` both use `call`.
 """
 
+import importlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from context_engine.errors import ContextEngineError, UnknownTool
-from context_engine.text import compact_json, suggest_nearest
-from context_engine.tools.arguments import is_malformed, parse_json_text, to_snake_case
-from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call, tool_manifest
-from context_engine.tools.content_tools import scrub_secrets, validate_content
-from context_engine.tools.context_tools import enhance_prompt, get_context_for_prompt
-from context_engine.tools.edit_tools import edit_file, rename_symbol, safe_replace, undo_edit, write_file
-from context_engine.tools.file_tools import list_directory, read_file
-from context_engine.tools.fragment_tools import read_fragment, read_regions
-from context_engine.tools.index_tools import clear_index, index_status, index_workspace, reindex_workspace
-from context_engine.tools.memory_tools import (
-    add_memory,
-    context_search,
-    delete_memory,
-    list_memories,
-    render_rules_page,
-    update_memory,
-)
-from context_engine.tools.plan_creation_tools import create_plan, refine_plan
-from context_engine.tools.plan_step_tools import (
-    complete_step,
-    execute_plan,
-    fail_step,
-    request_approval,
-    respond_approval,
-    start_step,
-    view_progress,
-)
-from context_engine.tools.plan_tools import (
-    approval_row,
-    compare_plan_versions,
-    delete_plan,
-    list_plans,
-    load_plan,
-    rollback_plan,
-    save_plan,
-    view_history,
-    visualize_plan,
-)
-from context_engine.tools.reply import count_fitting, reply_size
-from context_engine.tools.review_tools import (
-    get_review_status,
-    get_review_telemetry,
-    parse_review_options,
-    pause_review,
-    reactive_review_pr,
-    resume_review,
-    review_changes,
-    review_git_diff,
-)
-from context_engine.tools.search_tools import (
-    codebase_retrieval,
-    cortex_search,
-    excerpt_hit,
-    find_symbol,
-    parse_search_arguments,
-    semantic_search,
-    trace,
-)
-from context_engine.tools.text_search_tools import grep_codebase, scout, search_files
-from context_engine.tools.tool import Call, Reply, Tool, UserAnswer, UserQuestion, no_answer
+from context_engine.errors import ContextEngineError
+from context_engine.lazy_exports import lazy_exports
+from context_engine.text import compact_json
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
+    from context_engine.tools.arguments import is_malformed, parse_json_text, to_snake_case
+    from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call
+    from context_engine.tools.context_tools import get_context
+    from context_engine.tools.explain_tools import format_explanation
+    from context_engine.tools.memory_tools import render_rules_page
+    from context_engine.tools.plan_tools import approval_row
+    from context_engine.tools.reply import count_fitting, fence_for, reply_size
+    from context_engine.tools.review_tools import parse_review_options
+    from context_engine.tools.search_tools import excerpt_hit, parse_search_arguments, search_code
+    from context_engine.tools.structured_replies import read_object
+    from context_engine.tools.tool import Call, Reply, Tool, UserAnswer, UserQuestion, no_answer
+
+    ALL: tuple[Tool, ...]
 
 __all__ = [
     "ALL",
@@ -86,101 +42,163 @@ __all__ = [
     "approval_row",
     "call",
     "call_tool",
-    "codebase_retrieval",
     "count_fitting",
     "excerpt_hit",
     "failure",
+    "fence_for",
     "find",
-    "get_context_for_prompt",
+    "format_explanation",
+    "get_context",
     "is_malformed",
+    "list_names",
     "no_answer",
     "parse_json_text",
     "parse_review_options",
     "parse_search_arguments",
+    "read_object",
     "render_rules_page",
     "reply_size",
     "resolve_call",
+    "search_code",
     "to_snake_case",
 ]
 
-ALL: tuple[Tool, ...] = (
-    codebase_retrieval,
-    get_context_for_prompt,
-    find_symbol,
-    trace,
-    search_files,
-    read_file,
-    read_fragment,
-    read_regions,
-    list_directory,
-    edit_file,
-    write_file,
-    safe_replace,
-    undo_edit,
-    rename_symbol,
-    context_search,
-    add_memory,
-    list_memories,
-    update_memory,
-    delete_memory,
-    enhance_prompt,
-    create_plan,
-    refine_plan,
-    visualize_plan,
-    execute_plan,
-    save_plan,
-    load_plan,
-    list_plans,
-    delete_plan,
-    request_approval,
-    respond_approval,
-    start_step,
-    complete_step,
-    fail_step,
-    view_progress,
-    view_history,
-    compare_plan_versions,
-    rollback_plan,
-    review_changes,
-    review_git_diff,
-    reactive_review_pr,
-    get_review_status,
-    pause_review,
-    resume_review,
-    get_review_telemetry,
-    scrub_secrets,
-    validate_content,
-    scout,
-    grep_codebase,
-    semantic_search,
-    cortex_search,
-    index_status,
-    index_workspace,
-    reindex_workspace,
-    clear_index,
-    tool_manifest,
-    call_tool,
+MODULES: Mapping[str, str] = {
+    "search_code": "search_tools",
+    "read": "read_tools",
+    "search_text": "text_search_tools",
+    "symbols": "symbol_tools",
+    "edit_file": "edit_tools",
+    "write_file": "edit_tools",
+    "get_context": "context_tools",
+    "search_memory": "memory_tools",
+    "list_tools": "catalog_tools",
+    "call_tool": "catalog_tools",
+    "find_symbol": "symbol_tools",
+    "trace": "symbol_tools",
+    "explain": "explain_tools",
+    "read_file": "read_tools",
+    "read_fragment": "read_tools",
+    "read_regions": "read_tools",
+    "list_directory": "file_tools",
+    "safe_replace": "edit_tools",
+    "undo_edit": "edit_tools",
+    "rename_symbol": "edit_tools",
+    "add_memory": "memory_tools",
+    "list_memories": "memory_tools",
+    "update_memory": "memory_tools",
+    "delete_memory": "memory_tools",
+    "enhance_prompt": "context_tools",
+    "create_plan": "plan_creation_tools",
+    "refine_plan": "plan_creation_tools",
+    "visualize_plan": "plan_tools",
+    "execute_plan": "plan_step_tools",
+    "save_plan": "plan_tools",
+    "load_plan": "plan_tools",
+    "list_plans": "plan_tools",
+    "delete_plan": "plan_tools",
+    "request_approval": "plan_step_tools",
+    "respond_approval": "plan_step_tools",
+    "start_step": "plan_step_tools",
+    "complete_step": "plan_step_tools",
+    "fail_step": "plan_step_tools",
+    "view_progress": "plan_step_tools",
+    "view_history": "plan_tools",
+    "compare_plan_versions": "plan_tools",
+    "rollback_plan": "plan_tools",
+    "review_changes": "review_tools",
+    "review_git_diff": "review_tools",
+    "reactive_review_pr": "review_tools",
+    "get_review_status": "review_tools",
+    "pause_review": "review_tools",
+    "resume_review": "review_tools",
+    "get_review_telemetry": "review_tools",
+    "scrub_secrets": "content_tools",
+    "validate_content": "content_tools",
+    "scout": "text_search_tools",
+    "grep_codebase": "text_search_tools",
+    "semantic_search": "search_tools",
+    "cortex_search": "search_tools",
+    "index_status": "index_tools",
+    "index_workspace": "index_tools",
+    "reindex_workspace": "index_tools",
+    "clear_index": "index_tools",
+}
+"""Tool -> the module that defines it, in the order that agents see: the most important first."""
+_import_export = lazy_exports(
+    __name__,
+    {
+        "ASK_MANIFEST": "catalog_tools",
+        "Call": "tool",
+        "Reply": "tool",
+        "Tool": "tool",
+        "UserAnswer": "tool",
+        "UserQuestion": "tool",
+        "approval_row": "plan_tools",
+        "call_tool": "catalog_tools",
+        "count_fitting": "reply",
+        "excerpt_hit": "search_tools",
+        "fence_for": "reply",
+        "format_explanation": "explain_tools",
+        "get_context": "context_tools",
+        "is_malformed": "arguments",
+        "no_answer": "tool",
+        "parse_json_text": "arguments",
+        "parse_review_options": "review_tools",
+        "parse_search_arguments": "search_tools",
+        "read_object": "structured_replies",
+        "render_rules_page": "memory_tools",
+        "reply_size": "reply",
+        "resolve_call": "catalog_tools",
+        "search_code": "search_tools",
+        "to_snake_case": "arguments",
+    },
 )
-"""All tools in the order that agents see: the most important first."""
 
 
-def find(name: str) -> Tool:
-    """Return the tool with this name or alias. Raises: UnknownTool, with the nearest name."""
-    for tool in ALL:
-        if name == tool.name or name in tool.aliases:
-            return tool
-    suggestion = suggest_nearest(name, [tool.name for tool in ALL]).strip() or "tool_manifest lists all tools."
-    raise UnknownTool(f"no tool is called {name!r}", suggestion=suggestion, details={"name": name})
+def __getattr__(name: str) -> Any:
+    """Import what is used; `ALL` has all tools in the order of `MODULES`, and imports each of their modules."""
+    if name != "ALL":
+        return _import_export(name)
+    value = globals()["ALL"] = tuple(map(_import_tool, MODULES))
+    return value
 
 
-def call(engine: "Engine", name: str, arguments: Any = None, context: Call | None = None) -> Reply:
+def _import_tool(name: str) -> "Tool":
+    return getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
+
+
+def list_names() -> tuple[str, ...]:
+    """Return the names of all tools; nothing is imported for it."""
+    if "ALL" in globals():
+        return tuple(tool.name for tool in globals()["ALL"])
+    return tuple(MODULES)
+
+
+def find(name: str) -> "Tool":
+    """Return the tool with this name, or as it is under an older one. Raises: UnknownTool, with the nearest name.
+
+    One search or one read imports its own module, and not those of plans and reviews.
+    """
+    if "ALL" not in globals() and name in MODULES:
+        return _import_tool(name)
+    from context_engine.tools.catalog_tools import find_tool
+
+    return find_tool(__getattr__("ALL") if "ALL" not in globals() else globals()["ALL"], name)
+
+
+def call(engine: "Engine", name: str, arguments: Any = None, context: "Call | None" = None) -> "Reply":
     """Call a tool by name with arguments as a client sends them.
 
     Raises: UnknownTool, InvalidArgument, and the errors of the Engine; `failure` turns them into replies.
     """
+    from context_engine.tools.tool import Call
+
     return find(name).call(engine, arguments, context or Call())
 
 
-def failure(error: ContextEngineError, extra: Mapping[str, Any] = MappingProxyType({})) -> Reply:
+def failure(error: ContextEngineError, extra: Mapping[str, Any] = MappingProxyType({})) -> "Reply":
     """Build the reply for an error: `{error: {code, message, suggestion, retryable, details}}` plus `extra` fields."""
+    from context_engine.tools.tool import Reply
+
     return Reply(compact_json({**extra, "error": error.as_dict()}), is_error=True)

@@ -4,7 +4,6 @@ Clients send "5" for 5, "true" for true, a JSON array or a comma list as one str
 for "not given". All of these are accepted. An error about any other value names the argument and its limits.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,7 +95,10 @@ class ChoiceArg(ArgumentType):
 
     def read(self, name: str, value: Any) -> str:
         """Accept one of the words in any case."""
-        word = value.strip().lower() if isinstance(value, str) else ""
+        if isinstance(value, str):
+            word = value.strip().lower()
+        else:
+            word = ""
         if word not in self.among:
             one_of = f"It must be one of {', '.join(filter(None, self.among))}."
             raise argument_error(name, f"is {_format_value(value)}", one_of + suggest_nearest(word, self.among))
@@ -116,7 +118,10 @@ class IntegerArg(ArgumentType):
         """Include the range, except with `clamp`: a client would reject values that the tool accepts."""
         if self.clamp:
             return {"type": "integer"}
-        high = {"maximum": self.most} if self.most < ENDLESS else {}
+        if self.most < ENDLESS:
+            high = {"maximum": self.most}
+        else:
+            high = {}
         return {"type": "integer", "minimum": self.least, **high}
 
     def read(self, name: str, value: Any) -> int:
@@ -182,7 +187,10 @@ class TextListArg(ArgumentType):
         """Accept a list, a JSON array in a string, or a comma list; drop empty texts and repetitions."""
         if isinstance(value, str) and len(value) > self.most * TEXT_CHARS_MAX:
             raise argument_error(name, f"has {len(value):,} characters", f"Send a list of at most {self.most} entries.")
-        items = _split_list(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            items = _split_list(value)
+        else:
+            items = value
         if not isinstance(items, list | tuple) or not all(_is_item(item) for item in items[: self.most]):
             shown = _name_type(value)
             raise argument_error(name, f"must be a list of texts, not {shown}", f'Write {name}: ["one", "two"].')
@@ -204,7 +212,10 @@ class ObjectArg(ArgumentType):
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
         """Accept an object, or JSON text of one."""
-        value = parse_json_text(value) if isinstance(value, str) and value.strip() else value
+        if isinstance(value, str) and value.strip():
+            value = parse_json_text(value)
+        else:
+            value = value
         if not isinstance(value, Mapping):
             shown = _name_type(value)
             raise argument_error(name, f"must be an object, not {shown}", f'Write {name}: {{"argument": "value"}}.')
@@ -228,8 +239,14 @@ class LineRangesArg(ArgumentType):
     def read(self, name: str, value: Any) -> tuple[LineSpan, ...]:
         """Accept a list, JSON text of one, or a single range; the numbers may be texts."""
         example = f'Write {name}: [{{"start": 10, "end": 20}}].'
-        ranges = parse_json_text(value) if isinstance(value, str) else value
-        ranges = [ranges] if isinstance(ranges, Mapping) else ranges
+        if isinstance(value, str):
+            ranges = parse_json_text(value)
+        else:
+            ranges = value
+        if isinstance(ranges, Mapping):
+            ranges = [ranges]
+        else:
+            ranges = ranges
         if not isinstance(ranges, list | tuple):
             raise argument_error(name, f"must be a list of ranges, not {_name_type(value)}", example)
         _check_count(name, ranges, self.most)
@@ -244,11 +261,12 @@ class LineRangesArg(ArgumentType):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of a tool: its name in snake_case, its type, and its default (`REQUIRED`: none)."""
+    """One argument of a tool: its name in snake_case, its type, its default (`REQUIRED`: none), and its older names."""
 
     name: str
     kind: Any
     default: Any = REQUIRED
+    older: tuple[str, ...] = ()
 
     @property
     def required(self) -> bool:
@@ -256,23 +274,26 @@ class Parameter:
         return self.default is REQUIRED
 
     def schema(self) -> dict[str, Any]:
-        """Return its JSON schema.
+        """Return its JSON schema, with the default unless that is empty or, out of range, means "not given"."""
+        schema: dict[str, Any] = {**self.kind.schema(), "description": self.kind.description}
+        is_empty = self.default is REQUIRED or self.default is None or self.default in ("", (), {})
+        if not is_empty and not (self.default == 0 and schema.get("minimum", 0) > 0):
+            schema["default"] = list(self.default) if isinstance(self.default, tuple) else self.default
+        return schema
 
-        Only the description has the default: one client strips the keyword, and all pay for it.
-        """
-        description = self.kind.description
-        if not (self.default is REQUIRED or self.default is None or self.default in ("", (), {})):
-            default = json.dumps(self.default).strip('"')
-            description = f"{description.rstrip('.')} (default {default})."
-        return {**self.kind.schema(), "description": description}
+    def under(self, *, older: bool) -> str:
+        """Return its name, or the one that it had before."""
+        if older and self.older:
+            return self.older[0]
+        return self.name
 
 
-def schema_of(parameters: Iterable[Parameter]) -> dict[str, Any]:
-    """Return the input schema of a tool."""
+def schema_of(parameters: Iterable[Parameter], *, older: bool = False) -> dict[str, Any]:
+    """Return the input schema of a tool; with `older`, under the names that its arguments had before."""
     listed = list(parameters)
-    properties = {parameter.name: parameter.schema() for parameter in listed}
+    properties = {parameter.under(older=older): parameter.schema() for parameter in listed}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
-    if required := [parameter.name for parameter in listed if parameter.required]:
+    if required := [parameter.under(older=older) for parameter in listed if parameter.required]:
         schema["required"] = required
     return schema | {"additionalProperties": False}
 
@@ -283,7 +304,10 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     Raises: InvalidArgument, which lists every wrong argument, each with the nearest valid name or its limits.
     """
     known = {parameter.name: parameter for parameter in parameters}
-    arguments = parse_json_text(arguments) if isinstance(arguments, str) else arguments
+    if isinstance(arguments, str):
+        arguments = parse_json_text(arguments)
+    else:
+        arguments = arguments
     if not isinstance(arguments, Mapping | None):
         raise InvalidArgument(f"arguments must be an object, not {_name_type(arguments)}")
     if arguments and len(arguments) > ARGUMENTS_MAX:
@@ -296,7 +320,7 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, parameter in known.items():
         try:
-            values[name] = _read_value(parameter, sent.get(name))
+            values[name] = _read_value(parameter, *sent.get(name, (name, None)))
         except InvalidArgument as error:
             errors.append(error)
     if errors:
@@ -334,16 +358,22 @@ def is_malformed(error: ContextEngineError) -> bool:
 
 def _match_names(
     known: Mapping[str, Parameter], arguments: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[InvalidArgument]]:
-    """Return the values by parameter name, and an error for each argument that has no parameter."""
-    sent: dict[str, Any] = {}
+) -> tuple[dict[str, tuple[str, Any]], list[InvalidArgument]]:
+    """Return parameter -> the name and the value that were sent, and an error for each unknown argument."""
+    names = {older: parameter.name for parameter in known.values() for older in parameter.older}
+    names |= {name: name for name in known}
+    sent: dict[str, tuple[str, Any]] = {}
     errors: list[InvalidArgument] = []
     for key, value in arguments.items():
-        name = key if key in known else to_snake_case(str(key)[:NAME_CHARS_MAX])
-        if name in sent and sent[name] != value:
-            errors.append(argument_error(name, "is given twice with different values", "Send it once."))
+        if key in names:
+            written = key
+        else:
+            written = to_snake_case(str(key)[:NAME_CHARS_MAX])
+        name = names.get(written, written)
+        if name in sent and sent[name][1] != value:
+            errors.append(argument_error(written, "is given twice with different values", "Send it once."))
         elif name in known:
-            sent[name] = value
+            sent[name] = written, value
         elif len(errors) < UNKNOWN_MAX:
             errors.append(_unknown_argument(str(key), name, known))
     return sent, errors
@@ -364,17 +394,18 @@ def _combine_errors(errors: Sequence[InvalidArgument]) -> InvalidArgument:
 
 
 def _unknown_argument(key: str, name: str, known: Mapping[str, Parameter]) -> InvalidArgument:
-    suggestion = suggest_nearest(name, known).strip() or f"It takes {', '.join(known) or 'no arguments'}."
+    names = [*known, *(older for parameter in known.values() for older in parameter.older)]
+    suggestion = suggest_nearest(name, names).strip() or f"It takes {', '.join(known) or 'no arguments'}."
     shown = key[:SHOWN_CHARS_MAX]
     return InvalidArgument(
         f"unknown argument {shown!r}", suggestion=suggestion, details={"argument": shown, "valid": list(known)}
     )
 
 
-def _read_value(parameter: Parameter, sent: Any) -> Any:
-    """Return the value of a parameter; null means that the client did not send it."""
+def _read_value(parameter: Parameter, name: str, sent: Any) -> Any:
+    """Return the value of a parameter that was sent under a name; null means that the client did not send it."""
     if sent is not None:
-        return parameter.kind.read(parameter.name, sent)
+        return parameter.kind.read(name, sent)
     if not parameter.required:
         return parameter.default
     malformed = getattr(parameter.kind, "empty_is_malformed", False)
@@ -428,7 +459,9 @@ def _split_at_commas(text: str) -> list[str]:
         else:
             parts.append(part)
         open_braces += part.count("{") - part.count("}")
-    return parts if open_braces <= 0 else text.split(",")
+    if open_braces <= 0:
+        return parts
+    return text.split(",")
 
 
 def _is_item(value: Any) -> bool:
@@ -459,9 +492,13 @@ def _format_value(value: Any) -> str:
         return repr(value[:SHOWN_CHARS_MAX]) + ("..." if len(value) > SHOWN_CHARS_MAX else "")
     if isinstance(value, int) and abs(value) >= HUGE:
         return "a huge number"
-    return str(value) if isinstance(value, bool | int | float) else _name_type(value)
+    if isinstance(value, bool | int | float):
+        return str(value)
+    return _name_type(value)
 
 
 def _name_type(value: Any) -> str:
     names = {bool: "a flag", str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    return "nothing" if value is None else names.get(type(value), type(value).__name__)
+    if value is None:
+        return "nothing"
+    return names.get(type(value), type(value).__name__)

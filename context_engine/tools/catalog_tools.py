@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument, UnknownTool
-from context_engine.text import compact_json, format_count, suggest_nearest
+from context_engine.text import compact_json, drop_empty, format_count, suggest_nearest
 from context_engine.tools.arguments import BooleanArg, ObjectArg, TextArg, TextListArg, argument_error, bind
 from context_engine.tools.reply import take_fitting_rows
 from context_engine.tools.tool import Call, Reply, Tool, tool
@@ -14,7 +14,7 @@ from context_engine.tools.tool import Call, Reply, Tool, tool
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
-ASK_MANIFEST = "tool_manifest lists the tools that can be called."
+ASK_MANIFEST = "list_tools lists the tools that can be called."
 """The next step after an unknown name."""
 WORD_CHARS_MIN = 4
 """Shorter words match only as whole words: `who` does not match `whole`."""
@@ -25,24 +25,26 @@ MATCHES_MAX = 8
 """More matches would not help to choose a tool."""
 
 
-@tool(touches="nothing")
-def tool_manifest(
+@tool(touches="nothing", aliases={"tool_manifest": {"schemas": False}}, rare=("schemas",))
+def list_tools(
     engine: "Engine",
     call: Call,
     query: Annotated[str, TextArg("What you want to do.")] = "",
-    names: Annotated[tuple[str, ...], TextListArg("Only these, with schemas.")] = (),
-    schemas: Annotated[bool, BooleanArg("All with schemas.")] = False,
+    names: Annotated[tuple[str, ...], TextListArg("Only these, with all their arguments.")] = (),
+    schemas: Annotated[bool, BooleanArg("All with all their arguments.")] = False,
 ) -> Reply:
-    """List all tools, hidden ones too, one line each, or find the tool for a task by words.
+    """List all tools, also those that your list does not show (undo, rename, folders, memories, plans, reviews, index).
 
-    names or schemas: with all their arguments.
+    Example: {"query": "undo the last edit"}
     """
     from context_engine.tools import ALL  # imported here, since the catalog contains this tool
 
     callable_now = [candidate for candidate in ALL if candidate.name not in call.disabled]
-    chosen = [_find_tool(ALL, name) for name in names] or _matching(callable_now, query)
+    chosen = [find_tool(ALL, name) for name in names] or _matching(callable_now, query)
     if names or schemas:
         return Reply(_schemas(chosen, call, engine.settings.result_chars_max))
+    if call.structured:
+        return Reply(_rows_json(chosen, call, engine.settings.result_chars_max))
     return Reply("\n".join([*_lines(chosen, call, query), *_switched_off(call)]))
 
 
@@ -53,7 +55,10 @@ def call_tool(
     name: Annotated[str, TextArg("Name of the tool.", 1)],
     arguments: Annotated[Mapping[str, Any], ObjectArg("Its arguments.")] = {},
 ) -> Reply:
-    """Call any tool by name, also one that is not in your list; tool_manifest shows names and arguments."""
+    """Call any tool by name, also one that is not in your list; list_tools shows names and arguments.
+
+    Example: {"name": "undo_edit", "arguments": {"steps": 1}}
+    """
     target, target_arguments = resolve_call({"name": name, "arguments": arguments})
     return target.call(engine, target_arguments, call)
 
@@ -64,10 +69,10 @@ def resolve_call(arguments: Any) -> tuple[Tool, Mapping[str, Any]]:
 
     values = bind(call_tool.parameters, arguments)
     try:
-        target = _find_tool(ALL, values["name"])
+        target = find_tool(ALL, values["name"])
     except UnknownTool as error:  # for the caller of call_tool, the name is an argument
         raise InvalidArgument(error.message, suggestion=error.suggestion, details={"argument": "name"}) from None
-    if target is call_tool:
+    if target.name == call_tool.name:
         raise argument_error("name", "is call_tool itself", "Name another tool.")
     return target, values["arguments"]
 
@@ -75,7 +80,7 @@ def resolve_call(arguments: Any) -> tuple[Tool, Mapping[str, Any]]:
 def manifest_row(candidate: Tool) -> dict[str, object]:
     """Return a tool with everything that a caller needs."""
     row: dict[str, object] = {
-        "name": candidate.name,
+        "name": candidate.alias or candidate.name,
         "description": candidate.description,
         "inputSchema": candidate.schema,
     }
@@ -110,6 +115,17 @@ def _schemas(chosen: Sequence[Tool], call: Call, chars_max: int) -> str:
     return compact_json(reply)
 
 
+def _rows_json(chosen: Sequence[Tool], call: Call, chars_max: int) -> str:
+    """Return the tools with a sentence for each, and which option disables others."""
+    rows = [
+        {"name": candidate.name, "description": candidate.one_liner}
+        | drop_empty({"aliases": list(candidate.aliases), "hidden": _is_hidden(candidate, call) or None})
+        for candidate in chosen
+    ]
+    shown = take_fitting_rows(rows, chars_max=chars_max)
+    return compact_json({"tools": shown, "total": len(rows)} | drop_empty({"switched_off": dict(call.disabled)}))
+
+
 def _switched_off(call: Call) -> list[str]:
     """Return a line for each option that disables tools."""
     options = sorted(set(call.disabled.values()))
@@ -120,15 +136,19 @@ def _switched_off(call: Call) -> list[str]:
 
 
 def _is_hidden(candidate: Tool, call: Call) -> bool:
-    return call.listed is not None and candidate.name not in call.listed
+    return call.listed is not None and call.listed.isdisjoint((candidate.name, *candidate.aliases))
 
 
-def _find_tool(tools: Sequence[Tool], name: str) -> Tool:
-    names = {alias: candidate for candidate in tools for alias in (candidate.name, *candidate.aliases)}
-    if name not in names:
-        suggestion = suggest_nearest(name, names).strip() or ASK_MANIFEST
-        raise UnknownTool(f"no tool is called {name[:60]!r}", suggestion=suggestion)
-    return names[name]
+def find_tool(tools: Sequence[Tool], name: str) -> Tool:
+    """Return the tool with this name, or as it is under an older one. Raises: UnknownTool, with the nearest name."""
+    for candidate in tools:
+        if name == candidate.name:
+            return candidate
+        if name in candidate.aliases:
+            return candidate.under(name)
+    names = [alias for candidate in tools for alias in (candidate.name, *candidate.aliases)]
+    suggestion = suggest_nearest(name, names).strip() or ASK_MANIFEST
+    raise UnknownTool(f"no tool is called {name[:60]!r}", suggestion=suggestion, details={"name": name})
 
 
 def _matching(tools: Sequence[Tool], query: str) -> list[Tool]:
@@ -167,4 +187,6 @@ def _also(candidate: Tool, call: Call) -> str:
     notes = [f"also {', '.join(candidate.aliases)}"] * bool(candidate.aliases) + ["hidden"] * _is_hidden(
         candidate, call
     )
-    return f" ({'; '.join(notes)})" if notes else ""
+    if notes:
+        return f" ({'; '.join(notes)})"
+    return ""

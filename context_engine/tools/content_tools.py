@@ -97,7 +97,10 @@ def _run_second_pass(
         more = drop_empty({"next": climbed.next, "warnings": list(climbed.warnings)})
     more |= {"meta": {"assist_used": used}}
     if draft is None:
-        reason = "nobody was asked" if more.get("next") is None else "call again with findings, as next says"
+        if more.get("next") is None:
+            reason = "nobody was asked"
+        else:
+            reason = "call again with findings, as next says"
         return replace(result, skipped=(*result.skipped, (3, reason))), more
     merged, rejected = critique.merge(draft)
     return merged, more | {"rejected": rejected}
@@ -176,7 +179,10 @@ def scrub_secrets(
         "skipped_rules": list(scrubbed.skipped_rules),
         "meta": {"engines": describe_engines()},
     }
-    rows = [_secret_row(secret) for secret in scrubbed.redactions] if return_locations else []
+    if return_locations:
+        rows = [_secret_row(secret) for secret in scrubbed.redactions]
+    else:
+        rows = []
     return Reply(_format_redaction(head, rows, scrubbed.text, engine.settings.result_chars_max))
 
 
@@ -219,4 +225,6 @@ def _format_redaction(head: dict[str, Any], rows: list[dict[str, Any]], text: st
 
 
 def _note_left_out(rows: Sequence[Any], shown: Sequence[Any]) -> list[str]:
-    return [f"{len(shown)} of {len(rows)} places are listed"] if len(shown) < len(rows) else []
+    if len(shown) < len(rows):
+        return [f"{len(shown)} of {len(rows)} places are listed"]
+    return []

@@ -34,11 +34,12 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
+from context_engine.tools.earlier_replies import Repeat, find_shown, list_shown
 from context_engine.tools.reply import fence_for, reply_size
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from context_engine.context import Bundle, BundledFile, LeftOut, RememberedItem, Snippet
+    from context_engine.context import Bundle, BundledFile, LeftOut, RelatedFile, RememberedItem, Snippet
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3
@@ -50,6 +51,8 @@ ORIGINAL_CHARS_MAX = 2_000
 """Of the user's prompt in the field `original`."""
 REPEATED_CHARS_MAX = 10_000
 """A longer prompt is not repeated in the enhanced one."""
+KNOWLEDGE_WAIT_S = 0.3
+"""Longest wait of a bundle for history and memories that were never read: its code matters more."""
 MS_MAX = 99_999
 """Counted instead of the time taken, so that the token count does not depend on it."""
 
@@ -60,36 +63,40 @@ Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 @tool(
     touches="nothing",
     always_load=True,
-    instead="codebase_retrieval",
+    instead="search_code",
+    aliases={"get_context_for_prompt": {"format": "json"}},
     rare=(
-        *("include_related", "include_memories", "include_summaries", "min_relevance", "exclude_paths"),
-        *("external_sources", "plan_id", "bypass_cache", "format"),
+        *("include_related", "include_memories", "include_summaries", "min_relevance", "exclude"),
+        *("external_sources", "plan_id", "bypass_cache", "format", "repeat"),
     ),
 )
-def get_context_for_prompt(
+def get_context(
     engine: "Engine",
+    call: Call,
     query: Annotated[str, TextArg("The task or question.", 3, QUESTION_CHARS_MAX)],
-    max_files: Annotated[int, IntegerArg("Most files.", 1, 20)] = 10,
+    limit: Annotated[int, IntegerArg("Most files.", 1, 20), "max_files"] = 10,
     token_budget: Annotated[int, IntegerArg("Most tokens of the reply.", 500, 100_000)] = 8_000,
     include_related: Annotated[bool, BooleanArg("Tests, imports, what changes together.")] = True,
     include_memories: Annotated[bool, BooleanArg("Memories of the team.")] = True,
     include_summaries: Annotated[bool, BooleanArg("What each file defines.")] = True,
     min_relevance: Annotated[float, FractionArg("Minimum share of the best score.")] = 0.3,
-    include_paths: Includes = (),
-    exclude_paths: Excludes = (),
+    include: Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py."), "include_paths"] = (),
+    exclude: Annotated[tuple[str, ...], TextListArg("Globs to leave out."), "exclude_paths"] = (),
     external_sources: Annotated[tuple[str, ...], TextListArg("URLs: find where files mention them.", most=10)] = (),
     plan_id: Annotated[str, TextArg("Add what its current step needs.")] = "",
     bypass_cache: Annotated[bool, BooleanArg("Ignored: nothing is cached.")] = False,  # noqa: ARG001 - an old argument
-    format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the name that callers know
+    format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "markdown",  # noqa: A002 - the name that callers know
+    repeat: Repeat = False,
 ) -> Reply:
-    """Get a context bundle for a task in one call: the code to read first, related files, tests, memories, facts.
+    """Get all that a task needs in one call: the code to read first, as whole symbols, related files, tests, memories.
 
-    Groups results by file, widens them to whole symbols, keeps token_budget, reports what was left out.
+    Example: {"query": "add a timeout to the pool", "token_budget": 4000}
     """
     if len(query.strip()) < QUERY_CHARS_MIN:
         raise argument_error("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
     began = time.perf_counter()
-    chars_max, count = engine.settings.result_chars_max, engine.memory.get_project_knowledge().count_tokens
+    team = engine.memory.get_project_knowledge(KNOWLEDGE_WAIT_S)
+    chars_max, count = engine.settings.result_chars_max, team.count_tokens
     write = render_bundle_json if format == "json" else render_bundle_markdown
     shown_query = shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN))
     meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
@@ -102,24 +109,28 @@ def get_context_for_prompt(
     step = _step(engine, plan_id) if plan_id else None
     wish = BundleRequest(
         f"{query}\n{step.words}" if step else query,
-        max_files,
+        limit,
         min(token_budget, chars_max // CHARS_PER_TOKEN),
-        Filter(include_paths=include_paths, exclude_paths=exclude_paths),
+        Filter(include_paths=include, exclude_paths=exclude),
         min_relevance,
         include_related,
         include_memories,
         include_summaries,
         external_sources,
         (step.fact,) if step else (),
+        find_shown(call, repeat, query, token_budget, limit, include, exclude),
     )
-    best = build_bundle(wish, engine, engine.memory.get_project_knowledge(), excess)
+    best = build_bundle(wish, engine, team, excess)
     engine.search.note_shown(file.path for file in best.files)
+    for file in best.files:
+        for snippet in file.snippets:
+            call.shown.add(file.path, snippet.span.first, snippet.text)
     tokens = count(redact(write(best, meta)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
     return Reply(write(best, meta._replace(tokens=tokens, ms=ms)))
 
 
-@tool(touches="nothing", instead="get_context_for_prompt", rare=("include_paths", "exclude_paths", "assist"))
+@tool(touches="nothing", instead="get_context", rare=("include_paths", "exclude_paths", "assist"))
 def enhance_prompt(
     engine: "Engine",
     call: Call,
@@ -169,7 +180,10 @@ def _step(engine: "Engine", plan_id: str) -> "_PlanStep | None":
     """Return the step in progress, else the next one; None when none is left. Raises: PlanNotFound."""
     loaded = engine.plans.repository.load(plan_id)
     now = loaded.execution
-    uid = (*now.current, now.next, *now.ready)[0] if now and (now.current or now.ready) else ""
+    if now and (now.current or now.ready):
+        uid = (*now.current, now.next, *now.ready)[0]
+    else:
+        uid = ""
     for number, step in enumerate(loaded.plan.steps, 1):
         if step.uid == uid:
             criteria = "; ".join(step.acceptance_criteria)
@@ -250,7 +264,9 @@ def _of_second_pass(
 
 def count_model_tokens(climbed: SecondPassResult) -> dict[str, int]:
     """Return the token counts of a model call; empty if they are unknown."""
-    return climbed.tokens._asdict() if climbed.tokens else {}
+    if climbed.tokens:
+        return climbed.tokens._asdict()
+    return {}
 
 
 class ReplyMeta(NamedTuple):
@@ -278,13 +294,22 @@ def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
             "hints": list(bundle.hints),
             "metadata": _metadata(bundle, meta),
         }
-        | drop_empty({"warnings": list(bundle.warnings), "reason": bundle.reason, "note": _memory_note(bundle)})
+        | drop_empty(
+            {
+                "shown_before": list_shown(_shown_places(bundle)),
+                "warnings": list(bundle.warnings),
+                "reason": bundle.reason,
+                "note": _memory_note(bundle),
+            }
+        )
     )
 
 
 def _memory_note(bundle: "Bundle") -> str:
     """Return the note on where memories and discoveries come from; empty if there are none."""
-    return f"Memories and discoveries are {QUOTED_FROM_REPOSITORY}." if bundle.remembered else ""
+    if bundle.remembered:
+        return f"Memories and discoveries are {QUOTED_FROM_REPOSITORY}."
+    return ""
 
 
 def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
@@ -292,6 +317,7 @@ def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
     parts = [f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}"]
     parts += [f"warning: {warning}" for warning in bundle.warnings]
     parts += [f"reason: {bundle.reason}"] if bundle.reason else []
+    parts += [f"shown before: {list_shown(_shown_places(bundle))}"] if bundle.shown_before else []
     parts += [_file_section(file) for file in bundle.files]
     parts += _bullet_section(
         f"Remembered, {QUOTED_FROM_REPOSITORY}", (_memory_line(memory) for memory in bundle.remembered)
@@ -311,12 +337,21 @@ def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
 # -- as JSON ----------------------------------------------------------------------------------------------------------
 
 
+def _shown_places(bundle: "Bundle") -> list[str]:
+    return [f"{escape_line(place.path)}:{place.span}" for place in bundle.shown_before]
+
+
 def _summary(bundle: "Bundle") -> str:
     """Summarize the bundle and name the place to begin."""
     if not bundle.files:
+        if bundle.shown_before:
+            return "nothing new was found"
         return "nothing was found"
     first = bundle.files[0]
-    symbol = first.snippets[0].symbol if len(first.snippets) == 1 else ""
+    if len(first.snippets) == 1:
+        symbol = first.snippets[0].symbol
+    else:
+        symbol = ""
     places = sum(len(file.snippets) for file in bundle.files)
     where = f"{escape_line(first.path)}{f' ({symbol})' if symbol else ''}"
     return f"{format_count(places, 'place')} in {format_count(len(bundle.files), 'file')}; begin with {where}"
@@ -329,7 +364,7 @@ def _file_row(file: "BundledFile") -> dict[str, Any]:
         "relevance": file.relevance,
         **drop_empty({"summary": file.summary}),
         "snippets": [_snippet_row(snippet) for snippet in file.snippets],
-        "related": [{"path": related.path, "why": related.why} for related in file.related],
+        "related": [drop_empty(related._asdict()) for related in file.related],
     }
 
 
@@ -382,14 +417,25 @@ def _left_out(left_out: "LeftOut") -> Mapping[str, Any]:
 
 def _file_section(file: "BundledFile") -> str:
     head = f"## {escape_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
-    related = [f"- {escape_line(item.path)}: {escape_line(item.why)}" for item in file.related]
+    related = [_related_line(item) for item in file.related]
     return "\n\n".join(
         [head, *(_snippet_block(snippet, file.language) for snippet in file.snippets), *_join_rows(related)]
     )
 
 
+def _related_line(item: "RelatedFile") -> str:
+    if item.line:
+        place = f"{item.path}:{item.line}"
+    else:
+        place = item.path
+    return f"- {escape_line(place)}: {escape_line(item.why)}{f': {escape_line(item.text)}' if item.text else ''}"
+
+
 def _snippet_block(snippet: "Snippet", language: str) -> str:
-    more = f" · goes on at line {snippet.goes_on}" if snippet.goes_on else ""
+    if snippet.goes_on:
+        more = f" · goes on at line {snippet.goes_on}"
+    else:
+        more = ""
     head = f"lines {snippet.span}{f' · {snippet.symbol}' if snippet.symbol else ''}{more}"
     fence = fence_for(snippet.text)
     return f"{head}\n{fence}{language}\n{snippet.text}\n{fence}"
@@ -397,15 +443,22 @@ def _snippet_block(snippet: "Snippet", language: str) -> str:
 
 def _bullet_section(title: str, lines: Iterable[str]) -> list[str]:
     rows = [f"- {line}" for line in lines]
-    return [f"## {title}\n\n" + "\n".join(rows)] if rows else []
+    if rows:
+        return [f"## {title}\n\n" + "\n".join(rows)]
+    return []
 
 
 def _join_rows(rows: list[str]) -> list[str]:
-    return ["\n".join(rows)] if rows else []
+    if rows:
+        return ["\n".join(rows)]
+    return []
 
 
 def _memory_line(one: "RememberedItem") -> str:
-    title = f"{escape_line(one.title)}: " if one.title and one.title not in one.content else ""
+    if one.title and one.title not in one.content:
+        title = f"{escape_line(one.title)}: "
+    else:
+        title = ""
     return f"{one.type} {one.id} ({escape_line(one.place)}): {title}{one.content}"
 
 

@@ -23,7 +23,7 @@ from context_engine.tools.arguments import (
 )
 
 if TYPE_CHECKING:
-    from context_engine.edit import Place, SymbolEdit, Want
+    from context_engine.edit import LineEdit, Place, SymbolEdit, Want
 
 EDITS_MAX = 200
 FILES_MAX = 100
@@ -47,8 +47,11 @@ _LINES = re.compile(r"\s*(\d{1,9})\s*(?:[-:,]\s*(\d{1,9})\s*)?")
 PLACES: "Mapping[str, Place]" = {"replace": "replace", "insert_before": "before", "insert_after": "after"}
 """The edits of a definition, and where each puts its text."""
 SYMBOL = frozenset({"symbol", "insert_before", "insert_after"})
-SYMBOL_EXAMPLE = 'Write {"symbol": "Class.method", "replace": "text"}, or insert_before or insert_after in its place.'
-EDIT_EXAMPLE = 'Write {"target": "text as it is in the file", "replace": "new text"}.'
+SYMBOL_EXAMPLE = (
+    'Write {"symbol": "Class.method", "replace": "text"}, with target for a text inside of it, or insert_before or'
+    " insert_after in place of replace."
+)
+EDIT_EXAMPLE = 'Write {"target": "text as it is in the file", "replace": "new text"}, or line_range in place of target.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +71,26 @@ class ContentArg(ArgumentType):
 class LineRangeArg(ArgumentType):
     """A range of lines, both ends included; empty for none."""
 
+    json_type: ClassVar[str] = "string"
     description: str
 
     def read(self, name: str, value: Any) -> LineSpan:
         """Accept an object with `start` and `end`, a pair, "10-20", or one line."""
-        value = parse_json_text(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = parse_json_text(value)
+        else:
+            value = value
         ends: Sequence[Any] = ()
         if isinstance(value, Mapping):
-            ends = [value.get("start"), value.get("end")] if set(value) <= {"start", "end"} else ()
+            if set(value) <= {"start", "end"}:
+                ends = [value.get("start"), value.get("end")]
+            else:
+                ends = ()
         elif isinstance(value, list | tuple):
             ends = value
-        elif match := _LINES.fullmatch(str(value)):
+        elif isinstance(value, int) and not isinstance(value, bool):
+            ends = [value, value]
+        elif match := _LINES.fullmatch(value if isinstance(value, str) else ""):
             ends = [match[1], match[2] or match[1]]
         if len(ends) != 2 or None in ends:
             raise argument_error(name, "is not a line range", 'Write {"start": 10, "end": 20}, or "10-20".')
@@ -100,7 +112,10 @@ class FuzzyMatchArg(ArgumentType):
 
     def read(self, name: str, value: Any) -> Fuzzy:
         """Accept an object, or a flag that turns fuzzy matching on or off."""
-        value = parse_json_text(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = parse_json_text(value)
+        else:
+            value = value
         if not isinstance(value, Mapping):
             return Fuzzy(enabled=BooleanArg("").read(name, value))
         kinds: Mapping[str, ArgumentType] = {
@@ -128,7 +143,10 @@ class AnchorArg(ArgumentType):
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
         """Return the fields of an edit that it sets: before, after, line_range."""
-        value = parse_json_text(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = parse_json_text(value)
+        else:
+            value = value
         if not isinstance(value, Mapping):
             raise argument_error(name, "must be an object", 'Write {"beforeContext": "the line before"}.')
         sent = read_fields(name, value, ("before", "after", "line_range"))
@@ -154,20 +172,19 @@ _FIELDS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class EditListArg(ArgumentType):
-    """A list of edits of one file."""
+    """A list of edits of one file, each as `read_edit` takes it."""
 
     json_type: ClassVar[str] = "array"
     description: str
 
     def schema(self) -> dict[str, Any]:
-        """Include the most common fields; the description names the others, since clients pay for each one."""
-        known = {field: {"type": "string"} for field in ("target", "replace", "before", "after", "line_range")}
-        return {"type": "array", "items": {"type": "object", "properties": known}}
+        """Leave out the fields: the description names them, since clients pay for each one."""
+        return {"type": "array", "items": {"type": "object"}}
 
     def read(self, name: str, value: Any) -> "tuple[Want, ...]":
         """Accept a list, JSON text of one, or a single edit."""
         listed = read_objects(name, value, EDITS_MAX, EDIT_EXAMPLE)
-        return tuple(_read_edit(f"{name}[{number}]", edit) for number, edit in enumerate(listed, 1))
+        return tuple(read_edit(f"{name}[{number}]", edit) for number, edit in enumerate(listed, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +224,10 @@ def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> di
     fields: dict[str, Any] = {}
     for key, content in value.items():
         field = to_snake_case(str(key))
-        field = field if field in known else ALIASES.get(field, field)
+        if field in known:
+            field = field
+        else:
+            field = ALIASES.get(field, field)
         if field not in known:
             raise argument_error(
                 f"{name}.{str(key)[:60]}",
@@ -221,13 +241,17 @@ def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> di
     return fields
 
 
-def _read_edit(name: str, value: Mapping[str, Any]) -> "Want":
-    """Read one edit of the list."""
+def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
+    """Read one edit. Raises: InvalidArgument."""
     sent = read_fields(name, value, tuple(_FIELDS))
     read = {field: _FIELDS[field].read(f"{name}.{field}", content) for field, content in sent.items()}
     read = {**read.pop("anchor", {}), **read}
     if SYMBOL.intersection(read):
         return _build_request(_read_symbol_edit(name, read))
+    if read.keys() == {"line_range", "replace"}:
+        from context_engine.edit import LineEdit  # imports the parsers
+
+        return _build_request(LineEdit(read["line_range"], read["replace"]))
     for field in ("target", "replace"):
         if field not in read:
             raise argument_error(f"{name}.{field}", "is missing", EDIT_EXAMPLE)
@@ -239,15 +263,17 @@ def _read_edit(name: str, value: Mapping[str, Any]) -> "Want":
 
 
 def _read_symbol_edit(name: str, read: Mapping[str, Any]) -> "SymbolEdit":
-    """Read an edit of a definition: exactly one action, and no other location than a line range."""
+    """Read an edit of a definition: exactly one action, and no other location than a line range or a target in it."""
     actions = [field for field in PLACES if field in read]
-    unexpected = sorted(read.keys() - {"symbol", "line_range", *actions})
+    inside = {"target"} if actions == ["replace"] else set()
+    unexpected = sorted(read.keys() - {"symbol", "line_range", *actions, *inside})
     if "symbol" not in read or len(actions) != 1 or unexpected:
         found = " and ".join([*actions, *unexpected[:1]])
         raise argument_error(name, f"has {found or 'no action'}", SYMBOL_EXAMPLE)
     from context_engine.edit import SymbolEdit  # imports the parsers
 
-    return SymbolEdit(read["symbol"], read[actions[0]], PLACES[actions[0]], read.get("line_range"))
+    place, lines = PLACES[actions[0]], read.get("line_range")
+    return SymbolEdit(read["symbol"], read[actions[0]], place, lines, read.get("target", ""))
 
 
 def build_edit(read: Mapping[str, Any]) -> "Want":
@@ -264,7 +290,7 @@ def build_edit(read: Mapping[str, Any]) -> "Want":
     return _build_request(edit, read.get("occurrence", 0))
 
 
-def _build_request(edit: "Edit | SymbolEdit", occurrence: int = 0) -> "Want":
+def _build_request(edit: "Edit | SymbolEdit | LineEdit", occurrence: int = 0) -> "Want":
     from context_engine.edit import Want  # imports the parsers, which a list of tools does not need
 
     return Want(edit, occurrence)
@@ -272,7 +298,10 @@ def _build_request(edit: "Edit | SymbolEdit", occurrence: int = 0) -> "Want":
 
 def read_objects(name: str, value: Any, most: int, example: str) -> Sequence[Mapping[str, Any]]:
     """Accept a list of objects, JSON text of one, or a single object. Raises: InvalidArgument."""
-    items = parse_json_text(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        items = parse_json_text(value)
+    else:
+        items = value
     listed = [items] if isinstance(items, Mapping) else items
     if _is_list(listed):  # an entry over the limit may be anything: its text is not even parsed
         parsed = [parse_json_text(entry) if isinstance(entry, str) else entry for entry in listed[:most]]

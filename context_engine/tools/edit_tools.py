@@ -7,19 +7,23 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from context_engine.context import describe_affected_places
 from context_engine.edit import Fuzzy, Placement
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.secrets import redact_file
-from context_engine.text import LineSpan, compact_json, escape_line, format_count, split_lines
-from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg
+from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, format_count, split_lines
+from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg, argument_error
 from context_engine.tools.edit_arguments import (
+    ALIASES,
     AnchorArg,
     ContentArg,
     EditListArg,
     FileEdits,
     FileEditsArg,
     FuzzyMatchArg,
+    LineRangeArg,
     build_edit,
+    read_edit,
 )
 from context_engine.tools.file_tools import SHA_CHARS
 from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting
@@ -36,35 +40,61 @@ PLACES_SHOWN_MAX = 20
 PREVIEW_CONTEXT = 3
 PREVIEW_LINES_MAX = 200
 """The limit of a unified diff, too."""
+FILES_FOLLOWED_MAX = 3
+"""Edited files whose uses and tests are named: each may take some parsing."""
 STEPS_MAX = 100
 HISTORY_MAX = 20
+OLD = tuple(name for name, field in ALIASES.items() if field == "target")
+NEW = tuple(name for name, field in ALIASES.items() if field == "replace")
+"""The names of other editors for the two texts of an edit."""
 
 
 @tool(touches="files", rare=("labels_are_text",))
 def edit_file(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, TextArg("File to edit.")] = "",
+    path: Annotated[str, TextArg("File to edit."), "file_path"] = "",
+    target: Annotated[str | None, ContentArg("Text to replace, as it is in the file; it must be unique."), *OLD] = None,
+    replace: Annotated[str | None, ContentArg("The new text; empty: delete."), *NEW] = None,
+    symbol: Annotated[str | None, TextArg("Definition to replace, or to find the target in.")] = None,
+    line_range: Annotated[
+        LineSpan | None, LineRangeArg("10-20: replace these lines, or find the target there.")
+    ] = None,
     edits: Annotated[
         tuple["Want", ...],
-        EditListArg("Also occurrence, expected_matches, fuzzy, symbol, insert_before, insert_after."),
+        EditListArg("Several: {target, replace, symbol, line_range, insert_after, occurrence ...}"),
     ] = (),
-    files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several: [{path, edits}].")] = (),
+    files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several files: {path, edits}.")] = (),
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
-    dry_run: Annotated[bool, BooleanArg("Diff only.")] = False,
+    dry_run: Annotated[bool, BooleanArg("Only show the diff.")] = False,
     labels_are_text: Annotated[bool, BooleanArg("Write labels of redacted secrets as text.")] = False,
 ) -> Reply:
-    """Edit files, all or none: replace each target, which must be unique or narrowed down."""
+    """Edit files, all or none: replace a text, a definition or lines. Refuses what is not certain.
+
+    Example: {"path": "a.py", "target": "max(0,", "replace": "max(1,"}
+    """
+    flat = {"target": target, "replace": replace, "symbol": symbol, "line_range": line_range}
+    if sent := {field: value for field, value in flat.items() if value is not None}:
+        if edits or files:
+            raise argument_error(next(iter(sent)), "cannot be combined with a list of edits", "Put it into the list.")
+        edits = (read_edit("edit", sent),)
     changes = [
         engine.edits.change_parts(
-            file.path, file.wants, expected_hash=file.expected_hash, labels_are_text=labels_are_text
+            file.path,
+            file.wants,
+            expected_hash=file.expected_hash or _hash_for_lines(engine, call, file),
+            labels_are_text=labels_are_text,
         )
         for file in _collect_edits(path, edits, files, expected_hash)
     ]
     receipt, syntax = _apply_changes(engine, call, changes, dry_run=dry_run)
     if dry_run:
-        return Reply(_previews(receipt, syntax, engine.settings.result_chars_max))
-    return Reply(_format_edits(receipt, syntax))
+        preview = _previews_json if call.structured else _previews
+        return Reply(preview(receipt, syntax, engine.settings.result_chars_max))
+    affected = list(_affected_places(engine, receipt))
+    if call.structured:
+        return Reply(compact_json(_edited_fields(receipt, syntax) | drop_empty({"affected": affected})))
+    return Reply("\n".join([_format_edits(receipt, syntax), *affected]))
 
 
 @tool(touches="files", rare=("labels_are_text",))
@@ -74,16 +104,24 @@ def write_file(
     path: Annotated[str, TextArg("File to write.", 1)],
     content: Annotated[str, ContentArg("Its whole text.")],
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
-    overwrite: Annotated[bool, BooleanArg("Replace a file.")] = True,
+    overwrite: Annotated[bool, BooleanArg("Replace a file that exists.")] = True,
     labels_are_text: Annotated[bool, BooleanArg("Write labels of redacted secrets as text.")] = False,
 ) -> Reply:
-    """Write a whole file, new or old; edit_file changes parts."""
+    r"""Write a whole file, new or old; edit_file changes parts.
+
+    Example: {"path": "docs/note.md", "content": "# Note\n"}
+    """
     change = engine.edits.change_whole(
         path, content, overwrite=overwrite, expected_hash=expected_hash, labels_are_text=labels_are_text
     )
     receipt, syntax = _apply_changes(engine, call, [change])
     file = receipt.files[0]
-    verb = "unchanged" if not receipt.undo_id else "replaced" if file.before else "created"
+    if not receipt.undo_id:
+        verb = "unchanged"
+    else:
+        verb = "replaced" if file.before else "created"
+    if call.structured:
+        return Reply(compact_json(_edited_fields(receipt, syntax) | {"action": verb}))
     return Reply("\n".join([_line(f"{verb} {file.path}", _sha(file), syntax[0], receipt), *_notes(receipt)]))
 
 
@@ -122,7 +160,10 @@ def undo_edit(
         return Reply(_history(engine.edits.history(HISTORY_MAX)))
     if undo_id and steps > 1:
         raise InvalidArgument("undo_id names one edit, steps means several", suggestion="Send one of them.")
-    turn, verb = (engine.edits.redo, "redone") if redo else (engine.edits.undo, "undone")
+    if redo:
+        turn, verb = (engine.edits.redo, "redone")
+    else:
+        turn, verb = (engine.edits.undo, "undone")
     return Reply("\n".join(_run_turns(verb, lambda: turn(undo_id, session=call.session), steps)))
 
 
@@ -146,6 +187,21 @@ def _collect_edits(
         missing = "edits are" if path.strip() else "path is"
         raise InvalidArgument(f"{missing} missing", suggestion=f"{example}.")
     return [FileEdits(path, tuple(edits), expected_hash)]
+
+
+def _hash_for_lines(engine: "Engine", call: Call, file: FileEdits) -> str:
+    """Return the hash of the last read, which edits by line numbers need. Raises: InvalidArgument without a read."""
+    from context_engine.edit import LineEdit  # imports the parsers
+
+    if not any(isinstance(want.edit, LineEdit) for want in file.wants):
+        return ""
+    if seen := engine.edits.hash_as_read(file.path, call.session):
+        return seen
+    raise argument_error(
+        "line_range",
+        "counts the lines of a file that was not read in this session",
+        "Read the file first, send expected_hash, or quote the text as target.",
+    )
 
 
 def _apply_changes(
@@ -172,6 +228,13 @@ def _format_edits(receipt: "EditResult", syntax: Sequence[str]) -> str:
     return "\n".join([head, *rows, *_notes(receipt)])
 
 
+def _affected_places(engine: "Engine", receipt: "EditResult") -> Iterator[str]:
+    """Yield what else uses the changed definitions, and their tests: a line each, of the first files."""
+    for file in receipt.files[:FILES_FOLLOWED_MAX] if receipt.undo_id else ():
+        changed = [place.now for place in _placements(file)]
+        yield from describe_affected_places(file.path, changed, engine)
+
+
 def _line(*parts: "str | EditResult") -> str:
     """Join the parts that are not empty in one line; a receipt is shown by its undo id."""
     texts = []
@@ -187,7 +250,10 @@ def _places(file: "EditedFile") -> str:
     """Format the changed lines by their new numbers, and how an inexact place was recognized."""
     places = _placements(file)
     shown = [f"{place.now}{_how(place)}" for place in places[:PLACES_SHOWN_MAX]]
-    more = f" +{len(places) - PLACES_SHOWN_MAX}" if len(places) > PLACES_SHOWN_MAX else ""
+    if len(places) > PLACES_SHOWN_MAX:
+        more = f" +{len(places) - PLACES_SHOWN_MAX}"
+    else:
+        more = ""
     one = len(places) == 1 and places[0].now.lines == 1
     return f"line{'' if one else 's'} {', '.join(shown)}{more}"
 
@@ -205,7 +271,9 @@ def _how(place: Placement) -> str:
 
 
 def _sha(file: "EditedFile") -> str:
-    return f"sha256 {file.after[:SHA_CHARS]}" if file.after else "deleted"
+    if file.after:
+        return f"sha256 {file.after[:SHA_CHARS]}"
+    return "deleted"
 
 
 def _notes(receipt: "EditResult") -> Iterator[str]:
@@ -218,16 +286,43 @@ def _notes(receipt: "EditResult") -> Iterator[str]:
         yield f"note: {warning}"
 
 
+def _edited_fields(receipt: "EditResult", syntax: Sequence[str]) -> dict[str, Any]:
+    """Return what was written, or would be, for programs."""
+    files = []
+    for file, parsed in zip(receipt.files, syntax, strict=True):
+        places = getattr(file.planned, "placements", ())[:PLACES_SHOWN_MAX]
+        inexact = [_how(place).strip(" ()") for place in places if place.match_type != "exact"]
+        spans = [str(place.now) for place in places]
+        row = {"path": file.path, "lines": spans, "how": inexact, "sha256": file.after[:SHA_CHARS]}
+        files.append(drop_empty(row) | {"syntax": parsed})
+    notes = [note.removeprefix("note: ") for note in _notes(receipt)]
+    head = {"files": files, "written": bool(receipt.undo_id)}
+    return head | drop_empty({"undo_id": receipt.undo_id, "notes": notes})
+
+
+def _previews_json(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> str:
+    fields, lines = _edited_fields(receipt, syntax), _diff_lines(receipt)
+    room = chars_max - NOTE_CHARS - len(compact_json(fields))
+    count = count_fitting(map(compact_json, lines), chars_max=room)
+    left = {"lines_left_out": len(lines) - count or None}
+    return compact_json(fields | {"diff": "\n".join(lines[:count])} | drop_empty(left))
+
+
+def _diff_lines(receipt: "EditResult") -> list[str]:
+    diffs = (masked_diff(_planned_patch(file), file.path) for file in receipt.files)
+    return [line for diff in diffs for line in diff.removesuffix("\n").split("\n")]
+
+
 def _previews(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> str:
     """Format what would change in each file as unified diffs; lines that do not fit are counted."""
-    heads, diffs = [], []
-    for file, parsed in zip(receipt.files, syntax, strict=True):
-        heads.append(_line(file.path, _places(file), parsed))
-        diffs.append(masked_diff(_planned_patch(file), file.path))
+    heads = [_line(file.path, _places(file), parsed) for file, parsed in zip(receipt.files, syntax, strict=True)]
     summary = ["dry run: nothing was written", *heads, *_notes(receipt)]
-    lines = [line for diff in diffs for line in diff.removesuffix("\n").split("\n")]
+    lines = _diff_lines(receipt)
     count = count_fitting(lines, chars_max=chars_max - NOTE_CHARS - sum(len(line) + 1 for line in summary))
-    left = [f"… {format_count(len(lines) - count, 'more line')} of the diff did not fit"] if count < len(lines) else []
+    if count < len(lines):
+        left = [f"… {format_count(len(lines) - count, 'more line')} of the diff did not fit"]
+    else:
+        left = []
     return "\n".join([*summary, *lines[:count], *left])
 
 
@@ -239,7 +334,9 @@ def masked_diff(planned: "EditPlan", path: str) -> str:
         if shown != text:
             hidden |= {a: b for a, b in zip(text.split("\n"), shown.split("\n"), strict=True) if a != b}
     diff = planned.preview(path)
-    return "\n".join(line[:1] + hidden.get(line[1:], line[1:]) for line in diff.split("\n")) if hidden else diff
+    if hidden:
+        return "\n".join(line[:1] + hidden.get(line[1:], line[1:]) for line in diff.split("\n"))
+    return diff
 
 
 def _texts(planned: "EditPlan") -> tuple[str, str]:
@@ -349,10 +446,12 @@ def _history(past: Sequence["PastEdit"]) -> str:
     return "\n".join(lines)
 
 
+OPEN_SHOWN = 12
+"""Places that a refusal names in its message; the details have all."""
 RENAME_LINE_CHARS = 120
 
 
-@tool(touches="files", instead="search_files")
+@tool(touches="files", instead="search_text")
 def rename_symbol(
     engine: "Engine",
     call: Call,
@@ -360,21 +459,46 @@ def rename_symbol(
     new_name: Annotated[str, TextArg("New name, without its owner.", 1)],
     path: Annotated[str, TextArg("File or folder of the definition.")] = "",
     dry_run: Annotated[bool, BooleanArg("Only list the places.")] = True,
+    accept: Annotated[tuple[str, ...], TextListArg("Unsure places to change too: path:line; all; none.")] = (),
 ) -> Reply:
     """Rename a function, class, method or variable and its references in all files, as one edit that undo_edit reverts.
 
-    Lists the sure places and the others; with dry_run false it changes the sure ones only.
+    Lists the sure places and the others; with dry_run false it changes the sure ones, if accept decides on the others.
     """
-    found = engine.edits.rename_symbol(name, new_name, path=path, cancel=call.cancel)
-    receipt = None if dry_run else engine.edits.apply(found.changes, session=call.session)
+    found = engine.edits.rename_symbol(name, new_name, path=path, accept=accept, cancel=call.cancel)
+    if not dry_run and not accept:
+        _refuse_open_uses(found)
+    if dry_run:
+        receipt = None
+    else:
+        receipt = engine.edits.apply(found.changes, session=call.session)
     return Reply(_format_renaming(found, receipt, engine.settings.result_chars_max))
+
+
+def _refuse_open_uses(found: "Renaming") -> None:
+    """Refuse to rename while uses in code may be meant. Raises: InvalidArgument, naming them."""
+    places = [f"{place.path}:{place.line}" for place in found.uncertain if place.is_open]
+    if places:
+        shown = ", ".join(map(escape_line, places[:OPEN_SHOWN]))
+        if len(places) > OPEN_SHOWN:
+            more = f" and {len(places) - OPEN_SHOWN} more"
+        else:
+            more = ""
+        raise InvalidArgument(
+            f"{format_count(len(places), 'use')} of {found.symbol} may be meant: {shown}{more}; nothing was written",
+            suggestion='Look at them (dry_run), then give those to rename as well in accept, or ["all"] or ["none"].',
+            details={"places": places},
+        )
 
 
 def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max: int) -> str:
     """Format what was renamed, or would be; uncertain places come first, since a person must check them."""
     files = len({place.path for place in found.certain})
     sure = f"{format_count(len(found.certain), 'sure place')} in {format_count(files, 'file')}"
-    done = f"renamed · undo {receipt.undo_id}" if receipt else "dry run: nothing was written"
+    if receipt:
+        done = f"renamed · undo {receipt.undo_id}"
+    else:
+        done = "dry run: nothing was written"
     head = f"{found.kind} {found.symbol} ({escape_line(found.path)}:{found.line}) -> {found.new_name} · {sure} · {done}"
     unsure = list(_rename_rows(found.uncertain))
     remain = "it is" if len(unsure) == 1 else "they are"
@@ -386,7 +510,10 @@ def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max:
     ending = [*_rename_ending(found, receipt), *(f"note: {note}" for note in found.notes)]
     room = chars_max - NOTE_CHARS - len(head) - sum(len(line) + 1 for line in ending)
     count = count_fitting(rows, chars_max=room)
-    left = [f"… {format_count(len(rows) - count, 'more line')} did not fit"] if count < len(rows) else []
+    if count < len(rows):
+        left = [f"… {format_count(len(rows) - count, 'more line')} did not fit"]
+    else:
+        left = []
     return "\n".join([head, *rows[:count], *left, *ending])
 
 

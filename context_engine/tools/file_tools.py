@@ -1,4 +1,4 @@
-"""Tools that read files and list folders. Only the Engine opens files, behind its path rules."""
+"""The folder tool, and what a reply shows of a whole file: its JSON, its imports. Only the Engine opens files."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from context_engine.errors import CallError, ContextEngineError, TooLarge
+from context_engine.errors import ContextEngineError
 from context_engine.text import compact_json, escape_line, format_count, format_size, split_lines
-from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
-from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, cut_to_size, reply_size
-from context_engine.tools.search_tools import format_outline
-from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg
+from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, reply_size
+from context_engine.tools.symbol_tools import format_outline
+from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -22,34 +22,7 @@ IMPORTS_SHARE = 4
 """One part in four of a reply is reserved for the imports of a file, if the caller asks for them."""
 PROBLEMS_MAX = 3
 LINE_CHARS_MAX = 160
-AROUND = "read_fragment shows it around a keyword"
-
-
-@tool(touches="nothing", aliases=("get_file",), always_load=True, rare=("max_depth", "format"))
-def read_file(
-    engine: "Engine",
-    call: Call,
-    path: Annotated[str, TextArg("File to read.", 1)],
-    start_line: Annotated[int | None, IntegerArg("First line.", 1, 10**9)] = None,
-    end_line: Annotated[int | None, IntegerArg("Last line, included.", 1, 10**9)] = None,
-    include_deps: Annotated[bool, BooleanArg("Add what it imports; JSON.")] = False,
-    max_depth: Annotated[int, IntegerArg("Import levels.", 0, 1)] = 1,
-    format: Annotated[str | None, ChoiceArg("Empty: text, json with deps.", ("text", "json"))] = None,  # noqa: A002 - the name in the contract
-) -> Reply:
-    """Read a file, or a range of its lines, under one header line with path, lines, language and hash.
-
-    Over 1 MB: its outline. include_deps adds the project files it imports, whole or as signatures.
-    """
-    try:
-        read = engine.files.read(path, first=start_line, last=end_line)
-    except TooLarge as error:
-        return _too_large(engine, path, error)
-    engine.edits.note_read(read.path, read.sha256, session=call.session)
-    imported: Sequence[str] = engine.symbols.dependencies(path) if include_deps and max_depth else ()
-    notes = _problems(engine.symbols.outline(path)) if include_deps and max_depth else []
-    if (format or ("json" if include_deps else "text")) == "text":
-        return Reply(_file_text(engine, read, imported, notes))
-    return Reply(_file_json(engine, read, imported, notes))
+AROUND = "search_text shows it around a word"
 
 
 @tool(touches="nothing", rare=("sizes",))
@@ -65,17 +38,27 @@ def list_directory(
 
     Folders that are cut count their hidden items.
     """
-    entries = engine.files.list_directory(path or ".", depth=depth, max_items=max_items, include_hidden=include_hidden)
+    return Reply(format_tree(engine, path or ".", depth, max_items, include_hidden=include_hidden, sizes=sizes))
+
+
+def format_tree(
+    engine: "Engine", path: str, depth: int, max_items: int, *, include_hidden: bool = False, sizes: bool = False
+) -> str:
+    """Format a folder as a tree under a header. Raises: as `WorkspaceFiles.list_directory`."""
+    entries = engine.files.list_directory(path, depth=depth, max_items=max_items, include_hidden=include_hidden)
     if not entries:
-        unlisted = "ignored" if include_hidden else "ignored and hidden"
-        return Reply(f"{escape_line(path)} · empty ({unlisted} files are not listed)")
+        if include_hidden:
+            unlisted = "ignored"
+        else:
+            unlisted = "ignored and hidden"
+        return f"{escape_line(path)} · empty ({unlisted} files are not listed)"
     rows = draw_tree(entries, sizes=sizes)
     count = count_fitting(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
     shown = sum(not entry.hidden_items for entry in entries[:count])
-    lines = [f"{escape_line(path)} · depth {depth} · {format_count(shown, 'item')}", *rows[:count]]
+    lines = [f"{escape_line(path)} · {format_count(shown, 'item')}", *rows[:count]]
     if count < len(rows):
         lines.append(f"… {format_count(len(rows) - count, 'more line')}: list a folder of it, or lower depth.")
-    return Reply("\n".join(lines))
+    return "\n".join(lines)
 
 
 def draw_tree(entries: Sequence["TreeEntry"], *, sizes: bool) -> list[str]:
@@ -111,40 +94,18 @@ def _label(entry: "TreeEntry", *, sizes: bool) -> str:
     if entry.is_folder:
         return f"{escape_line(entry.name.rstrip('/'))}/"
     name = escape_line(entry.name)
-    return f"{name} ({entry.note or format_size(entry.size_bytes)})" if sizes else name
+    if sizes:
+        return f"{name} ({entry.note or format_size(entry.size_bytes)})"
+    return name
 
 
-def _problems(outline: "FileOutline") -> list[str]:
+def list_problems(outline: "FileOutline") -> list[str]:
     """Return the parse errors of a file, since its list of imports may be incomplete."""
     shown = [f"line {line}: {message}; imports may be missing" for line, message in outline.problems[:PROBLEMS_MAX]]
     return [clip_line(problem, LINE_CHARS_MAX) for problem in shown]
 
 
-def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
-    """Format a header, whole lines and the imports; a note names the next line if the file does not fit."""
-    room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path) - sum(map(reply_size, notes))
-    lines = split_lines(read.text)
-    count = count_fitting(lines, chars_max=room)
-    first, last = read.span
-    note = ""
-    if count == 0 and lines:
-        note = f"\n… line {first} is {len(lines[0]):,} characters long and was cut here; {AROUND}"
-        lines[0], count = cut_to_size(lines[0], room), 1
-    if count < len(lines):
-        more = format_count(len(lines) - count, "more line")
-        note += f"\n… {more} did not fit: read_file with start_line {first + count}"
-    until = first + count - 1 if count < len(lines) else last
-    shown = f"lines {first}-{until} of {read.lines}" if read.lines else "empty"
-    head = f"{escape_line(read.path)} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"
-    text = "\n".join([head, *lines[:count]]) + note
-    shown_imports, left = fit_dependencies(
-        engine, imported, room - reply_size(text), lambda dependency: reply_size(dependency.block) + 1
-    )
-    blocks = [dependency.block for dependency in shown_imports]
-    return "\n".join([text, *blocks, *_note_unlisted(left), *(f"note: {note}" for note in notes)])
-
-
-def _file_json(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
+def format_file_json(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
     """Format the file, its imports as far as they fit, and its metadata, as in upstream spec 003."""
     file = {"path": read.path, "content": "", "size": read.size_bytes, "lines": read.lines, "language": read.language}
     metadata = {"module": _module(read.path), "role": _role(read.path), "lastModified": read.modified_at}
@@ -156,7 +117,7 @@ def _file_json(engine: "Engine", read: "FileText", imported: Sequence[str], note
         engine, imported, room, lambda dependency: reply_size(compact_json(dependency.row)) + 1
     )
     row["dependencies"] = [dependency.row for dependency in shown]
-    all_notes = [*_note_unlisted(left), *notes]
+    all_notes = [*note_unlisted(left), *notes]
     return compact_json(row | ({"notes": all_notes} if all_notes else {}))
 
 
@@ -171,26 +132,25 @@ def _content(read: "FileText", room: int) -> dict[str, Any]:
     shown = lines[0][:room]
     while reply_size(compact_json(shown)) > room:  # escapes take more room than characters
         shown = shown[: len(shown) // 2]
-    rest = {"nextLine": read.span.first + 1} if len(lines) > 1 else {}
+    if len(lines) > 1:
+        rest = {"nextLine": read.span.first + 1}
+    else:
+        rest = {}
     return {"content": shown, "cut": f"line {read.span.first} is {len(lines[0]):,} characters long; {AROUND}"} | rest
 
 
-def _note_unlisted(left: int) -> list[str]:
-    return [f"{format_count(left, 'more import')} did not fit: trace with direction imports names them"] if left else []
-
-
-def _too_large(engine: "Engine", path: str, error: TooLarge) -> Reply:
-    """Reply with the outline of a file that is over the limit, and how to read the file."""
-    try:
-        skeleton = format_outline(engine.symbols.outline(path), engine.settings.result_chars_max - NOTE_CHARS)
-    except CallError:
-        raise error from None  # without an outline, the size limit is the error to report
-    return Reply(f"{skeleton}\n{error.message}; read parts of it with start_line and end_line.")
+def note_unlisted(left: int) -> list[str]:
+    """Return a note on the imports that are not even named."""
+    if left:
+        return [f"{format_count(left, 'more import')} did not fit: symbols names them (relation imports)"]
+    return []
 
 
 def _module(path: str) -> str:
     parts = path.split("/")
-    return parts[-2] if len(parts) > 1 else "root"
+    if len(parts) > 1:
+        return parts[-2]
+    return "root"
 
 
 def _role(path: str) -> str:
@@ -200,12 +160,14 @@ def _role(path: str) -> str:
         return "test"
     if "docs" in parts or parts[-1].endswith((".md", ".rst")):
         return "documentation"
-    return "config" if parts[-1].endswith((".toml", ".yml", ".yaml", ".json", ".ini", ".cfg")) else "core"
+    if parts[-1].endswith((".toml", ".yml", ".yaml", ".json", ".ini", ".cfg")):
+        return "config"
+    return "core"
 
 
-NO_ROOM = "did not fit: read it with read_file"
+NO_ROOM = "did not fit: read it"
 SIGNATURES_CHARS_MAX = 4_000
-"""About a hundred signatures; read_fragment shows the bodies of such a large file."""
+"""About a hundred signatures."""
 HEAD_CHARS = 200
 """An outline's head, and the line that says how many symbols it leaves out."""
 SIGNATURES_CHARS_MIN = 2 * HEAD_CHARS
@@ -232,7 +194,10 @@ class Dependency:
         """The text for a plain reply."""
         if self.detail == "omitted":
             return f"@@ import {escape_line(self.path)} · {self.text}"
-        how = " · signatures" if self.detail == "signatures" else ""
+        if self.detail == "signatures":
+            how = " · signatures"
+        else:
+            how = ""
         return f"@@ import {escape_line(self.path)}{how}\n{self.text}"
 
 
@@ -271,7 +236,9 @@ def _fit_dependency(
     """Return the most complete form of a file that fits its share of the room."""
     if whole.detail == "content" and cost(whole) > share:
         whole = _dependency_signatures(engine, name, share)
-    return whole if cost(whole) <= share else name
+    if cost(whole) <= share:
+        return whole
+    return name
 
 
 def _dependency_signatures(engine: "Engine", name: Dependency, share: int) -> Dependency:
@@ -284,4 +251,6 @@ def _dependency_signatures(engine: "Engine", name: Dependency, share: int) -> De
         return Dependency(name.path, "omitted", error.message)
     chars_max = min(SIGNATURES_CHARS_MAX, share * WRITTEN_PER_CENT // 100 - HEAD_CHARS)
     text = format_outline(outline, chars_max + NOTE_CHARS)
-    return Dependency(name.path, "signatures", text) if outline.symbols else name
+    if outline.symbols:
+        return Dependency(name.path, "signatures", text)
+    return name

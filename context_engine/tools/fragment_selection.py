@@ -7,7 +7,7 @@ first, then symbols, then what patterns and keywords found, rare ones before com
 >>> places = [*find_keyword_places(0, text, "SALT"), FragmentPlace("lines", "1", 0, LineSpan(1, 1))]
 >>> found = select_fragments(places, [FragmentBody(text)])
 >>> [(fragment.span, [place.label for place in fragment.places]) for fragment in found.fragments]
-[(LineSpan(first=1, last=1), ['lines 1']), (LineSpan(first=6, last=6), ['keyword SALT'])]
+[(LineSpan(first=1, last=1), ['']), (LineSpan(first=6, last=6), ['keyword SALT'])]
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
 from context_engine.text import LineSpan, SpanGroup, estimate_tokens, group_spans, shorten_line
 
-FragmentKind = Literal["lines", "symbol", "pattern", "keyword"]
-IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "pattern", "keyword")
-"""What was named exactly comes before what was searched for."""
+FragmentKind = Literal["lines", "symbol", "whole", "found", "pattern", "keyword"]
+IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "whole", "found", "pattern", "keyword")
+"""What was named exactly comes before what was searched for: `whole` files, then what the index `found`."""
 FOUND = ("pattern", "keyword")
+UNNAMED = ("lines", "whole")
+"""Their line numbers say it all."""
 LABEL_CHARS_MAX = 60
 """The beginning of a long pattern is enough to recognize it."""
 NO_LIMIT = 1 << 60
@@ -43,8 +45,13 @@ class FragmentPlace(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What it was found for, in words."""
-        return f"{self.kind} {shorten_line(self.word, 0, LABEL_CHARS_MAX)}"
+        """What it was found for, in words: nothing for lines, the name of a symbol, the kind of a search."""
+        word = shorten_line(self.word, 0, LABEL_CHARS_MAX)
+        if self.kind in FOUND:
+            return f"{self.kind} {word}"
+        if self.kind in UNNAMED:
+            return ""
+        return word
 
 
 class Fragment(NamedTuple):
@@ -103,7 +110,10 @@ def sort_by_importance(places: Iterable[FragmentPlace]) -> list[FragmentPlace]:
     counts = Counter((place.kind, place.word) for place in listed)
 
     def rank(place: FragmentPlace) -> tuple[int, int]:
-        rarity = counts[place.kind, place.word] if place.kind in FOUND else 0
+        if place.kind in FOUND:
+            rarity = counts[place.kind, place.word]
+        else:
+            rarity = 0
         return IMPORTANCE.index(place.kind), rarity
 
     return sorted(listed, key=rank)
@@ -185,9 +195,8 @@ class _Selection:
 
 def estimate_heading(place: FragmentPlace) -> int:
     """Return the tokens that a place adds to the heading of its fragment: line numbers and label."""
-    return estimate_tokens(
-        f"@@ {place.span.first}-{place.span.last} · {place.label} {place.span.first}-{place.span.last}\n"
-    )
+    spans = f"{place.span.first}-{place.span.last}"
+    return estimate_tokens(f"@@ {spans} {place.label} {spans}\n" if place.label else f"@@ {spans}\n")
 
 
 # -- finding places -------------------------------------------------------------------------------------------------
@@ -215,7 +224,10 @@ def parse_line_range(text: str, last_line: int) -> LineSpan:
 
     Raises: InvalidArgument for text that is not a range, InvalidLineRange for an empty one.
     """
-    match = _RANGE.fullmatch(text.strip()) if len(text) <= RANGE_CHARS_MAX else None
+    if len(text) <= RANGE_CHARS_MAX:
+        match = _RANGE.fullmatch(text.strip())
+    else:
+        match = None
     if match is None or not any(match.groups()):
         raise InvalidArgument(
             f"{text[:RANGE_CHARS_MAX]!r} is not a range of lines", suggestion='Write "10-20", "7" or "90-".'

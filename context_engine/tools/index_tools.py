@@ -176,13 +176,17 @@ def embeddings_row(status: "EmbeddingStatus") -> dict[str, Any]:
 
 
 def _share(counts: tuple[int, int]) -> str:
-    return f"{counts[0]:,} of {counts[1]:,}" if counts[1] else ""
+    if counts[1]:
+        return f"{counts[0]:,} of {counts[1]:,}"
+    return ""
 
 
 def _next(status: "Status") -> str:
     if status.state == "absent":
         return "Not indexed yet: call index_workspace."
-    return "Call index_workspace to index the edits." if status.stale and status.state == "ready" else ""
+    if status.stale and status.state == "ready":
+        return "Call index_workspace to index the edits."
+    return ""
 
 
 def _start_in_background(engine: "Engine", *, force: bool) -> Reply:

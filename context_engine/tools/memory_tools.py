@@ -24,14 +24,14 @@ from context_engine.memory import (
     MemoryRevision,
 )
 from context_engine.secrets import redact_file
-from context_engine.text import compact_json, drop_empty
+from context_engine.text import compact_json, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.reply import count_fitting, cut_to_size, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, count_fitting, cut_to_size, take_fitting_rows
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.memory import KnowledgeEntry, KnowledgeResult, MemoryRow, SimilarMemory
+    from context_engine.memory import KnowledgeEntry, KnowledgeResult, KnowledgeResults, MemoryRow, SimilarMemory
 
 EXCERPT_CHARS = 240
 """Two or three lines: enough to recognize a memory."""
@@ -187,31 +187,63 @@ def delete_memory(
     return Reply(compact_json(row))
 
 
-@tool(touches="nothing", instead="grep_codebase", rare=("include_stale", "min_score"))
-def context_search(
+@tool(
+    touches="nothing",
+    instead="grep_codebase",
+    aliases={"context_search": {"format": "json"}},
+    rare=("include_stale", "min_score", "format"),
+)
+def search_memory(
     engine: "Engine",
-    query: Annotated[str, TextArg("What to find out, 3 to 500 characters.", 1, QUERY_CHARS[1])],
+    query: Annotated[str, TextArg("What to find out.", 1, QUERY_CHARS[1])],
     type: Annotated[str, ChoiceArg("Only this type.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
-    module: Annotated[str, TextArg("Only about this folder, file or name.")] = "",
+    path: Annotated[str, TextArg("Only about this folder, file or name."), "module"] = "",
     limit: Annotated[int, IntegerArg("Most results.", 1, RESULTS_MAX)] = 5,
     include_stale: Annotated[bool, BooleanArg("Include what is no longer valid.")] = False,
     min_score: Annotated[float, FractionArg("Minimum score.")] = 0,
+    format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
 ) -> Reply:
-    """Search project knowledge: decisions, rules, patterns, known issues of memories, ADRs, agent rules, TODOs, git.
+    """Search project knowledge before a change: decisions, rules, known issues of memories, ADRs, agent rules, git.
 
-    Use it before a change, to learn why something is as it is.
+    Example: {"query": "why are sessions stored in files"}
     """
     began = time.perf_counter()
-    found = engine.memory.get_knowledge().search(KnowledgeQuery(query, type, module, limit, include_stale, min_score))
-    shown = take_fitting_rows([_result(result) for result in found.results], chars_max=engine.settings.result_chars_max)
-    took_ms = round((time.perf_counter() - began) * 1000)
+    found = engine.memory.get_knowledge().search(KnowledgeQuery(query, type, path, limit, include_stale, min_score))
     notes = {
         "warnings": list(found.warnings),
-        "note": f"Contents are {QUOTED_FROM_REPOSITORY}." if shown else "",
-        "next": "" if found.results else "Use other words or type all; codebase_retrieval searches the code itself.",
+        "note": f"Contents are {QUOTED_FROM_REPOSITORY}." if found.results else "",
+        "next": "" if found.results else "Use other words or type all; search_code searches the code itself.",
     }
+    chars_max = engine.settings.result_chars_max
+    if format == "text":
+        return Reply(_format_results(found, notes, chars_max))
+    shown = take_fitting_rows([_result(result) for result in found.results], chars_max=chars_max)
+    took_ms = round((time.perf_counter() - began) * 1000)
     reply = {"results": shown, "query": query, "totalFound": found.total, "searchTime": took_ms, "engine": found.engine}
     return Reply(compact_json(reply | drop_empty(notes)))
+
+
+def _format_results(found: "KnowledgeResults", notes: Mapping[str, Any], chars_max: int) -> str:
+    """Format a paragraph for each result: what it is, where it comes from, what it says."""
+    blocks = [_format_result(result) for result in found.results]
+    count = count_fitting(blocks, chars_max=chars_max - NOTE_CHARS)
+    lines = [f"{len(found.results[:count])} of {format_count(found.total, 'result')}", *blocks[:count]]
+    lines += [f"warning: {warning}" for warning in notes["warnings"]]
+    return "\n".join([*lines, *filter(None, (notes["note"], notes["next"]))])
+
+
+def _format_result(result: "KnowledgeResult") -> str:
+    known = result.entry
+    if known.title not in known.content:
+        title = f" {escape_line(known.title)}"
+    else:
+        title = ""
+    if result.status not in ("", "active"):
+        status = f" · {result.status}"
+    else:
+        status = ""
+    project = f"{result.project}:" if result.project else ""
+    return f"@@ {known.type} {project}{escape_line(known.place)} {known.date}{status}{title}\n{known.content}"
 
 
 def _similar(similar: "SimilarMemory") -> dict[str, Any]:
@@ -274,7 +306,9 @@ _ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "sourc
 
 def _excerpt(content: str) -> str:
     plain = " ".join(redact_file(content).split())
-    return plain if len(plain) <= EXCERPT_CHARS else cut_to_size(plain, EXCERPT_CHARS - 1) + "…"
+    if len(plain) <= EXCERPT_CHARS:
+        return plain
+    return cut_to_size(plain, EXCERPT_CHARS - 1) + "…"
 
 
 def _where_else(by_status: Mapping[str, int], status: str) -> str:
@@ -282,7 +316,9 @@ def _where_else(by_status: Mapping[str, int], status: str) -> str:
     others: Sequence[str] = [f"{count} {name}" for name, count in by_status.items() if name != status]
     if others and status != "all":
         return f"There are {', '.join(others)}: status all shows them."
-    return "Use other words." if by_status else "There are no memories yet: add_memory writes the first one."
+    if by_status:
+        return "Use other words."
+    return "There are no memories yet: add_memory writes the first one."
 
 
 ROW_CHARS_MAX = 400
@@ -295,11 +331,14 @@ def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     known = engine.memory.get_knowledge().list_binding()
     rows = [_rule_row(item) for item in known]
     count = count_fitting(rows, chars_max=max(chars_max - 200, 0))
-    lines = [f"These are {QUOTED_FROM_REPOSITORY}.", ""] if known else []
+    if known:
+        lines = [f"These are {QUOTED_FROM_REPOSITORY}.", ""]
+    else:
+        lines = []
     for kind, title in TITLES.items():
         lines += _rules_section(title, kind, known[:count])
     if count < len(known):
-        lines += ["", f"… {len(known) - count:,} more: context_search finds them by words."]
+        lines += ["", f"… {len(known) - count:,} more: search_memory finds them by words."]
     return "\n".join(lines).strip() or (
         "No rules or decisions are known yet. They come from AGENTS.md, CONTRIBUTING.md and the like, decision records "
         "and breaking commits; add_memory adds one."
@@ -314,7 +353,10 @@ def _rules_section(title: str, kind: str, known: Sequence["KnowledgeEntry"]) -> 
 
 def _rule_row(known: "KnowledgeEntry") -> str:
     content = " ".join(known.content.split())
-    title = "" if known.title in content else f"**{known.title}**: "
+    if known.title in content:
+        title = ""
+    else:
+        title = f"**{known.title}**: "
     if len(content) > ROW_CHARS_MAX:
         content = cut_to_size(content, ROW_CHARS_MAX - 1) + "…"
     return f"- {title}{content} ({known.place})"

@@ -175,7 +175,10 @@ def request_approval(
         "is_new": request.is_new,
         "damage": request.damage,
     }
-    decided = _ask_person(engine, call, request, planned) if ask_user else None
+    if ask_user:
+        decided = _ask_person(engine, call, request, planned)
+    else:
+        decided = None
     if decided:
         fields |= {
             "request": _request_row(request, planned, decided),
@@ -200,7 +203,10 @@ def respond_approval(
     """Write down the decision about an approval request."""
     approvals = engine.plans.approvals
     try:
-        by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
+        if decided_by.strip():
+            by = f"{AGENT} for {decided_by.strip()}"
+        else:
+            by = AGENT
         decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
     except NeedsApproval:
         request = approvals.get(request_id)
@@ -236,7 +242,7 @@ def start_step(
     return Reply(format_reply(fields | {"next": way_on}))
 
 
-@tool(touches="records", rare=(*RARE, "files_modified", "evidence", "criteria_met", "auto_detect_files", "force"))
+@tool(touches="records", rare=(*RARE, "files_modified", "auto_detect_files", "force"))
 def complete_step(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
@@ -247,12 +253,14 @@ def complete_step(
     evidence: Annotated[tuple[Mapping[str, Any], ...], ObjectRows("command, exit_code, output.", "output", 20)] = (),
     criteria_met: Annotated[tuple[str, ...], TextListArg("Criteria, or their numbers.")] = (),
     auto_detect_files: Annotated[bool, BooleanArg("Ask git what changed since the start.")] = True,
-    force: Annotated[bool, BooleanArg("Although it was not started; recorded.")] = False,
+    force: Annotated[
+        bool, BooleanArg("Although it was not started, or checks and criteria are open; recorded.")
+    ] = False,
     expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
 ) -> Reply:
-    """Complete a started step: list what it unlocks and changed."""
+    """Complete a started step: its checks ran, and `criteria_met` must list its criteria; failing evidence fails it."""
     report = CompletionReport(notes, files_modified, evidence, criteria_met, auto_detect_files)
     caller = StepCaller(expected_seq, actor, idempotency_key)
     step = which_step(step_number, step_uid)
@@ -331,7 +339,10 @@ def _ask_person(
 ) -> "ApprovalOutcome | None":
     """Ask the user of the client to decide; None if that is impossible, or there is no decision."""
     approval = request.approval
-    about = approval.summary if approval.type == "full_plan" else f"{len(request.steps)} steps"
+    if approval.type == "full_plan":
+        about = approval.summary
+    else:
+        about = f"{len(request.steps)} steps"
     what = "; ".join(filter(None, (about, planned.summary)))
     text = f"Approve version {approval.plan_version} of the plan {request.plan.goal!r} ({what})?"
     answer = call.ask(UserQuestion(cut_to_size(text, NOTE_CHARS), DECISIONS, with_comment=True))
@@ -367,7 +378,10 @@ def _request_row(
     request: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
 ) -> dict[str, Any]:
     """Return a request with the information for a decision."""
-    approval = decided.approval if decided else request.approval
+    if decided:
+        approval = decided.approval
+    else:
+        approval = request.approval
     rows = [drop_empty(file._asdict()) for file in planned.files[:FILES_SHOWN_MAX]]
     details = {
         "affected_files": list(request.affected_files),
@@ -537,9 +551,10 @@ def execute_plan(
     climbed = SecondPassResult()
     if not changes:
         changes, climbed = _changes_by_model(engine, call, state, step_number, assist, additional_context)
-    done = (
-        _execute_changes(engine, call, state, step_number, changes, apply_changes, verify, strict) if changes else None
-    )
+    if changes:
+        done = _execute_changes(engine, call, state, step_number, changes, apply_changes, verify, strict)
+    else:
+        done = None
     if done is not None:
         reply |= {
             "results": [_result_row(state.plan, done, apply_changes)],
@@ -548,7 +563,10 @@ def execute_plan(
         reply["ok"] = done.verified.passed
         state = _load_state(engine, plan, plan_id)
     goes_on = done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure))
-    steps = _choose_steps(state, mode, 0 if done else step_number)[:max_steps] if goes_on else []
+    if goes_on:
+        steps = _choose_steps(state, mode, 0 if done else step_number)[:max_steps]
+    else:
+        steps = []
     packets = packet_rows(engine, state.plan, state.execution, steps)
     warnings = [*state.warnings, *(done.warnings if done else ()), *climbed.warnings]
     reply |= {"packets": packets, **_progress_row(state)}
@@ -573,7 +591,9 @@ def _load_state(engine: "Engine", plan: Any, plan_id: str) -> _PlanState:
         return _PlanState(loaded.plan, execution, True, loaded.warnings)
     sent = parse_plan(plan).plan
     try:
-        return _load_state(engine, None, sent.id) if sent.id else _unsaved_state(sent, engine)
+        if sent.id:
+            return _load_state(engine, None, sent.id)
+        return _unsaved_state(sent, engine)
     except PlanNotFound:
         return _unsaved_state(sent, engine)
 

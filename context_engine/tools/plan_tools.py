@@ -95,8 +95,14 @@ class ObjectRows(ArgumentType):
 
     def read(self, name: str, value: Any) -> tuple[Mapping[str, Any], ...]:
         """Return a list; accept JSON in a text, or a single object."""
-        listed = parse_json_text(value) if isinstance(value, str) else value
-        listed = [listed] if isinstance(listed, Mapping) or (self.alone and isinstance(listed, str)) else listed
+        if isinstance(value, str):
+            listed = parse_json_text(value)
+        else:
+            listed = value
+        if isinstance(listed, Mapping) or (self.alone and isinstance(listed, str)):
+            listed = [listed]
+        else:
+            listed = listed
         if not isinstance(listed, list | tuple):
             raise argument_error(name, "must be a list of objects", f"Write {name}: [{{...}}].")
         if len(listed) > self.most:
@@ -344,9 +350,10 @@ def view_history(
     if include_plans:
         rows = [row | {"plan": repository.load(plan_id, row["version"]).plan} for row in rows]
         rows = [row | {"plan": fit_plan(row["plan"], engine.settings.result_chars_max // 2)[0]} for row in rows]
-    events = (
-        [drop_empty(msgspec.to_builtins(event)) for event in repository.load(plan_id).events] if include_events else []
-    )
+    if include_events:
+        events = [drop_empty(msgspec.to_builtins(event)) for event in repository.load(plan_id).events]
+    else:
+        events = []
     room = engine.settings.result_chars_max
     shown = take_fitting_rows(rows, chars_max=room // 2 if events else room, least=1)
     fields = {
@@ -421,7 +428,10 @@ def _version_row(version: "PlanVersion") -> dict[str, Any]:
 
 
 def _parse_moment(name: str, text: str, otherwise: float) -> float:
-    at = timestamps.parse_timestamp(text) if text.strip() else otherwise
+    if text.strip():
+        at = timestamps.parse_timestamp(text)
+    else:
+        at = otherwise
     if at is None:
         raise argument_error(name, f"is {text[:40]!r}, no moment", "Write 2026-11-21 or 2026-11-21T12:00:00Z.")
     return at
@@ -432,7 +442,9 @@ def _empty_list_hint(by_status: Mapping[str, int], status: str) -> str:
     others: Sequence[str] = [f"{count} {name}" for name, count in by_status.items() if name != status]
     if others and status:
         return f"There are {', '.join(others)}: leave status out to see them."
-    return "Use other words, or none." if by_status else "There are no plans yet: create_plan makes one."
+    if by_status:
+        return "Use other words, or none."
+    return "There are no plans yet: create_plan makes one."
 
 
 DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
@@ -522,7 +534,10 @@ def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | Non
 
 def _chart_start(text: str, plan: "Plan") -> float | None:
     """Return the start of a chart: the given day, else the day when the plan was created, if it was saved."""
-    at = timestamps.parse_timestamp(text) if text.strip() else timestamps.parse_timestamp(plan.created_at)
+    if text.strip():
+        at = timestamps.parse_timestamp(text)
+    else:
+        at = timestamps.parse_timestamp(plan.created_at)
     if text.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
         raise argument_error("start_date", f"is {text[:40]!r}", "Write 2026-11-21.")
     return at
@@ -533,7 +548,9 @@ def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]],
     by_folder = len(plan.files) > FILES_DRAWN_MAX
 
     def module(path: str) -> str:
-        return (path.rpartition("/")[0] or ".") if by_folder else path
+        if by_folder:
+            return path.rpartition("/")[0] or "."
+        return path
 
     touched: dict[str, list[int]] = {}
     for number, step in enumerate(plan.steps, 1):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from context_engine.text import compact_json, estimate_tokens, shorten_line
+from context_engine.text import compact_json, escape_line, estimate_tokens, shorten_line
 
 NOTE_CHARS = 600
 """Reserved for the notes that say what was left out and how to get it."""
@@ -54,15 +54,25 @@ def count_fitting(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, 
 
 
 def take_fitting_rows(
-    rows: Sequence[Mapping[str, Any]], *, chars_max: int, tokens_max: int = 0, least: int = 0
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    chars_max: int,
+    tokens_max: int = 0,
+    least: int = 0,
+    write: Callable[[Any], str] = compact_json,
 ) -> list[Mapping[str, Any]]:
-    """Return the first rows whose JSON fits, at least `least` of them if they fit the characters."""
-    written = [compact_json(row) for row in rows]
+    """Return the first rows that fit as they are written, at least `least` of them if they fit the characters."""
+    written = [write(row) for row in rows]
     room = chars_max - NOTE_CHARS
     count = count_fitting(written, chars_max=room, tokens_max=tokens_max)
     if count < least:
         count = min(least, count_fitting(written, chars_max=room))
     return list(rows[:count])
+
+
+def join_headline(*parts: str) -> str:
+    """Join the parts of a headline that are not empty."""
+    return " · ".join(escape_line(part) for part in parts if part)
 
 
 def fence_for(text: str) -> str:
@@ -109,7 +119,10 @@ def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, define
 
     def gain(start: int) -> float:
         # The first line of a chunk is its signature, and a relevant line is a good start.
-        bonus = 0.5 if start == 0 else 0.25 * min(1.0, worth[start])
+        if start == 0:
+            bonus = 0.5
+        else:
+            bonus = 0.25 * min(1.0, worth[start])
         return value[stop(start)] - value[start] + bonus
 
     # A run that starts with a line of no worth is never better than the one that starts at its first line of worth.

@@ -259,7 +259,10 @@ def _review_reply(
         "tokens": second_pass.tokens and second_pass.tokens._asdict(),
         "stages_ms": {stage: round(ms, 1) for stage, ms in result.ms},
     }
-    head = {"ok": True, "git_info": git_info, "review": review} if git_info else {"ok": True, **review}
+    if git_info:
+        head = {"ok": True, "git_info": git_info, "review": review}
+    else:
+        head = {"ok": True, **review}
     reply = head | drop_empty(more) | {"meta": drop_empty(meta)}
     return Reply(_fit_findings(reply, review if git_info else reply, engine.settings.result_chars_max))
 
@@ -316,7 +319,8 @@ def reactive_review_pr(
         "elapsed_ms": round((time.monotonic() - began) * 1_000),
     }
     units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in view.units]
-    notes = {"warnings": _session_warnings(view), "problem": view.problem, "next": _next_step(view)}
+    notes = {"warnings": _session_warnings(view), "problem": view.problem, "pause_reason": view.pause_reason}
+    notes["next"] = _next_step(view)
     return Reply(compact_json(reply | drop_empty(notes) | {"units": _fit_rows(engine, units)}))
 
 
@@ -337,7 +341,10 @@ def get_review_status(
         sessions.wait(session_id, wait_s, after=cursor, cancel=call.cancel, report=_report_progress(call))
     view = sessions.status(session_id)
     has_brief = brief and view.outcome
-    next_step = engine.reviews.second_passes.offer("review_changes", session_id).next() if has_brief else ""
+    if has_brief:
+        next_step = engine.reviews.second_passes.offer("review_changes", session_id).next()
+    else:
+        next_step = ""
     fields: dict[str, Any] = {
         "ok": True,
         "session": _session_row(view),
@@ -387,7 +394,7 @@ def _session_state_reply(engine: "Engine", view: "SessionView") -> Reply:
     """Return the reply for a session that was paused or resumed."""
     head = {"ok": True, "session_id": view.session.id, "status": view.status, "progress": _progress_row(view)}
     in_flight = [{"unit": unit.number, "files": list(unit.paths)} for unit in view.units if unit.state == "running"]
-    notes = {"problem": view.problem, "next": _next_step(view)}
+    notes = {"problem": view.problem, "pause_reason": view.pause_reason, "next": _next_step(view)}
     return Reply(compact_json(head | {"in_flight": _fit_rows(engine, in_flight)} | drop_empty(notes)))
 
 
@@ -404,6 +411,7 @@ def _session_row(view: "SessionView") -> dict[str, Any]:
         "created_at": format_timestamp(session.created_at),
         "updated_at": format_timestamp(max([session.updated_at, *ended])),
         "error": view.problem,
+        "pause_reason": view.pause_reason,
     }
     return drop_empty(row)
 

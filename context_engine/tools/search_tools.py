@@ -1,16 +1,24 @@
-"""Tools that find code: by a question (one search in three formats), by name, and along the call graph."""
+"""Tools that find code by a question: one search in several formats."""
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context import PRICE_POWER
-from context_engine.errors import InvalidArgument
+from context_engine.context import PRICE_POWER, ShownLines
 from context_engine.model import CHUNK_KINDS, QUESTION_CHARS_MAX, ChunkKind, Filter, Hit, Query
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, estimate_tokens, format_count
-from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg, bind
+from context_engine.tools.arguments import (
+    ENDLESS,
+    ChoiceArg,
+    FractionArg,
+    IntegerArg,
+    TextArg,
+    TextListArg,
+    bind,
+)
+from context_engine.tools.earlier_replies import Repeat, find_shown, list_shown
 from context_engine.tools.reply import (
     NOTE_CHARS,
     clip_line,
@@ -18,13 +26,14 @@ from context_engine.tools.reply import (
     cut_excerpt,
     fence_for,
     first_line,
+    join_headline,
     take_fitting_rows,
 )
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import Answer, Definition, Edge, FileOutline
+    from context_engine.model import Answer
     from context_engine.search import ChunkAnswer
 
 EXCERPT_LINES = 24
@@ -53,46 +62,103 @@ Tags = Annotated[tuple[str, ...], TextListArg("Must have all: language, path par
 
 
 @tool(
-    touches="nothing", always_load=True, instead="grep_codebase", rare=("chunk_types", "tags", "languages", "min_score")
+    touches="nothing",
+    always_load=True,
+    instead="grep_codebase",
+    aliases={"codebase_retrieval": {"detail": "balanced", "format": "json"}},
+    rare=("detail", "chunk_types", "tags", "languages", "min_score", "format", "repeat"),
 )
-def codebase_retrieval(
+def search_code(
     engine: "Engine",
-    query: Annotated[
-        str,
-        TextArg("A question, an issue or trace, words from the code, or a symbol.", 1, QUESTION_CHARS_MAX),
-    ],
-    top_k: Annotated[int, IntegerArg("Most rows.", 1, 50)] = 10,
-    profile: Annotated[
-        str, ChoiceArg("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich"))
+    call: Call,
+    query: Annotated[str, TextArg("A question, an issue or trace, words, or a symbol.", 1, QUESTION_CHARS_MAX)],
+    limit: Annotated[int, IntegerArg("Most files.", 1, 50), "top_k"] = 10,
+    detail: Annotated[
+        str, ChoiceArg("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich")), "profile"
     ] = "balanced",
-    include_paths: Includes = (),
-    exclude_paths: Excludes = (),
+    include: Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py."), "include_paths"] = (),
+    exclude: Annotated[tuple[str, ...], TextListArg("Globs to leave out."), "exclude_paths"] = (),
     chunk_types: Kinds = (),
     tags: Tags = (),
     languages: Annotated[tuple[str, ...], TextListArg("Only these, such as python or go.")] = (),
     min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
-    max_tokens: Annotated[int, IntegerArg("Token budget; 0: the reply limit.", 0, ENDLESS)] = 0,
+    token_budget: Annotated[int, IntegerArg("Most tokens of code; 0: about 1600.", 0, ENDLESS), "max_tokens"] = 0,
+    format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
+    repeat: Repeat = False,
 ) -> Reply:
-    """Find the code that answers a question: search by words, meaning or symbol, ranked, instead of many greps.
+    """Find the code that answers a question, instead of many greps: the best places with their lines. Start here.
 
-    JSON rows, one a file, with path, lines, symbol, code and why; `more` has further places of these files. Start here.
+    Example: {"query": "where are expired sessions removed"}
     """
-    chosen = _filter(include_paths, exclude_paths, chunk_types, tags, languages)
+    chosen = _filter(include, exclude, chunk_types, tags, languages)
     answer = engine.search.find(
-        _query_by_file(query, top_k, chosen, min_score, PLACES_IN_BUDGET if max_tokens else PLACES_PER_FILE)
+        _query_by_file(query, limit, chosen, min_score, PLACES_IN_BUDGET if token_budget else PLACES_PER_FILE)
     )
     files = _group_by_file(answer.hits)
-    results, more = _arrange_rows(files, query, profile, max_tokens)
-    shown = take_fitting_rows([*results, *more], chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
+    if format == "text" and token_budget:
+        write = _format_row
+    else:
+        write = compact_json
+    results, more = _arrange_rows(files, query, detail, token_budget, write)
+    room = {"chars_max": _chars_max(engine), "tokens_max": token_budget}
+    shown = take_fitting_rows([*results, *more], **room, least=1, write=write)
+    known = find_shown(call, repeat, query, limit, detail, chosen, token_budget)
+    shown, places = _leave_out_shown(shown, known, call)
     results, more = shown[: len(results)], shown[len(results) :]
     engine.search.note_shown(hits[0].chunk.path for hits in files[: len(results)])
-    head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
+    notes = _silence(answer, chosen)
     if len(results) < len(files):
-        head |= {
-            "shown": len(results),
-            "next": f"{len(files) - len(results)} more rows did not fit: profile fast, or raise max_tokens",
-        }
-    return Reply(compact_json(head | _silence(answer, chosen) | {"results": results} | drop_empty({"more": more})))
+        missing = len(files) - len(results)
+        notes["next"] = f"{missing} more rows did not fit: profile fast, or raise max_tokens"
+    notes |= drop_empty({"shown_before": list_shown(places)})
+    if format == "text":
+        return Reply(_format_places(answer, results, more, notes))
+    head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
+    head |= {"shown": len(results)} if len(results) < len(files) else {}
+    return Reply(compact_json(head | notes | {"results": results} | drop_empty({"more": more})))
+
+
+def _format_places(
+    answer: "Answer", rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], notes: Mapping[str, Any]
+) -> str:
+    """Format the places with their code, then a line for each other file, then what to know about the answer."""
+    lines = [join_headline(answer.engine, answer.freshness)]
+    lines += [_format_row(row) for row in rows if _has_code(row)]
+    lines += [_format_row(row) for row in more]
+    lines += [_format_row(row) for row in rows if not _has_code(row)]
+    lines += [
+        f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
+        for key, value in notes.items()
+    ]
+    return "\n".join(lines)
+
+
+def _has_code(row: Mapping[str, Any]) -> bool:
+    """Return whether a row shows a place; other files are only named, by one line."""
+    return "why" in row
+
+
+def _format_row(row: Mapping[str, Any]) -> str:
+    """Format a row as `@@ path:lines symbol` and its code; a file that is only named without, where it has a symbol."""
+    place = _format_place(row)
+    is_named = "score" in row and not _has_code(row)
+    if not is_named:
+        return f"@@ {place}\n{row['content']}"
+    if "symbol" in row:
+        return place
+    return f"{place} | {row['content']}"
+
+
+def _format_place(row: Mapping[str, Any]) -> str:
+    """Format `path:lines symbol`, with the lines of the chunk where only a part is shown."""
+    project = f"{row['project']}:" if "project" in row else ""
+    of_all = f" of {row['chunk']}" if "chunk" in row else ""
+    symbol = f" {row['symbol']}" if "symbol" in row else ""
+    if "stale" in row:
+        edited = " (edited since indexed)"
+    else:
+        edited = ""
+    return f"{project}{escape_line(row['path'])}:{row['lines']}{of_all}{escape_line(symbol)}{edited}"
 
 
 @tool(touches="nothing", instead="grep_codebase", rare=("exclude_paths",))
@@ -106,7 +172,7 @@ def semantic_search(
 ) -> Reply:
     """Search code and docs with a question and read the answer as Markdown, grouped by file, best file first.
 
-    The same search as codebase_retrieval, as text instead of JSON.
+    The same search as search_code, with scores.
     """
     chosen = _filter(include_paths, exclude_paths)
     answer = engine.search.find(Query(query, top_k, chosen))
@@ -116,7 +182,7 @@ def semantic_search(
     engine.search.note_shown(hits[0].chunk.path for hits in files[:count])
     silence = _silence(answer, chosen)
     lines = [
-        _headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches")),
+        join_headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches")),
         *(
             f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
             for key, value in silence.items()
@@ -167,70 +233,11 @@ def cortex_search(
     return Reply(compact_json(reply | _silence(answer, chosen)))
 
 
-@tool(touches="nothing", always_load=True, instead="grep_codebase")
-def find_symbol(
-    engine: "Engine",
-    name: Annotated[str, TextArg("Name, qualified name, or glob such as *Handler.")] = "",
-    kind: Annotated[str, TextArg("function, class, method, ...")] = "",
-    path: Annotated[str, TextArg("Only in this file or folder.")] = "",
-    limit: Annotated[int, IntegerArg("Most definitions.", 1, 200)] = 20,
-    outline: Annotated[str, TextArg("A file: list its symbols, instead of name.")] = "",
-) -> Reply:
-    """Find where a function, class, method, type or variable is defined, by name, qualified name or glob.
-
-    Returns signature, lines and doc line; with outline, every symbol of one file.
-    """
-    if outline:
-        return Reply(format_outline(engine.symbols.outline(outline), _chars_max(engine)))
-    if not name.strip():
-        raise InvalidArgument("name is missing", suggestion="Give name, or outline with the path of a file.")
-    found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
-    blocks = [_definition_text(definition) for definition in found.definitions]
-    count = count_fitting(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
-    lines = [_headline(format_count(found.total, "definition"), found.freshness), *blocks[:count]]
-    if count < found.total:
-        lines.append(f"… {found.total - count:,} more: raise limit, or narrow with kind or path.")
-    if not found.total:
-        near = f"near: {', '.join(found.near)}" if found.near else "no name comes close: try codebase_retrieval"
-        lines.append(f"nothing is defined under {name!r}; {near}")
-    return Reply("\n".join(lines))
-
-
-@tool(touches="nothing", instead="grep_codebase")
-def trace(
-    engine: "Engine",
-    symbol: Annotated[str, TextArg("Function, class or method, best qualified.")] = "",
-    path: Annotated[str, TextArg("A file, for its imports or importers.")] = "",
-    direction: Annotated[
-        str,
-        ChoiceArg("What to follow.", ("callers", "callees", "imports", "importers", "impact")),
-    ] = "callers",
-    depth: Annotated[int, IntegerArg("Levels to follow.", 1, 4)] = 1,
-) -> Reply:
-    """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).
-
-    Each step has path:line and its source line.
-    """
-    if bool(symbol.strip()) == bool(path.strip()):
-        raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")
-    traced = engine.symbols.trace(symbol or path, direction, depth=depth)  # ty: ignore[invalid-argument-type] - Choice checked it
-    blocks = [_edge_text(edge) for edge in traced.edges]
-    count = count_fitting(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
-    head = f"{traced.direction} of {traced.target}"
-    lines = [_headline(head, format_count(len(traced.edges), "step"), traced.freshness), *blocks[:count]]
-    if count < len(blocks) or traced.truncated:
-        lines.append("… there is more: lower depth, or trace one of the steps above.")
-    lines += [f"note: {note}" for note in traced.notes]
-    return Reply("\n".join(lines))
-
-
 def parse_search_arguments(arguments: Any) -> Query:
-    """Return the query that `codebase_retrieval` makes of its arguments. Raises: InvalidArgument."""
-    values = bind(codebase_retrieval.parameters, arguments)
-    chosen = _filter(
-        values["include_paths"], values["exclude_paths"], values["chunk_types"], values["tags"], values["languages"]
-    )
-    return Query(values["query"], values["top_k"], chosen, values["min_score"])
+    """Return the query that `search_code` makes of its arguments. Raises: InvalidArgument."""
+    values = bind(search_code.parameters, arguments)
+    chosen = _filter(values["include"], values["exclude"], values["chunk_types"], values["tags"], values["languages"])
+    return Query(values["query"], values["limit"], chosen, values["min_score"])
 
 
 def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
@@ -238,31 +245,19 @@ def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
 
     `place` is the row of the hit: the best hit gets a long excerpt, the others a short one.
     """
-    lines_max, chars_max = (EXCERPT_LINES, EXCERPT_CHARS) if place == 0 else (NEXT_LINES, NEXT_CHARS)
+    if place == 0:
+        lines_max, chars_max = (EXCERPT_LINES, EXCERPT_CHARS)
+    else:
+        lines_max, chars_max = (NEXT_LINES, NEXT_CHARS)
     is_named = "symbol" in hit.why or "mention" in hit.why  # the query names the symbol of the chunk
-    defines = hit.chunk.title.rpartition(".")[2] if is_named else ""
+    if is_named:
+        defines = hit.chunk.title.rpartition(".")[2]
+    else:
+        defines = ""
     before, text = cut_excerpt(hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines)
     text = "\n".join(clip_line(line, chars_max, query) for line in text.split("\n"))
     first = hit.chunk.span.first + before
     return LineSpan(first, max(first, min(first + text.count("\n"), hit.chunk.span.last))), text
-
-
-def format_outline(outline: "FileOutline", chars_max: int) -> str:
-    """Format the outline of a file: one indented line for each symbol, with its line range."""
-    head = _headline(
-        outline.path,
-        format_count(outline.lines, "line"),
-        outline.language,
-        format_count(len(outline.symbols), "symbol"),
-    )
-    rows = [f"{'  ' * depth}{_span(symbol.span)} {_signature(symbol)}" for depth, symbol in outline.symbols]
-    count = count_fitting(rows, chars_max=chars_max - NOTE_CHARS)
-    lines = [head, *rows[:count]]
-    if count < len(rows):
-        more = format_count(len(rows) - count, "more symbol")
-        lines.append(f"… {more} from line {outline.symbols[count][1].span.first}")
-    lines += [f"problem at line {line}: {message}" for line, message in outline.problems[:3]]
-    return "\n".join(lines)
 
 
 def _filter(
@@ -284,7 +279,9 @@ def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
     >>> _kinds_under(["python", "symbols"]), _kinds_under(["python", "definitions"])
     (('documentation', 'symbols', 'definitions', 'data'), ())
     """
-    return () if ({*CHUNK_KINDS} - {"symbols"}) & {*tags} else CHUNK_KINDS
+    if ({*CHUNK_KINDS} - {"symbols"}) & {*tags}:
+        return ()
+    return CHUNK_KINDS
 
 
 def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float, places_max: int) -> Query:
@@ -293,38 +290,62 @@ def _query_by_file(query: str, files_max: int, chosen: Filter, min_score: float,
 
 
 def _arrange_rows(
-    files: Sequence[Sequence[Hit]], query: str, profile: str, max_tokens: int
+    files: Sequence[Sequence[Hit]], query: str, profile: str, max_tokens: int, write: Callable[[Any], str]
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Return a row for each file, and rows for further places of these files, the most likely first.
 
-    Code is shown where it most likely pays for its tokens; a file without has one line. With a budget places are whole.
+    Code is shown where it most likely pays for its tokens, as they are written; a file without has one line. With a
+    budget places are whole.
     """
     firsts = [hits[0] for hits in files]
     if profile != "balanced":
         return [_row(hit, query, profile) for hit in firsts], []
     detail = "rich" if max_tokens else "balanced"
     code = {id(hit): _row(hit, query, detail, place) for place, hit in enumerate(firsts)}
-    with_code = files if max_tokens else files[:FILES_WITH_CODE]
+    if max_tokens:
+        with_code = files
+    else:
+        with_code = files[:FILES_WITH_CODE]
     others = sorted((hit for hits in with_code for hit in hits[1:]), key=lambda hit: -hit.chance)
     code |= {id(hit): _without_scores(_row(hit, query, detail, 1)) for hit in others}
     candidates = [*firsts[: len(with_code)], *others]
-    pays = _select_paying(candidates, code, max_tokens or CODE_TOKENS, len(files))
+    pays = _select_paying(candidates, code, max_tokens or CODE_TOKENS, len(files), write)
     lines: dict[int, Mapping[str, Any]] = {id(hit): _row(hit, query, "line") for hit in firsts if id(hit) not in pays}
     if max_tokens:
-        fitting = take_fitting_rows([*lines.values()], chars_max=ENDLESS, tokens_max=int(max_tokens * LINES_SHARE))
+        room = int(max_tokens * LINES_SHARE)
+        fitting = take_fitting_rows([*lines.values()], chars_max=ENDLESS, tokens_max=room, write=write)
         lines = dict(zip(lines, fitting, strict=False))
     shown = {**lines, **{id(hit): code[id(hit)] for hit in firsts if id(hit) in pays}}
     results = [shown[id(hit)] for hit in firsts if id(hit) in shown]
     return results, [code[id(hit)] for hit in others if id(hit) in pays]
 
 
+def _leave_out_shown(
+    rows: Sequence[Mapping[str, Any]], known: ShownLines, call: Call
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """Return the rows with one line instead of code that the client was shown, and the places of this code."""
+    kept: list[Mapping[str, Any]] = []
+    places: list[str] = []
+    for row in rows:
+        path, first = ":".join(filter(None, (row.get("project"), row["path"]))), int(row["lines"].partition("-")[0])
+        if known.may_replace(path, first, row["content"]):
+            places.append(f"{escape_line(path)}:{row['lines']}")
+            kept.append({**row, "content": clip_line(first_line(row["content"]), LINE_CHARS_MAX)})
+        else:
+            call.shown.add(path, first, row["content"])
+            kept.append(row)
+    return kept, places
+
+
 def _without_scores(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in ("score", "why")}
 
 
-def _select_paying(hits: Sequence[Hit], rows: Mapping[int, dict[str, Any]], tokens: int, files: int) -> set[int]:
+def _select_paying(
+    hits: Sequence[Hit], rows: Mapping[int, dict[str, Any]], tokens: int, files: int, write: Callable[[Any], str]
+) -> set[int]:
     """Return which hits have code: the first, then those with the most chance for their price, while there is room."""
-    prices = {id(hit): estimate_tokens(compact_json(rows[id(hit)])) + 1 for hit in hits}
+    prices = {id(hit): estimate_tokens(write(rows[id(hit)])) + 1 for hit in hits}
     room = tokens - min(files * ROW_TOKENS, int(tokens * LINES_SHARE))
     chosen: set[int] = set()
     for hit in [*hits[:1], *sorted(hits[1:], key=lambda hit: -hit.chance / prices[id(hit)] ** PRICE_POWER)]:
@@ -335,7 +356,7 @@ def _select_paying(hits: Sequence[Hit], rows: Mapping[int, dict[str, Any]], toke
 
 
 def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
-    """Return one row of `codebase_retrieval`. If only a part is shown, `chunk` has the lines of the whole chunk.
+    """Return one row of `search_code`. If only a part is shown, `chunk` has the lines of the whole chunk.
 
     Profile `line` is `fast` for a file that is only named.
     """
@@ -349,8 +370,8 @@ def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
         {
             "project": hit.project,
             "path": chunk.path.removeprefix(f"{hit.project}:") if hit.project else chunk.path,
-            "lines": _span(span),
-            "chunk": _span(chunk.span) if span != chunk.span else "",
+            "lines": str(span),
+            "chunk": str(chunk.span) if span != chunk.span else "",
             "symbol": chunk.title if chunk.title != chunk.path else "",
             "content": text,
             "score": round(hit.score, 3),
@@ -396,7 +417,7 @@ def _next(answer: "Answer", chosen: Filter) -> str:
         return "Use one of near_tags, or leave tags out."
     if not chosen.is_empty:
         return "Loosen the filters: paths, tags, languages or chunk_types."
-    return "Use other words, or a symbol with find_symbol; index_status shows what is skipped."
+    return "Use other words, or a symbol with symbols; index_status shows what is skipped."
 
 
 def _group_by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
@@ -416,34 +437,6 @@ def _section(hits: Sequence[Hit], query: str, *, deep: bool) -> str:
         parts.append(f"### {row['lines']} {row.get('symbol', '')} (score {row['score']})".replace("  ", " "))
         parts.append(f"{fence}{hit.chunk.language}\n{row['content']}\n{fence}")
     return "\n".join(parts)
-
-
-def _definition_text(definition: "Definition") -> str:
-    head = f"{escape_line(definition.path)}:{_span(definition.span)} {definition.kind} {definition.qualified}"
-    rest = [clip_line(line, LINE_CHARS_MAX) for line in (definition.signature, definition.doc) if line]
-    return "\n    ".join([head, *rest])
-
-
-def _edge_text(edge: "Edge") -> str:
-    indent = "  " * (edge.depth - 1)
-    evidence = clip_line(edge.evidence.strip(), LINE_CHARS_MAX)
-    return f"{indent}{escape_line(edge.path)}:{edge.line} {edge.source} -> {edge.target} | {evidence}"
-
-
-def _signature(symbol: "Definition") -> str:
-    return clip_line(symbol.signature or f"{symbol.kind} {symbol.name}", LINE_CHARS_MAX)
-
-
-def _headline(*parts: str) -> str:
-    return " · ".join(escape_line(part) for part in parts if part)
-
-
-def _span(span: tuple[int, int]) -> str:
-    return _lines(*span)
-
-
-def _lines(first: int, last: int) -> str:
-    return f"{first}-{last}" if last > first else str(first)
 
 
 def _chars_max(engine: "Engine") -> int:
@@ -479,9 +472,7 @@ def _next_chunk_step(answer: "ChunkAnswer") -> dict[str, str]:
         return {}
     if answer.near_tags:
         return {"next": "Use one of near_tags, or leave tags out."}
-    return {
-        "next": "Use other words, or loosen tags and chunk_types; codebase_retrieval searches the workspace itself."
-    }
+    return {"next": "Use other words, or loosen tags and chunk_types; search_code searches the workspace itself."}
 
 
 TYPES = ("class", "interface", "struct", "enum", "trait", "type")

@@ -1,4 +1,4 @@
-"""Tools that search the text of the files as it is now: one for agents to read, two in the JSON of their seeds.
+"""Tools that search the text of the files as it is now: one for agents to read, two in the JSON of upstream specs.
 
 No index needed.
 """
@@ -32,29 +32,38 @@ FILE_CHARS = 90
 INCOMPLETE = "some files vanished or could not be read during the search"
 
 
-@tool(touches="nothing", always_load=True, instead="codebase_retrieval", rare=("excludes",))
-def search_files(
+@tool(
+    touches="nothing",
+    always_load=True,
+    instead="search_code",
+    aliases={"search_files": {"queries": (), "case_sensitive": False}},
+    rare=("queries", "exclude", "case_sensitive"),
+)
+def search_text(
     engine: "Engine",
     call: Call,
     query: Annotated[str, TextArg("Text to find.")] = "",
     queries: Annotated[tuple[str, ...], TextListArg("Several texts.")] = (),
-    path: Annotated[str, TextArg("Folder or file.")] = "",
-    regex: Annotated[bool, BooleanArg("Rust syntax.")] = False,
-    includes: Annotated[tuple[str, ...], TextListArg("Globs: *.py, src/**.")] = (),
-    excludes: Annotated[tuple[str, ...], TextListArg("Globs to leave out.")] = (),
-    context: Annotated[int, IntegerArg("Lines around.", 0, 20, clamp=True)] = 0,
+    path: Annotated[str, TextArg("Only this folder or file.")] = "",
+    regex: Annotated[bool, BooleanArg("query is a regex, in Rust syntax.")] = False,
+    include: Annotated[tuple[str, ...], TextListArg("Globs: *.py, src/**."), "includes"] = (),
+    exclude: Annotated[tuple[str, ...], TextListArg("Globs to leave out."), "excludes"] = (),
+    context: Annotated[int, IntegerArg("Lines around each match.", 0, 20, clamp=True)] = 0,
     case_sensitive: Annotated[bool, BooleanArg("Match case.")] = False,
     limit: Annotated[int, IntegerArg("Most lines.", 1, 1_000, clamp=True)] = 50,
-    cursor: Annotated[str, TextArg("From the last reply.")] = "",
+    cursor: Annotated[str, TextArg("From the last reply, for more.")] = "",
 ) -> Reply:
-    """Grep: find all lines with a text or regex, best files first; exact totals."""
+    """Grep: find all lines with a text or regex, best files first, with exact totals.
+
+    Example: {"query": "def close", "include": ["src/**"]}
+    """
     asked = TextQuery(
         queries=_queries(query, queries),
         regex=regex,
         case_sensitive=case_sensitive,
         under=path,
-        includes=includes,
-        excludes=excludes,
+        includes=include,
+        excludes=exclude,
     )
     scan = engine.text_search.scan(asked, definitions=True, progress=call.progress, cancel=call.cancel)
     files = rank_files(scan.files, asked.queries)
@@ -62,10 +71,12 @@ def search_files(
     start = parse_cursor(cursor, stamped)
     parts = select_page(files, start, limit)
     lines = engine.text_search.lines(asked, parts, context=context, chars_max=SEARCH_LINE_CHARS, cancel=call.cancel)
+    if call.structured:
+        return Reply(_search_text_json(engine, scan, parts, lines, start, stamped))
     return Reply(_search_text(engine, scan, parts, lines, start, stamped))
 
 
-@tool(touches="nothing", instead="codebase_retrieval", rare=("max_matches_per_file",))
+@tool(touches="nothing", instead="search_code", rare=("max_matches_per_file",))
 def scout(
     engine: "Engine",
     call: Call,
@@ -110,7 +121,7 @@ def scout(
     return Reply(compact_json(reply | _silence(scan) | _note(scan)))
 
 
-@tool(touches="nothing", instead="codebase_retrieval")
+@tool(touches="nothing", instead="search_code")
 def grep_codebase(
     engine: "Engine",
     call: Call,
@@ -140,8 +151,7 @@ def grep_codebase(
     if len(shown) < scan.lines:
         reply |= {
             "truncated": True,
-            "next": f"{scan.lines - len(shown):,} more: raise limit, narrow with filePattern, "
-            "or page with search_files",
+            "next": f"{scan.lines - len(shown):,} more: raise limit, narrow with filePattern, or page with search_text",
         }
     if not scan.lines:
         reply["message"] = f"No matches found for pattern '{pattern}'"
@@ -175,10 +185,9 @@ def _search_text(
 ) -> str:
     """Format a header, the files with their lines as far as they fit, and the cursor of the next page."""
     total = scan.lines
-    found = f"{format_count(total, 'match', 'matches')} in {format_count(len(scan.files), 'file')}"
-    text = [" · ".join([scan.engine, found, f"{format_count(scan.files_searched, 'file')} searched"])]
+    text = [f"{format_count(total, 'match', 'matches')} in {format_count(len(scan.files), 'file')}"]
     if not total:
-        text += [scan.reason, scan.next_step]
+        text = [f"0 matches in {format_count(scan.files_searched, 'file')}", scan.reason, scan.next_step]
     room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(text[0])
     counts = {file.path: file.lines for file in scan.files}
     shown = 0
@@ -196,11 +205,47 @@ def _search_text(
     return "\n".join(text)
 
 
+def _search_text_json(
+    engine: "Engine",
+    scan: Scan,
+    parts: Sequence[TextPart],
+    lines: Mapping[RelPath, Sequence[TextLine]],
+    start: int,
+    stamped: str,
+) -> str:
+    """Return the same as JSON: whole files as far as they fit; the first one cut where it alone is too long."""
+    totals = {file.path: file.lines for file in scan.files}
+    rows: list[dict[str, Any]] = [
+        {"path": part.path, "total": totals[part.path], "lines": _line_rows(lines[part.path])} for part in parts
+    ]
+    files = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    shown = sum(part.take for part in parts[: len(files)])
+    if rows and not files:
+        fitting = take_fitting_rows(rows[0]["lines"], chars_max=engine.settings.result_chars_max - NOTE_CHARS)
+        files, shown = [{**rows[0], "lines": fitting}], max(1, sum("column" in line for line in fitting))
+    if start + shown < scan.lines:
+        more = format_cursor(start + shown, stamped)
+    else:
+        more = ""
+    head = {"total": scan.lines, "files_searched": scan.files_searched, "files": files}
+    return compact_json(head | drop_empty({"cursor": more}) | _silence(scan) | _note(scan))
+
+
+def _line_rows(lines: Iterable[TextLine]) -> list[dict[str, Any]]:
+    """Return the lines of a file; only a match has a column."""
+    return [
+        {"line": line.number, "text": line.text} | ({"column": line.column} if line.column else {}) for line in lines
+    ]
+
+
 def _block(part: TextPart, total: int, lines: Sequence[TextLine], room: int) -> tuple[list[str], int]:
     """Return the lines of one file as far as they fit, and the number of matches among them."""
     if not lines:
         return [f"{escape_line(part.path)} · changed since it was counted"], part.take
-    of_all = f"{part.take:,} of {format_count(total, 'match', 'matches')}" if part.take < total else ""
+    if part.take < total:
+        of_all = f"{part.take:,} of {format_count(total, 'match', 'matches')}"
+    else:
+        of_all = ""
     block, matches = [f"{escape_line(part.path)}{' · ' if of_all else ''}{of_all}"], 0
     room -= reply_size(block[0]) + 1
     for line in lines:
@@ -226,7 +271,9 @@ def _below(path: str, under: str) -> str:
     """Return the path relative to the searched folder; a file that was searched alone is its name."""
     if path == under:
         return path.rpartition("/")[2]
-    return path[len(under) + 1 :] if under else path
+    if under:
+        return path[len(under) + 1 :]
+    return path
 
 
 def _scout_next(files: int, shown: int, most: int, wanted: int) -> str:
@@ -267,4 +314,6 @@ def _silence(scan: Scan) -> dict[str, str]:
 
 
 def _note(scan: Scan) -> dict[str, str]:
-    return {} if scan.is_complete else {"note": INCOMPLETE}
+    if scan.is_complete:
+        return {}
+    return {"note": INCOMPLETE}

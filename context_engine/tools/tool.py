@@ -11,10 +11,12 @@ neither the catalog nor the protocol. Files with tools must not defer their anno
 import inspect
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from context_engine.context import ShownLines
 from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
+from context_engine.tools.structured_replies import OTHER_TOOLS, OUTPUT_SCHEMAS, write_structured
 
 if TYPE_CHECKING:
     from context_engine.search import ServedChunks
@@ -95,11 +97,15 @@ class Call:
 
     `chunks` returns the folder of chunk files that is served with the workspace, None if there is none. `listed` are
     the tool names that the client sees, None if unknown. `disabled` maps a tool to the option that disables it.
-    `session` identifies the client, whose reads and edits are tracked; empty if unknown.
+    `session` identifies the client, whose reads and edits are tracked; empty if unknown. `connection` is the same where
+    no two clients can share it, else empty. `shown` has the lines that this connection was shown: tools that find code
+    add what they show and leave out what is in it; tools that read a named place only add.
 
     `ask` asks the user of the client and returns None without an answer: the tool continues and leaves the decision
     open. Some clients answer by repeating the call. The tool then runs again from the start, so the code before a
     question must be idempotent, and the question must have the same words.
+
+    `structured` asks for the reply as one JSON object, as `Tool.output_schema` describes it.
     """
 
     progress: Callable[[Any], None] | None = None
@@ -109,7 +115,10 @@ class Call:
     listed: frozenset[str] | None = None
     disabled: Mapping[str, str] = field(default_factory=dict)
     session: str = ""
+    connection: str = ""
+    shown: ShownLines = field(default_factory=ShownLines)
     ask: Callable[[UserQuestion], UserAnswer | None] = no_answer
+    structured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +142,13 @@ HINTS: Mapping[Touches, Hints] = {
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that an agent can call. `aliases` are other names for it; for `always_load` see `meta`.
+    """A tool that an agent can call; for `always_load` see `meta`.
+
+    `aliases` maps its older names to arguments that are listed there, with the defaults that they had; `alias` is the
+    name it is used under.
 
     `instead` is a tool to use if this one is broken. `error_fields` are fields that an upstream spec adds to an error.
-    `rare` names arguments that only `tool_manifest` shows, since a client pays for each listed word in every request.
+    `rare` names arguments that only `list_tools` shows, since a client pays for each listed word in every request.
     """
 
     name: str
@@ -145,7 +157,8 @@ class Tool:
     touches: Touches
     run: Callable[..., Reply]
     takes_call: bool = True
-    aliases: tuple[str, ...] = ()
+    aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    alias: str = ""
     destructive: bool = False
     always_load: bool = False
     instead: str = ""
@@ -155,12 +168,18 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of its arguments."""
-        return schema_of(self.parameters)
+        return schema_of(self.parameters, older=bool(self.alias))
 
     @property
     def listed_schema(self) -> dict[str, Any]:
         """Return the schema without rare arguments, for the tool list of a client."""
-        return schema_of(parameter for parameter in self.parameters if parameter.name not in self.rare)
+        listed = (parameter for parameter in self.parameters if parameter.name not in self.rare)
+        return schema_of(listed, older=bool(self.alias))
+
+    @property
+    def output_schema(self) -> Mapping[str, Any]:
+        """Return the JSON schema of its structured replies."""
+        return OUTPUT_SCHEMAS.get(self.name, OTHER_TOOLS)
 
     @property
     def hints(self) -> Hints:
@@ -178,10 +197,28 @@ class Tool:
         """Return the first sentence of its description."""
         return self.description.split(". ")[0].rstrip(".") + "."
 
+    def under(self, alias: str) -> "Tool":
+        """Return the tool as it is under one of its older names: with the older names and defaults of its arguments."""
+        defaults = self.aliases[alias]
+        parameters = tuple(
+            replace(parameter, default=defaults.get(parameter.name, parameter.default)) for parameter in self.parameters
+        )
+        description = f"{self.one_liner} The older name of {self.name}."
+        rare = self.rare - defaults.keys()
+        return replace(self, alias=alias, description=description, parameters=parameters, rare=rare)
+
     def call(self, engine: Any, arguments: Any, call: Call) -> Reply:
         """Bind the arguments and run. Raises: the errors of the Engine, and InvalidArgument."""
         values = bind(self.parameters, arguments)
-        return self.run(engine, call, **values) if self.takes_call else self.run(engine, **values)
+        if call.structured and "format" in values:
+            values["format"] = "json"
+        if self.takes_call:
+            reply = self.run(engine, call, **values)
+        else:
+            reply = self.run(engine, **values)
+        if call.structured:
+            return replace(reply, text=write_structured(reply.text))
+        return reply
 
 
 def tool(
@@ -209,6 +246,10 @@ def tool(
 
 
 def _parameter(argument: inspect.Parameter) -> Parameter:
-    """Return the parameter of a tool for an argument, whose annotation has the type."""
-    default = REQUIRED if argument.default is argument.empty else argument.default
-    return Parameter(argument.name, get_args(argument.annotation)[1], default)
+    """Return the parameter of a tool for an argument, whose annotation has the type, then its older names."""
+    if argument.default is argument.empty:
+        default = REQUIRED
+    else:
+        default = argument.default
+    _, kind, *older = get_args(argument.annotation)
+    return Parameter(argument.name, kind, default, tuple(older))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_engine.cli.clients import client_table, config_paths
+from context_engine.cli.clients import client_table
 from context_engine.cli.clients.config_paths import Machine
 
 LINUX, MAC, WINDOWS = "/home/me", "/Users/me", r"C:\Users\me"
@@ -14,7 +14,7 @@ HOMES = {"linux": LINUX, "darwin": MAC, "win32": WINDOWS}
 def first(client: str, system: str, env: dict[str, str] | None = None) -> str:
     """The place to begin with."""
     machine = Machine(system, env or {}, HOMES[system])
-    return str(client_table.find_client(client).user(machine)[0])
+    return str(client_table.find_client(client).user_paths(machine)[0])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_variable_that_moves_the_settings_is_followed(
 
 
 def test_the_older_name_of_claudes_settings_comes_second() -> None:
-    assert [str(place) for place in config_paths.claude_paths(Machine("linux", {}, LINUX))] == [
+    assert [str(place) for place in client_table.find_client("claude").user_paths(Machine("linux", {}, LINUX))] == [
         "/home/me/.claude.json",
         "/home/me/.claude/.config.json",
     ]

@@ -327,7 +327,7 @@ def settle(name: str, *words: str) -> Path:
     client = client_table.find_client(name)
     path = client_config.find_config_path(client, client_config.this_machine(), None)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(client.language.set_entry("", client.path, client.entry(LaunchCommand(words[0], words[1:]))))
+    path.write_text(client.language.set_entry("", client.path, client.build_entry(LaunchCommand(words[0], words[1:]))))
     return path
 
 
@@ -390,7 +390,7 @@ def test_a_client_that_does_not_know_us_is_a_problem_only_when_it_was_named(
 
 def test_the_settings_of_the_project_are_looked_at_too(case: Callable[..., DoctorContext], home: Path) -> None:
     client = client_table.find_client("claude")
-    entry = client.entry(LaunchCommand("/gone/ctx", ("serve",)))
+    entry = client.build_entry(LaunchCommand("/gone/ctx", ("serve",)))
     (home / "work" / ".mcp.json").write_text(client.language.set_entry("", client.path, entry))
     finding = only(local_checks.clients(case(names=("claude",))))
     assert "this project" in finding.found

@@ -322,6 +322,51 @@ def test_one_that_fails_does_not_stop_the_others() -> None:
     assert path_of("codex").exists()
 
 
+# -- all clients -------------------------------------------------------------------------------------------------------
+
+
+def test_all_sets_up_what_is_installed_and_nothing_else(home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".config" / "goose").mkdir(parents=True)
+    shown = setup("--all", "--yes").output
+    assert f"+++ {path_of('cursor')}" in shown, "the change is shown first"
+    assert entry_in(path_of("cursor"), "mcpServers")
+    assert "ctx:" in path_of("goose").read_text()
+    assert not path_of("gemini").exists()
+    assert "nothing to do" in setup("--all", "--yes").output
+    setup("--all", "--remove", "--yes")
+    assert list((home / ".cursor").iterdir()) == []
+    assert not path_of("goose").exists()
+
+
+def test_all_asks_before_it_changes_anything(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / ".cursor").mkdir()
+    assert "not a terminal" in str(setup("--all", code=1).exception)
+    monkeypatch.setattr("context_engine.cli.setup_command._is_interactive", lambda: True)
+    for answer, is_written in (("n\n", False), ("y\n", True)):
+        result = CliRunner().invoke(app, ["setup", "--all"], prog_name="ctx", input=answer)
+        assert "Change 1 file?" in result.output
+        assert path_of("cursor").exists() is is_written
+
+
+def test_all_prints_without_asking(home: Path) -> None:
+    (home / ".cursor").mkdir()
+    assert f"+++ {path_of('cursor')}" in setup("--all", "--print").output
+    assert not path_of("cursor").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--all", "--yes"], "no client was found"),
+        (["--all", "--remove", "--yes"], "no client has an entry"),
+        (["--all", "gemini"], "selects the clients itself"),
+    ],
+)
+def test_all_without_anything_to_do_says_so(words: list[str], problem: str) -> None:
+    assert problem in str(setup(*words, code=1).exception)
+
+
 # -- the list ----------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from context_engine.server import http_server, mcp_server
 from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.projects import Projects
-from context_engine.server.server_log import log_to_stderr
+from context_engine.server.server_log import create_log
 from tests.clients import fixtures
 from tests.clients.fixtures import Context
 
@@ -29,8 +29,8 @@ Ours = Callable[[Context, Any], Awaitable[Any]]
 
 def main(root: Path) -> None:
     """Serve on a free port of loopback, as `ctx serve --http` does."""
-    projects = Projects((str(root),), log=log_to_stderr, follow=False)
-    gate = ToolDispatcher(projects.engine, log=log_to_stderr)
+    projects = Projects((str(root),), log=create_log("info"), follow=False)
+    gate = ToolDispatcher(projects.engine, log=create_log("info"))
     projects.start()
     server = furnished(mcp_server.build_server(gate, projects=projects))
     app = http_server.create_application(server, gate, projects, RequestGuard(AllowedHosts("127.0.0.1"), token=""))

@@ -65,7 +65,7 @@ def test_codex_knows_our_tools_and_calls_one(place: Place, tell: Tell) -> None:
             one for one in codex.ask("mcpServerStatus/list", {"threadId": thread})["data"] if one["name"] == "ctx"
         )
         listed_s = time.monotonic() - started
-        call = {"threadId": thread, "server": "ctx", "tool": "read_file", "arguments": {"path": "till/auth.py"}}
+        call = {"threadId": thread, "server": "ctx", "tool": "read", "arguments": {"items": ["till/auth.py"]}}
         started = time.monotonic()
         result = codex.ask("mcpServer/tool/call", call)
         called_s = time.monotonic() - started
@@ -76,7 +76,7 @@ def test_codex_knows_our_tools_and_calls_one(place: Place, tell: Tell) -> None:
     )
     assert sorted(status["tools"]) == sorted(named(tools))
     (block,) = result["content"]
-    expected = place.run(str(ctx()), "call", "read_file", '{"path": "till/auth.py"}').out.removesuffix("\n")
+    expected = place.run(str(ctx()), "call", "read", '{"items": ["till/auth.py"]}').out.removesuffix("\n")
     assert block["text"] == expected
     assert "def hash_password" in expected
     assert not result.get("isError")

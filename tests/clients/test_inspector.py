@@ -78,17 +78,15 @@ def test_every_schema_is_portable(inspect: Inspect, era: str, way: str, tell: Te
         f"inspector {era} {way}",
         {"tools": len(tools), "strict": "no problem" if not listed.err.strip() else listed.err.strip()},
     )
-    assert "read_file" in [tool["name"] for tool in tools]
+    assert {"search_code", "read"} <= {tool["name"] for tool in tools}
     assert listed.err.strip() == ""
 
 
 def test_tools_answer_and_explain_what_is_wrong(inspect: Inspect) -> None:
-    found = json.loads(
-        text(inspect("tools/call", "--tool-name", "codebase_retrieval", *given(query="hash a password")))
-    )
-    assert found["results"][0]["path"] == "till/auth.py"
-    assert "def login" in text(inspect("tools/call", "--tool-name", "read_file", *given(path="till/auth.py")))
-    missing = inspect("tools/call", "--tool-name", "read_file", *given(path="till/missing.py"))
+    found = text(inspect("tools/call", "--tool-name", "search_code", *given(query="hash a password")))
+    assert "till/auth.py" in found.splitlines()[1]
+    assert "def login" in text(inspect("tools/call", "--tool-name", "read", *given(path="till/auth.py")))
+    missing = inspect("tools/call", "--tool-name", "read", *given(path="till/missing.py"))
     assert "FILE_NOT_FOUND" in missing.out + missing.err
 
 

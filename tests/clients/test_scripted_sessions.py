@@ -17,20 +17,20 @@ from tests.clients.programs import Place, client, ctx
 from tests.clients.scripted_model import ScriptedModel, Step, Turn, full_name
 from tests.clients.stdio import listing, named
 
-FINDS = Use("codebase_retrieval", {"query": "where are passwords hashed"})
-READS_LONG = Use("read_file", {"path": "docs/ledger.md"})
-READS_WIDE = Use("read_file", {"path": "docs/zh.md"})
+FINDS = Use("search_code", {"query": "where are passwords hashed"})
+READS_LONG = Use("read", {"items": ["docs/ledger.md"], "token_budget": 20_000})
+READS_WIDE = Use("read", {"items": ["docs/zh.md"], "token_budget": 20_000})
 """Longer in bytes than in characters: some clients cut by bytes."""
-MISSES = Use("read_file", {"path": "till/missing.py"})
-MISTAKES = Use("read_file", {"path": "till/auth.py", "start": 3})
+MISSES = Use("read", {"items": ["till/missing.py"]})
+MISTAKES = Use("read", {"items": ["till/auth.py"], "start": 3})
 SCRIPT = (FINDS, READS_LONG, READS_WIDE, MISSES, MISTAKES, Say("That is all I wanted to know."))
 
 SOUGHT = {
-    "search the code base with a question": "codebase_retrieval",
-    "grep for a regular expression in files": "search_files",
-    "read some lines of a file": "read_fragment",
-    "find where a function is defined": "find_symbol",
-    "list the files of a folder": "list_directory",
+    "search the code base with a question": "search_code",
+    "grep for a regular expression in files": "search_text",
+    "read some lines of a file": "read",
+    "find where a function is defined": "symbols",
+    "what a task needs to be read first": "get_context",
 }
 """What a model would look for in its own words, and the tool of ours that it must find."""
 
@@ -73,10 +73,12 @@ def answered(place: Place, step: Use) -> str:
     return place.run(str(ctx()), "call", step.tool, json.dumps(step.arguments)).out.removesuffix("\n")
 
 
-def rows(reply: str) -> Any:
-    """A reply of codebase_retrieval but for how fresh it was: the server of a session may still look what changed."""
-    assert reply.startswith("{"), reply
-    return {key: value for key, value in json.loads(reply).items() if key != "freshness"}
+def rows(reply: str) -> str:
+    """A reply of search_code but for how fresh it was: the server of a session may still look what changed."""
+    head, _, places = reply.partition("\n")
+    assert " · " in head, reply
+    assert places.startswith("@@ "), reply
+    return places
 
 
 def shown_of_us(turn: Turn) -> str:
@@ -110,7 +112,7 @@ def test_a_session_shows_the_model_what_we_meant_it_to_see(name: str, place: Pla
     if agent.checks_arguments:
         assert mistakes == "params must NOT have additional properties"
     else:
-        assert_readable(mistakes, "INVALID_ARGUMENT", "start", "start_line")
+        assert_readable(mistakes, "INVALID_ARGUMENT", "start", "token_budget")
 
 
 def test_a_tool_that_is_held_back_is_found_by_what_it_does(place: Place, tell: Tell) -> None:

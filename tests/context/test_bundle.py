@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import context_engine.context
 from context_engine.context.budget import estimate_max_tokens, find_symbol_at, widen_to_symbol
 from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
-from context_engine.context.gather import extract_stems, glob_for_path
+from context_engine.context.gather import extract_stems
+from context_engine.context.localizer import glob_for_path
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.context.related_files import RelatedFile, find_partners, list_partner_names, merge_related
 from context_engine.engine import Engine
@@ -149,12 +150,36 @@ def why(found: Bundle, path: str) -> dict[str, str]:
     return {each.path: each.why for file in found.files if file.path == path for each in file.related}
 
 
-def test_imports_importers_and_tests_are_related_with_the_reason(pool: Engine) -> None:
-    related = why(made(pool, "drain_pool", files_max=1), "pool/drain.py")
-    assert related["tests/test_drain.py"] == "paired by name, imports it"
-    assert related["pool/valve.py"] == "imported by it"
-    assert related["app.py"] == "imports it"
-    assert list(related).index("pool/valve.py") < list(related).index("pool/clock.py")  # the snippet uses the valve
+def rows(found: Bundle, path: str) -> list[str]:
+    """Each related place of a file as one line."""
+    related = [each for file in found.files if file.path == path for each in file.related]
+    return [f"{each.path}:{each.line} {each.why}: {each.text}" for each in related if each.line]
+
+
+def test_the_best_place_comes_with_its_callees_callers_and_tests_a_line_each(pool: Engine) -> None:
+    assert rows(made(pool, "drain_pool", files_max=1), "pool/drain.py") == [
+        "pool/valve.py:1 used by it: def open_valve(pool):",
+        "app.py:4 uses it: def main():",
+        "tests/test_drain.py:4 tests it: def test_drain():",
+    ]
+
+
+def test_a_definition_that_the_bundle_shows_is_not_told_again_as_a_neighbor(pool: Engine) -> None:
+    found = made(pool, "drain_pool open_valve", files_max=2)
+    assert {file.path for file in found.files} == {"pool/drain.py", "pool/valve.py"}
+    assert not any("valve.py" in row for row in rows(found, "pool/drain.py"))
+
+
+def test_a_name_that_occurs_everywhere_and_a_word_of_a_comment_are_no_neighbors(tmp_path: Path) -> None:
+    files = {f"use_{n}.py": f"from core import common_name\n\n\ndef use_{n}():\n    common_name()\n" for n in range(50)}
+    files |= {
+        "core.py": "def common_name():\n    # the caller waits\n    return 1\n",
+        "waits.py": "def waits():\n    return 2\n",
+    }
+    with indexed(tree(tmp_path / "w", files), staleness_ms=600_000) as engine:
+        assert engine.symbols.neighbors("core.py", LineSpan(1, 3)) == []
+        callees = engine.symbols.neighbors("use_7.py", LineSpan(4, 5))
+        assert [(row.path, row.line, row.relation) for row in callees] == [("core.py", 1, "used by it")]
 
 
 def test_importers_as_indexed_are_those_that_a_trace_finds(pool: Engine) -> None:
@@ -209,7 +234,7 @@ class Past:
 def test_history_tells_what_changes_together_and_what_is_hot(pool: Engine) -> None:
     past: Any = Past()
     found = made(pool, "drain_pool", ProjectKnowledge(history=past), files_max=1)
-    assert why(found, "pool/drain.py")["pool/clock.py"] == "changed with it in 90% of its commits, imported by it"
+    assert why(found, "pool/drain.py")["pool/clock.py"] == "changed with it in 90% of its commits"
     assert "pool/drain.py: changed together with pool/clock.py in 9 of 10 commits" in found.hints
     assert "pool/drain.py: 14 commits, the last on 2026-09-21" in found.hints
     assert found.sources["history"] == 1 and found.absent == ("memories",)
@@ -337,9 +362,9 @@ def test_a_chunk_that_holds_a_whole_definition_is_complete() -> None:
 )
 def test_a_test_and_its_source_find_each_other_by_name(source: str, test: str) -> None:
     assert test.rpartition("/")[2] in list_partner_names(source)
-    assert find_partners(source, lambda name: [test] if test.rpartition("/")[2] == name else []) == [test]
+    assert find_partners(source, lambda *names: [test] if test.rpartition("/")[2] in names else []) == [test]
     assert source.rpartition("/")[2] in list_partner_names(test)
-    assert find_partners(test, lambda name: [source] if source.rpartition("/")[2] == name else []) == [source]
+    assert find_partners(test, lambda *names: [source] if source.rpartition("/")[2] in names else []) == [source]
 
 
 @given(st.lists(st.builds(RelatedFile, st.sampled_from("abcd"), st.sampled_from(["one", "two"])), max_size=9))
@@ -347,7 +372,7 @@ def test_each_related_file_is_told_once_with_all_its_reasons(related: list[Relat
     told = merge_related("a", related, most=99)
     assert [each.path for each in told] == list(dict.fromkeys(each.path for each in related if each.path != "a"))
     assert {(each.path, why) for each in told for why in each.why.split(", ")} == {
-        each for each in related if each.path != "a"
+        (each.path, each.why) for each in related if each.path != "a"
     }
 
 
@@ -355,3 +380,23 @@ def test_each_related_file_is_told_once_with_all_its_reasons(related: list[Relat
 def test_the_words_looked_for_are_few_short_and_those_of_the_question(text: str) -> None:
     assert all(stem in text.lower() or stem in text.casefold() for stem in extract_stems(text))
     assert len(extract_stems(text)) <= 12
+
+
+def test_a_discovery_is_shown_only_if_it_speaks_of_the_files_and_rules_and_memories_always(pool: Engine) -> None:
+    def remembered(source: Any, type: str, content: str) -> RememberedItem:  # noqa: A002 - the name of the field
+        return RememberedItem(content, source, type, "", content, "docs/decisions.md:4", 0.5)
+
+    items = [
+        remembered("discovery", "decision", "The level that drain_pool returns is in liters."),
+        remembered("discovery", "decision", "Colors are written in hexadecimal."),
+        remembered("discovery", "rule", "Write tests first."),
+        remembered("memory", "facts", "The team meets on Mondays."),
+    ]
+    found = made(pool, "drain_pool", ProjectKnowledge(recall=lambda _text, _most: items), files_max=1)
+    assert [one.content for one in found.remembered] == [items[0].content, items[2].content, items[3].content]
+
+
+def test_a_small_budget_has_code_alone(pool: Engine) -> None:
+    small = made(pool, "drain_pool", tokens_max=1_500)
+    assert small.files
+    assert not any(file.summary or file.related for file in small.files)

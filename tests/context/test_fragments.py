@@ -97,7 +97,9 @@ def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
     told = list(found.fragments)
     cost = sum(files[file].head for file in {each.file for each in told})
     cost += sum(files[each.file].cost(line) for each in told for line in lines_of(each.span))
-    heads = [f"@@ {each.span} · {' · '.join(f'{one.label} {one.span}' for one in each.places)}\n" for each in told]
+    heads = [
+        f"@@ {each.span} {' · '.join(f'{one.label} {one.span}' for one in each.places if one.label)}\n" for each in told
+    ]
     cost += sum(estimate_tokens(head) for head in heads)
     assert cost <= tokens or sum(each.span.lines for each in told) == 1
 

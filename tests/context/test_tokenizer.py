@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.context.project_knowledge import load_tokenizer
 from context_engine.errors import InvalidArgument, UnsupportedHost
-from context_engine.tools.context_tools import get_context_for_prompt
+from context_engine.tools.context_tools import get_context
 from context_engine.tools.tool import Call
 from tests.support.engines import indexed
 from tests.support.trees import tree
@@ -34,7 +34,9 @@ def test_tokens_are_those_of_the_tokenizer(bytewise: Path) -> None:
 def test_a_budget_is_kept_as_the_named_tokenizer_counts(tmp_path: Path, bytewise: Path) -> None:
     files = {f"src/pool_{n}.py": f"def drain_{n}(pool):\n    return pool.drain({n})\n" * 3 for n in range(9)}
     with indexed(tree(tmp_path / "w", files), tokenizer_file=bytewise) as engine:
-        reply = get_context_for_prompt.call(engine, {"query": "drain the pool", "token_budget": 1_500}, Call()).text
+        reply = get_context.call(
+            engine, {"query": "drain the pool", "token_budget": 1_500, "format": "json"}, Call()
+        ).text
         assert len(reply) <= 1_500 and json.loads(reply)["files"]
         assert (
             abs(json.loads(reply)["metadata"]["total_tokens"] - len(reply)) < 9

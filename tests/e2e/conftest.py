@@ -63,7 +63,7 @@ def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing of the machine's user is read or written."""
     place = tmp_path_factory.mktemp("place")
     with pytest.MonkeyPatch.context() as patched:
-        for name in [name for name in os.environ if name.startswith("CTX_")]:
+        for name in [name for name in os.environ if name.startswith("CTX_") and name != "CTX_DAEMON"]:
             patched.delenv(name)
         patched.setenv("HOME", str(place))
         patched.setenv("CTX_CACHE_FOLDER", str(place / "cache"))

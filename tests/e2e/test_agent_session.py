@@ -76,8 +76,9 @@ def test_a_symbol_is_found_with_its_callers(wire: Wire) -> None:
 
 
 def test_files_are_read_and_listed(wire: Wire) -> None:
-    header, first, *_ = wire.text("get_file", path="till/orders.py", startLine=1, endLine=3).split("\n")
-    assert header.startswith("till/orders.py · lines 1-3 of 13 · python · sha256 ")
+    header, span, first, *_ = wire.text("get_file", path="till/orders.py", startLine=1, endLine=3).split("\n")
+    assert header.startswith("till/orders.py · 13 lines · sha256 ")
+    assert span == "@@ 1-3"
     assert first == '"""Orders and what they cost."""'
     with_deps = told(wire, "read_file", path="till/orders.py", includeDeps=True)
     assert [each["path"] for each in with_deps["dependencies"]] == ["till/auth.py"]

@@ -75,11 +75,11 @@ def test_each_token_meets_its_own_server(one: Worker, era: str) -> None:
         async with client(one, "reader", era) as reader, client(one, "writer", era) as writer:
             listed = {each.name: each for each in (await reader.list_tools()).tools}
             assert "edit_file" not in listed
-            assert "project" not in listed["read_file"].input_schema["properties"], "there is only one for this token"
+            assert "project" not in listed["read"].input_schema["properties"], "there is only one for this token"
             listed = {each.name: each for each in (await writer.list_tools()).tools}
             assert "edit_file" in listed
             assert "clear_index" not in listed
-            assert set(listed["read_file"].input_schema["properties"]["project"]["enum"]) - {"*"} == {"till", "web"}
+            assert set(listed["read"].input_schema["properties"]["project"]["enum"]) - {"*"} == {"till", "web"}
             assert (await reader.read_resource("ctx://file/till/auth.py")).contents
             addresses = [str(each.uri) for each in (await writer.list_resources()).resources]
             assert "ctx://status?project=web" in addresses
@@ -369,7 +369,7 @@ def test_the_audit_log_says_who_did_what_and_holds_nothing_of_it(one: Worker) ->
     text = (one.place.folder / "audit.log").read_text()
     assert any(
         each.items()
-        >= {"token": "writer", "role": "write", "tool": "codebase_retrieval", "project": "web", "ok": True}.items()
+        >= {"token": "writer", "role": "write", "tool": "search_code", "project": "web", "ok": True}.items()
         for each in lines
     )
     assert any(each.get("error") == "INVALID_ARGUMENT" and "project" not in each for each in lines)

@@ -61,7 +61,7 @@ def test_a_plan_made_here_is_approved_there_and_carried_out_here(machines: tuple
     assert again["error"]["code"] == "CONFLICT"
     call(here, "start_step", plan_id="Cents", step_number=1)
     assert call(there, "start_step", plan_id="Cents", step_number=1)["error"]["code"] == "CONFLICT"
-    call(here, "complete_step", plan_id="Cents", step_number=1)
+    call(here, "complete_step", plan_id="Cents", step_number=1, criteria_met=["1"])
     soon(there, "list_plans", "completed")
 
 

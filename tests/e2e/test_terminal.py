@@ -110,7 +110,7 @@ def test_symbols_and_traces(repository: Path) -> None:
 def test_call_prints_the_text_of_a_tool(repository: Path) -> None:
     shown = ctx("call", "read_file", '{"path": "till/orders.py", "endLine": "1"}', "--root", str(repository))
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.split("\n")[1] == '"""Orders and what they cost."""'
+    assert shown.stdout.split("\n")[1:3] == ["@@ 1", '"""Orders and what they cost."""']
     piped = ctx("call", "list_directory", "-", "--root", str(repository), given='{"depth": 1}')
     assert "till/" in piped.stdout
 

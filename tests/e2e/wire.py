@@ -82,9 +82,9 @@ class Wire:
             if message.get("id") == self._last_id:
                 return message
 
-    def shake_hands(self) -> dict[str, Any]:
+    def shake_hands(self, version: str = "2025-06-18") -> dict[str, Any]:
         """The opening of the older era."""
-        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
         answer = self.ask("initialize", params)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer["result"]

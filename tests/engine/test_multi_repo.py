@@ -15,6 +15,7 @@ from context_engine.errors import FileNotFound, InvalidPath, NotIndexed
 from context_engine.model import Filter, Query, TextQuery
 from context_engine.multi_repo import MultiRepo
 from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.mcp_server import tool_row
 from context_engine.server.profiles import MULTI_PROJECT_TOOLS, ToolSelection, list_tools
 from context_engine.server.projects import find_project_path
 from context_engine.tools import Call
@@ -240,12 +241,11 @@ def test_nothing_is_written_into_a_clone(tmp_path: Path) -> None:
 
 
 def test_the_lists_say_which_tools_need_no_project() -> None:
-    rows = [{"tool": {"name": each.name, "description": each.description, "inputSchema": each.listed_schema, "annotations": {}},
-             "touches": each.touches} for each in tools.ALL]  # fmt: skip
-    shown = {
-        wire["name"]: wire["inputSchema"] for wire in list_tools(rows, ToolSelection(("all",), projects=("web", "api")))
-    }
+    rows = [tool_row(each) for each in tools.ALL]
+    selection = ToolSelection(("all", "compat"), projects=("web", "api"))
+    shown = {wire["name"]: wire["inputSchema"] for wire in list_tools(rows, selection)}
     for name, schema in shown.items():
-        assert ("project" in schema.get("required", ())) == (name not in MULTI_PROJECT_TOOLS)
-        assert ("*" in schema["properties"]["project"]["enum"]) == (name in MULTI_PROJECT_TOOLS)
+        searches_all = tools.find(name).name in MULTI_PROJECT_TOOLS
+        assert ("project" in schema.get("required", ())) == (not searches_all)
+        assert ("*" in schema["properties"]["project"]["enum"]) == searches_all
     assert frozenset(shown) >= MULTI_PROJECT_TOOLS

@@ -79,10 +79,44 @@ def test_a_circle_of_imports_ends(engine: Engine) -> None:
     }
 
 
-def test_the_impact_of_a_symbol_is_its_callers_and_who_imports_its_file(engine: Engine) -> None:
+def test_the_impact_of_a_symbol_is_who_uses_it_and_who_uses_those(engine: Engine) -> None:
     trace = engine.symbols.trace("read_row", "impact")
-    assert ("load", "app/store.py", 5, 1) in steps(trace)
-    assert ("app/service.py", "app/service.py", 1, 1) in steps(trace)
+    assert [(source, depth) for source, _, _, depth in steps(trace) if source != "read_row"] == [
+        ("load", 1), ("serve", 2), ("handle", 3), ("app/jobs.py", 3),
+    ]  # fmt: skip
+
+
+FAMILY = {
+    "zoo/base.py": "class Animal:\n    def eat(self):\n        return self.eat_slowly()\n\n    def eat_slowly(self): ...\n",
+    "zoo/cat.py": "from zoo.base import Animal\n\n\nclass Cat(Animal):\n    def eat(self): ...\n",
+    "zoo/feed.py": (
+        "from zoo.base import Animal\n\n\ndef feed(one: Animal):\n    one.eat()\n    one.eat()\n\n\n"
+        "def feed_all(some: list[Animal]):\n    for one in some:\n        feed(one)\n"
+    ),
+    "tests/test_feed.py": "from zoo.base import Animal\n\n\ndef test_it():\n    Animal().eat()\n",
+}
+
+
+def test_an_impact_has_overrides_one_step_for_each_user_and_names_tests_apart(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with indexed(tree(tmp_path_factory.mktemp("impact") / "project", FAMILY)) as engine:
+        trace = engine.symbols.trace("Animal.eat", "impact")
+    found = [(edge.depth, edge.source, edge.kind, edge.uses) for edge in trace.edges]
+    assert found == [(1, "Cat.eat", "definition", 1), (1, "feed", "call", 2), (2, "feed_all", "call", 1)]
+    assert trace.tests == ("tests/test_feed.py",)
+
+
+def test_an_impact_stops_at_a_level_that_has_enough(tmp_path_factory: pytest.TempPathFactory) -> None:
+    users = "".join(f"def user_{number}():\n    start()\n\n\n" for number in range(25))
+    files = {
+        "app/core.py": "def start(): ...\n",
+        "app/users.py": f"from app.core import start\n\n\n{users}def last():\n    user_1()\n",
+    }
+    with indexed(tree(tmp_path_factory.mktemp("wide") / "project", files)) as engine:
+        trace = engine.symbols.trace("start", "impact")
+    assert {edge.depth for edge in trace.edges} == {1} and len(trace.edges) == 25
+    assert any("has enough to look at" in note for note in trace.notes)
 
 
 def test_the_impact_of_a_file_is_who_imports_it(engine: Engine) -> None:

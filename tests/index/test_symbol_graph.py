@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.index.symbol_graph import ParsedFileCache, SymbolGraph
+from context_engine.index.parsed_files import ParsedFileCache
+from context_engine.index.symbol_graph import SymbolGraph
 from tests.support.engines import GRAMMARS, LANGUAGES, indexed
 from tests.support.trees import tree
 
@@ -103,7 +104,7 @@ def test_close_names_are_offered(graph: SymbolGraph) -> None:
 
 
 def test_callers_are_named_with_their_line(graph: SymbolGraph) -> None:
-    uses, truncated = graph.callers("feed_cat")
+    uses, truncated = graph.uses(graph.definitions("feed_cat"))
     calls = [(use.path, use.line, use.source) for use in uses if use.kind == "call"]
     assert calls == [("zoo/keeper.py", 9, "Keeper.feed_all")]
     assert not truncated
@@ -111,7 +112,8 @@ def test_callers_are_named_with_their_line(graph: SymbolGraph) -> None:
 
 def test_callees_stand_inside_the_definition(graph: SymbolGraph) -> None:
     (feed_cat,) = graph.definitions("feed_cat")
-    assert {use.target for use in graph.callees(feed_cat)} >= {"buy", "purr"}
+    found = {target.qualified: use.certainty for use, target in graph.callees(feed_cat)}
+    assert found == {"buy": "exact", "Cat.purr": "likely"}
 
 
 def test_imports_lead_to_files_of_the_project_or_nowhere(graph: SymbolGraph) -> None:

@@ -157,7 +157,7 @@ def test_without_embeddings_it_answers_by_words_and_says_so(here: Remembering) -
     assert found.results
     assert found.engine == "lexical"
     assert "no embeddings are at hand" in found.warnings[0]
-    assert "grep_codebase" in found.warnings[0]
+    assert "search_text" in found.warnings[0]
 
 
 def test_a_failing_embedder_is_reported_with_its_reason(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ import pytest
 from mcp import Client
 
 from context_engine import tools
+from context_engine.context.bundle import STILL_READING
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
+from context_engine.history import HistoryMiner
 from context_engine.model import Query
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.search.file_usage import BOOST_MAX
@@ -126,6 +129,7 @@ def test_it_answers_without_a_history(tmp_path: Path, shop: Path, case: str) -> 
 
 def test_a_bundle_holds_what_changes_together_what_is_remembered_and_what_was_decided(engine: Engine) -> None:
     ask(engine, "add_memory", category="decisions", content="An amount of an invoice is never negative.")
+    engine.memory.run_to_end()
     told = ask(engine, "get_context_for_prompt", query="compute the amount of an invoice")
     assert "src/invoice.py: changed together with src/amount.py in 7 of 7 commits" in told["hints"]
     assert told["memories"][0]["content"] == "An amount of an invoice is never negative."
@@ -142,7 +146,31 @@ def test_what_a_memory_says_of_a_file_that_changed_is_not_repeated(engine: Engin
     assert ask(engine, "list_memories", status="stale")["memories"][0]["stale_reason"] == "src/mail.py changed"
 
 
+def test_a_bundle_does_not_wait_for_a_history_that_is_being_read(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_history, go_on = HistoryMiner.mine, threading.Event()
+
+    def read_late(*parts: Any, **options: Any) -> Any:
+        go_on.wait(60)
+        return read_history(*parts, **options)
+
+    monkeypatch.setattr(HistoryMiner, "mine", read_late)
+    try:
+        early = ask(engine, "get_context_for_prompt", query="compute the amount of an invoice")
+        assert early["files"][0]["path"] == "src/invoice.py"
+        assert early["warnings"] == [STILL_READING]
+        assert early["metadata"]["absent"] == ["history"]
+    finally:
+        go_on.set()
+    engine.memory.run_to_end()
+    later = ask(engine, "get_context_for_prompt", query="compute the amount of an invoice")
+    assert "warnings" not in later
+    assert later["hints"]
+
+
 def test_a_bundle_asked_for_twice_is_the_same(engine: Engine) -> None:
+    engine.memory.run_to_end()
     once, twice = (ask(engine, "get_context_for_prompt", query="amounts of an invoice") for _ in range(2))
     for each in (once, twice):
         del each["metadata"]["search_ms"]

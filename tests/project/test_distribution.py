@@ -15,44 +15,26 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer.main
 
 import context_engine
-from context_engine import tools
 from context_engine.cli.app import app
 from context_engine.cli.common_options import OLD_COMMANDS
 from context_engine.server import serve_options
-from context_engine.tools.arguments import bind
 from scripts import dist
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
-SKILL = PACKAGING / "claude-plugin" / "skills" / "ctx" / "SKILL.md"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs" / "guides").glob("*.md"), *PACKAGING.rglob("*.md")])
 
 NOT_GIVEN = {".editorconfig", ".gitignore"}  # what only a clone needs; hatchling adds the second one by itself
-
-
-def document(name: str) -> dict[str, Any]:
-    return json.loads((PACKAGING / name).read_text(encoding="utf-8"))
-
-
-def values(key: str, inside: Any) -> Iterator[Any]:
-    """Every value of that key, however deep it lies."""
-    if isinstance(inside, dict):
-        yield from (value for name, value in inside.items() if name == key)
-    if isinstance(inside, dict | list):
-        for part in inside.values() if isinstance(inside, dict) else inside:
-            yield from values(key, part)
 
 
 def code(page: str) -> Iterator[str]:
@@ -79,123 +61,15 @@ def commands(page: str) -> set[str]:
 # -- said once, written everywhere --------------------------------------------------------------------------------
 
 
-def test_packaging_repeats_what_is_said_elsewhere() -> None:
-    assert list(dist.stale()) == [], "run `python scripts/dist.py --sync`"
-
-
-@pytest.mark.parametrize("name", dist.DOCUMENTS)
-def test_every_version_is_that_of_the_package(name: str) -> None:
-    found = list(values("version", document(name)))
-    assert found
-    assert set(found) == {context_engine.__version__}
-
-
-@pytest.mark.parametrize("name", dist.DOCUMENTS)
-def test_a_new_release_reaches_every_document_and_nothing_else_in_it_changes(name: str) -> None:
-    known = dist.facts()
-    before = dist.synced(name, document(name), known)
-    after = dist.synced(name, before, replace(known, version="9.8.7"))
-    assert set(values("version", after)) == {"9.8.7"}
-    assert dist.synced(name, after, known) == before
-
-
-def test_the_desktop_extension_lists_the_tools_that_a_client_is_shown() -> None:
-    shown = [tool.name for tool in tools.ALL if serve_options.parse_options([], {}).selection.lists(tool.name)]
-    assert shown
-    assert [tool["name"] for tool in document("mcpb/manifest.json")["tools"]] == shown
-
-
-def test_the_readme_proves_to_the_registry_whose_server_it_is() -> None:
-    name = document("server.json")["name"]
-    assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+/[a-z0-9._-]+", name), "reverse DNS, a slash, the server"
-    assert f"<!-- mcp-name: {name} -->" in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_registry_entry_starts_a_script_that_the_package_has() -> None:
-    entry = document("server.json")
-    assert len(entry["description"]) <= 100  # what the registry takes
-    for package in entry["packages"]:
-        assert package["identifier"] in PROJECT["scripts"], "uvx runs the script named like the package"
-        first, *named = package["packageArguments"]
-        assert first["value"] == "serve"
-        assert serve_options.parse_options([word for one in named for word in (one["name"], "/src")], {}).roots == (
-            "/src",
-        )
-
-
 def test_both_scripts_are_the_same_program() -> None:
     assert PROJECT["scripts"]["ctx"] == PROJECT["scripts"][PROJECT["name"]]
-
-
-def test_the_desktop_extension_serves_the_folder_that_was_chosen() -> None:
-    manifest = document("mcpb/manifest.json")
-    words = manifest["server"]["mcp_config"]["args"]
-    serve = words[words.index("ctx") + 1 :]
-    assert serve[0] == "serve"
-    assert serve_options.parse_options(serve[1:], {}).roots == ("${user_config.project}",)
-    assert manifest["user_config"]["project"]["required"] is True
-    assert (ROOT / manifest["server"]["entry_point"]).is_file()
-
-
-def test_the_extension_is_made_of_files_that_exist() -> None:
-    assert [name for name in dist.EXTENSION if not (ROOT / name).exists()] == []
 
 
 def test_the_release_of_the_agent_is_written_down_in_one_place() -> None:
     assert re.fullmatch(r"@anthropic-ai/claude-code@\d+\.\d+\.\d+", dist.claude_code())
 
 
-# -- the plugin and its skill --------------------------------------------------------------------------------------
-
-
-def test_the_plugin_starts_the_server_and_is_listed_in_the_marketplace() -> None:
-    server = document("claude-plugin/.mcp.json")["mcpServers"]["ctx"]
-    assert server["command"] in PROJECT["scripts"]
-    assert server["args"][0] == "serve"
-    serve_options.parse_options(server["args"][1:], {})
-    [listed] = document(".claude-plugin/marketplace.json")["plugins"]
-    assert (PACKAGING / listed["source"]).is_dir()
-    assert listed["name"] == document("claude-plugin/.claude-plugin/plugin.json")["name"]
-
-
-def test_the_skill_names_only_tools_and_arguments_that_exist() -> None:
-    known = {name for tool in tools.ALL for name in (tool.name, *tool.aliases)}
-    arguments = {name for tool in tools.ALL for name in tool.schema["properties"]}
-    page = SKILL.read_text(encoding="utf-8")
-    named = {word for word in re.findall(r"`([a-z_]+)`", page) if "_" in word or word in known}
-    assert len(named & known) >= 10
-    assert sorted(named - known - arguments) == []
-
-
-def test_the_skill_knows_which_tools_an_agent_sees_at_once() -> None:
-    listed, _, rest = SKILL.read_text(encoding="utf-8").partition("These are not listed")
-    hidden = rest.partition("## ")[0]
-    for page, seen in ((listed, True), (hidden, False)):
-        named = [tool.name for tool in tools.ALL if f"`{tool.name}` |" in page]
-        assert named
-        assert [name for name in named if serve_options.parse_options([], {}).selection.lists(name) is not seen] == []
-
-
-def examples(page: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The calls `tool {json}` in the fences of a page."""
-    calls = re.findall(r"^([a-z_]+) +(\{.*\})$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return [(name, json.loads(arguments)) for name, arguments in calls]
-
-
-@pytest.mark.parametrize(("name", "arguments"), [*examples(SKILL), *examples(ROOT / "docs" / "guides" / "agents.md")])
-def test_every_example_is_a_call_that_its_tool_accepts(name: str, arguments: Mapping[str, Any]) -> None:
-    bind(tools.find(name).parameters, arguments)
-    if name == "call_tool":
-        bind(tools.find(arguments["name"]).parameters, arguments["arguments"])
-
-
-def test_the_skill_says_when_to_use_it() -> None:
-    _, head, text = SKILL.read_text(encoding="utf-8").split("---\n", 2)
-    fields = dict(line.split(": ", 1) for line in head.strip().splitlines())
-    assert fields["name"] == SKILL.parent.name
-    assert "Use when" in fields["description"]
-    assert len(fields["description"]) <= 1024  # what the format allows
-    assert len(text.split()) < 600, "a skill is paid for each time it is used"
+# -- the pages --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -27,10 +27,15 @@ TOUCHES_FILES = {
     "storage/confined_folder.py": "opens files beneath a folder for those who may, without following links out of it",
     "repo/executables.py": "asks which programs there are; opens nothing",
     "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and that of the user",
-    "cli/app.py": "asks whether a word typed at the terminal is a path; opens nothing",
+    "cli/hook_command.py": "asks whether a workspace has a folder in the cache; opens nothing",
+    "cli/query_commands.py": "asks whether a word typed at the terminal is a path; opens nothing",
+    "cli/command_runner.py": "/dev/null, in place of a pipe that is not read any more",
+    "cli/quick_pages.py": "its own generated file in this package",
+    "daemon/": "its runtime folder: socket, lock and log; and asks when settings, languages and this program last changed",
     "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",
     "cli/doctor/": "tries whether the cache can be written, makes a folder of its own to try the server in, asks whether roots exist",
     "server/authentication.py": "the bearer token of the HTTP server, in the user's config folder or where its owner put it",
+    "server/gain_store.py": "makes the user's data folder, for its own counts",
     "server/token_file.py": "the tokens of a shared server, in the user's config folder or where its owner put them",
     "server/shared_server.py": "asks whether there is such a file; opens nothing",
     "server/server_log.py": "the audit log of a shared server, where its owner wants it",
@@ -510,7 +515,9 @@ def test_links_between_documents_lead_somewhere() -> None:
     broken = [
         f"{page.relative_to(ROOT)}: {target}"
         for page in docs()
-        for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+        for target in re.findall(
+            r"\]\((?!https?:|mailto:|cursor:|vscode:|#)([^)#\s]+)", page.read_text(encoding="utf-8")
+        )
         if not (page.parent / target).exists()
     ]
     assert broken == []

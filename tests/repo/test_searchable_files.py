@@ -189,7 +189,7 @@ def test_why_a_path_is_left_out_is_told_with_the_rule(tmp_path: Path) -> None:
     lister = FileLister(repository(tree(tmp_path / "w", ZOO)), stale_s=0)
     told = lister.why_not("out/c.py")
     assert told
-    assert (told.path, told.reason, told.detail) == ("out", "ignored", ".gitignore: out/")
+    assert (told.path, told.reason, told.detail) == ("out", "ignored", ".gitignore:2: out/")
     assert lister.why_not("a.py") is None
 
 

@@ -352,10 +352,10 @@ def test_every_ignored_thing_names_the_rule(tmp_path: Path) -> None:
     )
     tree(root, {".git/info/exclude": "mine\n", "mine": "1"})
     assert [(each.path, each.detail) for each in walk(root).skipped] == [
-        ("a.log", ".gitignore: *.log"),
-        ("mine", ".git/info/exclude: mine"),
+        ("a.log", ".gitignore:2: *.log"),
+        ("mine", ".git/info/exclude:1: mine"),
         ("node_modules", "built in: node_modules/"),
-        ("sub/x", "sub/.gitignore: /x/"),
+        ("sub/x", "sub/.gitignore:2: /x/"),
     ]
 
 

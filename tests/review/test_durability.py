@@ -67,9 +67,7 @@ def test_a_review_killed_in_the_middle_goes_on_where_it_stopped(tmp_path: Path) 
     whole = pull_request(tmp_path / "other")
     with open_engine(whole) as engine:
         sessions = engine.reviews.sessions
-        at_once = sessions.start(
-            ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1
-        ).view.session.id
+        at_once = _started(engine)
         assert sessions.wait(at_once, 55).status == "completed"
         assert outcome(engine, at_once) == resumed
     assert cache_for(root).exists()
@@ -79,26 +77,45 @@ def test_a_review_killed_in_the_middle_goes_on_where_it_stopped(tmp_path: Path) 
 def test_a_review_killed_at_any_moment_is_gone_on_with_or_was_never_started(tmp_path: Path) -> None:
     chance = random.Random(20_261_122)
     root = pull_request(tmp_path / "work")
-    right: dict[str, Any] | None = None
+    right, whole_s = _undisturbed(root)
     unfinished = 0
     for trial in range(KILLS):
-        for left in (root / ".context-engine").glob("state.db*"):  # each trial looks at everything again
-            left.unlink()
-        session = _killed(root, chance.uniform(0, 0.2), "flush" if trial % 2 else "quick", is_named=trial % 4 > 0)
+        _forget(root)
+        after_s = chance.uniform(0, whole_s / 2)
+        session = _killed(root, after_s, "flush" if trial % 2 else "quick", is_named=trial % 4 > 0)
         with open_engine(root) as engine:
             sessions = engine.reviews.sessions
             if not session:  # nobody was told of one
-                session = sessions.start(
-                    ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1
-                ).view.session.id
+                session = _started(engine)
             elif _ended(engine, session) != "completed":
                 unfinished += 1
                 sessions.resume(session)
             assert sessions.wait(session, 55).status == "completed", f"trial {trial}"
-            right = right or outcome(engine, session)
             assert outcome(engine, session) == right, f"trial {trial}"
     shutil.rmtree(root)
     assert unfinished >= KILLS // 4, "most were killed too late to prove anything"
+
+
+def _started(engine: Engine) -> str:
+    """Start a review of the branch; its session."""
+    request = ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS))
+    return engine.reviews.sessions.start(request, workers=1).view.session.id
+
+
+def _undisturbed(root: Path) -> tuple[dict[str, Any], float]:
+    """The outcome of a review that nothing stops, and the seconds that it takes on this machine."""
+    _forget(root)
+    with open_engine(root) as engine:
+        started = time.monotonic()
+        session = _started(engine)
+        assert engine.reviews.sessions.wait(session, 55).status == "completed"
+        return outcome(engine, session), time.monotonic() - started
+
+
+def _forget(root: Path) -> None:
+    """Remove what earlier reviews left, so that the next looks at everything again."""
+    for left in (root / ".context-engine").glob("state.db*"):
+        left.unlink()
 
 
 def _ended(engine: Engine, session: str) -> str:

@@ -85,7 +85,7 @@ def test_a_pause_holds_until_somebody_resumes(process: Process) -> None:
     assert process.start() == session, "the same review is asked for again"
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ctx-review")], "nobody is left"
     after = process.sessions.status(session)
-    assert (after.status, after.progress, after.problem) == ("paused", before, "lunch")
+    assert (after.status, after.progress, after.problem, after.pause_reason) == ("paused", before, "", "lunch")
     assert process.sessions.resume(session).status in {"running", "completed"}, "two files are soon done"
     assert process.ended(session) == "completed"
     assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -160,7 +161,7 @@ def test_what_an_answer_was_wrapped_in_is_no_code(path: str, content: str) -> No
         ("a.pyi", "def f(): ...\n"),
         ("a.pyx", "cdef int f(int x): return x\n"),
         ("a.js", "const r = /[(]/; const s = `(${[1]}`; // )\n"),
-        ("a.ts", "export type * from './b'\n"),
+        ("a.ts", "export type * from 'b'\n"),
         ("a.rs", 'fn f() { assert_eq!(x, str![[r#"("#]]); let c = \'(\'; let l: &\'static str = "}"; }'),
         ("script.rs", '#!/usr/bin/env cargo\n---\n[dependencies]\nit\'s = "("\n---\nfn main() {}\n'),
         ("a.c", "#define OPEN {\n#if A\nint f(int a) {\n#else\nint f(void) {\n#endif\n  return '('; /* ( */\n}\n"),
@@ -194,6 +195,12 @@ def test_whatever_comes_is_answered(kind: str, path: str, content: str) -> None:
     found = look(content, path, kind)
     assert found.tiers_run == (0, 1, 2)
     assert all(tier_of(finding) < 2 for finding in found.findings if finding.severity == "error")
+
+
+@pytest.mark.parametrize("kind", CONTENT_KINDS)
+@pytest.mark.parametrize("content", ["\ud800a: 1\n", '{"a": "\udfff"}', "x = '\ud800'\n"])
+def test_half_a_character_is_answered(kind: str, content: str) -> None:
+    assert look(content, kind=kind).tiers_run == (0, 1, 2)
 
 
 def test_what_nobody_can_parse_is_skipped_with_its_reason() -> None:
@@ -287,9 +294,8 @@ def test_what_is_said_of_a_content_holds_none_of_its_secrets() -> None:
         ("a.py", "x = '10.20.30.40'\n", "hard-coded-ip"),
         ("a.py", f"x = {' + '.join('1' * 60)}\n", "long-line"),
         ("a.js", "if (a) {\n  b()\n  c()\n" + "  d()\n" * 20 + "\te()\n}\n", "mixed-indentation"),
-        ("a.json", '{"a": 1, "a": 2}', "repeated-key"),
-        ("src/b.py", "from .nowhere import x\n", "unresolved-import"),
-        ("src/b.ts", "import { x } from './nowhere'\n", "unresolved-import"),
+        ("src/b.py", "try:\n    from .nowhere import x\nexcept ImportError:\n    x = 1\n", "unresolved-import"),
+        ("src/b.py", "from ._version import version\n", "unresolved-import"),
         ("README.md", "```mermaid\ngraph TD\n  A[x --> B\n```\n", "broken-diagram"),
     ],
 )
@@ -297,6 +303,31 @@ def test_a_habit_is_told_and_fails_nothing(path: str, content: str, rule: str) -
     found = look(content, path)
     assert rule in rules(found), found.findings
     assert found.has_passed
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "rule"),
+    [
+        ("a.json", '{"a": 1, "a": 2}', "repeated-key"),
+        ("src/b.py", "from .nowhere import x\n", "unresolved-import"),
+        ("src/b.py", "from .app import logout\n", "unknown-import-name"),
+        ("src/b.ts", "import { b } from './util'\n", "unknown-import-name"),
+        ("a.yaml", "a:\n  b: 1\n  c: [1, 2]\n  b: 2\n", "repeated-key"),
+        ("a.py", "x = {'a': 1, 'b': {'a': 2}, 'a': 3}\n", "repeated-key"),
+        ("src/b.ts", "import { x } from './nowhere'\n", "unresolved-import"),
+    ],
+)
+def test_what_the_workspace_or_the_data_refutes_fails(path: str, content: str, rule: str) -> None:
+    found = look(content, path)
+    assert [finding.rule for finding in found.findings if finding.severity == "error"] == [rule]
+    assert not found.has_passed
+
+
+def test_a_plan_in_markdown_is_read_as_markdown() -> None:
+    written = "# Plan\n\n1. Return 2 in `src/app.py`\n2. Change `src/gone.py`\n"
+    found = look(written, kind="plan_output")
+    assert (found.has_passed, rules(found)) == (True, {"unknown-file"})
+    assert not look('{"goal": 1,', kind="plan_output").has_passed
 
 
 @pytest.mark.parametrize(
@@ -308,6 +339,9 @@ def test_a_habit_is_told_and_fails_nothing(path: str, content: str, rule: str) -
         ("a.py", "x = 'http://localhost:80 https://example.com 127.0.0.1 1.2.3.4.5'\n"),
         ("a.js", "f(...rest)\n"),
         ("src/b.ts", "import { a } from './util'\nimport fs from 'fs'\n"),
+        ("src/b.py", "from .app import login\n"),
+        ("a.yaml", "- a: 1\n  b: {a: 1}\n- a: 2\n---\na: 1\n"),
+        ("a.py", "x = {1: 'a', '1': 'b', True: 'c'}\n"),
         ("src/b.py", "from . import app\nimport requests.sessions\n"),
         ("a.md", "TODO: buy milk at https://milk.shop\n"),
     ],
@@ -336,6 +370,16 @@ def test_the_length_of_lines_is_what_the_projects_settings_say() -> None:
     }
     assert list(asked.values()) == [90, 0, 140, 70, 90, 88, 99]
     assert line_length("a.py", {}.get) == 120
+
+
+def test_a_section_of_an_editorconfig_may_name_many_files_but_takes_no_time_for_it() -> None:
+    def length_by(section: str) -> int:
+        return line_length("a.py", {".editorconfig": f"[{section}]\nmax_line_length = 90\n"}.get)
+
+    assert [length_by(section) for section in ("*.{js,py}", "{a,b}.{js,{ts,py}}", "{b,c}.py")] == [90, 90, 120]
+    started = time.process_time()
+    assert length_by("{a,b}" * 20) == length_by("{a,b}" * 100_000) == length_by("{" * 900 + "," + "}" * 900) == 120
+    assert time.process_time() - started < 1
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ BODY = "q8Zt2Lw0Xv5Rb7Nc4Md9Kf1Hs6Jg3Pa0Ty8We2Ru5Io7Bn4V"
 PEM_LINES = [(BODY * 2)[place : place + 64] for place in (0, 3, 7)]
 
 KEYS = {
-    "aws key": ["AKIA" + "2E0A8F3B244C9986", "ASIA" + "Y34FZKBOKMUTVV7A"],
+    "aws key": ["AKIA" + "2E0A8F3B244C9986", "ASIA" + "Y34FZKBOKMUTVV7A", "AKIA" + "NEOHSOCDOVWGCVGO"],
     "github token": ["gh" + "p_" + BODY[:36], "gh" + "s_" + BODY, "github_" + "pat_" + BODY[:22] + "_" + BODY],
     "gitlab token": ["glp" + "at-" + BODY[:20]],
     "slack token": ["xox" + "b-" + "314159265358-" + BODY[:24]],

@@ -115,28 +115,30 @@ class EveryTool:
     def read(self) -> None:
         """Search and read."""
         for tool in (
-            "codebase_retrieval",
-            "semantic_search",
-            "cortex_search",
-            "context_search",
-            "get_context_for_prompt",
+            *("search_code", "codebase_retrieval", "semantic_search", "cortex_search", "search_memory"),
+            *("context_search", "get_context", "get_context_for_prompt"),
         ):
             self.call(tool, query="how is the total of an order computed")
         self.call("enhance_prompt", prompt="round the total of an order in shop/orders.py")
+        for relation in ("definition", "references", "imports", "outline"):
+            self.call("symbols", name="total", path=CODE, relation=relation)
+        self.call("explain", target="total")
+        self.call("explain", target=CODE)
         self.call("find_symbol", name="total")
         self.call("find_symbol", outline=CODE)
         for direction in ("callers", "callees", "impact"):
             self.call("trace", symbol="total", direction=direction)
-        self.call("search_files", query="total", context=3)
+        self.call("search_text", query="total", context=3)
         self.call("search_files", query="t.t[a]l", regex=True, context=1)
         self.call("grep_codebase", pattern="total")
         self.call("scout", keywords=["total", "order"])
+        self.call("read", items=[CODE, f"{CODE}:1-3", f"{CODE}#total", "shop", "how is an order placed"])
         self.call("read_file", path=CODE, include_deps=True)
         self.call("read_fragment", path=CODE, symbols=["total"], keywords=["discount"])
         self.call("read_regions", file_path=CODE, regions=[{"start": 1, "end": 5}])
         self.call("list_directory", path=".", depth=4, include_hidden=True, sizes=True)
         self.call("index_status", include_stats=True)
-        self.call("tool_manifest", schemas=True)
+        self.call("list_tools", schemas=True)
         self.call("call_tool", name="read_file", arguments={"path": CODE})
 
     def edit(self) -> None:
@@ -176,7 +178,9 @@ class EveryTool:
             "respond_approval", request_id=_first(r"apr_[\w-]+|req_[\w-]+|approval_[\w-]+", asked), action="approve"
         )
         self.call("start_step", plan_id=plan, step_number=1, include_packet=True)
-        self.call("complete_step", plan_id=plan, step_number=1, notes="done", auto_detect_files=True)
+        self.call(
+            "complete_step", plan_id=plan, step_number=1, criteria_met=["1"], notes="done", auto_detect_files=True
+        )
         self.call("start_step", plan_id=plan, step_number=2)
         self.call("fail_step", plan_id=plan, step_number=2, error="it does not round")
         self.call("execute_plan", plan_id=plan, mode="single_step", step_number=3)

@@ -98,7 +98,7 @@ def made(root: Path) -> Workspace:
             "plan_id"
         ]
         space.call(engine, "start_step", plan_id=space.plan, step_number=1)
-        space.call(engine, "complete_step", plan_id=space.plan, step_number=1)
+        space.call(engine, "complete_step", plan_id=space.plan, step_number=1, force=True)
         space.call(engine, "start_step", plan_id=space.plan, step_number=2)
         started = space.call(engine, "reactive_review_pr", commit_hash="HEAD", base_ref="HEAD~1", wait_s=20)
         space.review = json.loads(started).get("session_id", "")

@@ -48,7 +48,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("load_plan", {"plan_id": "alpha"}),
     ("start_step", {"plan_id": "alpha", "step_number": 1}),
     ("write_file", {"path": "src/app.py", "content": "def alpha():\n    return 3\n"}),
-    ("complete_step", {"plan_id": "alpha", "step_number": 1}),
+    ("complete_step", {"plan_id": "alpha", "step_number": 1, "force": True}),
     ("review_git_diff", {"target": "unstaged", "include_untracked": True}),
     ("review_git_diff", {"target": "staged"}),
     ("review_git_diff", {"target": "head"}),

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ from context_engine import tools
 from context_engine.server import mcp_server
 from context_engine.server.bootstrap import BootstrapResponder
 from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.instructions import format_instructions
 from context_engine.server.profiles import PROFILES, ToolSelection
-from context_engine.server.prompt_templates import INSTRUCTIONS
 from context_engine.server.serve import CATALOGUE_FILE, read_catalogue
 from context_engine.server.stdio_session import StdioPipes, StdioSession
 from scripts import protocol_catalogue
@@ -167,6 +167,7 @@ SHOWN = {
     "all": ToolSelection(("all",)),
     "seeds": ToolSelection(("seeds",)),
     "read-only": ToolSelection(tuple(PROFILES), read_only=True),
+    "structured": ToolSelection(("core", "compat"), structured=True),
     "two projects": ToolSelection(("all",), projects=("web", "api")),
     "single tools": ToolSelection((), ("trace", "get_file"), exclude=("trace",)),
 }
@@ -428,7 +429,7 @@ def test_nothing_heavy_is_loaded_when_the_first_reply_leaves(first: Message, tmp
         [sys.executable, "-c", SPY, "serve", "--root", str(tmp_path)],
         input=json.dumps(first) + "\n", env=env, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    assert json.loads(ended.stdout)["result"]["instructions"] == INSTRUCTIONS
+    assert json.loads(ended.stdout)["result"]["instructions"] == format_instructions(PROFILES["core"])
     loaded = json.loads((tmp_path / "modules.json").read_text())
     plain = subprocess.run(
         [sys.executable, "-c", "import json, sys; print(json.dumps(sorted(sys.modules)))"],
@@ -439,14 +440,8 @@ def test_nothing_heavy_is_loaded_when_the_first_reply_leaves(first: Message, tmp
     assert [name for name in HEAVY if name in ours] == []
 
 
-def test_the_first_sentence_of_the_instructions_says_it_all() -> None:
-    first, _, rest = INSTRUCTIONS.partition("\n\n")
-    assert len(first) <= 240
-    assert len(INSTRUCTIONS) < 4_000
-    known = {*PROFILES["all"]}
-    assert {"codebase_retrieval", "search_files", "find_symbol", "read_fragment"} <= known & set(words(first))
-    assert {name for name in words(first + rest) if "_" in name} <= known
-
-
-def words(text: str) -> Iterator[str]:
-    return iter(text.replace(",", " ").replace(".", " ").replace(";", " ").split())
+def test_the_first_paragraph_of_the_instructions_says_it_all() -> None:
+    for profile in PROFILES:
+        first, _, rest = format_instructions(PROFILES[profile]).partition("\n\n")
+        assert len(first) <= 240
+        assert len(first + rest) < 1_000

@@ -18,7 +18,7 @@ from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.rate_limits import RateLimiter
-from context_engine.server.server_log import LOGS
+from context_engine.server.server_log import create_log
 from context_engine.settings import Settings
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import Parameter, TextArg
@@ -126,9 +126,9 @@ def test_quantiles_are_right_to_within_a_tenth() -> None:
 
 
 def test_a_quieter_log_keeps_only_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    LOGS["warning"]({"event": "call", "ok": True})
-    LOGS["warning"]({"event": "call", "ok": False})
-    LOGS["off"]({"event": "call", "ok": False})
+    create_log("warning")({"event": "call", "ok": True})
+    create_log("warning")({"event": "call", "ok": False})
+    create_log("off")({"event": "call", "ok": False})
     assert capsys.readouterr().err == '{"event": "call", "ok": false}\n'
 
 
@@ -185,7 +185,7 @@ def test_the_manifest_says_which_tools_are_hidden_and_which_are_switched_off() -
     rows = {line.split(" ")[0]: line for line in lines[1:]}
     assert "hidden: use call_tool for those" in lines[0]
     assert "(hidden)" in rows["trace"]
-    assert "(hidden)" not in rows["find_symbol"]
+    assert "(hidden)" not in rows["symbols"]
     assert "switched off by --exclude-tools: semantic_search" in lines
     writing = ", ".join(
         each.name for each in tools.ALL if each.touches in ("files", "records") or each.name == "clear_index"
@@ -268,7 +268,7 @@ def test_a_tool_that_is_called_too_often_is_refused_and_served_again_after_the_w
     assert not door.call("read_file", {"path": "src/auth.py"}, Call()).reply.is_error
 
 
-@pytest.mark.parametrize(("tool", "allowed"), [("read_file", 500), ("grep_codebase", 300), ("context_search", 150)])
+@pytest.mark.parametrize(("tool", "allowed"), [("read_file", 500), ("grep_codebase", 300), ("search_memory", 150)])
 def test_the_built_in_limits_stop_a_loop(tool: str, allowed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "ALL", (made_tool(tool, "nothing"),))
     door, _ = gate(StandIn(), clock=Clock())
@@ -329,7 +329,7 @@ def test_a_call_over_its_maximum_time_is_reported(arguments: dict[str, Any], too
 
 
 def test_a_quiet_log_still_tells_of_slow_calls(capsys: pytest.CaptureFixture[str]) -> None:
-    LOGS["warning"]({"event": "call", "ok": True, "slow": True})
+    create_log("warning")({"event": "call", "ok": True, "slow": True})
     assert "slow" in capsys.readouterr().err
 
 

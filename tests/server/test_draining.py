@@ -44,7 +44,7 @@ class Server:
     def __init__(self, engine: StandIn, drain_s: float, states: States, notice_s: float = 0.0) -> None:
         gate = ToolDispatcher(lambda _: engine)  # ty: ignore[invalid-argument-type] - a stand-in
         self.life = ShutdownCoordinator(lambda: None)
-        server = mcp_server.build_server(gate, shutdown=self.life)
+        server = mcp_server.build_server(gate, running=self.life)
         application = http_server.create_application(
             server, gate, cast("Any", states), RequestGuard(AllowedHosts("127.0.0.1")), shutdown=self.life
         )

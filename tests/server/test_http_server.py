@@ -90,8 +90,8 @@ def get(url: str, **headers: str) -> httpx2.Response:
 def test_a_client_lists_calls_and_reads_as_over_stdio(base: str, era: str) -> None:
     async def body() -> None:
         async with connected(base, era) as client:
-            assert "codebase_retrieval" in [each.name for each in (await client.list_tools()).tools]
-            assert not (await client.call_tool("codebase_retrieval", {"query": "log in"})).is_error
+            assert "search_code" in [each.name for each in (await client.list_tools()).tools]
+            assert not (await client.call_tool("search_code", {"query": "log in"})).is_error
             assert (await client.call_tool("read_file", {"path": "missing.py"})).is_error
             assert (await client.read_resource("ctx://file/src/auth.py")).contents
             assert (await client.get_prompt("find", {"what": "login"})).messages

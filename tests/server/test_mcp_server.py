@@ -19,8 +19,8 @@ from context_engine import __version__, tools
 from context_engine.model import Progress
 from context_engine.server import mcp_server
 from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.profiles import ToolSelection
-from context_engine.server.prompt_templates import INSTRUCTIONS
+from context_engine.server.instructions import format_instructions
+from context_engine.server.profiles import PROFILES, ToolSelection
 from tests.support.tools_stand_in import LOGIN, StandIn
 
 EVERYTHING = ToolSelection(profiles=("all",))
@@ -47,8 +47,9 @@ def test_a_client_sees_the_catalogue_in_order_with_all_four_hints(era: str) -> N
     async def body() -> None:
         async with connected(StandIn(), era) as client:
             listed = (await client.list_tools()).tools
-        assert [each.name for each in listed] == [each.name for each in tools.ALL]
-        for shown, tool in zip(listed, tools.ALL, strict=True):
+        expected = [tool for tool in tools.ALL if tool.name in PROFILES["all"]]
+        assert [each.name for each in listed] == [each.name for each in expected]
+        for shown, tool in zip(listed, expected, strict=True):
             assert shown.input_schema == tool.listed_schema
             assert shown.input_schema["additionalProperties"] is False
             hints = shown.annotations
@@ -155,7 +156,7 @@ def test_a_failure_of_a_tool_is_a_reply_never_an_error_of_the_protocol(era: str)
                 ("read_file", {"path": "missing.py"}, "FILE_NOT_FOUND"),
                 ("codebase_retrieval", {}, "INVALID_ARGUMENT"),
                 ("codebase_retrieval", {"query": ""}, "INVALID_ARGUMENT"),
-                ("codebase_retrieval", {"query": "q", "limit": 3}, "INVALID_ARGUMENT"),
+                ("codebase_retrieval", {"query": "q", "limits": 3}, "INVALID_ARGUMENT"),
                 ("clear_index", {}, "NOT_CONFIRMED"),
             ):
                 result = await client.call_tool(name, arguments)
@@ -185,12 +186,10 @@ def test_an_empty_cortex_query_and_an_unknown_tool_are_invalid_params(era: str, 
 
 
 def test_instructions_say_in_240_characters_what_this_is_for_and_when() -> None:
-    first = INSTRUCTIONS[:240]
-    assert len(INSTRUCTIONS.split("\n\n")[0]) <= 240
-    for word in ("code", "repository", "Before grepping", "codebase_retrieval", "find_symbol"):
+    first = format_instructions(PROFILES["core"]).split("\n\n")[0]
+    assert len(first) <= 240
+    for word in ("code", "repository", "Before you grep", "search_code", "read", "symbols"):
         assert word in first
-    for name in ("codebase_retrieval", "find_symbol", "read_file", "index_status", "tool_manifest"):
-        assert tools.find(name)
 
 
 @ERAS
@@ -198,7 +197,8 @@ def test_the_server_introduces_itself(era: str) -> None:
     async def body() -> None:
         async with connected(StandIn(), era) as client:
             if era != "2026-07-28":  # a pinned version sends no opening request
-                assert client.instructions == INSTRUCTIONS
+                listed = (await client.list_tools()).tools
+                assert client.instructions == format_instructions([tool.name for tool in listed])
                 assert client.server_info
                 assert (client.server_info.name, client.server_info.version) == ("ctx", __version__)
 
@@ -355,8 +355,25 @@ def test_a_client_may_listen_for_changes_and_hears_that_nothing_changes() -> Non
     run(body)
 
 
-def test_the_instructions_name_only_tools_that_the_default_profile_lists() -> None:
-    words = set(re.findall(r"[a-z_]+", INSTRUCTIONS))
-    named = words & {tool.name for tool in tools.ALL}
-    assert "codebase_retrieval" in named
-    assert {name for name in named if not ToolSelection().lists(name)} == set()
+@pytest.mark.parametrize(
+    "selection",
+    [
+        *(ToolSelection(profiles=(profile,)) for profile in PROFILES),
+        ToolSelection(read_only=True),
+        ToolSelection(exclude=("search_code", "call_tool")),
+        ToolSelection(profiles=(), tools=("find_symbol",)),
+    ],
+)
+def test_the_instructions_name_only_tools_that_are_listed(selection: ToolSelection) -> None:
+    async def body() -> None:
+        gate = gate_to(StandIn(), selection)
+        async with Client(mcp_server.build_server(gate)) as client:
+            listed = {tool.name for tool in (await client.list_tools()).tools}
+            said = client.instructions or ""
+        known = {name for tool in tools.ALL for name in (tool.name, *tool.aliases)} - {"read"}
+        assert {word for word in re.findall(r"[a-z_]+", said) if word in known} <= listed
+        assert ("read shows" in said) == ("read" in listed)
+        if selection == ToolSelection():
+            assert {"search_code", "search_text", "symbols", "edit_file", "list_tools"} <= set(re.findall(r"\w+", said))
+
+    run(body)

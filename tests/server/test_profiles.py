@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine import tools
+from context_engine.server import mcp_server
 from context_engine.server.profiles import (
     ALIASES,
+    KNOWN_NAMES,
     PROFILES,
+    REPLACED,
     ToolSelection,
     find_forbidding_option,
     list_tools,
@@ -30,13 +34,13 @@ def row(name: str, touches: str = "nothing", *, destructive: bool = False, alias
     return {
         "tool": {**wire, "annotations": {"destructiveHint": destructive}},
         "touches": touches,
-        "aliases": list(aliases),
+        "aliases": [{**wire, "name": alias} for alias in aliases],
     }
 
 
 CATALOGUE = [
-    row("read_file", aliases=("get_file",)),
-    row("trace"),
+    row("search_code", aliases=("codebase_retrieval",)),
+    row("rename_symbol"),
     row("index_workspace", "index"),
     row("clear_index", "index", destructive=True),
     row("write_file", "files", destructive=True),
@@ -63,64 +67,81 @@ def test_seeds_are_exactly_the_fifty_names_of_the_documents() -> None:
 def test_every_profile_names_each_tool_once_and_only_known_ones() -> None:
     for profile, held in PROFILES.items():
         assert len(held) == len(set(held)), profile
-        assert set(held) <= {*PROFILES["all"], *ALIASES}, profile
-
-
-def test_a_tool_that_no_profile_knows_is_in_all_until_it_has_its_place() -> None:
-    new = [*CATALOGUE, row("rename_symbol", aliases=("rename",))]
-    assert [each["name"] for each in list_tools(new, ToolSelection(profiles=("all",)))][-2:] == [
-        "call_tool",
-        "rename_symbol",
-    ]
-    assert "rename_symbol" not in [each["name"] for each in list_tools(new, ToolSelection())]
+        assert set(held) <= set(KNOWN_NAMES), profile
 
 
 def test_edit_and_code_add_to_core() -> None:
     assert set(PROFILES["core"]) < set(PROFILES["edit"]) < set(PROFILES["code"]) < set(PROFILES["all"])
 
 
-def test_every_tool_there_is_has_its_place_in_all() -> None:
-    assert [each.name for each in tools.ALL if each.name not in PROFILES["all"]] == []
-    assert {alias for each in tools.ALL for alias in each.aliases} == set(ALIASES)
+def test_every_tool_is_listed_once_by_all_and_the_replaced_ones_by_compat() -> None:
+    names = {each.name for each in tools.ALL}
+    assert set(PROFILES["all"]) == names - set(REPLACED)
+    assert names | {*ALIASES} == set(KNOWN_NAMES)
+    assert {alias: each.name for each in tools.ALL for alias in each.aliases} == ALIASES
+
+
+def test_compat_lists_every_tool_of_version_0_2_with_its_arguments() -> None:
+    older = json.loads((Path(__file__).parent / "tools_of_0_2.json").read_text(encoding="utf-8"))
+    rows = [mcp_server.tool_row(each) for each in tools.ALL]
+    listed = {each["name"]: each["inputSchema"] for each in list_tools(rows, ToolSelection(profiles=("compat",)))}
+    assert listed.keys() == older.keys()
+    for name, schema in older.items():
+        assert set(schema["properties"]) <= listed[name]["properties"].keys(), name
+        assert schema["required"] == listed[name].get("required", []), name
 
 
 # -- what is listed ---------------------------------------------------------------------------------------------------
 
 
 def test_the_default_lists_the_core_in_the_order_of_the_catalogue() -> None:
-    assert names() == ["read_file", "write_file", "add_memory", "call_tool"]
+    assert names() == ["search_code", "write_file", "call_tool"]
 
 
 def test_profiles_add_up_and_single_tools_come_on_top() -> None:
-    assert names(profiles=("core", "code")) == ["read_file", "trace", "write_file", "add_memory", "call_tool"]
-    assert names(tools=("clear_index",)) == ["read_file", "clear_index", "write_file", "add_memory", "call_tool"]
-    assert names(profiles=(), tools=("trace",)) == ["trace"]
+    assert names(profiles=("core", "code")) == ["search_code", "rename_symbol", "write_file", "call_tool"]
+    assert names(tools=("clear_index",)) == ["search_code", "clear_index", "write_file", "call_tool"]
+    assert names(profiles=(), tools=("rename_symbol",)) == ["rename_symbol"]
 
 
 def test_what_is_excluded_is_listed_nowhere() -> None:
-    assert names(profiles=("all",), tools=("trace",), exclude=("trace", "call_tool")) == [
-        "read_file", "index_workspace", "clear_index", "write_file", "add_memory",
+    assert names(profiles=("all",), tools=("rename_symbol",), exclude=("rename_symbol", "call_tool")) == [
+        "search_code", "index_workspace", "clear_index", "write_file", "add_memory",
     ]  # fmt: skip
 
 
-def test_a_second_name_is_listed_only_where_it_is_asked_for() -> None:
-    assert "get_file" not in names(profiles=("all",))
-    assert names(profiles=("seeds",))[:2] == ["read_file", "get_file"]
-    assert "get_file" not in names(profiles=("seeds",), exclude=("get_file",))
-    again = list_tools(CATALOGUE, ToolSelection(profiles=("seeds",)))[1]
-    assert again["description"] == "Do read_file. The same as read_file."
-    assert again["inputSchema"] == CATALOGUE[0]["tool"]["inputSchema"]
+def test_an_older_name_is_listed_only_where_it_is_asked_for() -> None:
+    assert "codebase_retrieval" not in names(profiles=("all",))
+    assert names(profiles=("seeds",))[0] == "codebase_retrieval"
+    assert names(tools=("codebase_retrieval",))[:2] == ["search_code", "codebase_retrieval"]
+
+
+@pytest.mark.parametrize("excluded", ["search_code", "codebase_retrieval"])
+def test_a_tool_is_excluded_under_all_its_names(excluded: str) -> None:
+    left = names(profiles=("all", "seeds"), exclude=(excluded,))
+    assert not {"search_code", "codebase_retrieval"} & set(left)
+
+
+def test_an_older_name_is_listed_with_its_older_arguments() -> None:
+    rows = [mcp_server.tool_row(each) for each in tools.ALL]
+    listed = {each["name"]: each for each in list_tools(rows, ToolSelection(profiles=("core", "compat")))}
+    assert listed["codebase_retrieval"]["description"].endswith("The older name of search_code.")
+    assert {"top_k", "include_paths", "max_tokens"} <= listed["codebase_retrieval"]["inputSchema"]["properties"].keys()
+    assert {"limit", "include", "token_budget"} <= listed["search_code"]["inputSchema"]["properties"].keys()
 
 
 def test_read_only_lists_nothing_that_writes_but_lets_the_index_be_rebuilt() -> None:
-    assert names(profiles=("all",), read_only=True) == ["read_file", "trace", "index_workspace", "call_tool"]
+    assert names(profiles=("all",), read_only=True) == ["search_code", "rename_symbol", "index_workspace", "call_tool"]
 
 
-def test_with_several_projects_every_tool_must_be_told_which() -> None:
-    several = list_tools(CATALOGUE, ToolSelection(projects=("api", "web")))
+def test_with_several_projects_every_tool_must_be_told_which_and_a_search_may_be() -> None:
+    several = list_tools(CATALOGUE, ToolSelection(tools=("codebase_retrieval",), projects=("api", "web")))
     for each in several:
-        assert each["inputSchema"]["properties"]["project"]["enum"] == ["api", "web"]
-        assert each["inputSchema"]["required"] == ["project", "path"]
+        enum, required = ["api", "web"], ["project", "path"]
+        if each["name"] in ("search_code", "codebase_retrieval"):
+            enum, required = ["api", "web", "*"], ["path"]
+        assert each["inputSchema"]["properties"]["project"]["enum"] == enum
+        assert each["inputSchema"]["required"] == required
     assert list_tools(CATALOGUE, ToolSelection(projects=("api",))) == list_tools(CATALOGUE, ToolSelection())
     assert "project" not in CATALOGUE[0]["tool"]["inputSchema"]["properties"], "the catalogue itself stays as it is"
 
@@ -201,4 +222,3 @@ def test_what_the_lists_leave_out_is_no_required_argument_and_stands_in_the_mani
 def test_every_name_of_the_documents_is_a_tool_that_can_be_called() -> None:
     assert [name for name in PROFILES["seeds"] if name not in {each.name for each in tools.ALL} | set(ALIASES)] == []
     assert {tools.find(name).name for name in PROFILES["seeds"]} >= set(PROFILES["seeds"]) - set(ALIASES)
-    assert set(PROFILES["all"]) == {each.name for each in tools.ALL}

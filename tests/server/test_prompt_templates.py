@@ -108,7 +108,7 @@ def test_every_call_a_prompt_spells_is_one_that_works(engine: Engine, name: str,
     for tool, arguments in spelled:
         assert tool in listed
         inside = arguments.get("arguments", arguments)
-        if BLANK_PATHS & {str(value) for value in inside.values()}:
+        if any(blank in str(value) for value in inside.values() for blank in BLANK_PATHS):
             continue  # a blank that the agent fills in
         if "add_memory" in (tool, arguments.get("name")):
             inside["dry_run"] = True
@@ -134,7 +134,7 @@ def test_understanding_starts_from_what_the_index_knows(engine: Engine) -> None:
     assert "What the index knows (fresh):" in text
     assert "4 (python 4)" in text
     assert "till/__main__.py" in text
-    assert '"include_paths": ["till/**"]' in text
+    assert '"include": ["till/**"]' in text
 
 
 def test_a_search_that_finds_nothing_says_so(engine: Engine) -> None:
@@ -153,8 +153,8 @@ def test_without_an_index_a_prompt_says_so_and_claims_nothing(tmp_path: Path, na
 
 
 def test_a_tool_that_is_switched_off_is_not_asked_for(engine: Engine) -> None:
-    assert "trace" in text_of(engine, "find", {"what": "Session"})
-    assert "trace" not in text_of(engine, "find", {"what": "Session"}, ToolSelection(exclude=("trace",)))
+    assert "symbols" in text_of(engine, "find", {"what": "Session"})
+    assert "symbols" not in text_of(engine, "find", {"what": "Session"}, ToolSelection(exclude=("symbols",)))
 
 
 def test_secrets_in_an_argument_do_not_come_back(engine: Engine) -> None:

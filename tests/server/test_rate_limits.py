@@ -13,7 +13,7 @@ def admitted(limits: RateLimiter, tool: str, calls: int, *, now_s: float = 0.0) 
     return sum(limits.wait_s(tool, now_s) == 0 for _ in range(calls))
 
 
-@pytest.mark.parametrize(("tool", "per_minute"), [("context_search", 30), ("read_file", 100), ("grep_codebase", 60)])
+@pytest.mark.parametrize(("tool", "per_minute"), [("search_memory", 30), ("read_file", 100), ("grep_codebase", 60)])
 def test_a_tool_may_be_called_as_often_as_its_document_says_times_the_burst(tool: str, per_minute: int) -> None:
     limits = RateLimiter(CALLS_PER_MINUTE, burst_minutes=5)
     assert admitted(limits, tool, 10_000) == 5 * per_minute
@@ -89,7 +89,7 @@ def test_whoever_waits_as_long_as_told_is_admitted(per_minute: int, burst_minute
 @pytest.mark.parametrize(
     ("tool", "with_dependencies", "most_s"),
     [
-        ("context_search", False, 5.0), ("grep_codebase", False, 3.0), ("read_file", False, 0.5), ("read_file", True, 2.0),
+        ("search_memory", False, 5.0), ("grep_codebase", False, 3.0), ("read_file", False, 0.5), ("read_file", True, 2.0),
         ("index_workspace", False, float("inf")),
     ],
 )  # fmt: skip

@@ -28,6 +28,7 @@ SAID = {
         lambda asked: asked.selection.exclude,
         ("write_file", "edit_file"),
     ),
+    "structured": (["--structured"], "1", lambda asked: asked.selection.structured, True),
     "read-only": (["--read-only"], "yes", lambda asked: asked.selection.read_only, True),
     "chunks-dir": (["--chunks-dir", "/c"], "/c", lambda asked: asked.chunks_dir, "/c"),
     "http": (["--http", "127.0.0.1:8000"], "127.0.0.1:8000", lambda asked: asked.http, "127.0.0.1:8000"),

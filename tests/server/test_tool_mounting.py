@@ -73,12 +73,12 @@ def test_both_tool_sets_are_listed_and_called(era: str, made: Any) -> None:
         async with Client(registered(made()), mode=era) as client:
             names = [each.name for each in (await client.list_tools()).tools]
             assert names[0] == "greet"
-            assert {"codebase_retrieval", "find_symbol", "call_tool"} < set(names)
+            assert {"search_code", "symbols", "call_tool"} < set(names)
             assert len(names) == len(set(names))
             assert text(await client.call_tool("greet", {})) == "greet says hello"
-            found = await client.call_tool("codebase_retrieval", {"query": "log in"})
+            found = await client.call_tool("search_code", {"query": "log in", "format": "json"})
             assert json.loads(text(found))["results"][0]["path"] == "src/auth.py"
-            assert (await client.call_tool("find_symbol", {"nam": "login"})).is_error
+            assert (await client.call_tool("symbols", {"nam": "login"})).is_error
 
     anyio.run(body)
 
@@ -96,43 +96,43 @@ def test_what_is_not_listed_is_reached_through_call_tool_and_unknown_names_are_t
 
 @ERAS
 def test_a_prefix_keeps_names_apart(era: str) -> None:
-    server = low_level("find_symbol")
+    server = low_level("symbols")
     names = register_tools(server, StandIn(), profile="code", prefix="ctx_")  # ty: ignore[invalid-argument-type]
-    assert "ctx_trace" in names
+    assert "ctx_rename_symbol" in names
 
     async def body() -> None:
         async with Client(server, mode=era) as client:
-            assert {"find_symbol", *names} == {each.name for each in (await client.list_tools()).tools}
-            assert text(await client.call_tool("find_symbol", {})) == "find_symbol says hello"
-            assert "src/auth.py" in text(await client.call_tool("ctx_find_symbol", {"name": "login"}))
+            assert {"symbols", *names} == {each.name for each in (await client.list_tools()).tools}
+            assert text(await client.call_tool("symbols", {})) == "symbols says hello"
+            assert "src/auth.py" in text(await client.call_tool("ctx_symbols", {"name": "login"}))
 
     anyio.run(body)
 
 
 @pytest.mark.parametrize(
-    "server", [low_level("greet", "trace", "find_symbol"), low_level("trace", "a", "find_symbol", pages=3)]
+    "server", [low_level("greet", "symbols", "rename_symbol"), low_level("symbols", "a", "rename_symbol", pages=3)]
 )
 def test_names_that_are_taken_are_refused_at_once_and_named(server: Server[Any]) -> None:
-    with pytest.raises(InvalidArgument, match="find_symbol, trace") as caught:
+    with pytest.raises(InvalidArgument, match="rename_symbol, symbols") as caught:
         registered(server, profile="code")
     assert "prefix" in caught.value.suggestion
 
 
 def test_they_are_refused_inside_a_running_loop_too() -> None:
     async def body() -> None:
-        with pytest.raises(InvalidArgument, match="find_symbol"):
-            registered(low_level("find_symbol"))
+        with pytest.raises(InvalidArgument, match="symbols"):
+            registered(low_level("symbols"))
 
     anyio.run(body)
 
 
 def test_a_name_that_is_taken_later_is_told_when_tools_are_listed() -> None:
     server = registered(high_level())
-    server.add_tool(lambda: "mine", name="find_symbol")
+    server.add_tool(lambda: "mine", name="symbols")
 
     async def body() -> None:
         async with Client(server, mode="legacy") as client:
-            with pytest.raises(MCPError, match="find_symbol"):
+            with pytest.raises(MCPError, match="symbols"):
                 await client.list_tools()
 
     anyio.run(body)
@@ -147,7 +147,7 @@ def test_an_unknown_profile_is_refused_with_the_nearest_one() -> None:
 def test_a_server_without_tools_gets_ours_and_one_with_pages_keeps_them(era: str) -> None:
     async def body() -> None:
         async with Client(registered(Server("bare")), mode=era) as client:
-            assert "codebase_retrieval" in [each.name for each in (await client.list_tools()).tools]
+            assert "search_code" in [each.name for each in (await client.list_tools()).tools]
             with pytest.raises(MCPError, match="no tool is called 'nothing'"):
                 await client.call_tool("nothing", {})
         async with Client(registered(low_level("a", "b", pages=2)), mode=era) as client:
@@ -155,7 +155,7 @@ def test_a_server_without_tools_gets_ours_and_one_with_pages_keeps_them(era: str
             assert [each.name for each in first.tools] == ["a"]
             rest = [each.name for each in (await client.list_tools(cursor=first.next_cursor)).tools]
             assert rest[0] == "b"
-            assert "codebase_retrieval" in rest
+            assert "search_code" in rest
 
     anyio.run(body)
 
@@ -190,10 +190,10 @@ def test_the_example_is_a_server_with_both(tmp_path: Path, era: str) -> None:
     async def body() -> None:
         async with Client(example, mode=era) as client:
             names = [each.name for each in (await client.list_tools()).tools]
-            assert names[:2] == ["may_release", "code_codebase_retrieval"]
+            assert names[:2] == ["may_release", "code_search_code"]
             assert text(await client.call_tool("may_release", {"day": "friday"})) == "Friday: no, releases are frozen"
             await client.call_tool("code_call_tool", {"name": "index_workspace", "arguments": {}})
-            found = await client.call_tool("code_codebase_retrieval", {"query": "sum of an order"})
-            assert json.loads(text(found))["results"][0]["path"] == "till.py"
+            found = await client.call_tool("code_search_code", {"query": "sum of an order"})
+            assert "@@ till.py:1-3 of 1-4 total\ndef total(prices):" in text(found)
 
     anyio.run(body)

@@ -125,7 +125,7 @@ class StandIn:
         symbols = ((0, definition("Auth", first=1)), (1, definition()))
         return FileOutline(RelPath(path), "python", 40, symbols, (("hashlib", 1),), ())
 
-    def trace(self, target: str, direction: str, *, depth: int, limit: int = 100) -> Trace:
+    def trace(self, target: str, direction: str, *, depth: int, limit: int = 100, with_possible: bool = False) -> Trace:
         """One caller."""
         edge = Edge("main", target, RelPath("src/app.py"), 7, "    login(user, password)", 1)
         return Trace(target, direction, (edge,), False, ("dynamic calls are not seen",), "fresh")
@@ -142,7 +142,7 @@ class StandIn:
             "2026-11-21T08:00:00Z",
         )  # fmt: skip
 
-    def note_read(self, path: str, sha256: str, *, session: str) -> None:
+    def note_read(self, path: str, sha256: str, *, session: str, kind: str = "read") -> None:
         """Nobody asks what was seen."""
 
     def undo(self, undo_id: str, *, session: str) -> NoReturn:

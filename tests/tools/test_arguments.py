@@ -30,7 +30,7 @@ def bound(**arguments: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("sent", [5, "5", 5.0, " 5 "])
 def test_a_whole_number_may_come_as_text(sent: object) -> None:
-    assert bound(top_k=sent)["top_k"] == 5
+    assert bound(top_k=sent)["limit"] == 5
 
 
 @pytest.mark.parametrize("sent", [True, "true", "True", "1", 1, "yes"])
@@ -44,16 +44,16 @@ def test_a_list_may_come_as_json_or_with_commas(sent: object) -> None:
 
 
 def test_commas_inside_braces_belong_to_the_glob() -> None:
-    assert bound(include_paths="src/*.{ts,tsx},docs/**")["include_paths"] == ("src/*.{ts,tsx}", "docs/**")
+    assert bound(include_paths="src/*.{ts,tsx},docs/**")["include"] == ("src/*.{ts,tsx}", "docs/**")
 
 
 def test_a_glob_that_starts_like_a_json_array_is_still_a_glob() -> None:
-    assert bound(include_paths="[ab]*.py")["include_paths"] == ("[ab]*.py",)
+    assert bound(include_paths="[ab]*.py")["include"] == ("[ab]*.py",)
 
 
 @pytest.mark.parametrize("name", ["topK", "top_k", "top-k", "TopK"])
 def test_camel_case_and_snake_case_name_the_same_argument(name: str) -> None:
-    assert bound(**{name: 7})["top_k"] == 7
+    assert bound(**{name: 7})["limit"] == 7
 
 
 def test_numbers_in_a_list_are_texts() -> None:
@@ -72,11 +72,11 @@ def test_what_is_no_object_is_refused(sent: object) -> None:
 
 
 def test_all_arguments_together_may_come_as_json() -> None:
-    assert bind(PARAMETERS, '{"query": "q", "topK": "7"}')["top_k"] == 7
+    assert bind(PARAMETERS, '{"query": "q", "topK": "7"}')["limit"] == 7
 
 
 def test_null_means_not_given() -> None:
-    assert bound(top_k=None)["top_k"] == 10
+    assert bound(top_k=None)["limit"] == 10
 
 
 def test_an_unknown_argument_is_refused_with_the_nearest_valid_one() -> None:
@@ -88,11 +88,11 @@ def test_an_unknown_argument_is_refused_with_the_nearest_valid_one() -> None:
 def test_an_unknown_argument_like_nothing_gets_the_list() -> None:
     with pytest.raises(InvalidArgument) as caught:
         bound(zzzzzzzz=3)
-    assert "query, top_k" in caught.value.suggestion
+    assert "query, limit" in caught.value.suggestion
 
 
 def test_the_same_argument_twice_is_refused_unless_both_agree() -> None:
-    assert bound(top_k=3, topK=3)["top_k"] == 3
+    assert bound(top_k=3, topK=3)["limit"] == 3
     with pytest.raises(InvalidArgument, match="given twice"):
         bound(top_k=3, topK=4)
 
@@ -142,7 +142,7 @@ def test_every_wrong_argument_is_told_at_once_with_its_own_way_on() -> None:
     rows = {row["argument"]: row["suggestion"] for row in caught.value.details["arguments"]}
     assert rows == {
         "topk_": "Did you mean top_k?",
-        "query": "Add query: A question, an issue or trace, words from the code, or a symbol.",
+        "query": "Add query: A question, an issue or trace, words, or a symbol.",
         "profile": "It must be one of fast, balanced, rich. Did you mean balanced?",
         "min_score": "It must be between 0 and 1.",
     }
@@ -210,17 +210,27 @@ ANYTHING = st.recursive(
 @given(st.dictionaries(st.sampled_from(["query", "topK", "tags", "min_score", "profile", "nonsense"]), ANYTHING))
 def test_whatever_is_sent_is_either_bound_or_refused_as_an_argument(arguments: dict[str, Any]) -> None:
     try:
-        values = bind(PARAMETERS, arguments)
+        values = bind(PARAMETERS, {"query": "q", **arguments})
     except InvalidArgument:
         return
     assert set(values) == {each.name for each in PARAMETERS}
-    assert 1 <= values["top_k"] <= 50
+    assert 1 <= values["limit"] <= 50
 
 
-def test_the_default_stands_in_the_description_alone() -> None:
-    described = Parameter("top_k", IntegerArg("Rows.", 1, 50), 10).schema()
-    assert described == {"type": "integer", "minimum": 1, "maximum": 50, "description": "Rows (default 10)."}
-    assert Parameter("force", BooleanArg("All."), False).schema()["description"] == "All (default false)."
+def test_the_schema_states_the_default() -> None:
+    described = Parameter("limit", IntegerArg("Rows.", 1, 50), 10).schema()
+    assert described == {"type": "integer", "minimum": 1, "maximum": 50, "description": "Rows.", "default": 10}
+    assert Parameter("force", BooleanArg("All."), False).schema()["default"] is False
+    assert "default" not in Parameter("tags", TextListArg("Tags."), ()).schema()
+
+
+def test_an_older_name_of_an_argument_is_accepted_and_named_in_its_errors() -> None:
+    limit = Parameter("limit", IntegerArg("Rows.", 1, 50), 10, ("top_k",))
+    assert bind([limit], {"topK": 3}) == bind([limit], {"limit": 3}) == {"limit": 3}
+    with pytest.raises(InvalidArgument, match="top_k is 99"):
+        bind([limit], {"top_k": 99})
+    with pytest.raises(InvalidArgument, match="given twice"):
+        bind([limit], {"top_k": 3, "limit": 4})
 
 
 def test_a_limit_is_in_the_schema_only_where_it_says_something() -> None:

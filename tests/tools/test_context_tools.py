@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from context_engine import tools
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
 from context_engine.context.refinement import ASSIST_MODES, open_runner
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
-from context_engine.tools.context_tools import enhance_prompt, fence_for, get_context_for_prompt
+from context_engine.tools.context_tools import enhance_prompt, fence_for, get_context
 from context_engine.tools.tool import Call
 from tests.support.chatting import MODEL, model_that_says, refused
 from tests.support.endpoints import only_connecting_to
@@ -36,7 +37,7 @@ def parcels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def text(engine: Engine, query: str, **arguments: Any) -> str:
-    return get_context_for_prompt.call(engine, {"query": query, **arguments}, Call()).text
+    return tools.call(engine, "get_context_for_prompt", {"query": query, **arguments}).text
 
 
 def bundle(engine: Engine, query: str, **arguments: Any) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def test_a_snippet_cannot_close_its_own_fence() -> None:
 )
 def test_what_lies_outside_the_limits_is_refused(parcels: Engine, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
-        get_context_for_prompt.call(parcels, arguments, Call())
+        get_context.call(parcels, arguments, Call())
 
 
 def test_a_workspace_without_an_index_is_searched_by_words_with_a_warning(tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def test_memories_and_discoveries_stand_apart(parcels: Engine, monkeypatch: pyte
         RememberedItem("dis_2", "discovery", "rule", "", "Weights are grams.", "AGENTS.md:4", 0.5),
     ]
     monkeypatch.setattr(
-        parcels.memory, "get_project_knowledge", lambda: ProjectKnowledge(recall=lambda _text, _limit: rows)
+        parcels.memory, "get_project_knowledge", lambda _wait_s: ProjectKnowledge(recall=lambda _text, _limit: rows)
     )
     reply = bundle(parcels, "price of a parcel")
     assert [each["id"] for each in reply["memories"]] == ["mem_1"]

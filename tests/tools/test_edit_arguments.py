@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from context_engine.edit.edit_request import Want
 from context_engine.edit.model import Edit, Fuzzy
-from context_engine.edit.symbol_edits import SymbolEdit
+from context_engine.edit.symbol_edits import LineEdit, SymbolEdit
 from context_engine.errors import InvalidArgument
 from context_engine.text.lines import LineSpan
 from context_engine.tools.edit_arguments import (
@@ -74,6 +74,12 @@ def test_every_field_of_an_edit_finds_its_place() -> None:
 def test_an_edit_of_a_definition_says_what_is_done_with_it() -> None:
     read = EDITS.read("edits", [{"symbol": "A.b", "replace": "x"}, {"symbol": "c", "insertBefore": "y", "lines": "4"}])
     assert read == (Want(SymbolEdit("A.b", "x")), Want(SymbolEdit("c", "y", "before", LineSpan(4, 4))))
+    inside = EDITS.read("edits", {"symbol": "A.b", "old_string": "x", "new_string": "y"})
+    assert inside == (Want(SymbolEdit("A.b", "y", target="x")),)
+
+
+def test_an_edit_without_target_and_symbol_replaces_lines() -> None:
+    assert EDITS.read("edits", {"line_range": "3-4", "replace": ""}) == (Want(LineEdit(LineSpan(3, 4), "")),)
 
 
 @pytest.mark.parametrize(

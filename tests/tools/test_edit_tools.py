@@ -22,6 +22,7 @@ from context_engine.errors import (
     FuzzyUnsafe,
     InvalidArgument,
     InvalidEdit,
+    InvalidLineRange,
     InvalidPath,
     MultipleMatches,
     NoMatch,
@@ -130,6 +131,61 @@ def test_an_edit_is_told_in_one_line_with_where_it_is_now_its_hash_and_how_to_un
     new = SHOP.replace("sum(prices)", "sum(\n        prices\n    )")
     assert (engine.root / "shop.py").read_text() == new
     assert reply == f"edited shop.py · lines 2-4 · sha256 {short(new.encode())} · syntax ok · undo {undo_id(reply)}"
+
+
+def test_an_edit_names_what_else_uses_the_definition_and_its_tests(tmp_path: Path) -> None:
+    files = {
+        "shop.py": SHOP,
+        "web.py": "from shop import mean\n\n\ndef show(prices):\n    return mean(prices)\n",
+        "tests/test_shop.py": "from shop import mean\n\n\ndef test_mean():\n    assert mean([1]) == 1\n",
+    }
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        reply = text(engine, "edit_file", path="shop.py", symbol="mean", target="total(prices)", replace="sum(prices)")
+        _, uses, covered = reply.split("\n")
+        assert uses == "`mean` is used by web.py:4"
+        assert covered == "tests: tests/test_shop.py"
+        alone = text(engine, "edit_file", path="web.py", target="mean(prices)", replace="mean(prices or [0])")
+        assert "is used" not in alone
+
+
+def test_an_edit_may_be_given_flat_and_in_the_words_of_other_editors(engine: Engine) -> None:
+    text(engine, "edit_file", file_path="shop.py", old_string="sum(prices)", new_string="max(prices)")
+    assert (engine.root / "shop.py").read_text() == SHOP.replace("sum(prices)", "max(prices)")
+    with pytest.raises(InvalidArgument, match="with a list of edits"):
+        text(engine, "edit_file", path="shop.py", target="a", replace="b", edits=[{"target": "a", "replace": "b"}])
+
+
+def test_a_target_is_looked_for_in_the_named_definition_alone(engine: Engine) -> None:
+    body = "def one():\n    return 1\n\n\ndef two():\n    return 1\n"
+    (engine.root / "twice.py").write_text(body)
+    text(engine, "edit_file", path="twice.py", symbol="two", target="return 1", replace="return 2")
+    assert (engine.root / "twice.py").read_text() == "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
+    with pytest.raises(CallError) as caught:
+        text(engine, "edit_file", path="twice.py", symbol="two", target="return 1", replace="return 3")
+    assert caught.value.code == "ANCHOR_FAILED"
+
+
+def test_lines_are_replaced_only_in_a_file_that_is_as_the_session_read_it(engine: Engine) -> None:
+    path, call = engine.root / "notes.txt", Call(session="lines")
+
+    def edit(lines: str, new: str) -> str:
+        arguments = {"path": "notes.txt", "line_range": lines, "replace": new}
+        return tools.call(engine, "edit_file", arguments, call).text
+
+    path.write_bytes(b"one\r\ntwo\r\nthree\r\nfour")
+    with pytest.raises(InvalidArgument, match="not read in this session"):
+        edit("2-3", "2")
+    tools.call(engine, "read", {"items": ["notes.txt"]}, call)
+    assert "· line 2 ·" in edit("2-3", "2\n")
+    assert path.read_bytes() == b"one\r\n2\r\nfour"
+    edit("1", "")
+    assert path.read_bytes() == b"2\r\nfour"
+    with pytest.raises(InvalidLineRange, match="it has 2 lines"):
+        edit("2-3", "x")
+    path.write_bytes(b"new\r\n2\r\nfour")
+    with pytest.raises(StaleFile):
+        edit("2", "x")
+    assert path.read_bytes() == b"new\r\n2\r\nfour"
 
 
 def test_several_edits_are_made_against_the_file_as_it_is_and_written_once(engine: Engine) -> None:
@@ -281,7 +337,7 @@ def test_a_definition_is_replaced_and_joined_by_its_name_alone(engine: Engine) -
     [
         {"symbol": "total"},
         {"symbol": "total", "replace": "x = 1", "insert_after": "y = 2"},
-        {"symbol": "total", "target": "x", "replace": "y"},
+        {"symbol": "total", "target": "x", "insert_after": "y"},
         {"insert_before": "y = 2"},
     ],
 )

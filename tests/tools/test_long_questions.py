@@ -9,8 +9,8 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.model import QUESTION_CHARS_MAX
-from context_engine.tools import Call, codebase_retrieval
-from context_engine.tools.context_tools import enhance_prompt, get_context_for_prompt
+from context_engine.tools import Call, search_code
+from context_engine.tools.context_tools import enhance_prompt, get_context
 from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.search_tools import cortex_search, semantic_search
 from tests.support.engines import indexed
@@ -47,7 +47,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield engine
 
 
-@pytest.mark.parametrize("searching", [codebase_retrieval, semantic_search, cortex_search, get_context_for_prompt])
+@pytest.mark.parametrize("searching", [search_code, semantic_search, cortex_search, get_context])
 def test_a_search_takes_an_issue_with_its_log_and_finds_the_frame(shop: Engine, searching) -> None:
     assert len(ISSUE) == QUESTION_CHARS_MAX
     reply = searching.call(shop, {"query": ISSUE}, Call()).text
@@ -55,7 +55,7 @@ def test_a_search_takes_an_issue_with_its_log_and_finds_the_frame(shop: Engine, 
 
 
 def test_the_innermost_frame_is_the_first_row(shop: Engine) -> None:
-    rows = json.loads(codebase_retrieval.call(shop, {"query": ISSUE}, Call()).text)["results"]
+    rows = json.loads(search_code.call(shop, {"query": ISSUE, "format": "json"}, Call()).text)["results"]
     assert rows[0]["path"] == "parcels/scales.py" and "def weigh" in rows[0]["content"]
 
 

@@ -10,9 +10,12 @@ import pytest
 
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.tools.memory_tools import add_memory, context_search, delete_memory, list_memories, update_memory
+from context_engine.tools import find
+from context_engine.tools.memory_tools import add_memory, delete_memory, list_memories, update_memory
 from context_engine.tools.tool import Tool
 from tests.support.remembering import FOLDER, Remembering
+
+context_search = find("context_search")
 
 CENTS = {"category": "decisions", "content": "Money is counted in cents, never in floats.", "title": "Cents"}
 
@@ -141,7 +144,7 @@ def test_context_search_changes_nothing(here: Remembering) -> None:
 
 
 def test_nothing_known_says_where_else_to_look(here: Remembering) -> None:
-    assert "codebase_retrieval" in call(here, context_search, query="anything")["next"]
+    assert "search_code" in call(here, context_search, query="anything")["next"]
     assert "add_memory" in call(here, list_memories)["next"]
 
 

@@ -683,8 +683,9 @@ def test_only_commands_that_the_user_allowed_are_run(template: Path, tmp_path: P
     with indexed(tmp_path / "shop", watch=False, flush=False, verify_commands="git diff --exit-code") as engine:
         plan_id = kept(engine, {**THREE[0], "checks": ["touch owned"], "acceptance_criteria": ["touch owned"]})
         (result,) = execute(engine, plan_id=plan_id, changes=ROUND, apply_changes=True, verify="tests")["results"]
-        (ran,) = [each for each in result["verification"] if each["kind"] == "tests"]
+        ran, refused = [each for each in result["verification"] if each["kind"] == "tests"]
         assert (ran["name"], ran["passed"]) == ("git diff --exit-code", False)
+        assert (refused["name"], refused["passed"]) == ("touch owned", None)
         assert not (engine.root / "owned").exists()
 
 

@@ -170,7 +170,7 @@ def test_what_was_wrong_before_does_not_keep_anybody_from_changing_the_rest(shop
 def test_a_step_that_is_done_is_changed_only_by_force(shop: Engine) -> None:
     plan_id = kept(shop)
     told(start_step, shop, plan_id=plan_id, step_number=1)
-    told(complete_step, shop, plan_id=plan_id, step_number=1)
+    told(complete_step, shop, plan_id=plan_id, step_number=1, force=True)
     operation = {"op": "update_step", "step": 1, "title": "Write the tax"}
     error = refused(PreconditionFailed, refine_plan, shop, plan_id=plan_id, operations=[operation])
     assert "force_reopen" in error.suggestion
@@ -203,7 +203,7 @@ def test_a_draft_that_is_not_true_is_rejected_or_refused(shop: Engine) -> None:
     refused(Cycle, refine_plan, shop, plan_id=plan_id, draft={"goal": "g", "steps": [{"title": "a", "depends_on": 1}]})
     refused(InvalidArgument, refine_plan, shop, plan_id=plan_id, draft={"goal": "g"}, feedback="remove step 1")
     told(start_step, shop, plan_id=plan_id, step_number=1)
-    told(complete_step, shop, plan_id=plan_id, step_number=1)
+    told(complete_step, shop, plan_id=plan_id, step_number=1, force=True)
     other = {"goal": "g", "steps": [{"title": "Other", "uid": "s1"}]}
     refused(PreconditionFailed, refine_plan, shop, plan_id=plan_id, draft=other)
     assert told(load_plan, shop, plan_id=plan_id)["version"] == 1

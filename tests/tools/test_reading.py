@@ -21,7 +21,7 @@ from context_engine.errors import (
     InvalidLineRange,
     TooLarge,
 )
-from context_engine.index import symbol_graph
+from context_engine.index import parsed_files
 from context_engine.repo.walker import walk_paths
 from context_engine.text.words import estimate_tokens
 from tests.e2e.conftest import FILES
@@ -115,7 +115,7 @@ def heads(reply: str) -> list[str]:
 def test_each_purpose_has_a_tool_of_its_own() -> None:
     purposes = {
         "read_file": "a file", "read_fragment": "parts of files", "read_regions": "ranges of lines",
-        "list_directory": "a directory", "search_files": "lines",
+        "list_directory": "a directory", "search_text": "lines",
     }  # fmt: skip
     for name, purpose in purposes.items():
         assert purpose in tools.find(name).description.lower()
@@ -144,19 +144,19 @@ def test_what_is_found_first_is_read_second(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("path", "header", "content"),
     [
-        ("numbered.txt", "numbered.txt · lines 1-100 of 100 · text", NUMBERED.removesuffix("\n")),
-        ("crlf.txt", "crlf.txt · lines 1-3 of 3 · text", "one\r\ntwo\r\nthree\r"),
-        ("utf16.txt", "utf16.txt · lines 1-2 of 2 · text", "größer\nzwei"),
-        ("bom.py", "bom.py · lines 1-1 of 1 · python", "import os"),
-        ("latin.txt", "latin.txt · lines 1-2 of 2 · text", "größer\nzwei"),
-        ("endless.txt", "endless.txt · lines 1-2 of 2 · text", "one\ntwo"),
-        ("feed.txt", "feed.txt · lines 1-2 of 2 · text", "one\x0cstill one\ntwo"),
-        (".env.example", ".env.example · lines 1-1 of 1 · ", "PASSWORD="),
-        (".github/workflows/ci.yml", ".github/workflows/ci.yml · lines 1-1 of 1 · yaml", "on: push"),
-        ("link.py", "till/auth.py · lines 1-23 of 23 · python", FILES["till/auth.py"].removesuffix("\n")),
-        ("docs\\guide.md", "docs/guide.md · lines 1-7 of 7 · markdown", "# Guide\n\ntext\n\n## Install\n\nmore"),
-        ("./docs//guide.md", "docs/guide.md · lines 1-7 of 7 · markdown", "# Guide\n\ntext\n\n## Install\n\nmore"),
-        ("ignored.log", "ignored.log · lines 1-1 of 1 · ", "nothing to see"),
+        ("numbered.txt", "numbered.txt · 100 lines · ", NUMBERED.removesuffix("\n")),
+        ("crlf.txt", "crlf.txt · 3 lines · ", "one\r\ntwo\r\nthree\r"),
+        ("utf16.txt", "utf16.txt · 2 lines · ", "größer\nzwei"),
+        ("bom.py", "bom.py · 1 line · ", "import os"),
+        ("latin.txt", "latin.txt · 2 lines · ", "größer\nzwei"),
+        ("endless.txt", "endless.txt · 2 lines · ", "one\ntwo"),
+        ("feed.txt", "feed.txt · 2 lines · ", "one\x0cstill one\ntwo"),
+        (".env.example", ".env.example · 1 line · ", "PASSWORD="),
+        (".github/workflows/ci.yml", ".github/workflows/ci.yml · 1 line · ", "on: push"),
+        ("link.py", "till/auth.py · 23 lines · ", FILES["till/auth.py"].removesuffix("\n")),
+        ("docs\\guide.md", "docs/guide.md · 7 lines · ", "# Guide\n\ntext\n\n## Install\n\nmore"),
+        ("./docs//guide.md", "docs/guide.md · 7 lines · ", "# Guide\n\ntext\n\n## Install\n\nmore"),
+        ("ignored.log", "ignored.log · 1 line · ", "nothing to see"),
     ],
 )
 def test_any_text_file_is_read_as_it_is(engine: Engine, path: str, header: str, content: str) -> None:
@@ -167,7 +167,7 @@ def test_any_text_file_is_read_as_it_is(engine: Engine, path: str, header: str, 
 
 
 def test_an_empty_file_is_its_header_alone(engine: Engine) -> None:
-    assert re.fullmatch(r"empty\.txt · empty · \w+ · sha256 [0-9a-f]{12}", text(engine, "read_file", path="empty.txt"))
+    assert re.fullmatch(r"empty\.txt · empty · sha256 [0-9a-f]{12}", text(engine, "read_file", path="empty.txt"))
 
 
 def test_an_absolute_path_inside_the_workspace_is_read(engine: Engine, root: Path) -> None:
@@ -238,18 +238,17 @@ def test_a_range_that_is_not_in_the_file_is_refused_with_its_length(
 
 def test_a_range_is_clipped_to_the_file(engine: Engine) -> None:
     reply = text(engine, "read_file", path="numbered.txt", startLine="99", endLine="500")
-    assert reply.startswith("numbered.txt · lines 99-100 of 100")
-    assert reply.endswith("\nline 99\nline 100")
+    assert reply.startswith("numbered.txt · 100 lines · ")
+    assert reply.endswith("\n@@ 99-100\nline 99\nline 100")
 
 
 def test_following_the_line_to_go_on_from_reads_a_long_file_whole(engine: Engine) -> None:
-    pieces, start = [], 1
-    while start:
-        reply = text(engine, "read_file", path="long.py", start_line=start)
-        _, *lines = reply.split("\n")
-        more = re.fullmatch(r"… [\d,]+ more lines? did not fit: read_file with start_line (\d+)", lines[-1])
+    pieces, item = [], "long.py"
+    while item:
+        _, _, *lines = text(engine, "read", items=[item], token_budget=100_000).split("\n")
+        more = re.fullmatch(r"… cut here: the rest is (long\.py:\d+-4000)", lines[-1])
         pieces += lines[:-1] if more else lines
-        start = int(more[1]) if more else 0
+        item = more[1] if more else ""
     assert "\n".join(pieces) + "\n" == LONG
 
 
@@ -264,7 +263,8 @@ def test_following_next_line_reads_a_long_file_whole_as_json(engine: Engine) -> 
 
 def test_a_line_of_a_hundred_thousand_characters_is_cut_and_says_so(engine: Engine) -> None:
     shown = text(engine, "read_file", path="minified.js")
-    assert "line 1 is 100,000 characters long and was cut here; read_fragment" in shown
+    assert shown.endswith("… long lines are cut; search_text shows the part around a word")
+    assert len(shown) < 5_000
     file = told(engine, "read_file", path="minified.js", format="json")["file"]
     assert set(file["content"]) == {"x"}
     assert file["cut"].startswith("line 1 is 100,000 characters long")
@@ -274,7 +274,7 @@ def test_a_line_of_a_hundred_thousand_characters_is_cut_and_says_so(engine: Engi
 def test_a_file_over_a_megabyte_answers_with_its_outline_and_parts_of_it_can_be_read(engine: Engine) -> None:
     outline = text(engine, "read_file", path="big.py")
     assert outline.startswith("big.py · 12,000 lines · python · 3,000 symbols\n1-2 def big_0(first, second)\n")
-    assert outline.endswith("read parts of it with start_line and end_line.")
+    assert outline.endswith("read parts of it by their lines.")
     assert "return 2999" in text(engine, "read_file", path="big.py", start_line=11_990)
     assert "return 2999" in text(engine, "read_fragment", path="big.py", lines=["11990-"])
     regions = told(engine, "read_regions", filePath="big.py", regions=[{"start": 11_998, "end": 11_998}])["regions"]
@@ -320,13 +320,13 @@ def test_a_large_dependency_is_told_by_its_signatures(engine: Engine) -> None:
 def test_without_room_every_dependency_is_still_named(narrow: Engine) -> None:
     rows = told(narrow, "read_file", path="hub.py", includeDeps=True)["dependencies"]
     assert {each["path"] for each in rows} >= {"till/auth.py", "till/orders.py", "long.py"}
-    assert {each["omitted"] for each in rows if "omitted" in each} == {"did not fit: read it with read_file"}
+    assert {each["omitted"] for each in rows if "omitted" in each} == {"did not fit: read it"}
     assert [each for each in rows if not {"omitted", "signatures", "content"} & set(each)] == []
 
 
 def test_dependencies_are_read_as_text_too(engine: Engine) -> None:
     reply = text(engine, "read_file", path="till/orders.py", include_deps=True, format="text")
-    assert reply.startswith("till/orders.py · lines 1-13 of 13 · python")
+    assert reply.startswith("till/orders.py · 13 lines · ")
     assert f"\n@@ import till/auth.py\n{FILES['till/auth.py']}" in reply
     assert "@@ import long.py · signatures\n" in text(
         engine, "read_file", path="hub.py", includeDeps=True, format="text"
@@ -347,13 +347,13 @@ def test_a_file_that_cannot_be_parsed_says_so_with_the_line_beside_its_content(e
 
 def test_imports_are_parsed_once_until_the_file_is_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
-    real = symbol_graph.outline_file
+    real = parsed_files.outline_file
 
     def counted(language: Any, data: bytes, *rest: Any, **more: Any) -> Any:
         parsed.append(data)
         return real(language, data, *rest, **more)
 
-    monkeypatch.setattr(symbol_graph, "outline_file", counted)
+    monkeypatch.setattr(parsed_files, "outline_file", counted)
     root = tree(tmp_path / "w", FILES)
     with open_engine(root) as engine:
         for _ in range(3):
@@ -370,14 +370,14 @@ def test_imports_are_parsed_once_until_the_file_is_edited(tmp_path: Path, monkey
 def test_a_fragment_holds_what_was_asked_and_says_what_it_was_found_for(engine: Engine) -> None:
     reply = text(engine, "read_fragment", path="till/auth.py", symbols=["hash_password"], keywords=["SALT"], context=0)
     assert reply == (
-        "till/auth.py · 3 fragments, 5 of 23 lines · python · sha256 a6e1251c4e87\n"
-        "@@ 5 · keyword SALT 5\n"
+        "till/auth.py · 23 lines · sha256 a6e1251c4e87\n"
+        "@@ 5 keyword SALT\n"
         "SALT_BYTES = 16\n"
-        "@@ 8-10 · keyword SALT 8, 9, 10 · symbol hash_password 8-10\n"
+        "@@ 8-10 keyword SALT 8, 9, 10 · hash_password\n"
         "def hash_password(password: str, salt: bytes) -> bytes:\n"
         '    """Hash a password with its salt, slowly on purpose."""\n'
         '    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 200_000)\n'
-        "@@ 22 · keyword SALT 22\n"
+        "@@ 22 keyword SALT\n"
         '    hash_password(password, b"salt" * 4)'
     )
 
@@ -399,7 +399,7 @@ def test_a_fragment_holds_what_was_asked_and_says_what_it_was_found_for(engine: 
 )
 def test_what_is_asked_is_widened_clipped_and_joined(engine: Engine, asked: dict[str, Any], spans: list[str]) -> None:
     reply = text(engine, "read_fragment", path="numbered.txt", **asked)
-    assert [head.split(" · ")[0].removeprefix("@@ ") for head in heads(reply)] == spans
+    assert [head.split(" ")[1] for head in heads(reply)] == spans
 
 
 def test_several_files_are_read_in_one_call_and_one_that_cannot_be_read_hides_no_other(engine: Engine) -> None:
@@ -407,7 +407,7 @@ def test_several_files_are_read_in_one_call_and_one_that_cannot_be_read_hides_no
         engine, "read_fragment", path="till/auth.py", paths=["till/orders.py", "till/oders.py", "./till/auth.py"],
         symbols=["login", "total"], context=0,
     )  # fmt: skip
-    assert re.findall(r"^(\S+) · 1 fragment,", reply, re.MULTILINE) == ["till/auth.py", "till/orders.py"]
+    assert re.findall(r"^(\S+) · \d+ lines · sha256", reply, re.MULTILINE) == ["till/auth.py", "till/orders.py"]
     assert "not read: there is no 'till/oders.py' in the workspace. Did you mean till/orders.py" in reply
     with pytest.raises(FileNotFound):
         text(engine, "read_fragment", paths=["no.py", "none.py"], symbols=["login"])
@@ -418,10 +418,10 @@ def test_what_is_not_found_is_named_with_what_comes_close(engine: Engine) -> Non
         engine, "read_fragment", path="till/auth.py", keywords=["teleport"], symbols=["logn", "Session.zap"],
         patterns=["^zzz"], lines=["500-510"],
     )  # fmt: skip
-    assert reply.startswith("till/auth.py · 0 fragments, 0 of 23 lines · python")
+    assert reply.startswith("till/auth.py · 23 lines · sha256 ")
     assert reply.endswith(
         "not found: lines 500-510 (till/auth.py has 23); symbol logn (near: login); "
-        "symbol Session.zap (find_symbol searches all files); pattern ^zzz; keyword teleport"
+        "symbol Session.zap (symbols searches all files); pattern ^zzz; keyword teleport"
     )
 
 
@@ -441,14 +441,12 @@ def test_no_file_is_a_refusal(engine: Engine) -> None:
 def test_over_the_budget_the_least_important_is_dropped_and_named(engine: Engine) -> None:
     asked: dict[str, Any] = {"path": "till/auth.py", "lines": ["13-14"], "symbols": ["login"], "keywords": ["hashlib"]}
     whole = text(engine, "read_fragment", **asked, context=0)
-    assert [head.split(" · ")[1] for head in heads(whole)] == [
-        "keyword hashlib 3", "keyword hashlib 10", "lines 13-14", "symbol login 20-23",
-    ]  # fmt: skip
-    reply = text(engine, "read_fragment", **asked, context=0, maxTokens=110)
-    assert [head.split(" · ")[1] for head in heads(reply)] == ["lines 13-14", "symbol login 20-23"]
+    assert heads(whole) == ["@@ 3 keyword hashlib", "@@ 10 keyword hashlib", "@@ 13-14", "@@ 20-23 login"]
+    reply = text(engine, "read_fragment", **asked, context=0, maxTokens=100)
+    assert heads(reply) == ["@@ 13-14", "@@ 20-23 login"]
     fragments, _, note = reply.partition("\n… ")
-    assert note == "no room for till/auth.py: keyword hashlib 3, 10 - ask for those lines, or raise max_tokens"
-    assert estimate_tokens(fragments) <= 110
+    assert note == "no room for till/auth.py: keyword hashlib 3, 10 - raise the budget, or ask for these alone"
+    assert estimate_tokens(fragments) <= 100
 
 
 def test_a_symbol_over_the_budget_is_cut_and_says_where_it_goes_on(engine: Engine) -> None:
@@ -456,7 +454,7 @@ def test_a_symbol_over_the_budget_is_cut_and_says_where_it_goes_on(engine: Engin
     shown = re.findall(r"^line (\d+)$", reply, re.MULTILINE)
     rest = int(shown[-1]) + 1
     assert shown[0] == "10"
-    assert reply.endswith(f'… lines 10-90 was cut: the rest is lines "{rest}-90" of numbered.txt')
+    assert reply.endswith(f"… cut here: the rest is numbered.txt:{rest}-90")
 
 
 def test_a_long_line_is_shown_around_what_was_found_on_it(engine: Engine) -> None:
@@ -464,7 +462,7 @@ def test_a_long_line_is_shown_around_what_was_found_on_it(engine: Engine) -> Non
         reply = text(engine, "read_fragment", path="minified.js", **asked)
         assert "xxneedleyy" in reply
         assert len(reply) < 800
-        assert reply.endswith("… lines over 400 characters are cut: read_file shows one whole")
+        assert reply.endswith("… long lines are cut; search_text shows the part around a word")
 
 
 def test_a_foreign_pattern_can_neither_hang_nor_break_the_server(engine: Engine) -> None:
@@ -478,7 +476,7 @@ def test_words_are_found_whatever_the_encoding_of_the_file(engine: Engine) -> No
     reply = text(engine, "read_fragment", paths=["utf16.txt", "latin.txt"], keywords=["GRÖSSER"], context=0)
     assert reply.count("\ngrößer") == 2
     reply = text(engine, "read_fragment", paths=["utf16.txt", "latin.txt"], patterns=["gr.+er"], context=0)
-    assert heads(reply) == ["@@ 1 · pattern gr.+er 1"]
+    assert heads(reply) == ["@@ 1 pattern gr.+er"]
 
 
 @pytest.mark.parametrize(("lines", "error"), [("ten", InvalidArgument), ("9-3", InvalidLineRange)])
@@ -601,16 +599,14 @@ def test_too_many_ranges_for_the_reply_are_refused_rather_than_cut(narrow: Engin
 
 
 def test_a_listing_is_a_tree_without_what_nested_rules_ignore(engine: Engine) -> None:
-    assert text(engine, "list_directory", path="docs") == (
-        "docs · depth 2 · 3 items\n├── guide.md\n├── kept.tmp\n└── loop"
-    )
+    assert text(engine, "list_directory", path="docs") == ("docs · 3 items\n├── guide.md\n├── kept.tmp\n└── loop")
     hidden = text(engine, "list_directory", path="docs", include_hidden=True)
     assert "├── .gitignore\n" in hidden
 
 
 def test_a_long_folder_says_how_many_it_holds_back(engine: Engine) -> None:
     reply = text(engine, "list_directory", path="many", max_items=27)
-    assert reply.startswith("many · depth 2 · 27 items\n├── file_000.txt\n")
+    assert reply.startswith("many · 27 items\n├── file_000.txt\n")
     assert reply.endswith("├── file_026.txt\n└── ... 123 more")
 
 
@@ -641,7 +637,7 @@ def test_a_folder_that_is_not_there_has_near_names_and_a_file_is_no_folder(engin
     assert caught.value.suggestion == "Did you mean till?"
     with pytest.raises(CallError, match="is a file, not a folder") as refused:
         text(engine, "list_directory", path="README.md")
-    assert refused.value.suggestion == "read_file 'README.md'"
+    assert refused.value.suggestion == "Read it: read README.md"
 
 
 @pytest.mark.parametrize("levels", [0, 1, 2, 3])

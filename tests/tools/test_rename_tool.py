@@ -58,7 +58,7 @@ def test_by_default_the_places_are_listed_and_nothing_is_written(engine: Engine,
 
 def test_what_is_sure_is_written_as_one_edit_and_undone_as_one(engine: Engine, root: Path) -> None:
     before = contents(root)
-    told = rename(engine, ".feed", "serve", dryRun=False)
+    told = rename(engine, ".feed", "serve", dryRun=False, accept=["none"])
     assert "renamed · undo 1" in told and "box.feed()" in told and "dry_run" not in told
     after = contents(root)
     assert after["zoo/cats.py"].decode() == (
@@ -72,7 +72,7 @@ def test_what_is_sure_is_written_as_one_edit_and_undone_as_one(engine: Engine, r
 
 def test_what_was_renamed_is_found_under_its_new_name(engine: Engine) -> None:
     engine.index.update()
-    rename(engine, ".feed", "serve", dry_run=False)
+    rename(engine, ".feed", "serve", dry_run=False, accept=["none"])
     assert [each.path for each in engine.symbols.find("serve").definitions] == ["zoo/cats.py"]
 
 
@@ -113,7 +113,7 @@ def test_a_secret_on_the_line_of_a_place_is_masked_in_the_list_and_stays_in_the_
     secret = "AKIA" + "Q3EGRIZPSLWDTVX7"
     (root / "keys.py").write_text(f'from zoo.cats import feed\n\nfeed("{secret}")\n')
     assert secret not in rename(engine, ".feed", "serve")
-    rename(engine, ".feed", "serve", dry_run=False)
+    rename(engine, ".feed", "serve", dry_run=False, accept=["none"])
     assert (root / "keys.py").read_text() == f'from zoo.cats import serve\n\nserve("{secret}")\n'
 
 

@@ -16,6 +16,7 @@ from context_engine.errors import UnknownTool
 from context_engine.server.profiles import PROFILES
 from context_engine.settings import Settings
 from context_engine.tools import Tool
+from context_engine.tools.arguments import REQUIRED
 from tests.support.tools_stand_in import StandIn
 
 EACH = pytest.mark.parametrize("tool", tools.ALL, ids=lambda tool: tool.name)
@@ -56,6 +57,7 @@ def test_what_may_lose_something_is_destructive_and_so_is_what_may_reach_it() ->
         *(
             "edit_file",
             "write_file",
+            "call_tool",
             "safe_replace",
             "undo_edit",
             "rename_symbol",
@@ -63,17 +65,29 @@ def test_what_may_lose_something_is_destructive_and_so_is_what_may_reach_it() ->
             "execute_plan",
             "delete_plan",
             "clear_index",
-            "call_tool",
         ),
     ]
 
 
 def test_listing_tools_loads_neither_parsers_nor_numbers_nor_databases() -> None:
-    code = "import sys, context_engine.tools; print(*sys.modules)"
+    code = "import sys; from context_engine.tools import ALL; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "context_engine.tools.edit_tools" in loaded
     assert not loaded & {"numpy", "rapidfuzz", "tree_sitter", "apsw", "yaml", "context_engine.engine"}
+
+
+def test_one_search_imports_neither_the_tools_of_plans_nor_the_services_that_edit_and_remember() -> None:
+    code = (
+        "import sys; from context_engine import tools, Engine; tools.find('search_code');"
+        " Engine.open('.').close(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert {"context_engine.tools.search_tools", "context_engine.engine"} <= loaded
+    assert not loaded & {
+        f"context_engine.{name}" for name in ("tools.plan_tools", "tools.edit_tools", "edit.apply", "memory.knowledge")
+    }
 
 
 def test_three_to_five_tools_are_always_before_the_model_and_none_is_cut_by_its_client() -> None:
@@ -83,10 +97,30 @@ def test_three_to_five_tools_are_always_before_the_model_and_none_is_cut_by_its_
     assert {tool.meta["anthropic/maxResultSizeChars"] for tool in tools.ALL} == {500_000}
 
 
-def test_every_tool_is_there_once_and_get_file_is_read_file() -> None:
-    names = [tool.name for tool in tools.ALL]
+def test_every_name_is_there_once_and_an_older_one_is_the_same_tool() -> None:
+    names = [name for tool in tools.ALL for name in (tool.name, *tool.aliases)]
     assert len(names) == len(set(names))
-    assert tools.find("get_file") is tools.find("read_file")
+    older = tools.find("codebase_retrieval")
+    assert (older.name, older.run) == ("search_code", tools.find("search_code").run)
+    assert older.schema["properties"]["top_k"] == tools.find("search_code").schema["properties"]["limit"]
+
+
+@pytest.mark.parametrize("name", PROFILES["core"])
+def test_a_tool_of_the_default_list_shows_an_example_call_that_its_schema_allows(name: str) -> None:
+    tool = tools.find(name)
+    _, _, example = tool.description.partition("Example: ")
+    jsonschema.validate(json.loads(example), tool.listed_schema)
+
+
+@pytest.mark.parametrize("name", PROFILES["core"])
+def test_the_default_list_has_one_name_for_each_idea_and_describes_every_field(name: str) -> None:
+    schema = tools.find(name).listed_schema
+    older = {"top_k", "max_files", "max_results", "max_tokens", "includes", "include_paths", "file_path", "module"}
+    assert not older & schema["properties"].keys()
+    assert all(field["description"] for field in schema["properties"].values())
+    for parameter in tools.find(name).parameters:
+        if parameter.name in schema["properties"] and parameter.default not in (REQUIRED, None, "", (), {}):
+            assert schema["properties"][parameter.name]["default"] == parameter.default
 
 
 def test_an_unknown_tool_is_named_with_the_nearest() -> None:
@@ -107,7 +141,7 @@ def test_the_manifest_lists_every_tool_with_one_line() -> None:
 
 
 def test_the_manifest_finds_a_tool_by_words() -> None:
-    assert manifest(query="who calls this, callers").split("\n")[1].startswith("trace - ")
+    assert manifest(query="who calls this, callers").split("\n")[1].startswith("symbols - ")
     assert manifest(query="unwrap").split("\n") == [
         "0 tools for 'unwrap'",
         "no tool matches; leave query out to see all",
@@ -117,8 +151,8 @@ def test_the_manifest_finds_a_tool_by_words() -> None:
 @pytest.mark.parametrize(
     ("query", "tool"),
     [
-        ("where is a function defined", "find_symbol"), ("top_k", "codebase_retrieval"), ("confirm", "clear_index"),
-        ("impact of a change", "trace"), ("latencies", "index_status"), ("maxDepth imports", "read_file"),
+        ("where is a function defined", "find_symbol"), ("token_budget", "search_code"), ("confirm", "clear_index"),
+        ("impact of a change", "trace"), ("latencies", "index_status"), ("what a file imports", "symbols"),
         ("files of a folder as a tree", "list_directory"), ("rebuild from scratch", "reindex_workspace"),
     ],
 )  # fmt: skip
@@ -128,7 +162,7 @@ def test_the_manifest_finds_a_tool_by_what_it_does_and_by_its_arguments(query: s
 
 def test_the_manifest_gives_full_schemas_by_name() -> None:
     told = json.loads(manifest(names=["get_file"]))
-    assert told["tools"][0]["inputSchema"] == tools.find("read_file").schema
+    assert told["tools"][0]["inputSchema"] == tools.find("get_file").schema
     assert told["tools"][0]["aliases"] == ["get_file"]
     roomy: Any = StandIn(settings=Settings(result_chars_max=200_000))
     told = json.loads(tools.call(roomy, "tool_manifest", {"schemas": True}).text)

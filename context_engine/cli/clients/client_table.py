@@ -1,17 +1,18 @@
-"""The clients that `ctx setup` knows, a row each: where the settings are, their format, and what an entry contains.
+"""The clients that `ctx setup` and `ctx doctor` know, a row each: where the settings are, their format, and our entry.
 
-All that differs between clients is here and in `config_paths.py`.
+A row is data; the patterns of paths are explained in `config_paths.py`. A client whose documentation does not name its
+file has no row.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from context_engine.cli.clients import config_paths, jsonc_editor, toml_editor
-from context_engine.cli.clients.config_paths import ConfigPaths, Machine
+from context_engine.cli.clients import jsonc_editor, toml_editor, yaml_editor
+from context_engine.cli.clients.config_paths import ConfigPaths, Machine, resolve_paths
 from context_engine.cli.clients.launch_command import LaunchCommand
 from context_engine.errors import InvalidArgument
 
@@ -19,7 +20,7 @@ NAME = "ctx"
 """The name of the entry. It has no underscore: Gemini takes the part before one for the server's name."""
 CODEX_STARTUP_S = 20
 """Codex gives a server 10 s to start. Ours needs 0.1 s, but more with a cold disk on a busy machine."""
-CODEX_CALL_S = 300
+CALL_S = 300
 """Codex ends a call after 60 s. Rebuilding the index of a large repository takes longer, and reports its progress."""
 
 
@@ -36,6 +37,15 @@ class ConfigFormat(Protocol):
         """Return the text without it."""
 
 
+PLAIN: Mapping[str, Any] = {"command": "$command", "args": "$args"}
+"""The entry that most clients read; see `Client.entry`."""
+STDIO: Mapping[str, Any] = {"type": "stdio", **PLAIN}
+CLINE = "$APPLICATIONS/Code/User/globalStorage/saoudrizwan.claude-dev"
+"""The folder of older releases of Cline in VS Code."""
+ROO = "$APPLICATIONS/Code/User/globalStorage/rooveterinaryinc.roo-cline"
+"""The folder of Roo Code in VS Code."""
+
+
 @dataclass(frozen=True, slots=True)
 class Client:
     """One program that uses MCP servers."""
@@ -43,19 +53,25 @@ class Client:
     name: str
     """What is typed after `ctx setup`."""
     title: str
-    programs: tuple[str, ...]
-    """Its commands, which show that it is installed."""
-    language: ConfigFormat
-    section: str
-    """The key under which it lists its servers."""
-    user: Callable[[Machine], ConfigPaths]
-    """Its settings files of this user."""
-    project: tuple[str, ...]
+    source: str
+    """The public page that documents the file and the entry."""
+    user: tuple[str, ...]
+    """The patterns of its settings files of this user."""
+    project: tuple[str, ...] = ()
     """Its settings files in a project; empty if it has none."""
-    entry: Callable[[LaunchCommand], dict[str, Any]]
-    """The entry to write."""
-    check: str
+    language: ConfigFormat = jsonc_editor
+    section: str = "mcpServers"
+    """The key under which it lists its servers."""
+    entry: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
+    """The entry to write, where `$command`, `$args` and `$command_line` are replaced."""
+    check: str = ""
     """How to check that the client uses it."""
+    guidance: str = ""
+    """The file in a project from which it takes guidance, where its documentation names one."""
+    programs: tuple[str, ...] = ()
+    """Its commands, which show that it is installed."""
+    folders: tuple[str, ...] = ()
+    """Patterns of folders that only it creates, which show the same; default: those of its settings files."""
     workspace: str = ""
     """The placeholder that it replaces by the path of the open folder, in the settings of a project."""
     needs_root: bool = False
@@ -66,106 +82,255 @@ class Client:
         """The path of keys to our entry."""
         return self.section, NAME
 
+    def user_paths(self, machine: Machine) -> ConfigPaths:
+        """Return the settings files of this user on a machine."""
+        return resolve_paths(self.user, machine)
 
-def _plain_entry(launch: LaunchCommand) -> dict[str, Any]:
-    return {"command": launch.command, "args": list(launch.args)}
-
-
-def _stdio_entry(launch: LaunchCommand) -> dict[str, Any]:
-    return {"type": "stdio", **_plain_entry(launch)}
-
-
-def _claude_entry(launch: LaunchCommand) -> dict[str, Any]:
-    """Return an entry that keeps the tools in the prompt, so that the model need not search for them by name."""
-    return {**_stdio_entry(launch), "alwaysLoad": True}
-
-
-def _codex_entry(launch: LaunchCommand) -> dict[str, Any]:
-    return {**_plain_entry(launch), "startup_timeout_sec": CODEX_STARTUP_S, "tool_timeout_sec": CODEX_CALL_S}
-
-
-def _opencode_entry(launch: LaunchCommand) -> dict[str, Any]:
-    return {"type": "local", "command": list(launch.command_line)}
+    def build_entry(self, launch: LaunchCommand) -> dict[str, Any]:
+        """Return the entry that starts ctx by this command."""
+        values = {
+            "$command": launch.command,
+            "$args": list(launch.args),
+            "$command_line": list(launch.command_line),
+        }
+        return {key: values.get(value, value) if isinstance(value, str) else value for key, value in self.entry.items()}
 
 
 ALL = (
     Client(
         name="claude",
         title="Claude Code",
-        programs=("claude",),
-        language=jsonc_editor,
-        section="mcpServers",
-        user=config_paths.claude_paths,
+        source="https://code.claude.com/docs/en/mcp",
+        user=(
+            "$CLAUDE_CONFIG_DIR/.claude.json|$CLAUDE_CONFIG_DIR/.config.json",
+            "~/.claude.json|~/.claude/.config.json",  # the older name, read only if the first does not exist
+        ),
         project=(".mcp.json",),
-        entry=_claude_entry,
+        entry={**STDIO, "alwaysLoad": True},  # the tools stay in the prompt, so the model need not search for them
+        guidance="CLAUDE.md",
         check="claude mcp list",
+        programs=("claude",),
     ),
     Client(
         name="codex",
         title="Codex",
-        programs=("codex",),
+        source="https://developers.openai.com/codex/mcp",
+        user=("$CODEX_HOME/config.toml", "~/.codex/config.toml"),
+        project=(".codex/config.toml",),
         language=toml_editor,
         section="mcp_servers",
-        user=config_paths.codex_paths,
-        project=(".codex/config.toml",),
-        entry=_codex_entry,
+        entry={**PLAIN, "startup_timeout_sec": CODEX_STARTUP_S, "tool_timeout_sec": CALL_S},
+        guidance="AGENTS.md",
         check="codex mcp list",
+        programs=("codex",),
     ),
     Client(
         name="gemini",
         title="Gemini CLI",
-        programs=("gemini",),
-        language=jsonc_editor,
-        section="mcpServers",
-        user=config_paths.gemini_paths,
+        source="https://geminicli.com/docs/tools/mcp-server",
+        user=("$GEMINI_CLI_HOME/.gemini/settings.json", "~/.gemini/settings.json"),
         project=(".gemini/settings.json",),
-        entry=_plain_entry,
+        guidance="GEMINI.md",
         check="gemini mcp list, in a folder that it trusts",
+        programs=("gemini",),
     ),
     Client(
         name="opencode",
         title="opencode",
-        programs=("opencode",),
-        language=jsonc_editor,
-        section="mcp",
-        user=config_paths.opencode_paths,
+        source="https://opencode.ai/docs/mcp-servers",
+        user=(
+            "$OPENCODE_CONFIG",
+            "$OPENCODE_CONFIG_DIR/opencode.jsonc|$OPENCODE_CONFIG_DIR/opencode.json",
+            "$CONFIG/opencode/opencode.jsonc|$CONFIG/opencode/opencode.json|$CONFIG/opencode/config.json",
+        ),
         project=("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
-        entry=_opencode_entry,
+        section="mcp",
+        entry={"type": "local", "command": "$command_line"},
+        guidance="AGENTS.md",
         check="opencode mcp list",
+        programs=("opencode",),
     ),
     Client(
         name="cursor",
         title="Cursor",
-        programs=("cursor", "cursor-agent"),
-        language=jsonc_editor,
-        section="mcpServers",
-        user=config_paths.cursor_paths,
+        source="https://cursor.com/docs/context/mcp",
+        user=("~/.cursor/mcp.json",),
         project=(".cursor/mcp.json",),
-        entry=_stdio_entry,
+        entry=STDIO,
+        guidance="AGENTS.md",
         check="Cursor Settings, MCP",
+        programs=("cursor", "cursor-agent"),
         workspace="${workspaceFolder}",
     ),
     Client(
         name="vscode",
         title="VS Code",
-        programs=("code",),
-        language=jsonc_editor,
-        section="servers",
-        user=config_paths.vscode_paths,
+        source="https://code.visualstudio.com/docs/copilot/customization/mcp-servers",
+        user=("$VSCODE_PORTABLE/user-data/User/mcp.json", "$APPLICATIONS/Code/User/mcp.json"),
         project=(".vscode/mcp.json",),
-        entry=_stdio_entry,
+        section="servers",
+        entry=STDIO,
+        guidance="AGENTS.md",
         check="the command MCP: List Servers",
+        programs=("code",),
         workspace="${workspaceFolder}",
+    ),
+    Client(
+        name="copilot",
+        title="GitHub Copilot CLI",
+        source="https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers",
+        user=("$COPILOT_HOME/mcp-config.json", "~/.copilot/mcp-config.json"),
+        project=(".github/mcp.json",),
+        entry={"type": "local", **PLAIN, "tools": ["*"]},
+        guidance="AGENTS.md",
+        check="/mcp show ctx, in a session",
+        programs=("copilot",),
+    ),
+    Client(
+        name="devin",
+        title="Devin Desktop and Devin CLI",
+        source="https://docs.devin.ai/cli/extensibility/mcp/configuration",
+        user=("win32:$APPLICATIONS/devin/mcp_config.json", "~/.config/devin/mcp_config.json"),
+        project=(".devin/mcp_config.json",),
+        guidance="AGENTS.md",
+        check="devin mcp list",
+        programs=("devin",),
+    ),
+    Client(
+        name="windsurf",
+        title="Windsurf (Cascade)",
+        source="https://docs.windsurf.com/windsurf/cascade/mcp",
+        user=("~/.codeium/windsurf/mcp_config.json",),
+        check="Windsurf Settings, Cascade, MCP Servers",
+        programs=("windsurf",),
+    ),
+    Client(
+        name="zed",
+        title="Zed",
+        source="https://zed.dev/docs/ai/mcp",
+        user=(
+            "win32:$APPLICATIONS/Zed/settings.json",
+            "linux:$CONFIG/zed/settings.json",
+            "~/.config/zed/settings.json",
+        ),
+        project=(".zed/settings.json",),
+        section="context_servers",
+        entry={**PLAIN, "env": {}},
+        guidance="AGENTS.md",
+        check="the Agent Panel's settings: a green dot next to ctx",
+        programs=("zed", "zeditor"),
+    ),
+    Client(
+        name="junie",
+        title="JetBrains Junie",
+        source="https://junie.jetbrains.com/docs/junie-cli-mcp-configuration.html",
+        user=("~/.junie/mcp/mcp.json",),
+        project=(".junie/mcp/mcp.json",),
+        guidance="AGENTS.md",
+        check="Settings, Tools, Junie, MCP Settings; in the CLI /mcp",
+        programs=("junie",),
+        folders=("~/.junie",),
+    ),
+    Client(
+        name="cline",
+        title="Cline",
+        source="https://docs.cline.bot/getting-started/config",
+        user=(
+            "$CLINE_DATA_DIR/settings/cline_mcp_settings.json",
+            "$CLINE_DIR/data/settings/cline_mcp_settings.json",
+            f"~/.cline/data/settings/cline_mcp_settings.json|{CLINE}/settings/cline_mcp_settings.json",
+        ),
+        guidance="AGENTS.md",
+        check="MCP Servers, Configure",
+        programs=("cline",),
+        folders=(f"~/.cline|{CLINE}",),
+    ),
+    Client(
+        name="roo",
+        title="Roo Code",
+        source="https://docs.roocode.com/features/mcp/using-mcp-in-roo",
+        user=(f"{ROO}/settings/mcp_settings.json",),
+        project=(".roo/mcp.json",),
+        check="the MCP Servers view of Roo Code",
+        folders=(ROO,),
+    ),
+    Client(
+        name="kiro",
+        title="Kiro",
+        source="https://kiro.dev/docs/mcp/configuration",
+        user=("~/.kiro/settings/mcp.json",),
+        project=(".kiro/settings/mcp.json",),
+        guidance="AGENTS.md",
+        check="the MCP Servers tab of the Kiro panel; in the CLI /mcp",
+        programs=("kiro", "kiro-cli"),
+        folders=("~/.kiro",),
+    ),
+    Client(
+        name="amp",
+        title="Amp",
+        source="https://ampcode.com/docs/cli/settings",
+        user=("~/.config/amp/settings.json|~/.config/amp/settings.jsonc",),
+        project=(".amp/settings.json", ".amp/settings.jsonc"),
+        section="amp.mcpServers",  # one key with a dot
+        guidance="AGENTS.md",
+        check="amp mcp list",
+        programs=("amp",),
+    ),
+    Client(
+        name="qwen",
+        title="Qwen Code",
+        source="https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/",
+        user=("~/.qwen/settings.json",),
+        project=(".qwen/settings.json",),
+        check="qwen mcp list",
+        programs=("qwen",),
+    ),
+    Client(
+        name="droid",
+        title="Factory Droid",
+        source="https://docs.factory.ai/cli/configuration/mcp",
+        user=("~/.factory/mcp.json",),
+        project=(".factory/mcp.json",),
+        entry=STDIO,
+        check="/mcp, in a session",
+        programs=("droid",),
+    ),
+    Client(
+        name="goose",
+        title="goose",
+        source="https://block.github.io/goose/docs/guides/config-files",
+        user=("win32:$APPLICATIONS/Block/goose/config/config.yaml", "$CONFIG/goose/config.yaml"),
+        language=yaml_editor,
+        section="extensions",
+        entry={
+            "type": "stdio",
+            "name": NAME,
+            "description": "Code search and context",
+            "enabled": True,
+            "cmd": "$command",
+            "args": "$args",
+            "env_keys": [],
+            "envs": {},
+            "timeout": CALL_S,
+        },
+        check="goose info -v",
+        programs=("goose",),
+    ),
+    Client(
+        name="continue",
+        title="Continue",
+        source="https://docs.continue.dev/customize/deep-dives/mcp",
+        user=("~/.continue/mcpServers/ctx.json",),
+        project=(".continue/mcpServers/ctx.json",),
+        check="Agent mode, Tools",
+        programs=("cn",),
+        folders=("~/.continue",),
     ),
     Client(
         name="claude-desktop",
         title="Claude Desktop",
-        programs=(),
-        language=jsonc_editor,
-        section="mcpServers",
-        user=config_paths.claude_desktop_paths,
-        project=(),
-        entry=_plain_entry,
+        source="https://modelcontextprotocol.io/docs/develop/connect-local-servers",
+        user=("$APPLICATIONS/Claude/claude_desktop_config.json",),
         check="Settings, Developer, after a restart of the application",
         needs_root=True,
     ),
@@ -179,5 +344,8 @@ def find_client(name: str) -> Client:
     if name in names:
         return ALL[names.index(name)]
     near = difflib.get_close_matches(name.lower(), names, 1, 0.5)
-    hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)}."
+    if near:
+        hint = f"Did you mean {near[0]}?"
+    else:
+        hint = f"There are {', '.join(names)}."
     raise InvalidArgument(f"{name} is not a known client", suggestion=hint)

@@ -1,13 +1,13 @@
-r"""The settings files of each client, from the system, its variables and the home folder.
+r"""Where a settings file is: patterns of paths, resolved for a system, its variables and its home folder.
 
->>> windows = Machine("win32", {"APPDATA": r"C:\Users\me\AppData\Roaming"}, r"C:\Users\me")
->>> str(vscode_paths(windows)[0])
-'C:\\Users\\me\\AppData\\Roaming\\Code\\User\\mcp.json'
+>>> windows = Machine("win32", {"APPDATA": r"D:\Roaming"}, r"C:\Users\me")
+>>> resolve_paths(("$VSCODE_PORTABLE/mcp.json", "win32:$APPLICATIONS/Code/mcp.json", "~/.config/mcp.json"), windows)
+(PureWindowsPath('D:/Roaming/Code/mcp.json'),)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
@@ -25,7 +25,9 @@ class Machine:
 
     def path(self, text: str) -> PurePath:
         """Return a path in the notation of that system."""
-        return PureWindowsPath(text) if self.system == "win32" else PurePosixPath(text)
+        if self.system == "win32":
+            return PureWindowsPath(text)
+        return PurePosixPath(text)
 
     @property
     def home(self) -> PurePath:
@@ -35,7 +37,14 @@ class Machine:
     def path_in_variable(self, variable: str) -> PurePath | None:
         """Return the path in a variable; None if it is not set or empty."""
         value = self.env.get(variable, "").strip()
-        return self.path(value) if value else None
+        if value:
+            return self.path(value)
+        return None
+
+    @property
+    def config(self) -> PurePath:
+        """The folder where command line programs store their settings, by the XDG rules."""
+        return self.path_in_variable("XDG_CONFIG_HOME") or self.home / ".config"
 
     @property
     def applications(self) -> PurePath:
@@ -44,46 +53,32 @@ class Machine:
             return self.path_in_variable("APPDATA") or self.home / "AppData" / "Roaming"
         if self.system == "darwin":
             return self.home / "Library" / "Application Support"
-        return self.path_in_variable("XDG_CONFIG_HOME") or self.home / ".config"
+        return self.config
 
 
-def claude_paths(machine: Machine) -> ConfigPaths:
-    """Return the files of Claude Code. It still reads the second, older name if the first does not exist."""
-    folder = machine.path_in_variable("CLAUDE_CONFIG_DIR")
-    return (folder or machine.home) / ".claude.json", (folder or machine.home / ".claude") / ".config.json"
+def resolve_paths(patterns: Sequence[str], machine: Machine) -> ConfigPaths:
+    """Return the paths of the first pattern that is for this system and whose variables are set; empty without one.
+
+    A pattern is one path, or several with `|` between them. It starts with `~`, `$CONFIG` (~/.config by the XDG rules),
+    `$APPLICATIONS` (the folder of desktop applications) or a variable. `linux:`, `darwin:` or `win32:` limits it to a
+    system.
+    """
+    for pattern in patterns:
+        system, _, paths = pattern.rpartition(":")
+        resolved = [_resolve_path(path, machine) for path in paths.split("|")]
+        if system in ("", machine.system) and None not in resolved:
+            return tuple(path for path in resolved if path)
+    return ()
 
 
-def codex_paths(machine: Machine) -> ConfigPaths:
-    """Return the file of Codex."""
-    return ((machine.path_in_variable("CODEX_HOME") or machine.home / ".codex") / "config.toml",)
-
-
-def gemini_paths(machine: Machine) -> ConfigPaths:
-    """Return the file of Gemini CLI. Its variable names a home folder, not the folder of the settings."""
-    return ((machine.path_in_variable("GEMINI_CLI_HOME") or machine.home) / ".gemini" / "settings.json",)
-
-
-def opencode_paths(machine: Machine) -> ConfigPaths:
-    """Return the file that a variable of opencode names, else its global files in its own order, on every system."""
-    if file := machine.path_in_variable("OPENCODE_CONFIG"):
-        return (file,)
-    if folder := machine.path_in_variable("OPENCODE_CONFIG_DIR"):
-        return folder / "opencode.jsonc", folder / "opencode.json"
-    folder = (machine.path_in_variable("XDG_CONFIG_HOME") or machine.home / ".config") / "opencode"
-    return folder / "opencode.jsonc", folder / "opencode.json", folder / "config.json"
-
-
-def cursor_paths(machine: Machine) -> ConfigPaths:
-    """Return the file of Cursor, the same on every system."""
-    return (machine.home / ".cursor" / "mcp.json",)
-
-
-def vscode_paths(machine: Machine) -> ConfigPaths:
-    """Return the file of VS Code's default profile; a portable VS Code stores it next to the program."""
-    portable = machine.path_in_variable("VSCODE_PORTABLE")
-    return ((portable / "user-data" if portable else machine.applications / "Code") / "User" / "mcp.json",)
-
-
-def claude_desktop_paths(machine: Machine) -> ConfigPaths:
-    """Return the file of Claude Desktop."""
-    return (machine.applications / "Claude" / "claude_desktop_config.json",)
+def _resolve_path(path: str, machine: Machine) -> PurePath | None:
+    """Return one path; None if its variable is not set."""
+    start, _, rest = path.partition("/")
+    named = {"~": machine.home, "$CONFIG": machine.config, "$APPLICATIONS": machine.applications}
+    if start in named:
+        folder = named[start]
+    else:
+        folder = machine.path_in_variable(start.removeprefix("$"))
+    if folder and rest:
+        return folder / rest
+    return folder

@@ -19,7 +19,7 @@ from __future__ import annotations
 import bisect
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,10 @@ def get_value(text: str, path: Sequence[str]) -> Any:
     """Return the value at a path of keys, or None. Raises: InvalidArgument, as all functions here."""
     value = _parse_document(text).value
     for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, dict):
+            value = value.get(key)
+        else:
+            value = None
     return value
 
 
@@ -71,12 +74,41 @@ def remove_entry(text: str, path: Sequence[str]) -> str:
     return remove_entry(cut, path)  # the key may occur twice
 
 
+def append_item(text: str, path: Sequence[str], item: Mapping[str, Any]) -> str:
+    """Append an item to the list at `path`, which is created if there is none. Raises: as `set_entry`."""
+    node = (document := _parse_document(text)).root
+    for key in path:
+        node = node.child(key) if node else None
+    if node is None or not isinstance(node.value, list):
+        return _set_value(text, path, [item])
+    return _add_member(text, document, node, "", item)
+
+
+def remove_items(text: str, path: Sequence[str], is_removed: Callable[[Any], bool]) -> str:
+    """Remove the items of the list at `path` that a predicate selects; a list that is then empty is removed, too.
+
+    Reverts what `append_item` added there. Raises: as `set_entry`.
+    """
+    node = (document := _parse_document(text)).root
+    for key in path:
+        node = node.child(key) if node else None
+    if node is None or not isinstance(node.value, list):
+        return text
+    removed = next((item for item in node.members if is_removed(item.node.value)), None)
+    if removed is None:
+        return text
+    if len(node.members) == 1:
+        return remove_entry(text, path)
+    cut = _apply_edits(text, [(start, stop, "") for start, stop in _find_cuts(text, document, node, removed)])
+    return remove_items(cut, path, is_removed)
+
+
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _JsonValue:
-    """A value and its range, `start`-`stop`; `members` are those of an object, in their order."""
+    """A value and its range, `start`-`stop`; `members` are those of an object or list, in their order."""
 
     start: int
     stop: int
@@ -90,12 +122,17 @@ class _JsonValue:
     def child(self, key: str) -> _JsonValue | None:
         """Return the value of the member with this key."""
         member = self.member(key)
-        return member.node if member else None
+        if member:
+            return member.node
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class _JsonMember:
-    """A key and its start, its value, and the position of the comma after it, if there is one."""
+    """A key and its start, its value, and the position of the comma after it, if there is one.
+
+    An item of a list has its number as the key, and starts where its value does.
+    """
 
     key: str
     start: int
@@ -114,7 +151,9 @@ class _JsonDocument:
     @property
     def value(self) -> Any:
         """The document as Python values."""
-        return self.root.value if self.root else None
+        if self.root:
+            return self.root.value
+        return None
 
     def before(self, position: int) -> tuple[int, int]:
         """Return the range of the last token or comment that ends at or before a position."""
@@ -173,7 +212,10 @@ class _JsonParser:
 
     def build_error(self, what: str) -> InvalidArgument:
         """Build the error for an unexpected next token."""
-        position = self._tokens[self._next][1] if self.has_more else len(self._text)
+        if self.has_more:
+            position = self._tokens[self._next][1]
+        else:
+            position = len(self._text)
         return _syntax_error(self._text, position, what)
 
     def _parse_object(self, start: int, depth: int) -> _JsonValue:
@@ -197,14 +239,14 @@ class _JsonParser:
         return _JsonMember(json.loads(self._text[start:stop]), start, node, None if comma is None else comma - 1)
 
     def _parse_array(self, start: int, depth: int) -> _JsonValue:
-        values: list[Any] = []
-        open_ended = True
+        items: list[_JsonMember] = []
         while (stop := self._skip_mark("]")) is None:
-            if not open_ended:
+            if items and items[-1].comma is None:
                 raise self.build_error("a comma or a closing bracket is missing")
-            values.append(self.parse_value(depth + 1).value)
-            open_ended = self._skip_mark(",") is not None
-        return _JsonValue(start, stop, values)
+            node = self.parse_value(depth + 1)
+            comma = self._skip_mark(",")
+            items.append(_JsonMember(str(len(items)), node.start, node, None if comma is None else comma - 1))
+        return _JsonValue(start, stop, [item.node.value for item in items], tuple(items))
 
     def _skip_mark(self, mark: str) -> int | None:
         """Skip a mark if it is the next token; return its end."""
@@ -259,7 +301,7 @@ def _set_value(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def _add_member(text: str, document: _JsonDocument, owner: _JsonValue, key: str, value: Any) -> str:
-    """Add a last member to an object: on lines of its own, unless the object is on one line."""
+    """Add a last member to an object or list: on lines of its own, unless the others are on one line."""
     style = _JsonLayout.detect(text, document)
     brace = owner.stop - 1
     _, end = document.before(brace)
@@ -267,21 +309,34 @@ def _add_member(text: str, document: _JsonDocument, owner: _JsonValue, key: str,
     last = owner.members[-1] if owner.members else None
     is_block = last is None or "\n" in gap
     comma = "," if last and last.comma is not None else ""
-    edits = [(last.node.stop, last.node.stop, ",")] if last and not comma else []
+    if last and not comma:
+        edits = [(last.node.stop, last.node.stop, ",")]
+    else:
+        edits = []
     if not is_block:
-        written = f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}{comma}"
+        written = f" {_format_key(key)}{json.dumps(value, ensure_ascii=False)}{comma}"
         return _apply_edits(text, [*edits, (end, end, written)])
     outer = style.indent_at(text, owner.start)
     indent = _indent_of_first(text, owner) or outer + style.unit
-    written = f"{style.newline}{indent}{json.dumps(key)}: {style.format_value(value, indent)}{comma}"
+    written = f"{style.newline}{indent}{_format_key(key)}{style.format_value(value, indent)}{comma}"
     closing = gap if "\n" in gap else style.newline + outer
     return _apply_edits(text, [*edits, (end, brace, written + closing)])
+
+
+def _format_key(key: str) -> str:
+    """Return a key with its colon; nothing for an item of a list."""
+    if key:
+        return f"{json.dumps(key)}: "
+    return ""
 
 
 def _start_document(text: str, value: Any) -> str:
     """Add a value to a text that has none, perhaps only comments."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    start = "" if not text.strip() else text if text.endswith("\n") else text + newline
+    if not text.strip():
+        start = ""
+    else:
+        start = text if text.endswith("\n") else text + newline
     return start + _JsonLayout("  ", newline).format_value(value, "") + newline
 
 
@@ -295,14 +350,20 @@ class _JsonLayout:
     @classmethod
     def detect(cls, text: str, document: _JsonDocument) -> _JsonLayout:
         """Detect the layout from the first member of the text; default: two spaces."""
-        unit = _indent_of_first(text, document.root) if document.root else ""
+        if document.root:
+            unit = _indent_of_first(text, document.root)
+        else:
+            unit = ""
         return cls(unit or "  ", "\r\n" if "\r\n" in text else "\n")
 
     def format_value(self, value: Any, indent: str) -> str:
-        """Format a value as by hand: members on lines of their own, lists on one line."""
+        """Format a value as by hand: members and objects of lists on lines of their own, other lists on one line."""
+        inner = indent + self.unit
+        if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+            items = [f"{inner}{self.format_value(item, inner)}" for item in value]
+            return f"[{self.newline}{f',{self.newline}'.join(items)}{self.newline}{indent}]"
         if not isinstance(value, Mapping) or not value:
             return json.dumps(value, ensure_ascii=False)
-        inner = indent + self.unit
         lines = [f"{inner}{json.dumps(key)}: {self.format_value(member, inner)}" for key, member in value.items()]
         return f"{{{self.newline}{f',{self.newline}'.join(lines)}{self.newline}{indent}}}"
 
@@ -318,7 +379,9 @@ def _indent_of_first(text: str, owner: _JsonValue) -> str:
         return ""
     start = owner.members[0].start
     before = text[text.rfind("\n", 0, start) + 1 : start]
-    return before if before.isspace() and "\n" in text[owner.start : start] else ""
+    if before.isspace() and "\n" in text[owner.start : start]:
+        return before
+    return ""
 
 
 # -- removing -------------------------------------------------------------------------------------------------------
@@ -327,7 +390,10 @@ def _indent_of_first(text: str, owner: _JsonValue) -> str:
 def _find_cuts(text: str, document: _JsonDocument, owner: _JsonValue, member: _JsonMember) -> Iterator[tuple[int, int]]:
     """Yield the ranges to remove with a member: the whitespace before it, and the comma that is then superfluous."""
     thing, start = document.before(member.start)
-    end = member.node.stop if member.comma is None else member.comma + 1
+    if member.comma is None:
+        end = member.node.stop
+    else:
+        end = member.comma + 1
     ends_its_line = not text[end:].split("\n", 1)[0].strip()
     if text.startswith("//", thing) and not ends_its_line:
         start = member.start  # what follows must not become part of the comment before
@@ -377,4 +443,6 @@ def _is_same_json(one: Any, other: Any) -> bool:
 
 
 def _format_path(path: Sequence[str]) -> str:
-    return repr(".".join(path)) if path else "the whole"
+    if path:
+        return repr(".".join(path))
+    return "the whole"

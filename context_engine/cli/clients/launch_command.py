@@ -74,7 +74,10 @@ def find_launch_command(
         ("pipx", _PIPX_RUN, ("run",), ("run", "--spec")),
     ):
         if made_it.search(started.prefix + os.sep):
-            words = (*from_source, started.source, "ctx") if started.source else (*from_index, PACKAGE)
+            if started.source:
+                words = (*from_source, started.source, "ctx")
+            else:
+                words = (*from_index, PACKAGE)
             note = (
                 f"ctx runs from a cache of {runner}, and the entry starts {runner} each time; "
                 "an installed ctx starts faster."
@@ -129,7 +132,9 @@ def _find_install_source() -> str:
     except (PackageNotFoundError, ValueError):
         return ""
     version = noted.get("vcs_info")
-    return f"{version['vcs']}+{noted['url']}@{version['commit_id']}" if version else noted.get("url", "")
+    if version:
+        return f"{version['vcs']}+{noted['url']}@{version['commit_id']}"
+    return noted.get("url", "")
 
 
 def _find_script(candidate: str, exists: Callable[[str], bool]) -> str | None:

@@ -36,7 +36,10 @@ def get_value(text: str, path: Sequence[str]) -> Any:
     """Return the value at a path of keys, or None. Raises: InvalidArgument, as all functions here."""
     value: Any = _read(text)
     for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, dict):
+            value = value.get(key)
+        else:
+            value = None
     return value
 
 
@@ -48,14 +51,20 @@ def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     meant = _read(text)
     table = meant
     for key in path:
-        table = table.setdefault(key, {}) if isinstance(table, dict) else None
+        if isinstance(table, dict):
+            table = table.setdefault(key, {})
+        else:
+            table = None
     if not isinstance(table, dict):
         raise InvalidArgument(f"{'.'.join(path)} is not a table", suggestion="Rename or remove that value.")
     is_new = not table
     if all(table.get(key) == value for key, value in entry.items()):
         return text
     table.update(entry)
-    results = [_append_table(text, path, entry)] if is_new else []
+    if is_new:
+        results = [_append_table(text, path, entry)]
+    else:
+        results = []
     return _first_right(chain(results, _editions(text, path, entry)), meant, text)
 
 
@@ -76,7 +85,10 @@ def _read(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
-        line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, 1)
+        if place:
+            line, column = (int(place[1]), int(place[2]))
+        else:
+            line, column = (text.count("\n") + 1, 1)
         raise InvalidArgument(
             f"line {line}, column {column}: {str(error).partition(' (at ')[0]}",
             suggestion="Fix it there, then run the command again.",
@@ -119,7 +131,10 @@ def _without_empty(value: Mapping[str, Any]) -> dict[str, Any]:
 def _append_table(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     """Add the table at the end, after one empty line."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    start = "" if not text else text + newline if text.endswith("\n") else text + 2 * newline
+    if not text:
+        start = ""
+    else:
+        start = text + newline if text.endswith("\n") else text + 2 * newline
     table = tomlkit.dumps(dict(entry)).replace("\n", newline)
     return f"{start}[{'.'.join(path)}]{newline}{table}"
 

@@ -88,7 +88,9 @@ def _safely(check: Check, case: DoctorContext) -> list[CheckResult]:
 def _usable(root: Path | None) -> Path | None:
     """Return the folder if it may be opened; else the report says why not."""
     try:
-        return check_workspace_root(root) if root else None
+        if root:
+            return check_workspace_root(root)
+        return None
     except ContextEngineError:
         return None
 

@@ -108,11 +108,17 @@ def text_search(case: DoctorContext) -> Iterator[CheckResult]:
 def git(case: DoctorContext) -> Iterator[CheckResult]:
     """Check that git exists and runs."""
     found = find_program("git", path=case.env.get("PATH", ""), outside=case.root or "")
-    output = _first_line([found, "--version"]) if found else ""
+    if found:
+        output = _first_line([found, "--version"])
+    else:
+        output = ""
     if output.startswith("git version"):
         yield ok("git", f"{output} at {found}")
     else:
-        why = f"{found} does not run: {output}" if found else "none on PATH: no history, no reviews of changes"
+        if found:
+            why = f"{found} does not run: {output}"
+        else:
+            why = "none on PATH: no history, no reviews of changes"
         yield warning("git", why, "Install git, or put it on the PATH of the program that starts ctx.")
 
 
@@ -241,7 +247,10 @@ def index(case: DoctorContext) -> Iterator[CheckResult]:
     if state:
         yield _index_state(state)
     else:
-        more = f", and {len(damage) - 1:,} more" if len(damage) > 1 else ""
+        if len(damage) > 1:
+            more = f", and {len(damage) - 1:,} more"
+        else:
+            more = ""
         yield problem("index", f"{damage[0]}{more}", "Rebuild it: ctx index --force.")
     yield from _writer(folder)
 
@@ -279,7 +288,10 @@ def watcher(case: DoctorContext) -> Iterator[CheckResult]:
             step = f"Raise the limits ({limits}): sudo sysctl fs.inotify.max_user_watches=524288. {step}"
         yield warning("watcher", trouble, step)
     else:
-        state = "edits are followed" if running else "still reading the folders of a large workspace"
+        if running:
+            state = "edits are followed"
+        else:
+            state = "still reading the folders of a large workspace"
         yield ok("watcher", f"{state}{f' ({limits})' if limits else ''}")
 
 
@@ -360,7 +372,10 @@ def _check_entry(state: ClientConfigState, case: DoctorContext) -> Iterator[Chec
         is_tried = not _is_runner(words) and (state.scope != client_config.PROJECT or _is_this_program(words, case))
         why = not_runnable(words, is_tried=is_tried) or _missing_root(words)
         again = f"Rewrite the entry: ctx setup {client.name}{_options(state)}"
-        untried = "" if is_tried else f", through {Path(words[0]).stem}, which was not tried"
+        if is_tried:
+            untried = ""
+        else:
+            untried = f", through {Path(words[0]).stem}, which was not tried"
         found = f"set up for {state.scope} in {path}{untried}"
         yield problem(client.name, f"{found}, but {why}", again) if why else ok(client.name, found)
 
@@ -370,27 +385,36 @@ def not_runnable(words: Sequence[str], *, is_tried: bool = True) -> str:
     command = words[0] if words else ""
     found = find_program(command)
     if not found:
-        return f"there is no program {command}" if Path(command).is_absolute() else f"{command} is not on the PATH"
+        if Path(command).is_absolute():
+            return f"there is no program {command}"
+        return f"{command} is not on the PATH"
     if not is_tried:
         return ""
     try:
         output = _run_program([found, *_before_serve(words)[1:], "--version"], RUN_S_MAX)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{command} does not run: {error}"
-    return "" if output.startswith("ctx ") else f"{command} is not ctx: {output[-200:]}"
+    if output.startswith("ctx "):
+        return ""
+    return f"{command} is not ctx: {output[-200:]}"
 
 
 def _is_this_program(words: Sequence[str], case: DoctorContext) -> bool:
     """Whether a command line starts this very program: a project's file may come from anyone, so others are not run."""
     before = _before_serve(words)
-    alone = Path(find_program(before[0], outside=case.root or "")).resolve() if len(before) == 1 else None
+    if len(before) == 1:
+        alone = Path(find_program(before[0], outside=case.root or "")).resolve()
+    else:
+        alone = None
     return tuple(before) == case.launch.command_line or (
         not case.launch.args and alone == Path(case.launch.command).resolve()
     )
 
 
 def _before_serve(words: Sequence[str]) -> Sequence[str]:
-    return words[: words.index("serve")] if "serve" in words else words[:1]
+    if "serve" in words:
+        return words[: words.index("serve")]
+    return words[:1]
 
 
 def _is_runner(words: Sequence[str]) -> bool:
@@ -401,10 +425,14 @@ def _missing_root(words: Sequence[str]) -> str:
     """Return which named folder does not exist. Only the client knows the value of `${...}`."""
     named = [value for option, value in pairwise(words) if option == "--root" and not value.startswith("${")]
     gone = [value for value in named if not Path(value).is_dir()]
-    return f"there is no folder {gone[0]}" if gone else ""
+    if gone:
+        return f"there is no folder {gone[0]}"
+    return ""
 
 
 def _options(state: ClientConfigState) -> str:
     """Return the options of `ctx setup` that write the same file."""
     named = " --root PATH" if state.client.needs_root else ""
-    return f" --project{named}" if state.scope == client_config.PROJECT else named
+    if state.scope == client_config.PROJECT:
+        return f" --project{named}"
+    return named

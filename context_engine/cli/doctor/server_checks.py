@@ -68,7 +68,10 @@ def _conversation(child: ServerProcess) -> Iterator[CheckResult]:
     else:
         yield warning("server", times, "It starts slowly: check for a busy disk or a virus scanner.")
     if code != 0:
-        left = "does not end when its client leaves" if code is None else f"ends with exit code {code}"
+        if code is None:
+            left = "does not end when its client leaves"
+        else:
+            left = f"ends with exit code {code}"
         yield problem("server's end", f"{left}{child.last_words}", ABOUT)
     if child.noise:
         step = "Only the protocol may be written there: find out which package prints it."
@@ -117,7 +120,9 @@ class ServerProcess:
     def last_words(self) -> str:
         """The last line of its stderr, for the report."""
         lines = [line for line in self._said if not line.startswith("{")]  # the log of calls is JSON
-        return f"; its last message: {lines[-1][:300]}" if lines else ""
+        if lines:
+            return f"; its last message: {lines[-1][:300]}"
+        return ""
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         """Return the response to a request; None if there is none."""

@@ -12,6 +12,7 @@ from context_engine.review.checks import (
     companion_checks,
     complexity_checks,
     deployment_checks,
+    difference_checks,
     file_metadata_checks,
     go_checks,
     javascript_checks,
@@ -34,6 +35,7 @@ MODULES: tuple[ModuleType, ...] = (
     file_metadata_checks,
     symbol_checks,
     complexity_checks,
+    difference_checks,
     companion_checks,
 )
 

@@ -47,7 +47,10 @@ def long_function(file: ReviewedFile) -> Iterator[Finding]:
             and lines - before.get(name, 0) >= GREW_LINES
             and file.touches(LineSpan(function.first, function.last))
         ):
-            was = f"had {before[name]} lines and " if name in before else ""
+            if name in before:
+                was = f"had {before[name]} lines and "
+            else:
+                was = ""
             yield on_line(function.line, f"{function.name} {was}has {lines} lines now, more than a screen.")
 
 
@@ -71,7 +74,10 @@ def complexity(file: ReviewedFile) -> Iterator[Finding]:
     known = _functions(file.new)
     if file.new is None or not any(function.last - function.first > PATHS_MAX for function in known.values()):
         return
-    before = count_paths(file.old) if file.old is not None else {}
+    if file.old is not None:
+        before = count_paths(file.old)
+    else:
+        before = {}
     for name, count in count_paths(file.new).items():
         function = known[name]
         if (
@@ -79,12 +85,17 @@ def complexity(file: ReviewedFile) -> Iterator[Finding]:
             and count - before.get(name, 1) >= PATHS_GROWTH
             and file.touches(LineSpan(function.first, function.last))
         ):
-            was = f"had {before[name]} paths through it and " if name in before else ""
+            if name in before:
+                was = f"had {before[name]} paths through it and "
+            else:
+                was = ""
             yield on_line(function.line, f"{function.name} {was}has {count} now; each path needs a test.")
 
 
 def _functions(source: FileVersion | None) -> Mapping[str, Symbol]:
-    return source.functions if source else {}
+    if source:
+        return source.functions
+    return {}
 
 
 def count_paths(source: FileVersion) -> Mapping[str, int]:

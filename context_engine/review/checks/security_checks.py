@@ -279,7 +279,10 @@ def _is_built_sql(text: str) -> bool:
 ).text
 def plain_http(source: FileVersion) -> Iterator[Finding]:
     """Report an http:// address of another machine; names of XML namespaces are not addresses."""
-    query = "(string) @it" if source.language_name != "go" else "(interpreted_string_literal) @it"
+    if source.language_name != "go":
+        query = "(string) @it"
+    else:
+        query = "(interpreted_string_literal) @it"
     for found in source.matches(query):
         address = re.match(r"[a-zA-Z]*['\"`]{1,3}http://([\w.-]+)", found["it"].text)
         if address and not _LOCAL.search(address[1]):

@@ -109,7 +109,10 @@ def find_data_error(source: FileVersion) -> tuple[int, str] | None:
     if suffix == "json":
         # NaN and numbers of a million digits are up to the reader of the file.
         return _find_json_error(source.text)
-    errors = find_toml_errors(source.text) if suffix == "toml" else find_yaml_errors(source.text)
+    if suffix == "toml":
+        errors = find_toml_errors(source.text)
+    else:
+        errors = find_yaml_errors(source.text)
     if isinstance(errors, str) or not errors or errors[0].confidence < 1:
         return None
     return errors[0].line, errors[0].title

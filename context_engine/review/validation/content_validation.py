@@ -2,7 +2,8 @@
 
     engine.validation.validate('x = "("', ValidationRequest(path="a.py")).has_passed   ->   True
 
-Only tiers 0 and 1 report errors. Parts that cannot be checked are reported as skipped. No content is kept.
+Tiers 0 and 1 report errors, and tier 2 does for imports that the workspace refutes. Parts that cannot be checked are
+reported as skipped. No content is kept.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from context_engine.review.validation.validation_request import (
     sort_findings,
 )
 from context_engine.review.validation.workspace_claims import (
+    ImportingSource,
     find_misplaced_hunks,
     find_unknown_names,
     find_unresolved_imports,
@@ -76,6 +78,7 @@ YAML_NODES_MAX = 500_000
 NO_VALUE: Any = object()
 """Stands for a value that cannot be read."""
 
+_MARKDOWN = re.compile(r"^(?:#{1,6} |[-*+] |\d{1,3}[.)] )", re.MULTILINE)
 _DIAGRAM = re.compile(r"^[ \t]*```mermaid[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 
 
@@ -126,6 +129,8 @@ class ValidationService:
         )
 
     def _run_tiers(self, content: str, request: ValidationRequest) -> ValidationResult:
+        if request.kind == "plan_output" and _is_markdown(content):
+            request = replace(request, kind="markdown")
         check = _ContentCheck(content.removeprefix("\ufeff").replace("\r\n", "\n"), request, self)
         tiers: list[tuple[int, Callable[[], list[Finding]]]] = [(0, check.find_secrets)] if request.scrubs else []
         tiers += [(1, check.parse)] if 1 in request.tiers else []
@@ -139,7 +144,9 @@ class ValidationService:
             findings += tier()
             run.append(number)
         result = ValidationResult(sort_findings(findings), tuple(run), tuple(check.skipped))
-        return self._redact(content, result) if request.scrubs else result
+        if request.scrubs:
+            return self._redact(content, result)
+        return result
 
     def _redact(self, content: str, result: ValidationResult) -> ValidationResult:
         """Add the content without its secrets, and take them out of the messages, too."""
@@ -182,7 +189,10 @@ class _ContentCheck:
         advice = "Take it out; use the scrubbed content, and read it from the environment."
         findings = []
         for secret in self.service.redactor.find(self.content, self.request.path):
-            severity = "error" if secret.tier == "strict" else "warning"
+            if secret.tier == "strict":
+                severity = "error"
+            else:
+                severity = "warning"
             message = f"{secret.title} in the content"
             if not secret.is_allowed:
                 place = (secret.line, secret.column)
@@ -198,7 +208,10 @@ class _ContentCheck:
         is_code = self.request.kind == "generated_code" or (language is not None and language.name not in PROSE)
         lines = self.content.split("\n")
         findings += [*_report_hidden(find_hidden_characters(lines), is_code=is_code)]
-        severity = "error" if is_code and not self.is_sound else "warning"
+        if is_code and not self.is_sound:
+            severity = "error"
+        else:
+            severity = "warning"
         for conflict in find_conflicts(lines):
             message = "an unresolved conflict begins here"
             findings.append(
@@ -239,6 +252,8 @@ class _ContentCheck:
             return
         self.is_sound = not errors
         yield from _report_syntax(errors)
+        if self.is_sound:
+            yield from map(_report_repeated_key, find_repeated_keys(self.content, language.name))
         if self.is_sound and request.schema is not None:
             yield from self._check_schema(_read_value(self.content, language.name))
 
@@ -280,8 +295,6 @@ class _ContentCheck:
         findings = [*check_style(lines, self._code_lines(), name, self._line_length(name), is_prose=is_prose)]
         if name == "python" and not self.request.path.endswith(".pyi"):
             findings += find_empty_bodies(self.content)
-        if name == "json":
-            findings += map(_report_repeated_key, find_repeated_keys(self.content))
         return findings + self._check_claims(language)
 
     def _line_length(self, language: str) -> int:
@@ -302,7 +315,9 @@ class _ContentCheck:
         data = blank_comments_and_strings(
             language, self.content.encode("utf-8", "replace"), self.service.parsers.grammars
         )
-        return None if data is None else data.decode("utf-8", "replace").split("\n")
+        if data is None:
+            return None
+        return data.decode("utf-8", "replace").split("\n")
 
     def _check_claims(self, language: Language | None) -> list[Finding]:
         service, kind = self.service, self.request.kind
@@ -310,10 +325,13 @@ class _ContentCheck:
             diff = parse_diff(self.content, bytes_max=GIT_DIFF_BYTES_MAX)
             return [*find_misplaced_hunks(diff, service.read)]
         if kind in ("markdown", "raw_text") and (language is None or language.name in PROSE):
-            return [*find_unknown_names(self.content, service.workspace)] if service.workspace is not None else []
+            if service.workspace is not None:
+                return [*find_unknown_names(self.content, service.workspace)]
+            return []
         if language is not None and language.content == "code" and service.workspace is not None:
             grammars, paths = service.parsers.grammars, service.workspace.symbols.paths()
-            return [*find_unresolved_imports(self.content, self.request.path, language, grammars, paths)]
+            source = ImportingSource(self.content, self.request.path, language)
+            return [*find_unresolved_imports(source, grammars, paths, service.read)]
         return []
 
 
@@ -382,8 +400,16 @@ def _find_broken_diagrams(content: str) -> Iterator[Finding]:
             yield make_finding(1, "warning", "syntax", "broken-diagram", message, place, "Correct it.")
 
 
-def _report_repeated_key(key: str) -> Finding:
-    message = f"the key {key[:80]!r} occurs twice in one object"
-    return make_finding(
-        2, "warning", "data", "repeated-key", message, advice="Keep one: most readers use the last one."
-    )
+def _report_repeated_key(repeated: tuple[str, int]) -> Finding:
+    key, line = repeated
+    message, advice = f"the key {key[:80]!r} occurs twice in one object", "Keep one: most readers use the last one."
+    return make_finding(1, "error", "data", "repeated-key", message, (line, int(line > 0)), advice)
+
+
+def _is_markdown(text: str) -> bool:
+    """Whether a plan is written in Markdown, not as JSON."""
+    try:
+        parse_draft(text)
+    except ValueError:
+        return not text.lstrip().startswith(("{", "[", "```json", "<think>")) and bool(_MARKDOWN.search(text))
+    return False

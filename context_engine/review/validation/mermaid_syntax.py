@@ -57,7 +57,9 @@ def find_mermaid_errors(text: str) -> tuple[Finding, ...]:
         return (*_check_blocks(lines, first, re.compile(r"\s*(subgraph)\b")), *_check_statements(lines, first))
     if kind[1] == "sequenceDiagram":
         return tuple(_check_blocks(lines, first, _BLOCK))
-    return _check_braces(lines, first) if kind.group() in BRACED else ()
+    if kind.group() in BRACED:
+        return _check_braces(lines, first)
+    return ()
 
 
 def _report_unknown_kind(text: str, line: int) -> Finding:
@@ -116,7 +118,9 @@ def _check_braces(lines: Sequence[str], first: int) -> tuple[Finding, ...]:
         )
     )
     problem = check_brackets(inside)
-    return (problem,) if problem else ()
+    if problem:
+        return (problem,)
+    return ()
 
 
 def _find_brackets(line: str, number: int, which: str) -> Iterator[Bracket]:
@@ -126,7 +130,9 @@ def _find_brackets(line: str, number: int, which: str) -> Iterator[Bracket]:
 def _strip_fence(text: str) -> str:
     """Return the diagram in a code fence, on its own lines."""
     found = _FENCE.match(text)
-    return "\n" * text.count("\n", 0, found.start(1)) + found[1] if found else text
+    if found:
+        return "\n" * text.count("\n", 0, found.start(1)) + found[1]
+    return text
 
 
 def _blank(found: re.Match[str]) -> str:

@@ -226,7 +226,10 @@ def _find_mixed_indents(code: Sequence[str]) -> Iterator[Finding]:
         return
     is_tab_rare = tabs < spaces
     rare = "\t" if is_tab_rare else " "
-    message = "a tab here, spaces elsewhere" if is_tab_rare else "spaces here, tabs elsewhere"
+    if is_tab_rare:
+        message = "a tab here, spaces elsewhere"
+    else:
+        message = "spaces here, tabs elsewhere"
     line = next(number for number, mark in indents if mark == rare)
     yield make_finding(2, "info", "style", "mixed-indentation", message, (line, 1), "Indent alike.")
 
@@ -244,7 +247,10 @@ def line_length(path: str, read: Read) -> int:
     for folder in _folders(path):
         for name, ask in _SETTINGS:
             text = read(f"{folder}{name}")
-            length = ask(text, path.removeprefix(folder)) if text else None
+            if text:
+                length = ask(text, path.removeprefix(folder))
+            else:
+                length = None
             if length is not None:
                 return length
     return DEFAULT_LINE_LENGTH
@@ -258,7 +264,9 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def _ruff(text: str, path: str) -> int | None:
-    return _parse_length(_toml(text).get("line-length")) if path.endswith((".py", ".pyi")) else None
+    if path.endswith((".py", ".pyi")):
+        return _parse_length(_toml(text).get("line-length"))
+    return None
 
 
 def _pyproject(text: str, path: str) -> int | None:
@@ -276,7 +284,9 @@ def _prettier(text: str, path: str) -> int | None:
     if path.rpartition(".")[2] not in _PRETTY:
         return None
     found = re.search(r"[\"']?printWidth[\"']?\s*:\s*(\d{1,5})(?!\d)", text)
-    return int(found[1]) if found else None
+    if found:
+        return int(found[1])
+    return None
 
 
 def _package(text: str, path: str) -> int | None:
@@ -284,7 +294,9 @@ def _package(text: str, path: str) -> int | None:
         settings = read_json(text).get("prettier")
     except (ParseError, AttributeError):
         return None
-    return _prettier(json.dumps(settings), path) if settings else None
+    if settings:
+        return _prettier(json.dumps(settings), path)
+    return None
 
 
 _PRETTY = frozenset(
@@ -299,23 +311,51 @@ def _editorconfig(text: str, path: str) -> int | None:
         if line.startswith("[") and line.endswith("]"):
             applies = _names(line[1:-1], path)
         elif applies and (setting := re.fullmatch(r"max_line_length\s*=\s*(\w+)\s*(?:[#;].*)?", line, re.IGNORECASE)):
-            length = 0 if setting[1].lower() in ("off", "unset") else _parse_length(setting[1])
+            if setting[1].lower() in ("off", "unset"):
+                length = 0
+            else:
+                length = _parse_length(setting[1])
     return length
 
 
+SECTION_CHARS_MAX = 1_024
+"""The longest section name that the EditorConfig specification asks readers to take."""
+CHOICES_MAX = 256
+"""Of `{a,b}{c,d}`, which names four; a section that names more is not looked at further."""
+
+
 def _names(glob: str, path: str) -> bool:
-    """Whether a section of an .editorconfig names a file.
+    """Return whether a section of an .editorconfig names a file.
 
     `{a,b}` are alternatives; without a slash any folder matches.
     """
-    braces = re.search(r"\{([^{}]*,[^{}]*)\}", glob)
-    if braces:
-        before, after = glob[: braces.start()], glob[braces.end() :]
-        return any(_names(f"{before}{choice}{after}", path) for choice in braces[1].split(","))
-    whole = path if "/" in glob.removeprefix("/").rstrip("/") else path.rpartition("/")[2]
+    if len(glob) > SECTION_CHARS_MAX:
+        return False
+    return any(_matches(choice, path) for choice in islice(_expand_braces(glob), CHOICES_MAX))
+
+
+def _expand_braces(glob: str) -> Iterator[str]:
+    """Yield the globs that a glob with braces means, in their order."""
+    waiting = [glob]
+    while waiting:
+        expanded = waiting.pop()
+        braces = _BRACES.search(expanded)
+        if braces is None:
+            yield expanded
+            continue
+        before, after = expanded[: braces.start()], expanded[braces.end() :]
+        waiting += [f"{before}{choice}{after}" for choice in reversed(braces[1].split(","))]
+
+
+def _matches(glob: str, path: str) -> bool:
+    if "/" in glob.removeprefix("/").rstrip("/"):
+        whole = path
+    else:
+        whole = path.rpartition("/")[2]
     return re.fullmatch(translate(glob.removeprefix("/").replace("**", "*")), whole) is not None
 
 
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _SETTINGS: tuple[tuple[str, Callable[[str, str], int | None]], ...] = (
     ("ruff.toml", _ruff),
     (".ruff.toml", _ruff),
@@ -338,4 +378,6 @@ def _toml(text: str) -> dict[str, Any]:
 
 def _parse_length(value: object) -> int | None:
     is_number = isinstance(value, int | str) and str(value).isdecimal() and len(str(value)) < LENGTH_DIGITS
-    return int(str(value)) if is_number else None
+    if is_number:
+        return int(str(value))
+    return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.context import parse_mentions, resolve_mentions
-from context_engine.languages import Import, outline_file, resolve_import
+from context_engine.languages import Import, blank_comments_and_strings, outline_file, resolve_import
 from context_engine.review.content_parsers import parse_python
 from context_engine.review.validation.validation_request import make_finding
 
@@ -20,6 +20,21 @@ if TYPE_CHECKING:
 
 NEAR_LINES = 200
 """A hunk that fits within this distance belongs to a file that has changed since; patch programs search as far."""
+NAME_LANGUAGES = frozenset({"python", "javascript", "typescript", "tsx"})
+"""Languages in which an import names what the other file has."""
+NAME_SUFFIXES = (".py", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
+GENERATED_MODULE = re.compile(
+    r"(?i)(?:^|[./])_?version(?:\.py)?$|_pb2|generated|\bgen\b|(?:^|[./])dist\b|(?:^|[./])build\b|\?"
+    r"|/[^/]{1,200}\.(?![cm]?[jt]sx?$)[a-z0-9]{1,8}$"
+)
+"""Modules that a program may write, so that no repository contains them."""
+_NAMED_IMPORT = re.compile(
+    r"^import\s{1,4}(?:type\s{1,4})?\{([^{}]{1,2000})\}\s{0,4}from\s{0,4}['\"]([^'\"\n]{1,300})['\"]", re.MULTILINE
+)
+_OPEN_MODULE = re.compile(
+    r"__getattr__|import\s+\*|export\s+(?:type\s+)?\*|module\.exports|globals\(\)|\bvars\(\)|sys\.modules|lazy|setattr\("
+)
+"""A file with one of these may have any name."""
 DOTTED_LANGUAGES = frozenset({"python"})
 """Languages in which an import that begins with a folder of the workspace means a file of it."""
 
@@ -30,7 +45,10 @@ def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
         if not reference.is_missing:
             continue
         start = text.find(reference.text)
-        place = (0, 0) if start < 0 else (text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
+        if start < 0:
+            place = (0, 0)
+        else:
+            place = (text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
         advice = "Name what exists, or say that it is new."
         if reference.near:
             advice = f"Did you mean {', '.join(reference.near)}?"
@@ -39,23 +57,84 @@ def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
         yield make_finding(2, "warning", "grounding", f"unknown-{noun}", message, place, advice)
 
 
+class ImportingSource(NamedTuple):
+    """A text with its path and language, whose imports are compared with the workspace."""
+
+    text: str
+    path: str
+    language: Language
+
+
 def find_unresolved_imports(
-    text: str, path: str, language: Language, grammars: Grammars, paths: PathIndex
+    source: ImportingSource, grammars: Grammars, paths: PathIndex, read: Callable[[str], str | None]
 ) -> Iterator[Finding]:
-    """Report imports that must mean a file of the workspace and mean none; other packages are not checked."""
+    """Report imports that must mean a file of the workspace and mean none, and names that their file does not have.
+
+    Other packages are not checked. An import that the code tries, or whose file a program may write, is a warning.
+    """
+    text, path, language = source
+    if language.name == "python":
+        tried = _tried_lines(text)
+    else:
+        tried = frozenset()
+    reported: set[tuple[str, int]] = set()
     for imported in _read_imports(text, language, grammars):
-        if not _is_local(imported.target, path, language, paths):
-            continue
-        if not resolve_import(language, path, imported.target, paths, imported.names):
+        place = (imported.line, 1)
+        is_unsure = imported.line in tried or bool(GENERATED_MODULE.search(imported.target))
+        severity = "warning" if is_unsure else "error"
+        found = resolve_import(language, path, imported.target, paths, imported.names)
+        if not found and _is_local(imported.target, path, language, paths):
+            if (imported.target, imported.line) in reported:
+                continue
+            reported.add((imported.target, imported.line))
             message = f"{imported.target[:80]} is not a file of this workspace"
             advice = "Import what exists, or create it."
-            yield make_finding(2, "warning", "grounding", "unresolved-import", message, (imported.line, 1), advice)
+            yield make_finding(2, severity, "grounding", "unresolved-import", message, place, advice)
+        elif found and imported.names and _is_local(imported.target, path, language, paths):
+            for name in _missing_names(imported.names, found[:1], language, read, paths):
+                message = f"{found[0]} has no {name[:80]}"
+                advice = "Import a name that the file has, or define it there."
+                yield make_finding(2, severity, "grounding", "unknown-import-name", message, place, advice)
+
+
+def _tried_lines(text: str) -> frozenset[int]:
+    """Return the lines of Python code that run only under a condition: in `try`, or in `if`."""
+    try:
+        nodes = [node for node in ast.walk(parse_python(text)) if isinstance(node, ast.Try | ast.If)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    return frozenset(line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
+def _missing_names(
+    names: Sequence[str], found: Sequence[str], language: Language, read: Callable[[str], str | None], paths: PathIndex
+) -> Iterator[str]:
+    """Yield the imported names that the file of an import does not contain, where that is certain."""
+    (path,) = found
+    if language.name in NAME_LANGUAGES and path.endswith(NAME_SUFFIXES):
+        text = read(path)
+    else:
+        text = None
+    has_types = path.endswith("js") and f"{path.rpartition('.')[0]}.d.ts" in paths
+    if text is None or has_types or _OPEN_MODULE.search(text):
+        return
+    words = frozenset(re.findall(r"\w+", text))
+    folder = path.rpartition("/")[0]
+    for name in names:
+        is_module = path.endswith("__init__.py") and any(
+            f"{folder}/{name}{suffix}" in paths for suffix in (".py", "/__init__.py", ".pyi", ".so", ".pyx")
+        )
+        if name.isidentifier() and name != "default" and name not in words and not is_module:
+            yield name
 
 
 def _read_imports(text: str, language: Language, grammars: Grammars) -> Sequence[Import]:
     """Return what a text imports. Python parses itself: its grammar needs quadratic time for a run of comments."""
     if language.name != "python":
-        return outline_file(language, text.encode("utf-8", "replace"), grammars).imports
+        outlined = outline_file(language, text.encode("utf-8", "replace"), grammars).imports
+        if language.name in NAME_LANGUAGES:
+            return [*outlined, *_named_imports(text, language, grammars)]
+        return outlined
     try:
         nodes = ast.walk(parse_python(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -68,6 +147,25 @@ def _read_imports(text: str, language: Language, grammars: Grammars) -> Sequence
             target = "." * node.level + (node.module or "")
             imports.append(Import(target, node.lineno, tuple(name.name for name in node.names)))
     return sorted(imports, key=lambda imported: imported.line)
+
+
+def _named_imports(text: str, language: Language, grammars: Grammars) -> Iterator[Import]:
+    """Yield the imports of JavaScript with the names between their braces, which an outline does not have."""
+    matches = list(_NAMED_IMPORT.finditer(text))
+    if matches:
+        code = blank_comments_and_strings(language, text.encode("utf-8", "replace"), grammars)
+    else:
+        code = None
+    if code is None:
+        lines = []
+    else:
+        lines = code.decode("utf-8", "replace").split("\n")
+    for found in matches:
+        number = text.count("\n", 0, found.start()) + 1
+        if number > len(lines) or "import" not in lines[number - 1]:  # it is in a string or a comment
+            continue
+        parts = (part.split(" as ")[0].split() for part in found[1].split(","))
+        yield Import(found[2], number, tuple(words[-1] for words in parts if words))
 
 
 def _is_local(target: str, path: str, language: Language, paths: PathIndex) -> bool:

@@ -1,0 +1,158 @@
+"""`ctx daemon`: the local process that answers commands and stdio servers, and what it can be asked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from context_engine.cli.common_options import NOTHING_FOUND, AsJson, command_group
+
+if TYPE_CHECKING:
+    from context_engine.daemon import DaemonServices
+    from context_engine.engine import Engine
+
+ANSWER_S = 2.0
+"""A daemon answers about itself at once."""
+READ_AFTER_S = 5.0
+"""Loading a model takes a second of work, which the first answers do not need."""
+
+app = command_group("daemon", "The local process that keeps indexes open, so that commands answer at once.")
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """Show the daemons of this user: version, work trees, clients. Exit code 1 when none runs.
+
+    **Examples**
+
+    - `ctx daemon status`
+    - `ctx daemon status --json | jq '.[].roots'`
+    """
+    import json
+
+    found = _ask_all("status")
+    if as_json:
+        print(json.dumps(found))
+    for row in [] if as_json else found:
+        print(
+            f"pid {row['pid']}  version {row['version']}  {row['state']}  {row.get('sessions', 0)} clients"
+            f"  {row['seconds']} s  {row['program']}"
+        )
+        for root in row.get("roots", ()):
+            print(f"  {root}")
+    if not found:
+        _print_reason()
+        raise typer.Exit(NOTHING_FOUND)
+
+
+@app.command()
+def stop() -> None:
+    """End the daemons of this user, of all versions. Their clients go on by themselves, and the next one starts one.
+
+    **Examples**
+
+    - `ctx daemon stop`
+    - `CTX_DAEMON=0` in the environment keeps it off
+    """
+    stopped = _ask_all("stop")
+    for row in stopped:
+        print(f"stopped {row['pid']}")
+    if not stopped:
+        _print_reason()
+        raise typer.Exit(NOTHING_FOUND)
+
+
+@app.command()
+def run(
+    background: Annotated[bool, typer.Option("--background", help="Leave the terminal; clients start it so.")] = False,
+) -> None:
+    """Run the daemon in this process until it is stopped or idle. Clients start it by themselves; you rarely do.
+
+    **Examples**
+
+    - `ctx daemon run`
+    """
+    raise typer.Exit(run_daemon(background=background))
+
+
+def run_daemon(*, background: bool) -> int:
+    """Be the daemon of this environment; return 0 at its end, 1 where another process is."""
+    from context_engine.daemon import DaemonLog, DaemonServer, RuntimeFolder, process_key
+    from context_engine.timestamps import make_clock
+
+    key = process_key(os.environ)
+    with RuntimeFolder.open(os.environ, create=True) as folder:
+        log = DaemonLog(folder, now=make_clock())
+        server = DaemonServer(folder, key, load_services, log=log.write)
+        is_daemon = server.run()
+    if background:
+        os._exit(0)  # without waiting for threads
+    if not is_daemon:
+        sys.stderr.write(f"another process is the daemon of this environment; its log is {folder.path}/daemon.log\n")
+    return int(not is_daemon)
+
+
+def load_services() -> DaemonServices:
+    """Import what answers requests. Raises: InvalidArgument (settings)."""
+    from context_engine.cli.daemon_queries import QueryAnswerer
+    from context_engine.cli.hook_command import answer_hook_request
+    from context_engine.daemon import DaemonServices, EnginePool
+    from context_engine.hooks import HookResponder
+    from context_engine.server import SessionServer
+    from context_engine.settings import Settings
+
+    settings = Settings.load(None)
+    pool = EnginePool(settings.daemon_engines, prepare=follow_edits)
+    queries, sessions = QueryAnswerer(pool), SessionServer(pool)
+    return DaemonServices(
+        handlers={
+            "query": queries.answer,
+            "hook": partial(answer_hook_request, pool, HookResponder()),
+            "session": sessions.serve,
+        },
+        idle_s=settings.daemon_idle_minutes * 60.0,
+        describe=lambda: {"roots": pool.roots(), "queries": queries.count, "sessions": sessions.count},
+        close=pool.close,
+    )
+
+
+def follow_edits(engine: Engine) -> None:
+    """Keep an Engine up to date for as long as it is open, as a stdio server does."""
+    engine.embeddings.start(READ_AFTER_S)
+    engine.memory.start(READ_AFTER_S)
+    if engine.settings.watch:
+        engine.watch()
+
+
+def _ask_all(kind: str) -> list[dict[str, Any]]:
+    """Ask every daemon of this user and return the answers."""
+    from context_engine.daemon import RuntimeFolder, ask_daemon
+
+    try:
+        with RuntimeFolder.open(os.environ) as folder:
+            keys = folder.list_keys()
+    except OSError:
+        return []
+    env = {**os.environ, "CTX_DAEMON": "1"}  # it may be switched off for this shell and still run for another client
+    answers = (ask_daemon({"kind": kind}, ANSWER_S, env=env, key=key) for key in keys)
+    return [answer for answer in answers if answer is not None]
+
+
+def _print_reason() -> None:
+    from context_engine.cli.console import print_note
+    from context_engine.daemon import RuntimeFolder, RuntimeFolderError, is_switched_off
+
+    reason = "no daemon is running; the next ctx search starts one"
+    if is_switched_off(os.environ):
+        reason = "no daemon is running: CTX_DAEMON=0, or this system has no Unix sockets"
+    try:
+        with suppress(FileNotFoundError):
+            RuntimeFolder.open(os.environ).close()
+    except RuntimeFolderError as error:
+        reason = f"no daemon can run: {error}"
+    print_note(reason)

@@ -1,0 +1,163 @@
+"""`ctx setup CLIENT --hooks`: add the hooks of ctx to a client, and remove them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from context_engine.cli.clients import client_config, hook_config
+from context_engine.cli.clients.client_config import ClientConfigFile
+from context_engine.cli.clients.client_table import Client
+from context_engine.cli.clients.config_paths import Machine, resolve_paths
+from context_engine.cli.clients.hook_config import FORMATS, HookFormat
+from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable
+from context_engine.cli.console import out, print_error, print_note
+from context_engine.errors import ContextEngineError, InvalidArgument
+
+PLUGIN = HookFormat(
+    user=("$OPENCODE_CONFIG_DIR/plugins/ctx-hooks.js", "$CONFIG/opencode/plugins/ctx-hooks.js"),
+    project=".opencode/plugins/ctx-hooks.js",
+    events=(),
+    after="opencode loads the plugin when it starts again.",
+)
+"""opencode's hooks are functions of a plugin (https://opencode.ai/docs/plugins): the whole file is ours."""
+PLUGIN_COMMAND = 'const COMMAND = ["ctx"]'
+
+
+@dataclass(frozen=True, slots=True)
+class HookChange:
+    """The planned change of the hooks of one client; `after` None deletes the file."""
+
+    client: Client
+    form: HookFormat
+    config: ClientConfigFile
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HookOptions:
+    """Where and how: the settings of a `project` or of the user; `remove` the hooks or add them; `only_print` it."""
+
+    project: Path | None = None
+    remove: bool = False
+    only_print: bool = False
+
+
+def set_up_hooks(clients: Sequence[Client], machine: Machine, wanted: HookOptions) -> bool:
+    """Add the hooks to these clients, or remove them; return whether all went well. Each change is shown as a diff."""
+    went_well = True
+    for client in clients:
+        try:
+            change = plan_hooks(client, machine, wanted)
+            if change is not None:
+                _carry_out(change, wanted)
+        except ContextEngineError as error:
+            print_error(error)
+            went_well = False
+    return went_well
+
+
+def plan_hooks(client: Client, machine: Machine, wanted: HookOptions) -> HookChange | None:
+    """Plan the change of a client's hooks; None if there is nothing to remove.
+
+    Raises: InvalidArgument for a client without hooks, settings that cannot be read, and a file that is not ours.
+    """
+    if not has_hooks(client):
+        if wanted.remove:
+            return None
+        named = ", ".join([*FORMATS, "opencode"])
+        raise InvalidArgument(f"{client.title} has no hooks for ctx", suggestion=f"These clients have: {named}.")
+    form = FORMATS.get(client.name, PLUGIN)
+    if wanted.project:
+        path = wanted.project / form.project
+    else:
+        path = Path(resolve_paths(form.user, machine)[0])
+    now = client_config.read_config(path)
+    if wanted.remove and not now.exists:
+        return None
+    try:
+        after = _plan_text(form, now, wanted, _command_builder(wanted))
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            f"{path}: {error.message}", suggestion=f"{error.suggestion} Nothing was changed."
+        ) from error
+    return HookChange(client, form, now, after)
+
+
+def has_hooks(client: Client) -> bool:
+    """Return whether ctx answers hooks of this client."""
+    return client.name in FORMATS or client.name == "opencode"
+
+
+def _plan_text(
+    form: HookFormat, now: ClientConfigFile, wanted: HookOptions, build: Callable[[], LaunchCommand]
+) -> str | None:
+    if form is PLUGIN:
+        return _plan_plugin(now, wanted, build())
+    name = next(name for name, known in FORMATS.items() if known is form)
+
+    def add(text: str) -> str:
+        return hook_config.add_hooks(form, text, lambda event: _join_command(build(), event, name))
+
+    if not wanted.remove:
+        return add(now.text)
+    without = hook_config.remove_hooks(form, now.text)
+    if without == now.text:
+        return now.text
+    return client_config.find_text_before(now, add, default=without)
+
+
+def _plan_plugin(now: ClientConfigFile, wanted: HookOptions, launch: LaunchCommand) -> str | None:
+    """Return the plugin of opencode, or None to delete it. Raises: InvalidArgument for a file of another author."""
+    template = client_config.read_plugin_template()
+    if now.exists and now.text.partition("\n")[0] != template.partition("\n")[0]:
+        raise InvalidArgument("this plugin was not written by ctx", suggestion="Rename or remove it, then repeat this.")
+    if wanted.remove:
+        return None
+    return template.replace(PLUGIN_COMMAND, f"const COMMAND = {json.dumps(launch.command_line)}")
+
+
+def _command_builder(wanted: HookOptions) -> Callable[[], LaunchCommand]:
+    def build() -> LaunchCommand:
+        launch = find_own_launch_command()
+        if wanted.project:
+            return make_portable(launch)
+        return launch
+
+    return build
+
+
+def _join_command(launch: LaunchCommand, event: str, client: str) -> str:
+    """Return the command line of an event, for the shell of this system."""
+    words = launch.with_args(("hook", event, "--client", client)).command_line
+    if os.name == "nt":
+        return subprocess.list2cmdline(words)
+    return shlex.join(words)
+
+
+def _carry_out(change: HookChange, wanted: HookOptions) -> None:
+    """Show the change, write it unless it is only to be shown, and print what was done."""
+    title, path = change.client.title, change.config.path
+    if change.after == change.config.text:
+        out.print(f"{title}: nothing to do, hooks {'are not' if wanted.remove else 'are'} in {path}", markup=False)
+        return
+    before, after = (text.splitlines(keepends=True) for text in (change.config.text, change.after or ""))
+    names = str(path) if change.config.exists else "/dev/null", "/dev/null" if change.after is None else str(path)
+    for line in difflib.unified_diff(before, after, *names):
+        print(line.rstrip("\r\n"))
+    if wanted.only_print:
+        return
+    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    backup = client_config.write_config(change.config, change.after, stamp)
+    out.print(f"{title}: hooks {'removed from' if wanted.remove else 'written to'} {path}", markup=False)
+    if backup:
+        out.print(f"  backup  {backup}", markup=False)
+    if change.form.after and not wanted.remove:
+        print_note(f"note: {change.form.after}")

@@ -1,0 +1,69 @@
+"""The daemon: one local process that keeps the Engines of its user warm for commands, hooks and stdio servers.
+
+A client asks it through a Unix socket that only the user can open, and does the work itself where there is no daemon:
+nothing needs it. `CTX_DAEMON=0` turns it off.
+
+| topic | files |
+| --- | --- |
+| the place | runtime_folder |
+| clients | daemon_client (imports a small part of the standard library) |
+| the process | daemon_server, daemon_log, engine_pool |
+
+The kinds of requests are a table of handlers, which `cli.daemon_commands` fills.
+"""
+
+from __future__ import annotations
+
+from context_engine.lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from context_engine.daemon.daemon_client import (
+        DaemonClient,
+        ask_daemon,
+        is_switched_off,
+        leave_client,
+        start_daemon,
+    )
+    from context_engine.daemon.daemon_log import DaemonLog
+    from context_engine.daemon.daemon_server import DaemonConnection, DaemonServer, DaemonServices, Handler
+    from context_engine.daemon.engine_pool import EngineLease, EnginePool
+    from context_engine.daemon.runtime_folder import RuntimeFolder, RuntimeFolderError, process_key
+
+__all__ = [
+    "DaemonClient",
+    "DaemonConnection",
+    "DaemonLog",
+    "DaemonServer",
+    "DaemonServices",
+    "EngineLease",
+    "EnginePool",
+    "Handler",
+    "RuntimeFolder",
+    "RuntimeFolderError",
+    "ask_daemon",
+    "is_switched_off",
+    "leave_client",
+    "process_key",
+    "start_daemon",
+]
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "DaemonClient": "daemon_client",
+        "DaemonConnection": "daemon_server",
+        "DaemonLog": "daemon_log",
+        "DaemonServer": "daemon_server",
+        "DaemonServices": "daemon_server",
+        "EngineLease": "engine_pool",
+        "EnginePool": "engine_pool",
+        "Handler": "daemon_server",
+        "RuntimeFolder": "runtime_folder",
+        "RuntimeFolderError": "runtime_folder",
+        "ask_daemon": "daemon_client",
+        "is_switched_off": "daemon_client",
+        "leave_client": "daemon_client",
+        "process_key": "runtime_folder",
+        "start_daemon": "daemon_client",
+    },
+)

@@ -1,0 +1,326 @@
+"""The process of the daemon: one lock, one socket, a thread for each connection, an end when it is not used any more.
+
+    server = DaemonServer(folder, key, load_services, log=log.write)
+    server.run()        # False: another process is the daemon of this key
+
+The lock is a file that the system unlocks when its process ends, however it ends. The process that has it may replace
+the socket, so nothing that a killed daemon leaves hinders the next one. The socket listens before the Engine is
+imported: clients that find a daemon which is not ready do not start another.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from context_engine import __version__
+from context_engine.daemon.daemon_client import LOADING, MESSAGE_BYTES_MAX, READ_BYTES, check_peer
+from context_engine.daemon.runtime_folder import RuntimeFolder
+
+REQUEST_S = 5.0
+"""A client sends its request at once; the rest of a half one is not awaited for longer."""
+CONNECTIONS_MAX = 256
+"""Open connections, each with a thread; further ones are closed, and their clients do the work themselves."""
+BACKLOG = 128
+LOOK_S = 1.0
+"""How often a daemon checks whether it should end."""
+CLOSE_S = 2.0
+"""The time for the Engines to close; their files survive any end."""
+PACKAGE = __name__.split(".")[0]
+REPLY_S = 30.0
+"""A client that does not read its answer for so long gets none."""
+
+Request = Mapping[str, Any]
+Handler = Callable[[Request, "DaemonConnection"], Mapping[str, Any] | None]
+"""Answers one kind of request. None: it has taken over the connection, and is done with it when it returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonServices:
+    """The abilities of a daemon whose libraries are loaded."""
+
+    handlers: Mapping[str, Handler]
+    """Kind of request -> what answers it."""
+    idle_s: float
+    """The daemon ends after so many seconds without a connection."""
+    describe: Callable[[], Mapping[str, Any]]
+    """Returns what `ctx daemon status` shows besides the process itself."""
+    close: Callable[[], None]
+
+
+@dataclass(eq=False, slots=True)
+class DaemonConnection:
+    """One client. `hung_up` is set when it has closed its end while its request is being answered."""
+
+    socket: socket.socket
+    hung_up: threading.Event = field(default_factory=threading.Event)
+
+    def receive(self) -> Any:
+        """Return the request, or None for a client that closes without one. Raises: OSError, ValueError."""
+        until = time.monotonic() + REQUEST_S
+        received = bytearray()
+        while not received.endswith(b"\n"):
+            self.socket.settimeout(max(0.001, until - time.monotonic()))
+            chunk = self.socket.recv(READ_BYTES)
+            received += chunk
+            if not chunk:
+                return None
+            if len(received) > MESSAGE_BYTES_MAX or time.monotonic() > until:
+                raise ValueError("the request is too long, or its end is missing")
+        return json.loads(received)
+
+    def send(self, answer: Mapping[str, Any]) -> None:
+        """Send an answer. Raises: OSError."""
+        self.socket.settimeout(REPLY_S)
+        self.socket.sendall(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+
+
+class DaemonServer:
+    """The daemon of one key, until `run` returns."""
+
+    def __init__(
+        self,
+        folder: RuntimeFolder,
+        key: str,
+        load: Callable[[], DaemonServices],
+        *,
+        log: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        """`load` imports what answers requests; it is called in a thread, once the socket listens."""
+        self._folder = folder
+        self._key = key
+        self._load = load
+        self._log = log
+        self._services: DaemonServices | None = None
+        self._loaded = threading.Event()
+        self._ending = threading.Event()
+        self._changed = threading.Condition()
+        self._connections: set[DaemonConnection] = set()
+        self._started_s = self._last_used_s = time.monotonic()
+        self._reason = ""
+        self._started = time.time()
+        self._code_checked_s = 0.0
+
+    def run(self) -> bool:
+        """Serve until it is stopped, or unused for a while; return False where another process is the daemon."""
+        lock = take_lock(self._folder, f"{self._key}.lock")
+        if lock is None:
+            return False
+        try:
+            remove_leftovers(self._folder)
+            with self._listen() as listener:
+                for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+                    signal.signal(getattr(signal, name), lambda *_: self.stop("a signal"))
+                self._log({"event": "start", "version": __version__, "key": self._key})
+                threading.Thread(target=self._load_services, name="loading", daemon=True).start()
+                self._accept(listener)
+        finally:
+            self._folder.remove(f"{self._key}.sock")
+            self._folder.remove(f"{self._key}.start")
+            self._folder.remove(f"{self._key}.lock")
+            self._log({"event": "end", "why": self._reason})
+            os.close(lock)
+        self._close_services()
+        return True
+
+    def stop(self, reason: str) -> None:
+        """End `run` soon; clients that are being answered do their work themselves."""
+        self._reason = self._reason or reason
+        self._ending.set()
+
+    # -- the socket --
+
+    def _listen(self) -> socket.socket:
+        self._folder.remove(f"{self._key}.sock")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            listener.bind(self._folder.address(self._key))
+        finally:
+            os.umask(before)
+        listener.listen(BACKLOG)
+        return listener
+
+    def _accept(self, listener: socket.socket) -> None:
+        listener.settimeout(LOOK_S)
+        own = self._socket_state()
+        while not self._ending.is_set():
+            try:
+                accepted, _ = listener.accept()
+            except TimeoutError:
+                self._look_around(own)
+                continue
+            self._check_code()
+            self._admit(DaemonConnection(accepted))
+
+    def _check_code(self) -> None:
+        """End where the installed program was replaced, by an update or a pull: no process mixes two versions."""
+        now_s = time.monotonic()
+        if now_s - self._code_checked_s >= LOOK_S:
+            self._code_checked_s = now_s
+            if _is_code_newer(self._started):
+                self.stop("the program was replaced by another one")
+
+    def _admit(self, connection: DaemonConnection) -> None:
+        with self._changed:
+            is_full = len(self._connections) >= CONNECTIONS_MAX
+            if not is_full:
+                self._connections.add(connection)
+                self._last_used_s = time.monotonic()
+        if is_full or self._ending.is_set():
+            self._leave(connection)
+            return
+        threading.Thread(target=self._converse, args=(connection,), name="client", daemon=True).start()
+
+    def _leave(self, connection: DaemonConnection) -> None:
+        connection.hung_up.set()
+        with suppress(OSError):
+            connection.socket.close()
+        with self._changed:
+            self._connections.discard(connection)
+            self._last_used_s = time.monotonic()
+
+    def _look_around(self, own: tuple[int, int] | None) -> None:
+        """End where this process is not needed any more, or cannot be reached."""
+        services = self._services
+        with self._changed:
+            if self._connections:
+                idle_s = 0.0
+            else:
+                idle_s = time.monotonic() - self._last_used_s
+        if services is not None and idle_s > services.idle_s:
+            self.stop("it was not used")
+        elif self._socket_state() != own:
+            self.stop("its socket was removed")
+
+    def _socket_state(self) -> tuple[int, int] | None:
+        try:
+            status = os.stat(f"{self._key}.sock", dir_fd=self._folder.descriptor, follow_symlinks=False)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    # -- one client --
+
+    def _converse(self, connection: DaemonConnection) -> None:
+        kind = ""
+        try:
+            check_peer(connection.socket)
+            request = connection.receive()
+            if request is None:
+                return
+            if isinstance(request, dict):
+                kind = str(request.get("kind", ""))
+            else:
+                kind = ""
+            answer = self._answer(kind, request, connection)
+            if answer is not None:
+                connection.send(answer)
+        except (OSError, ValueError, RecursionError) as error:
+            self._log({"event": "refused", "kind": kind[:20], "error": type(error).__name__})
+        except Exception as error:  # noqa: BLE001 - one request must not end the daemon; its client works without it
+            self._log_bug(kind, error)
+        finally:
+            self._leave(connection)
+
+    def _answer(self, kind: str, request: Request, connection: DaemonConnection) -> Mapping[str, Any] | None:
+        if kind == "status":
+            return self._describe()
+        if kind == "stop":
+            self.stop("ctx daemon stop")
+            return {"pid": os.getpid()}
+        if not self._loaded.is_set() and not request.get("patient"):
+            return {"state": LOADING}
+        self._loaded.wait()
+        if self._services is None or kind not in self._services.handlers:
+            return {"state": "unknown", "kind": kind[:20]}
+        return self._services.handlers[kind](request, connection)
+
+    def _describe(self) -> Mapping[str, Any]:
+        services = self._services
+        return {
+            "pid": os.getpid(),
+            "key": self._key,
+            "version": __version__,
+            "program": str(Path(__file__).parents[1]),
+            "python": sys.executable,
+            "seconds": round(time.monotonic() - self._started_s),
+            "state": "ready" if services else LOADING,
+            "connections": len(self._connections) - 1,
+        } | dict(services.describe() if services else {})
+
+    # -- the services --
+
+    def _load_services(self) -> None:
+        try:
+            self._services = self._load()
+            self._log({"event": "ready", "ms": round((time.monotonic() - self._started_s) * 1000)})
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; the log has the reason
+            self._log_bug("loading", error)
+            self.stop("it could not load its libraries")
+        self._loaded.set()
+
+    def _log_bug(self, kind: str, error: Exception) -> None:
+        import traceback
+
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{last.filename}:{last.lineno} in {last.name}"
+        self._log({"event": "bug", "kind": kind[:20], "error": type(error).__name__, "where": place})
+
+    def _close_services(self) -> None:
+        for connection in list(self._connections):
+            connection.hung_up.set()
+            with suppress(OSError):
+                connection.socket.shutdown(socket.SHUT_RDWR)
+        if self._services is not None:
+            closing = threading.Thread(target=self._services.close, name="closing", daemon=True)
+            closing.start()
+            closing.join(CLOSE_S)
+
+
+def take_lock(folder: RuntimeFolder, name: str) -> int | None:
+    """Lock a file of the folder and return its descriptor; None while another process has it."""
+    while True:
+        descriptor = folder.open_file(name, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            there = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except FileNotFoundError:  # its former owner removed it between the two calls
+            os.close(descriptor)
+            continue
+        if there.st_ino == os.fstat(descriptor).st_ino:
+            return descriptor
+        os.close(descriptor)
+
+
+def remove_leftovers(folder: RuntimeFolder) -> None:
+    """Remove what killed daemons of other keys left."""
+    for key in folder.list_keys():
+        lock = take_lock(folder, f"{key}.lock")
+        if lock is not None:
+            for suffix in ("sock", "start", "lock"):
+                folder.remove(f"{key}.{suffix}")
+            os.close(lock)
+
+
+def _is_code_newer(started: float) -> bool:
+    """Return whether a module of the product that runs here was written since (seconds since 1970), or removed."""
+    files = [module.__file__ for name, module in [*sys.modules.items()] if name.split(".")[0] == PACKAGE]
+    try:
+        return any(os.stat(file).st_mtime > started for file in files if file)
+    except OSError:
+        return True

@@ -1,0 +1,189 @@
+"""The open Engines of a daemon: one for each work tree, shared by all its clients, the least recently used closed.
+
+    pool = EnginePool(engines_max=8, prepare=follow_edits)
+    with pool.lease(root) as lease:
+        lease.engine().search.find(query)
+
+A lease of a command is busy until it is closed; a client that stays says itself when it is busy. Only Engines without a
+busy lease are closed; a lease opens its Engine again at its next use.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from context_engine.repo import check_workspace_root
+from context_engine.settings import Settings
+from context_engine.storage import STATE_FOLDER, user_config_folder
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+RECENT_S = 10.0
+"""An Engine that was used so recently is not closed: a reply that was just built may still refer to it."""
+
+
+@dataclass(eq=False, slots=True)
+class _Slot:
+    """One opened workspace; `state` is what its Engine was opened with."""
+
+    root: Path
+    state: Any
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    engine: Engine | None = None
+    leases: set[EngineLease] = field(default_factory=set)
+    used_s: float = 0.0
+
+
+class EnginePool:
+    """The Engines of one process. Thread-safe. At most `engines_max` stay open besides those that are busy."""
+
+    def __init__(
+        self,
+        engines_max: int,
+        *,
+        prepare: Callable[[Engine], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`prepare` is called once with each Engine before its first use."""
+        self._engines_max = engines_max
+        self._prepare = prepare
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._slots: dict[Path, _Slot] = {}
+        self._replaced: set[_Slot] = set()
+        self._is_closed = False
+
+    def lease(self, root: str | Path, *, is_busy: Callable[[], bool] = lambda: True) -> EngineLease:
+        """Return the use of the workspace at `root`, whose Engine is opened when it is first asked for.
+
+        Raises: UnsuitableRoot, FileNotFound, InvalidPath, InvalidArgument (settings).
+        """
+        return EngineLease(self, check_workspace_root(root), is_busy)
+
+    def roots(self) -> list[str]:
+        """Return the folders of the open Engines, the least recently used first."""
+        with self._lock:
+            slots = [slot for slot in self._slots.values() if slot.engine is not None]
+            return [str(slot.root) for slot in sorted(slots, key=lambda slot: slot.used_s)]
+
+    def close(self) -> None:
+        """Close every Engine; later uses raise."""
+        with self._lock:
+            self._is_closed = True
+            slots = [*self._slots.values(), *self._replaced]
+            self._slots = {}
+        for slot in slots:
+            _close_engine(slot)
+
+    def use(self, lease: EngineLease) -> Engine:
+        """Return the Engine of a lease. Raises: what opening it raises."""
+        slot = self._slot_of(lease)
+        with slot.lock:
+            if slot.engine is None:
+                slot.engine = self._open(slot.root)
+            engine = slot.engine
+        self._close_unused(keep=slot)
+        return engine
+
+    def give_back(self, lease: EngineLease) -> None:
+        """End a lease."""
+        with self._lock:
+            for slot in (*self._slots.values(), *self._replaced):
+                slot.leases.discard(lease)
+        self._close_unused()
+
+    def _slot_of(self, lease: EngineLease) -> _Slot:
+        """Return the slot of a lease: a new one where the workspace or its settings have changed meanwhile."""
+        state = _workspace_state(lease.root)
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the daemon is ending")
+            slot = self._slots.get(lease.root)
+            if slot is not None and slot.state != state:
+                self._replaced.add(self._slots.pop(lease.root))
+                slot = None
+            if slot is None:
+                slot = self._slots[lease.root] = _Slot(lease.root, state)
+            for other in self._replaced:
+                other.leases.discard(lease)
+            slot.leases.add(lease)
+            slot.used_s = self._clock()
+            return slot
+
+    def _open(self, root: Path) -> Engine:
+        from context_engine.engine import Engine
+
+        engine = Engine.open(root)
+        self._prepare(engine)
+        return engine
+
+    def _close_unused(self, keep: _Slot | None = None) -> None:
+        """Close what was replaced, and the least recently used Engines beyond the bound, unless they are busy."""
+        now_s = self._clock()
+        with self._lock:
+            idle = [slot for slot in self._slots.values() if slot is not keep and _is_idle(slot, now_s)]
+            idle.sort(key=lambda slot: slot.used_s)
+            surplus = idle[: max(0, len(self._slots) - self._engines_max)]
+            for slot in surplus:
+                del self._slots[slot.root]
+            unused = [slot for slot in self._replaced if not any(lease.is_busy() for lease in slot.leases)]
+            self._replaced -= set(unused)
+        for slot in (*surplus, *unused):
+            _close_engine(slot)
+
+
+class EngineLease:
+    """The use of one workspace by one client, until it is closed."""
+
+    def __init__(self, pool: EnginePool, root: Path, is_busy: Callable[[], bool]) -> None:
+        """Use `EnginePool.lease`."""
+        self.root = root
+        self.is_busy = is_busy
+        self._pool = pool
+
+    def engine(self) -> Engine:
+        """Return the open Engine; it stays open while this lease is busy. Raises: what opening it raises."""
+        return self._pool.use(self)
+
+    def close(self) -> None:
+        """End the use. May be called twice."""
+        self._pool.give_back(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _is_idle(slot: _Slot, now_s: float) -> bool:
+    return now_s - slot.used_s >= RECENT_S and not any(lease.is_busy() for lease in slot.leases)
+
+
+def _close_engine(slot: _Slot) -> None:
+    with slot.lock:
+        engine, slot.engine = slot.engine, None
+    if engine is not None:
+        engine.close()
+
+
+def _workspace_state(root: Path) -> tuple[Any, ...]:
+    """Return what an Engine reads when it is opened: the folder itself, the settings, the language files."""
+    status = root.stat()
+    folders = (root / STATE_FOLDER / "languages", user_config_folder() / "languages")
+    return (status.st_dev, status.st_ino, Settings.load(root), *(_folder_state(folder) for folder in folders))
+
+
+def _folder_state(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        found = [(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries]
+        return tuple(sorted(found))
+    return ()

@@ -1,0 +1,93 @@
+"""The brief at the start of a session: what this repository is, how it is checked, its rules, and that ctx is here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from context_engine.context import QUOTED_FROM_REPOSITORY, Command, estimate_max_tokens, find_commands
+from context_engine.errors import ContextEngineError
+from context_engine.text import escape_line, format_count
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.model import Landmarks
+
+TOKENS_MAX = 300
+COMMAND_KINDS = ("test", "lint", "types", "build")
+RULES_MAX = 4
+RULE_CHARS_MAX = 160
+FOLDERS_MAX = 6
+OWN_RULES: dict[str, tuple[str, ...]] = {
+    "claude": ("CLAUDE.md",),
+    "codex": ("AGENTS.md",),
+    "gemini": ("GEMINI.md",),
+    "cursor": ("AGENTS.md", ".cursorrules", ".cursor/rules/"),
+    "opencode": ("AGENTS.md", "CLAUDE.md"),
+}
+"""The files of rules that a client reads by itself; their rules are not repeated."""
+USE = (
+    "To find code, ask the tools of the MCP server ctx (or in a shell: ctx search 'QUESTION', ctx symbol NAME) before "
+    "you list folders or search by hand: one question replaces several searches."
+)
+
+
+def describe_repository(client: str, engine: Engine) -> str:
+    """Return the brief within its budget: the first lines that fit. Raises: NotIndexed."""
+    lines = [USE, *_describe_landmarks(engine.search.overview()), *_list_commands(find_commands(engine))]
+    rules = list(_list_rules(client, engine))
+    if rules:
+        lines += [f"Rules, {QUOTED_FROM_REPOSITORY}:", *rules]
+    kept: list[str] = []
+    room = TOKENS_MAX
+    for line in lines:
+        room -= estimate_max_tokens(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return "\n".join(kept[:-1] if kept[-1].startswith("Rules,") else kept)
+
+
+def _describe_landmarks(landmarks: Landmarks) -> Iterator[str]:
+    languages = ", ".join(f"{name} {count:,}" for name, count in landmarks.languages[:4])
+    yield f"This repository: {format_count(landmarks.files, 'file')} ({languages})."
+    if landmarks.folders:
+        folders = (f"{escape_line(path)} ({count})" for path, count in landmarks.folders[:FOLDERS_MAX])
+        yield f"Code is in {', '.join(folders)}."
+    if landmarks.starts:
+        yield f"It starts in {', '.join(map(escape_line, landmarks.starts[:3]))}."
+    if landmarks.central:
+        yield f"Most used: {', '.join(map(escape_line, landmarks.central[:4]))}."
+
+
+def _list_commands(commands: list[Command]) -> Iterator[str]:
+    """Yield one command for each purpose."""
+    first = [next((command for command in commands if command.kind == kind), None) for kind in COMMAND_KINDS]
+    named = [f"{command.kind}: {escape_line(str(command))}" for command in first if command]
+    if named:
+        yield f"Commands, by its own files: {'; '.join(named)}."
+
+
+def _list_rules(client: str, engine: Engine) -> Iterator[str]:
+    """Yield rules of files at the top, and of memories, that the client does not read by itself."""
+    try:
+        entries = engine.memory.knowledge.list_binding()
+    except ContextEngineError:
+        return
+    own = OWN_RULES.get(client, ())
+    everywhere = (
+        entry
+        for entry in entries
+        if entry.type == "rule"
+        and not entry.place.startswith(own)
+        and (entry.source != "discovery" or _is_at_top(entry.place))
+    )
+    for entry, _ in zip(everywhere, range(RULES_MAX), strict=False):
+        text = " ".join((entry.content or entry.title).split())[:RULE_CHARS_MAX]
+        yield f"- {escape_line(entry.place)} says: \u201c{escape_line(text)}\u201d"
+
+
+def _is_at_top(place: str) -> bool:
+    """Return whether a place is in a file of rules for the whole repository."""
+    path = place.partition(":")[0]
+    return "/" not in path or path.startswith(".cursor/rules/")

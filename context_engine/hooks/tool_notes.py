@@ -1,0 +1,169 @@
+"""Notes after a tool of the client, as far as there is something to add.
+
+After a search: where the name is defined, and the symbols around the matches. After the read of a long file: the lines
+that matter for the prompt. After an edit: who uses what was changed, and the tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from context_engine.context import (
+    describe_affected_places,
+    estimate_max_tokens,
+    find_symbol_at,
+)
+from context_engine.errors import ContextEngineError
+from context_engine.hooks.hook_events import HookEvent
+from context_engine.hooks.prompt_context import CHANCE_MIN, PROBABILITY_MIN
+from context_engine.model import Hit, Query
+from context_engine.text import LineSpan, escape_line, format_count
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+TOKENS_MAX = 300
+MATCHED_FILES_MAX = 8
+"""Files whose matches are named; each may have to be parsed."""
+SYMBOLS_MAX = 16
+LINES_LISTED = 5
+DEFINITIONS_MAX = 3
+LONG_FILE_LINES = 300
+"""A shorter file is read in one look."""
+READ_SHARE_MIN = 0.5
+"""A read of a smaller part of a file was aimed already."""
+PLACES_MAX = 3
+
+_MATCH = re.compile(r"^(?:(?P<path>[^\n:]{1,400}):)?(?P<line>\d{1,7}):", re.MULTILINE)
+_IDENTIFIER = re.compile(r"(?:\\b|\^|class |def |func |fn |function )*(?P<name>[A-Za-z_]\w{2,80})(?:\\b|\\?\(|\$)*")
+
+
+def describe_matches(event: HookEvent, engine: Engine) -> str:
+    """Return where a searched name is defined, and the symbols around the matching lines."""
+    lines = list(_describe_definitions(event.pattern, engine))
+    symbols = [text for path, numbers in _find_matches(event).items() for text in _name_symbols(path, numbers, engine)]
+    lines += symbols[:SYMBOLS_MAX]
+    return _limit("ctx on these matches:", lines)
+
+
+def describe_read(event: HookEvent, engine: Engine, prompt: str) -> str:
+    """Return which lines of a long file most likely matter for the prompt of the session."""
+    if not prompt or not event.path:
+        return ""
+    outline = engine.symbols.outline(_join_folder(event.path, event.folder))
+    path, lines = outline.path, outline.lines
+    if event.last:
+        read = event.last - event.first + 1
+    else:
+        read = lines
+    if lines < LONG_FILE_LINES or read < READ_SHARE_MIN * lines:
+        return ""
+    answer = engine.search.find(Query(prompt, PLACES_MAX * 4, chunks_per_file=PLACES_MAX, files_max=4))
+    likely = [hit for hit in answer.hits if hit.chunk.path == path and hit.chance >= CHANCE_MIN][:PLACES_MAX]
+    if answer.probability < PROBABILITY_MIN or not likely:
+        return ""
+    matter = sum(hit.chunk.span.lines for hit in likely)
+    if matter > READ_SHARE_MIN * lines:
+        return ""
+    head = (
+        f"ctx: for this request most likely {format_count(matter, 'line')} of {lines:,} in {escape_line(path)} matter:"
+    )
+    return _limit(head, [_name_place(hit) for hit in likely])
+
+
+def describe_edit(event: HookEvent, engine: Engine) -> str:
+    """Return what else uses the definitions that an edit changed, and the tests of the file."""
+    if not event.path:
+        return ""
+    file = engine.files.read(_join_folder(event.path, event.folder))
+    lines = describe_affected_places(file.path, find_written_lines(file.text, event.written), engine)
+    return _limit(f"ctx on this edit of {escape_line(file.path)}:", lines)
+
+
+def find_written_lines(text: str, written: str) -> list[LineSpan]:
+    r"""Return the lines of a text that an edit wrote; none if it cannot be found, because it deleted or was changed.
+
+    >>> find_written_lines("a\nb\nc\n", "b\nc")
+    [LineSpan(first=2, last=3)]
+    """
+    stripped = written.strip("\n")
+    at = text.find(stripped) if stripped.strip() else -1
+    if at < 0:
+        return []
+    first = text.count("\n", 0, at) + 1
+    return [LineSpan(first, first + stripped.count("\n"))]
+
+
+# -- parts of the notes -----------------------------------------------------------------------------------------------
+
+
+def _describe_definitions(pattern: str, engine: Engine) -> Iterator[str]:
+    """Yield where the name is defined that a pattern looks for, if it is one name."""
+    named = _IDENTIFIER.fullmatch(pattern.strip())
+    if not named:
+        return
+    found = engine.symbols.find(named["name"], limit=DEFINITIONS_MAX)
+    for definition in (known for known in found.definitions if known.name == named["name"]):
+        place = f"{escape_line(definition.path)}:{definition.span.first}-{definition.span.last}"
+        yield f"defined: {place} {definition.kind} {definition.qualified}"
+
+
+def _find_matches(event: HookEvent) -> dict[str, list[int]]:
+    """Return the matching lines of the first files that the output of a search names."""
+    found: dict[str, list[int]] = {}
+    for match in _MATCH.finditer(event.output):
+        path = _join_folder(match["path"] or event.path, event.folder)
+        if path and (path in found or len(found) < MATCHED_FILES_MAX):
+            found.setdefault(path, []).append(int(match["line"]))
+    return found
+
+
+def _name_symbols(path: str, numbers: Sequence[int], engine: Engine) -> Iterator[str]:
+    """Yield each symbol of a file that contains some of the lines."""
+    try:
+        outline = engine.symbols.outline(path)
+    except ContextEngineError:  # a file that the client may read, and we may not
+        return
+    symbols = [symbol for _, symbol in outline.symbols]
+    spans = {symbol.qualified: symbol.span for symbol in symbols}
+    by_symbol: dict[str, list[int]] = {}
+    for number in numbers:
+        around = find_symbol_at(LineSpan(number, number), symbols)
+        if around and spans[around].contains(LineSpan(number, number)):
+            by_symbol.setdefault(around, []).append(number)
+    for name, lines in by_symbol.items():
+        span = spans[name]
+        listed = ", ".join(map(str, lines[:LINES_LISTED])) + (" …" if len(lines) > LINES_LISTED else "")
+        yield f"{escape_line(outline.path)}: {listed} in {escape_line(name)} ({span.first}-{span.last})"
+
+
+def _name_place(hit: Hit) -> str:
+    if hit.chunk.title != hit.chunk.path:
+        title = f" {escape_line(hit.chunk.title)}"
+    else:
+        title = ""
+    return f"{hit.chunk.span.first}-{hit.chunk.span.last}{title}"
+
+
+def _limit(head: str, lines: Sequence[str]) -> str:
+    """Return the lines that fit under their head; empty without any."""
+    room = TOKENS_MAX - estimate_max_tokens(head)
+    kept = []
+    for line in lines:
+        room -= estimate_max_tokens(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    if kept:
+        return "\n".join([head, *kept])
+    return ""
+
+
+def _join_folder(path: str, folder: str) -> str:
+    """Return a path as the agent means it, from the folder where it works; the Engine checks it."""
+    if path:
+        return str(Path(folder, path))
+    return ""

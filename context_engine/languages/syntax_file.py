@@ -1,0 +1,370 @@
+"""A parsed file that answers where a name is, what binds it there, and in which scope. Nothing is computed in advance.
+
+A name is searched in the text, which is fast, and only its places are looked at in the tree.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from tree_sitter import Node
+
+from context_engine.languages.grammars import Grammars
+from context_engine.languages.language import Language
+from context_engine.languages.name_occurrences import find_whole_words
+from context_engine.languages.resolution_rules import SCOPE_ROLES, Roles, read_roles, scope_kinds
+from context_engine.languages.syntax_trees import node_position, read_tree
+
+SyntaxNode = Node
+
+PATTERNS_MAX = 8
+"""Patterns inside of each other: more are not written by hand."""
+
+
+class Scope(NamedTuple):
+    """A part of a file, in bytes, in which names are bound; `parent` is the number of the scope around it."""
+
+    start: int
+    stop: int
+    parent: int
+    role: str
+    node: Node
+
+    @property
+    def start_line(self) -> int:
+        """The first line, from 1."""
+        return self.node.start_point[0] + 1
+
+    @property
+    def stop_line(self) -> int:
+        """The last line, from 1."""
+        return self.node.end_point[0] + 1
+
+
+class NameBinding(NamedTuple):
+    """A place that gives a name a meaning.
+
+    `statement` is the node around it that does so, `scope` the number of the scope in which it holds, and `positions`
+    lead to the name inside of a pattern.
+    """
+
+    name: str
+    role: str
+    node: Node
+    statement: Node
+    scope: int
+    fields: tuple[str, ...] = ()
+    positions: tuple[int | str, ...] = ()
+
+    def field(self, index: int) -> Node | None:
+        """Return the node of a field of its rule."""
+        if index < len(self.fields):
+            return child_of(self.statement, self.fields[index])
+        return None
+
+
+class SyntaxFile:
+    """One file of a language that has resolution rules."""
+
+    def __init__(self, path: str, language: Language, data: bytes, root: Node, scopes: list[Scope]) -> None:
+        self.path = path
+        self.language = language
+        self.rules = language.resolution
+        self.roles: Roles = read_roles(language.resolution.nodes)
+        self.data = data
+        self.root = root
+        self.scopes = scopes
+        self._starts = [scope.start for scope in scopes]
+        self._bindings: dict[str, tuple[NameBinding, ...]] = {}
+        self._words: dict[str, tuple[Node, ...]] = {}
+
+    def text(self, node: Node) -> str:
+        """Return the text of a node."""
+        return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def position(self, node: Node) -> tuple[int, int]:
+        """Return line and column of a node, both from 1."""
+        return node_position(self.data, node)
+
+    def role_fields(self, node: Node, role: str) -> tuple[str, ...] | None:
+        """Return the fields of a role, or None if the node does not have it."""
+        return self.roles.get(node.type, {}).get(role)
+
+    # -- names --
+
+    def find(self, name: str) -> tuple[Node, ...]:
+        """Return the nodes whose whole text is this name."""
+        known = self._words.get(name)
+        if known is None:
+            known = self._words[name] = tuple(self._find(name))
+        return known
+
+    def _find(self, name: str) -> Iterator[Node]:
+        for start, stop in find_whole_words(self.data, name):
+            node = self.root.descendant_for_byte_range(start, stop)
+            if node is not None and (node.start_byte, node.end_byte) == (start, stop) and self.is_identifier(node):
+                yield node
+
+    def is_identifier(self, node: Node) -> bool:
+        """Whether a node is a leaf that names something."""
+        return node.type in self.rules.identifiers
+
+    def node_at(self, start: int, stop: int) -> Node | None:
+        """Return the smallest node around some bytes."""
+        return self.root.descendant_for_byte_range(start, stop)
+
+    # -- scopes --
+
+    def scope_at(self, offset: int) -> int:
+        """Return the number of the innermost scope around an offset; 0 is the file."""
+        number = bisect_right(self._starts, offset) - 1
+        while number > 0 and self.scopes[number].stop <= offset:
+            number = self.scopes[number].parent
+        return max(0, number)
+
+    def scope_of(self, node: Node) -> int:
+        """Return the number of the scope that a node opens, or of the one around it."""
+        number = self.scope_at(node.start_byte)
+        while number > 0 and self.scopes[number].stop < node.end_byte:
+            number = self.scopes[number].parent
+        while (scope := self.scopes[number]).parent >= 0 and scope.start == node.start_byte and scope.node != node:
+            number = scope.parent
+        return number
+
+    def around(self, offset: int) -> Iterator[int]:
+        """Yield the numbers of the scopes around an offset, the innermost first."""
+        number = self.scope_at(offset)
+        while number >= 0:
+            yield number
+            number = self.scopes[number].parent
+
+    def scope_around(self, offset: int, *roles: str) -> Scope | None:
+        """Return the innermost scope around an offset with one of these roles."""
+        return next((self.scopes[n] for n in self.around(offset) if self.scopes[n].role in roles), None)
+
+    # -- bindings --
+
+    def bindings(self, name: str) -> tuple[NameBinding, ...]:
+        """Return every place that binds a name, in file order."""
+        known = self._bindings.get(name)
+        if known is None:
+            found = (self.binding_of(node) for node in self.find(name))
+            known = self._bindings[name] = tuple(binding for binding in found if binding is not None)
+        return known
+
+    def bindings_in(self, name: str, scope: int) -> list[NameBinding]:
+        """Return the places that bind a name in a scope."""
+        return [binding for binding in self.bindings(name) if binding.scope == scope]
+
+    def binding_of(self, node: Node) -> NameBinding | None:
+        """Return what an identifier binds there; None if it only uses the name."""
+        name = self.text(node)
+        at, parent, positions = self._leave_patterns(node)
+        if parent is None:
+            return None
+        if (fields := self.role_fields(parent, "member")) and len(positions) == 0:
+            return self._attribute(name, node, parent, fields) or self._import_binding(name, node, parent)
+        for role, fields in self.roles.get(parent.type, {}).items():
+            if role in BINDING_ROLES and fields and _is_child(parent, fields[0], at):
+                if self.rules.capitals_match and role in PATTERN_ROLES and fields[0] != "name" and name[:1].isupper():
+                    return None  # `Some` in a pattern is compared, not bound
+                scope = self._binding_scope(role, parent, at)
+                return NameBinding(name, role, node, parent, scope, fields, positions)
+        statement = self.import_around(node)
+        if statement is not None and self._is_imported(node, statement):
+            return NameBinding(name, "import", node, statement, self.scope_at(statement.start_byte))
+        return None
+
+    def _leave_patterns(self, node: Node) -> tuple[Node, Node | None, tuple[int | str, ...]]:
+        at, parent = node, node.parent
+        positions: tuple[int | str, ...] = ()
+        if node.type == "shorthand_property_identifier_pattern":
+            positions = (self.text(node),)
+        for _ in range(PATTERNS_MAX):
+            if parent is None or "pattern" not in self.roles.get(parent.type, {}):
+                break
+            if parent.child_by_field_name("type") == at:  # `Some` of `Some(value)`
+                break
+            key = parent.child_by_field_name("key")
+            if key is not None:
+                if key == at:
+                    break
+                positions = (self.text(key), *positions)
+            elif parent.type in LISTS:
+                positions = (parent.named_children.index(at), *positions)
+            at, parent = parent, parent.parent
+        return at, parent, positions
+
+    def _attribute(self, name: str, node: Node, member: Node, fields: tuple[str, ...]) -> NameBinding | None:
+        """Return the binding of `self.name = value`, and in some languages of `thing.name = value`."""
+        holder, named = child_of(member, fields[0]), child_of(member, fields[1])
+        if named != node or holder is None or not (self.rules.assigned_members or self.is_self(holder)):
+            return None
+        at, parent, positions = self._leave_patterns(member)
+        if parent is not None:
+            rule = self.role_fields(parent, "variable")
+        else:
+            rule = None
+        if parent is None or rule is None or not _is_child(parent, rule[0], at):
+            return None
+        owner = next((n for n in self.around(node.start_byte) if self.scopes[n].role in ("class", "extends")), None)
+        if self.rules.assigned_members and (owner is None or not self.is_self(holder)):
+            owner = NOWHERE
+        if owner is not None:
+            return NameBinding(name, "attribute", node, parent, owner, rule, positions)
+        return None
+
+    def _import_binding(self, name: str, node: Node, member: Node) -> NameBinding | None:
+        """Return the binding of `name` in `use path::name`."""
+        if member.type.startswith("scoped_"):
+            statement = self.import_around(node)
+        else:
+            statement = None
+        if statement is None or not self._is_imported(node, statement):
+            return None
+        return NameBinding(name, "import", node, statement, self.scope_at(statement.start_byte))
+
+    def is_self(self, node: Node) -> bool:
+        """Whether a node is the object, or the class, of the method around it."""
+        if "self" in self.roles.get(node.type, {}):
+            return True
+        return self.text(node) in self.rules.selves
+
+    def _binding_scope(self, role: str, statement: Node, at: Node) -> int:
+        outer = statement.parent
+        if role == "function" and outer is not None and "record" in self.roles.get(outer.type, {}):
+            return NOWHERE  # a method of an object that is written there
+        if "outside" in self.roles.get(statement.type, {}):
+            return NOWHERE
+        if role in ("function", "class", "namespace", "alias"):
+            number = self.scope_at(statement.start_byte)
+            while number > 0 and self.scopes[number].node == statement:
+                number = self.scopes[number].parent
+            return number
+        return self.scope_at(at.start_byte)
+
+    def _is_imported(self, node: Node, statement: Node) -> bool:
+        """Whether an identifier inside of an import is the name that it binds."""
+        rules = self.role_fields(statement, "import") or ()
+        at = node
+        while at != statement and at.parent is not None:
+            outer = at.parent
+            alias = outer.child_by_field_name("alias")
+            qualifier = outer.child_by_field_name("scope") or outer.child_by_field_name("qualifier")
+            if (alias is not None and alias != at) or qualifier == at:
+                return False
+            if outer.type == "use_wildcard" or (outer.child_by_field_name("path") == at and not _takes_itself(outer)):
+                return False
+            if outer == statement:
+                return not any(child_of(outer, field) == at for field in rules)
+            if outer.type == "dotted_name" and outer.named_children[0] != at:
+                return False
+            at = outer
+        return True
+
+    def import_around(self, node: Node) -> Node | None:
+        """Return the import statement around a node."""
+        outer = node.parent
+        for _ in range(PATTERNS_MAX):
+            if outer is None or outer.type in ("block", "module", "program", "source_file"):
+                return None
+            if "import" in self.roles.get(outer.type, {}):
+                return outer
+            outer = outer.parent
+        return None
+
+
+def _takes_itself(node: Node) -> bool:
+    """Whether a list of imported names has the path of the list itself: `use a::b::{self, c}`."""
+    listed = node.child_by_field_name("list")
+    return listed is not None and any(child.type == "self" for child in listed.named_children)
+
+
+NOWHERE = -1
+"""The scope of a name that is only looked up in an object."""
+LISTS = frozenset(
+    {
+        "pattern_list",
+        "tuple_pattern",
+        "list_pattern",
+        "array_pattern",
+        "expression_list",
+        "tuple",
+        "left_assignment_list",
+    }
+)
+"""Patterns that take a value apart by position."""
+PATTERN_ROLES = ("variable", "parameter", "loop")
+"""Roles whose names may be in patterns."""
+BINDING_ROLES = frozenset({"function", "class", "namespace", "alias", "variable", "parameter", "loop", "context"})
+
+
+def child_of(node: Node, field: str) -> Node | None:
+    """Return the child of a field of a rule: `.` the first named child, `-` none, `^field` the parent's."""
+    if field == ".":
+        if node.named_child_count:
+            return node.named_children[0]
+        return None
+    if field == "-":
+        return None
+    if field == "$":
+        if node.named_child_count:
+            return node.named_children[-1]
+        return None
+    if field.startswith("^"):
+        if node.parent is not None:
+            return node.parent.child_by_field_name(field[1:])
+        return None
+    return node.child_by_field_name(field)
+
+
+def _is_child(parent: Node, field: str, node: Node) -> bool:
+    if field == ".":
+        return True
+    first = parent.child_by_field_name(field)
+    if first is None or first == node:
+        return first is not None
+    return node in parent.children_by_field_name(field)
+
+
+def read_syntax(path: str, language: Language, data: bytes, grammars: Grammars) -> SyntaxFile | None:
+    """Parse a file; None if its language has no resolution rules, or the file cannot be parsed."""
+    if not language.resolution.style:
+        return None
+    data, tree = read_tree(language, data, grammars)
+    if isinstance(tree, str):
+        return None
+    cursor = grammars.cursor(language.grammar or "", _scope_query(language, grammars))
+    if cursor:
+        captured = cursor.captures(tree.root_node).get("scope", [])
+    else:
+        captured = []
+    return SyntaxFile(path, language, data, tree.root_node, _nest_scopes(language, tree.root_node, captured))
+
+
+@lru_cache(maxsize=128)
+def _scope_query(language: Language, grammars: Grammars) -> str:
+    """Return the query for every scope of a file; languages share rules, so a grammar may lack some of the types."""
+    kinds = scope_kinds(language.resolution.nodes)
+    known = [kind for kind in kinds if grammars.cursor(language.grammar or "", f"({kind}) @scope") is not None]
+    if known:
+        return "[" + " ".join(f"({kind})" for kind in known) + "] @scope"
+    return ""
+
+
+def _nest_scopes(language: Language, root: Node, nodes: list[Node]) -> list[Scope]:
+    roles = read_roles(language.resolution.nodes)
+    scopes = [Scope(0, max(1, root.end_byte) + 1, -1, "file", root)]
+    for node in sorted(nodes, key=lambda one: (one.start_byte, -one.end_byte)):
+        parent = len(scopes) - 1
+        while parent > 0 and scopes[parent].stop < node.end_byte:
+            parent = scopes[parent].parent
+        while parent > 0 and scopes[parent].stop <= node.start_byte:
+            parent = scopes[parent].parent
+        role = next(role for role in SCOPE_ROLES if role in roles[node.type])
+        role = "class" if role == "alias" else role
+        scopes.append(Scope(node.start_byte, node.end_byte, parent, role, node))
+    return scopes

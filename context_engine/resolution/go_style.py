@@ -1,0 +1,273 @@
+"""Go: packages as folders, methods outside of their types, embedding, several results, type switches."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from posixpath import dirname
+from typing import TYPE_CHECKING
+
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, resolve_import
+from context_engine.resolution.module_styles import ModuleStyle
+from context_engine.resolution.values import EXTERNAL, Meaning, NamePlace, Value, Values
+
+if TYPE_CHECKING:
+    from context_engine.resolution.resolver import Resolver
+
+_PACKAGE = re.compile(rb"^package\s+(\w+)", re.MULTILINE)
+_MODULE = re.compile(rb"^module\s+\"?([^\s\"]+)", re.MULTILINE)
+_TYPE_NAME = re.compile(r"[*(]{0,2}(?:\w{1,80}\.)?(\w{1,80})")
+_VERSION = re.compile(r"v\d+$")
+_DOTTED_VERSION = re.compile(r"\.v\d+$")
+
+
+class GoStyle(ModuleStyle):
+    """The rules of Go."""
+
+    # -- packages --
+
+    def unbound(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
+        """Return the definitions of a name in the other files of the package."""
+        found = _in_package(resolver, dirname(file.path), name, package_of(file))
+        if found:
+            return found
+        if name in _imports(file):
+            return []
+        return None
+
+    def unbound_values(self, resolver: Resolver, file: SyntaxFile, name: str) -> Values:
+        """Return the package that an import names."""
+        target = _imports(file).get(name)
+        if target is None:
+            return self._renamed_package(resolver, file, name)
+        return self._package(resolver, file, target)
+
+    def _package(self, resolver: Resolver, file: SyntaxFile, target: str) -> Values:
+        modules = _modules(resolver)
+        for module, folder in modules.items():
+            if target == module or target.startswith(module + "/"):
+                inside = "/".join(filter(None, (folder, target[len(module) + 1 :])))
+                return (Value("folder", NamePlace(f"{inside}/" if inside else "")),)
+        if not modules:
+            found = resolve_import(file.language, file.path, target, resolver.project.paths)
+        else:
+            found = []
+        if found:
+            return (Value("folder", NamePlace(dirname(found[0]) + "/")),)
+        return (Value("external", name=target),)
+
+    def _renamed_package(self, resolver: Resolver, file: SyntaxFile, name: str) -> Values:
+        """Return the package of this project whose files call it by another name than its folder."""
+        for target in _imports(file).values():
+            for value in self._package(resolver, file, target):
+                if value.kind == "folder":
+                    sample = resolver.sample_file(value)
+                else:
+                    sample = None
+                if sample is not None and package_of(sample) == name.encode():
+                    return (value,)
+        return ()
+
+    def imported_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+        """Return the package that an import gives another name."""
+        spec = binding.node.parent
+        if spec is not None:
+            path = spec.child_by_field_name("path")
+        else:
+            path = None
+        if path is not None:
+            return self._package(resolver, file, file.text(path).strip('"`'))
+        return (EXTERNAL,)
+
+    def module_member(self, resolver: Resolver, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
+        """Return the definitions of a name in a package."""
+        return _in_package(resolver, dirname(module.place.path), name, b"")
+
+    # -- types and functions --
+
+    def owner(self, file: SyntaxFile, binding: NameBinding) -> str:
+        """Return the type of the receiver of a method."""
+        return receiver_type(file, binding.statement)
+
+    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+        """Return the methods of a type in the files of its package."""
+        named = file.scopes[scope].node.child_by_field_name("name")
+        owner = file.text(named) if named is not None else ""
+        found: list[NamePlace] = []
+        for path in resolver.project.defining(name):
+            if dirname(path) == dirname(file.path):
+                other = resolver.project.read(path)
+            else:
+                other = None
+            bound = other.bindings(name) if other is not None else ()
+            own = [one for one in bound if other is not None and receiver_type(other, one.statement) == owner]
+            found += [NamePlace(path, one.node.start_byte) for one in own]
+        return found
+
+    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+        """Return the field that a key of a struct literal means."""
+        element = node.parent
+        if element is not None and element.type == "literal_element":
+            pair = element.parent
+        else:
+            pair = None
+        if pair is None or pair.type != "keyed_element" or pair.child_by_field_name("key") != element:
+            return None
+        if pair.parent is not None:
+            literal = pair.parent.parent
+        else:
+            literal = None
+        if literal is not None:
+            written = literal.child_by_field_name("type")
+        else:
+            written = None
+        if written is not None and "array" in file.roles.get(written.type, {}):
+            return None
+        places: list[NamePlace] = []
+        for value in resolver.type_values(file, written) if written is not None else ():
+            places += resolver.member_places(value, file.text(node))[0]
+        return Meaning(tuple(places), is_known=True, is_member=True)
+
+    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
+        """Return the types that a struct or an interface embeds."""
+        written = node.child_by_field_name("type")
+        if written is not None:
+            parts = written.named_children
+        else:
+            parts = []
+        if written is not None and written.type == "struct_type":
+            parts = [field for part in parts for field in part.named_children]
+        bases: list[SyntaxNode] = []
+        for part in parts:
+            if part.type == "field_declaration" and part.child_by_field_name("name") is None:
+                bases += [one for one in (part.child_by_field_name("type"),) if one is not None]
+            elif part.type == "type_elem":
+                bases += part.named_children[:1]
+        return bases
+
+    def call_values(
+        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
+    ) -> Values | None:
+        """Return what `new`, `make` and `append` give."""
+        arguments = call.child_by_field_name("arguments")
+        if arguments is not None:
+            given = arguments.named_children
+        else:
+            given = []
+        name = file.text(function)
+        if name in ("new", "make") and given:
+            return resolver.type_values(file, given[0])
+        if name == "append" and given:
+            return resolver.values(file, given[0])
+        return None
+
+    def loop_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+        """Return the elements for the second name of a `range`."""
+        if binding.positions == (1,):
+            return resolver.elements(resolver.values(file, given))
+        return ()
+
+    def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+        """Return the type of a case for the name of a type switch."""
+        if b".(type)" not in file.data:
+            return ()
+        node = file.node_at(offset, offset + 1)
+        while node is not None and node.type not in ("function_declaration", "method_declaration"):
+            outer = node.parent
+            if node.type == "type_case" and outer is not None and outer.type == "type_switch_statement":
+                alias = outer.child_by_field_name("alias")
+                types = node.children_by_field_name("type")
+                if alias is not None and file.text(alias) == name and len(types) == 1:
+                    return resolver.type_values(file, types[0])
+            node = outer
+        return ()
+
+
+def _modules(resolver: Resolver) -> dict[str, str]:
+    """Return the folders of the modules of the project, the longest names first."""
+    known = resolver.kept.get("go modules")
+    if isinstance(known, dict):
+        return known
+    found: dict[str, str] = {}
+    for path in resolver.project.paths.by_suffix("go.mod"):
+        named = _MODULE.search(resolver.project.load(path))
+        if named:
+            found[named[1].decode("utf-8", "replace")] = dirname(path)
+    resolver.kept["go modules"] = found = dict(sorted(found.items(), key=lambda item: -len(item[0])))
+    return found
+
+
+def package_of(file: SyntaxFile) -> bytes:
+    """Return the name of the package that a file is in."""
+    found = _PACKAGE.search(file.data)
+    if found:
+        return found[1]
+    return b""
+
+
+def receiver_type(file: SyntaxFile, node: SyntaxNode) -> str:
+    """Return the name of the type that a method is declared for; empty for other nodes."""
+    if node.type == "method_declaration":
+        receiver = node.child_by_field_name("receiver")
+    else:
+        receiver = None
+    if receiver is not None and receiver.named_children:
+        declared = receiver.named_children[0]
+    else:
+        declared = None
+    if declared is not None:
+        written = declared.child_by_field_name("type")
+    else:
+        written = None
+    if written is not None:
+        found = _TYPE_NAME.match(file.text(written).strip())
+    else:
+        found = None
+    if found:
+        return found[1]
+    return ""
+
+
+@lru_cache(maxsize=512)
+def _imports(file: SyntaxFile) -> dict[str, str]:
+    """Return the imported paths of a file by the likely names of their packages."""
+    found: dict[str, str] = {}
+    for statement in file.root.named_children:
+        if statement.type != "import_declaration":
+            continue
+        for spec in _specs(statement):
+            written = child_of(spec, "path")
+            if written is not None and spec.child_by_field_name("name") is None:
+                target = file.text(written).strip('"`')
+                found[_package_name(target)] = target
+    return found
+
+
+def _specs(statement: SyntaxNode) -> list[SyntaxNode]:
+    inner = statement.named_children
+    if inner and inner[0].type == "import_spec_list":
+        inner = inner[0].named_children
+    return [spec for spec in inner if spec.type == "import_spec"]
+
+
+def _package_name(target: str) -> str:
+    parts = target.split("/")
+    if len(parts) > 1 and _VERSION.match(parts[-1]):
+        last = parts[-2]
+    else:
+        last = parts[-1]
+    return _DOTTED_VERSION.sub("", last).removeprefix("go-")
+
+
+def _in_package(resolver: Resolver, folder: str, name: str, package: bytes) -> list[NamePlace]:
+    """Return the definitions of a name at the top of the files of a folder; those of one package if it is given."""
+    found: list[NamePlace] = []
+    for path in resolver.project.defining(name):
+        if dirname(path) == folder:
+            file = resolver.project.read(path)
+        else:
+            file = None
+        if file is None or (package and package_of(file) != package):
+            continue
+        found += [NamePlace(path, one.node.start_byte) for one in file.bindings_in(name, 0) if one.role != "import"]
+    return found

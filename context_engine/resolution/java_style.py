@@ -1,0 +1,295 @@
+"""Java: packages, single and star imports, static imports, overloads by arity, anonymous classes, records, enums."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.resolution.package_style import TYPE, PackageStyle
+from context_engine.resolution.values import Meaning, NamePlace, NameUsage, Value, Values
+
+if TYPE_CHECKING:
+    from context_engine.resolution.resolver import Resolver
+
+_PACKAGE = re.compile(rb"^package\s+([\w.]+)", re.MULTILINE)
+_STAR = re.compile(rb"^import\s+(static\s+)?([\w.]+)\.\*", re.MULTILINE)
+BASES = ("superclass", "super_interfaces", "extends_interfaces")
+
+
+class JavaStyle(PackageStyle):
+    """The rules of Java."""
+
+    def package_of(self, file: SyntaxFile) -> str:
+        """Return the package that a file is in."""
+        return _package_of(file)
+
+    def star_imports(self, resolver: Resolver, file: SyntaxFile) -> list[tuple[str, bool]]:
+        """Return what a file imports with all its names; a star may follow a type as well as a package."""
+        found = [(match[2].decode("utf-8", "replace"), match[1] is not None) for match in _STAR.finditer(file.data)]
+        return found + [(target, True) for target, is_type in found if not is_type]
+
+    def read_import(self, file: SyntaxFile, binding: NameBinding) -> tuple[list[str], bool]:
+        """Return the parts of the name that an import brings, and whether it is a static one."""
+        if any(child.type == "asterisk" for child in binding.statement.children):
+            return [], False
+        written = binding.statement.named_children[0]
+        is_static = any(child.type == "static" for child in binding.statement.children)
+        return file.text(written).split("."), is_static
+
+    def parameter_counts(self, file: SyntaxFile, binding: NameBinding) -> tuple[int, int]:
+        """Return how many arguments a method takes at least and at most."""
+        parameters = binding.statement.child_by_field_name("parameters")
+        if parameters is not None:
+            written = [one.type for one in parameters.named_children]
+        else:
+            written = []
+        count = written.count("formal_parameter")
+        if "spread_parameter" in written:
+            return (count, 1000)
+        return (count, count)
+
+    def usage_at(self, file: SyntaxFile, offset: int) -> NameUsage | None:
+        """Return how the name at an offset is used: as a type, a method or a value."""
+        node = file.node_at(offset, offset + 1)
+        parent = node.parent if node is not None else None
+        if node is None or parent is None:
+            return None
+        if node.type == "type_identifier" or parent.type in ("marker_annotation", "annotation"):
+            return TYPE
+        if parent.type == "method_invocation" and parent.child_by_field_name("name") == node:
+            return NameUsage("call", _count_arguments(parent))
+        if parent.type == "method_reference" and parent.named_children[-1] == node != parent.named_children[0]:
+            return NameUsage("call")
+        return NameUsage("value")
+
+    def accepts(self, file: SyntaxFile, binding: NameBinding, usage: NameUsage) -> bool:
+        """Whether a use of a kind can mean a definition; a component of a record is a method as well."""
+        if binding.statement.type in ("constructor_declaration", "compact_constructor_declaration"):
+            return False
+        if usage.kind == "call" and binding.role == "parameter":
+            return file.scopes[binding.scope].node.type == "record_declaration" and usage.arity < 1
+        if binding.role == "import":
+            is_static = any(child.type == "static" for child in binding.statement.children)
+            if usage.kind == "call":
+                return is_static
+            return usage.kind == "value" or not is_static
+        return super().accepts(file, binding, usage)
+
+    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+        """Return what the parts of an import, a label of a loop and a case of a switch mean."""
+        outer = node.parent
+        if outer is not None and outer.type in ("labeled_statement", "break_statement", "continue_statement"):
+            return Meaning(is_known=True)
+        if outer is not None and outer.type == "switch_label":
+            return self._case_meaning(resolver, file, node, outer)
+        written = node
+        while outer is not None and outer.type == "scoped_identifier":
+            written, outer = outer if outer.child_by_field_name("name") == written else written, outer.parent
+        if outer is None or outer.type not in ("import_declaration", "package_declaration"):
+            return None
+        if outer.type == "package_declaration":
+            return Meaning(is_known=True)
+        return Meaning(tuple(self.places_of_dotted(resolver, file.text(written).split("."), TYPE)), is_known=True)
+
+    def _case_meaning(
+        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, label: SyntaxNode
+    ) -> Meaning | None:
+        outer = label.parent
+        while outer is not None and outer.type not in ("switch_expression", "switch_statement"):
+            outer = outer.parent
+        if outer is not None:
+            tested = outer.child_by_field_name("condition")
+        else:
+            tested = None
+        if tested is not None:
+            values = resolver.values(file, tested)
+        else:
+            values = ()
+        return self.enum_meaning(resolver, values, file.text(node))
+
+    # -- classes --
+
+    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
+        """Return what a class extends and implements; an anonymous class has the type that it is made of."""
+        if node.type == "object_creation_expression":
+            created = node.child_by_field_name("type")
+            if created is not None:
+                return [created]
+            return []
+        bases: list[SyntaxNode] = []
+        for child in node.named_children:
+            for part in child.named_children if child.type in BASES else ():
+                bases += part.named_children if part.type == "type_list" else [part]
+        return bases
+
+    def class_of_scope(self, resolver: Resolver, file: SyntaxFile, scope: int, kind: str) -> Values:
+        """Return the class whose scope this is; an anonymous one has the place of its `new`."""
+        node = file.scopes[scope].node
+        if node.type != "object_creation_expression":
+            return super().class_of_scope(resolver, file, scope, kind)
+        place = NamePlace(file.path, node.start_byte)
+        if _body_of(node) is not None:
+            return (Value("class" if kind == "class" else "instance", place),)
+        return ()
+
+    def class_scopes(self, file: SyntaxFile, offset: int) -> list[int]:
+        """Return the numbers of the classes around an offset; the arguments of a `new` are not in its class."""
+        found = []
+        for number in super().class_scopes(file, offset):
+            node = file.scopes[number].node
+            if node.type == "object_creation_expression":
+                body = _body_of(node)
+            else:
+                body = node
+            if body is not None and body.start_byte <= offset < body.end_byte:
+                found.append(number)
+        return found
+
+    def self_values(self, resolver: Resolver, file: SyntaxFile, offset: int) -> Values | None:
+        """Return the object of the class around an offset."""
+        inner = next(iter(self.class_scopes(file, offset)), None)
+        if inner is not None:
+            return self.class_of_scope(resolver, file, inner, "instance")
+        return ()
+
+    def own_members(self, resolver: Resolver, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
+        """Return the members of an anonymous class."""
+        node = _anonymous_at(file, place)
+        if node is None:
+            return None
+        bound = file.bindings_in(name, file.scope_of(node))
+        return [NamePlace(file.path, one.node.start_byte) for one in bound]
+
+    def own_bases(self, resolver: Resolver, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
+        """Return the type that an anonymous class is made of."""
+        node = _anonymous_at(file, place)
+        if node is not None:
+            created = node.child_by_field_name("type")
+        else:
+            created = None
+        if created is None:
+            return None
+        values = [one._replace(kind="class") if one.place.path else one for one in resolver.type_values(file, created)]
+        return values, bool(values)
+
+    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+        """Return the component of a record."""
+        if file.scopes[scope].node.type != "record_declaration":
+            return []
+        bound = file.bindings_in(name, scope)
+        return [NamePlace(file.path, one.node.start_byte) for one in bound if one.statement.type == "formal_parameter"]
+
+    # -- values --
+
+    def bound_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+        """Return what constants of enums, variables without a written type and parameters of lambdas are."""
+        statement = binding.statement
+        outer = statement.parent
+        if statement.type == "enum_constant":
+            return self.class_of_scope(resolver, file, binding.scope, "instance")
+        if statement.type == "variable_declarator" and outer is not None:
+            if outer.type == "spread_parameter":
+                written = [one for one in outer.named_children if one.type not in ("modifiers", "variable_declarator")]
+                if written:
+                    inner = resolver.type_values(file, written[0])
+                else:
+                    inner = ()
+                return (Value("external", name="array", arguments=(inner,)),)
+            return self._if_untyped(resolver, file, outer.child_by_field_name("type"), binding)
+        if statement.type in ("inferred_parameters", "lambda_expression"):
+            if statement.type == "inferred_parameters":
+                function = outer
+            else:
+                function = statement
+            return self._lambda_parameter(resolver, file, function)
+        return None
+
+    def _if_untyped(
+        self, resolver: Resolver, file: SyntaxFile, written: SyntaxNode | None, binding: NameBinding
+    ) -> Values | None:
+        value = binding.statement.child_by_field_name("value")
+        is_untyped = written is not None and file.text(written) == "var"
+        if is_untyped and value is not None:
+            return resolver.values(file, value)
+        return None
+
+    def _lambda_parameter(self, resolver: Resolver, file: SyntaxFile, function: SyntaxNode | None) -> Values:
+        if function is not None:
+            arguments = function.parent
+        else:
+            arguments = None
+        if arguments is not None and arguments.type == "argument_list":
+            call = arguments.parent
+        else:
+            call = None
+        if call is not None:
+            holder = call.child_by_field_name("object")
+        else:
+            holder = None
+        if call is not None:
+            name = call.child_by_field_name("name")
+        else:
+            name = None
+        if holder is None or name is None:
+            return ()
+        return self.element_of_call(resolver, file, holder, file.text(name))
+
+    def loop_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+        """Return the written type of the variable of a loop, or the elements."""
+        written = binding.statement.child_by_field_name("type")
+        if written is not None and file.text(written) != "var":
+            return resolver.type_values(file, written)
+        return super().loop_values(resolver, file, binding, given)
+
+    def call_values(
+        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
+    ) -> Values | None:
+        """Return what calling a method gives."""
+        holder = call.child_by_field_name("object")
+        if call.type != "method_invocation" or holder is None:
+            return None
+        return self.called_values(resolver, file, holder, file.text(function), _count_arguments(call))
+
+    def special_member(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+        """Return what `Cat.this` and a type with its package are."""
+        if node.type == "field_access" and node.named_children[-1].type == "this":
+            return resolver.instances(resolver.values(file, node.named_children[0]))
+        return self.dotted_values(resolver, file, node)
+
+
+@lru_cache(maxsize=2048)
+def _package_of(file: SyntaxFile) -> str:
+    found = _PACKAGE.search(file.data)
+    if found:
+        return found[1].decode("utf-8", "replace")
+    return ""
+
+
+def _count_arguments(call: SyntaxNode) -> int:
+    arguments = call.child_by_field_name("arguments")
+    if arguments is not None:
+        given = arguments.named_children
+    else:
+        given = []
+    return sum("comment" not in one.type for one in given)
+
+
+def _body_of(node: SyntaxNode) -> SyntaxNode | None:
+    if node.named_child_count:
+        last = node.named_children[-1]
+    else:
+        last = None
+    if last is not None and last.type == "class_body":
+        return last
+    return None
+
+
+def _anonymous_at(file: SyntaxFile, place: NamePlace) -> SyntaxNode | None:
+    node = file.node_at(place.start, place.start + 1)
+    outer = node.parent if node is not None else None
+    is_new = outer is not None and outer.type == "object_creation_expression" and outer.start_byte == place.start
+    if is_new:
+        return outer
+    return None

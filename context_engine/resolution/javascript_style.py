@@ -1,0 +1,643 @@
+"""JavaScript and TypeScript: modules, re-exports, `require`, parameter properties, elements in callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
+from context_engine.resolution.javascript_objects import (
+    expected_values,
+    find_assigned_members,
+    find_prototype_bases,
+    find_record_members,
+    find_self,
+    function_of,
+    record_at,
+    record_value,
+)
+from context_engine.resolution.javascript_packages import find_module, is_workspace_package
+from context_engine.resolution.module_styles import ModuleStyle
+from context_engine.resolution.values import EXTERNAL, Meaning, NamePlace, Value, Values
+
+if TYPE_CHECKING:
+    from context_engine.resolution.resolver import Resolver
+
+WHOLE = "*"
+"""The name of an import that takes the whole module."""
+DEFAULT = "default"
+ASSIGNED = "="
+"""The name of an import that takes what `export =` or `module.exports =` gives."""
+OVER_ELEMENTS = frozenset(
+    "forEach map filter find findIndex findLast some every flatMap sort".split(),
+)
+"""Methods of arrays, sets and maps that call a function with an element."""
+
+
+class JavaScriptStyle(ModuleStyle):
+    """The rules of JavaScript and TypeScript."""
+
+    # -- imports --
+
+    def is_import(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a variable is what `require` gives, or a part of it."""
+        if binding.role != "variable" or len(binding.positions) > 1 or b"require" not in file.data:
+            return False
+        given = binding.field(len(binding.fields) - 1)
+        if given is None or (given.type == "member_expression" and binding.positions):
+            return False
+        return required_module(file, given) != ""
+
+    def is_module_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a name is assigned to `exports`."""
+        if binding.role == "attribute":
+            member = binding.node.parent
+        else:
+            member = None
+        if member is not None:
+            holder = member.child_by_field_name("object")
+        else:
+            holder = None
+        return holder is not None and file.text(holder) in ("exports", "module.exports")
+
+    def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+        """Return the definitions that an imported name means."""
+        source, name = _read_import(file, binding)
+        module = self._module(resolver, file, source)
+        if module is None:
+            return []
+        found = resolver.module_member(module, ASSIGNED if name == WHOLE and binding.role == "variable" else name)
+        return found or []
+
+    def imported_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+        """Return what an imported name may be."""
+        source, name = _read_import(file, binding)
+        module = self._module(resolver, file, source)
+        if module is None:
+            is_foreign = self.is_foreign(resolver, file, binding)
+            if is_foreign:
+                return (Value("external", name=f"{source}.{name}"),)
+            return ()
+        places = resolver.module_member(module, ASSIGNED if name == WHOLE else name)
+        found = resolver.place_values(places or ())
+        if not found and name in (DEFAULT, ASSIGNED, WHOLE):
+            found = self._default_values(resolver, module)
+        is_whole = name in (WHOLE, ASSIGNED) or (name == DEFAULT and not found and _is_common(resolver, module))
+        if is_whole:
+            return (*found, module)
+        return found
+
+    def is_foreign(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether an import leads out of the project; a package of this workspace may be built elsewhere."""
+        source = _read_import(file, binding)[0]
+        if is_workspace_package(resolver, source):
+            return False
+        parts = source.split("/")
+        if parts[0].startswith("@") and len(parts) > 1:
+            name = parts[1]
+        else:
+            name = parts[0]
+        return not name.startswith(".") and not resolver.project.paths.folders_by_suffix(f"packages/{name}/src")
+
+    def _module(self, resolver: Resolver, file: SyntaxFile, source: str) -> Value | None:
+        found = find_module(resolver, file, source)
+        if found:
+            return Value("module", NamePlace(_declaration_file(resolver, found)))
+        return None
+
+    def module_member(self, resolver: Resolver, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
+        """Return the definitions of an exported name; None if they cannot be known."""
+        file = resolver.project.read(module.place.path)
+        if file is None or file.path in seen:
+            return []
+        seen.add(file.path)
+        if name in (DEFAULT, ASSIGNED):
+            return self._default(resolver, file, seen, name)
+        found = self._find_specified(resolver, file, name, seen)
+        for binding in [] if found else file.bindings_in(name, 0):
+            if binding.role == "import" or self.is_import(file, binding):
+                continue
+            found.append(NamePlace(file.path, binding.node.start_byte))
+        if found:
+            return list(dict.fromkeys(found))
+        for source in _star_sources(file):
+            inner = self._module(resolver, file, source)
+            if inner:
+                found = resolver.style(file).module_member(resolver, inner, name, seen) or []
+            else:
+                found = []
+            if found:
+                return found
+        found = self._assigned_export(resolver, file, name) or self._in_default(resolver, file, name)
+        return found or (None if b"exports" in file.data else [])
+
+    def _in_default(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[NamePlace]:
+        """Return the member of what `export = Thing` gives, where the module is a class or a namespace."""
+        if b"export =" not in file.data:
+            return []
+        values = resolver.place_values(self._default(resolver, file, set(), ASSIGNED))
+        return [place for value in values for place in resolver.member_places(value, name)[0]]
+
+    def _find_specified(
+        self, resolver: Resolver, file: SyntaxFile, name: str, seen: set[str], block: SyntaxNode | None = None
+    ) -> list[NamePlace]:
+        """Return the definitions of a name that an `export { ... }` lists in a file or a namespace."""
+        found: list[NamePlace] = []
+        holder = block or file.root
+        for node in file.find(name):
+            specifier = node.parent
+            if specifier is not None and specifier.parent is not None:
+                statement = specifier.parent.parent
+            else:
+                statement = None
+            if specifier is None or specifier.type != "export_specifier" or statement is None:
+                continue
+            if statement.parent != holder:
+                continue
+            alias = specifier.child_by_field_name("alias")
+            if (alias or specifier.child_by_field_name("name")) == node:
+                found += self._of_specifier(resolver, file, specifier, seen)
+        return found
+
+    def _of_specifier(
+        self, resolver: Resolver, file: SyntaxFile, specifier: SyntaxNode, seen: set[str]
+    ) -> list[NamePlace]:
+        named = specifier.child_by_field_name("name")
+        if specifier.parent is not None:
+            statement = specifier.parent.parent
+        else:
+            statement = None
+        if statement is not None:
+            source = statement.child_by_field_name("source")
+        else:
+            source = None
+        if named is None:
+            return []
+        if source is not None:
+            inner = self._module(resolver, file, _unquote(file, source))
+            if inner is not None:
+                return self.module_member(resolver, inner, file.text(named), seen) or []
+            return []
+        found: list[NamePlace] = []
+        for binding in resolver.visible_bindings(file, file.text(named), specifier.start_byte):
+            is_import = binding.role == "import" or self.is_import(file, binding)
+            own = [NamePlace(file.path, binding.node.start_byte)]
+            found += self.imported_places(resolver, file, binding) if is_import else own
+        return found
+
+    def _default(self, resolver: Resolver, file: SyntaxFile, seen: set[str], name: str) -> list[NamePlace]:
+        found = self._find_specified(resolver, file, DEFAULT, seen)
+        for node in _default_nodes(file):
+            places = self._named_by(resolver, file, node)
+            if name == DEFAULT and b"export =" in file.data:  # a namespace may have another default
+                values = resolver.place_values(places)
+                inner = [place for value in values for place in resolver.member_places(value, DEFAULT)[0]]
+                places = inner or places
+            found += places
+        return list(dict.fromkeys(found)) or self._assigned_export(resolver, file, "")
+
+    def _default_values(self, resolver: Resolver, module: Value) -> Values:
+        """Return what a module exports without giving it a name: an object or a class that is written there."""
+        file = resolver.project.read(module.place.path)
+        if file is None:
+            return ()
+        nodes = [*_default_nodes(file), *_assigned_nodes(file)]
+        return tuple(value for node in nodes for value in resolver.values(file, node))
+
+    def _named_by(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> list[NamePlace]:
+        """Return the definition that an exported declaration or expression is."""
+        if file.is_identifier(node):
+            return list(resolver.meaning(file, node).places)
+        name = node.child_by_field_name("name")
+        if name is not None:
+            return [NamePlace(file.path, name.start_byte)]
+        return []
+
+    def _assigned_export(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[NamePlace]:
+        """Return what `module.exports = ...` or `exports.name = ...` gives."""
+        found: list[NamePlace] = []
+        for word in file.find("exports") if b"exports" in file.data else ():
+            if word.parent is not None and word.parent.type == "member_expression":
+                target = word.parent
+            else:
+                target = word
+            if target is not word and target.child_by_field_name("object") == word:
+                member = target.child_by_field_name("property")
+                if name and member is not None and file.text(member) == name:
+                    found += self._find_assigned(resolver, file, target) or [NamePlace(file.path, member.start_byte)]
+                continue
+            outer = target.parent
+            if outer is not None and outer.type == "member_expression" and name:
+                member = outer.child_by_field_name("property")
+                if member is not None and file.text(member) == name:
+                    found += self._find_assigned(resolver, file, outer) or [NamePlace(file.path, member.start_byte)]
+            elif outer is not None and outer.type == "assignment_expression":
+                found += self._find_exported_value(resolver, file, _last_right(outer), name)
+        return list(dict.fromkeys(found))
+
+    def _find_assigned(self, resolver: Resolver, file: SyntaxFile, target: SyntaxNode) -> list[NamePlace]:
+        outer = target.parent
+        is_assigned = outer is not None and outer.type == "assignment_expression"
+        if outer is not None and is_assigned:
+            given = _last_right(outer)
+        else:
+            given = None
+        is_name = given is not None and file.is_identifier(given)
+        if given is not None and is_name:
+            return self._named_by(resolver, file, given)
+        return []
+
+    def _find_exported_value(
+        self, resolver: Resolver, file: SyntaxFile, given: SyntaxNode | None, name: str
+    ) -> list[NamePlace]:
+        if given is None or (not name and given.type != "object"):
+            if given is not None:
+                return self._named_by(resolver, file, given)
+            return []
+        found: list[NamePlace] = []
+        for part in given.named_children if given.type == "object" else ():
+            key = part.child_by_field_name("key") or part.child_by_field_name("name") or part
+            if file.text(key) != name:
+                continue
+            value = part.child_by_field_name("value")
+            if part.type == "shorthand_property_identifier":
+                found += resolver.meaning(file, part).places
+            elif value is not None and file.is_identifier(value):
+                found += resolver.meaning(file, value).places
+            else:
+                found.append(NamePlace(file.path, key.start_byte))
+        return found
+
+    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+        """Return what a name in an import or export list means that binds nothing in its file."""
+        outer = node.parent
+        if outer is not None and node.type == "shorthand_property_identifier":
+            return _with_expected(resolver, file, node, resolver.visible_meaning(file, node))
+        if outer is not None and outer.type == "pair_pattern" and outer.child_by_field_name("key") == node:
+            return self._find_taken(resolver, file, node)
+        if outer is None or outer.type not in ("export_specifier", "import_specifier"):
+            return None
+        if outer.type == "export_specifier":
+            return Meaning(tuple(self._of_specifier(resolver, file, outer, set())), is_known=True)
+        bound = file.binding_of(outer.child_by_field_name("alias") or node)
+        if bound is not None:
+            return resolver.import_meaning(file, bound)
+        return Meaning(is_known=True)
+
+    # -- classes and functions --
+
+    def call_values(
+        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
+    ) -> Values | None:
+        """Return the module that `require` or `import` gives."""
+        if call.type == "call_expression":
+            source = required_module(file, call)
+        else:
+            source = ""
+        if not source:
+            return None
+        module = self._module(resolver, file, source)
+        if module is None:
+            if source.startswith("."):
+                return ()
+            return (EXTERNAL,)
+        found = resolver.place_values(resolver.module_member(module, ASSIGNED) or ())
+        return (*(found or self._default_values(resolver, module)), module)
+
+    def unbound_values(self, resolver: Resolver, file: SyntaxFile, name: str) -> Values:
+        """Return the module itself for `exports`."""
+        if name == "exports":
+            return (Value("module", NamePlace(file.path)),)
+        return ()
+
+    def special_member(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+        """Return what `module.exports` and `Thing.prototype` are."""
+        named, holder = node.child_by_field_name("property"), node.child_by_field_name("object")
+        if named is None or holder is None:
+            return ()
+        name = file.text(named)
+        if name == "exports" and file.text(holder) == "module":
+            module = Value("module", NamePlace(file.path))
+            return (*resolver.place_values(self._assigned_export(resolver, file, "")), module)
+        if name != "prototype":
+            return ()
+        values = resolver.values(file, holder)
+        return tuple(Value("instance", one.place, one.name) for one in values if one.kind in ("class", "function"))
+
+    def record_values(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return an object literal; one without members may get them anywhere."""
+        if node.named_child_count:
+            return record_value(file, node)
+        return None
+
+    def class_expression(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values:
+        """Return a class that is written as a value."""
+        name = node.child_by_field_name("name")
+        at = name if name is not None else node
+        return (Value("class", NamePlace(file.path, at.start_byte), file.text(name) if name is not None else ""),)
+
+    def self_values(self, resolver: Resolver, file: SyntaxFile, offset: int) -> Values | None:
+        """Return the object of a function outside of a class."""
+        return find_self(resolver, file, offset)
+
+    def own_members(self, resolver: Resolver, file: SyntaxFile, place: NamePlace, name: str) -> list[NamePlace] | None:
+        """Return the members of an object literal, or those that are assigned to a function."""
+        record = record_at(file, place)
+        if record is not None and record.type == "object":
+            return find_record_members(file, record, name)
+        if record is not None:
+            number = file.scope_of(record)
+            return [NamePlace(file.path, one.node.start_byte) for one in file.bindings_in(name, number)]
+        found = resolver.project.binding_at(place)
+        if found is None or found[1].role not in ("function", "variable", "attribute"):
+            return None
+        return find_assigned_members(resolver, file, place, name)
+
+    def own_bases(self, resolver: Resolver, file: SyntaxFile, place: NamePlace) -> tuple[list[Value], bool] | None:
+        """Return what a function inherits from; an object literal has what it spreads."""
+        record = record_at(file, place)
+        if record is not None and record.type == "object":
+            return [], not any(child.type == "spread_element" for child in record.named_children)
+        if record is None:
+            found = resolver.project.binding_at(place)
+        else:
+            found = None
+        if found is None or found[1].role not in ("function", "variable", "attribute"):
+            return None
+        return list(find_prototype_bases(resolver, file, place)), True
+
+    def label_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+        """Return the member that a key of an object literal, or an attribute of an element, gives a value."""
+        part = node.parent
+        outer = part.parent if part is not None else None
+        own = Meaning((NamePlace(file.path, node.start_byte),), is_known=True, is_member=True)
+        if part is not None and part.type == "jsx_attribute":
+            return self._attribute_meaning(resolver, file, node, outer)
+        if outer is not None and outer.type == "object":
+            found = self._expected_member(resolver, file, outer, file.text(node))
+            if found:
+                return Meaning(tuple(found), is_known=True, is_member=True)
+            return own
+        return own
+
+    def _expected_member(self, resolver: Resolver, file: SyntaxFile, record: SyntaxNode, name: str) -> list[NamePlace]:
+        values = expected_values(resolver, file, record)
+        return [place for value in values for place in resolver.member_places(value, name)[0]]
+
+    def _attribute_meaning(
+        self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode, element: SyntaxNode | None
+    ) -> Meaning:
+        """Return the member of the first parameter of a component."""
+        if element is not None:
+            named = element.child_by_field_name("name")
+        else:
+            named = None
+        if named is None or file.text(named)[:1].islower():
+            return Meaning(is_known=True, is_member=True)
+        places: list[NamePlace] = []
+        for value in resolver.values(file, named):
+            if value.kind == "function":
+                found = resolver.project.binding_at(value.place)
+            else:
+                found = None
+            if found is not None:
+                function = function_of(found[1])
+            else:
+                function = None
+            if function is not None:
+                parameters = function.child_by_field_name("parameters")
+            else:
+                parameters = None
+            if parameters is not None and parameters.named_child_count:
+                first = parameters.named_children[0]
+            else:
+                first = None
+            if first is not None:
+                written = first.child_by_field_name("type")
+            else:
+                written = None
+            for props in resolver.type_values(found[0], written) if found is not None and written is not None else ():
+                places += resolver.member_places(props, file.text(node))[0]
+        return Meaning(tuple(places), is_known=bool(places), is_member=True)
+
+    def binding_meaning(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Meaning | None:
+        """Return the member that `{ name } = thing` takes."""
+        if binding.node.type != "shorthand_property_identifier_pattern":
+            return None
+        taken = self._find_taken(resolver, file, binding.node)
+        own = NamePlace(file.path, binding.node.start_byte)
+        if taken is not None:
+            return Meaning((*taken.places, own), is_known=True)
+        return None
+
+    def _find_taken(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+        """Return the member that a name of an object pattern takes, where the object is the whole value."""
+        pattern = node.parent
+        while pattern is not None and pattern.type in ("pair_pattern", "object_assignment_pattern"):
+            pattern = pattern.parent
+        if pattern is not None and pattern.type == "object_pattern":
+            outer = pattern.parent
+        else:
+            outer = None
+        if outer is None:
+            return None
+        given = outer.child_by_field_name("value")
+        written = outer.child_by_field_name("type")
+        values: Values = ()
+        if written is not None:
+            values = resolver.type_values(file, written)
+        elif given is not None and outer.type == "variable_declarator":
+            values = resolver.values(file, given)
+        places = [place for value in values for place in resolver.member_places(value, file.text(node))[0]]
+        return Meaning(tuple(dict.fromkeys(places)), is_known=bool(places), is_member=True)
+
+    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
+        """Return what a class extends or implements, and what an interface extends."""
+        bases: list[SyntaxNode] = []
+        for child in node.named_children:
+            if child.type not in ("class_heritage", "extends_type_clause"):
+                continue
+            for part in child.named_children:
+                if part.type in ("extends_clause", "implements_clause"):
+                    inner = part.named_children
+                else:
+                    inner = [part]
+                bases += [one for one in inner if one.type != "type_arguments"]
+        return bases
+
+    def added_members(self, resolver: Resolver, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
+        """Return the parameter of a constructor that is a field as well: `constructor(private name: Type)`."""
+        node = file.scopes[scope].node
+        block = node.child_by_field_name("body")
+        if node.type == "internal_module":
+            return self._find_specified(resolver, file, name, set(), block)
+        found = []
+        for binding in file.bindings(name):
+            is_field = binding.role == "parameter" and any(
+                child.type in ("accessibility_modifier", "readonly") for child in binding.statement.children
+            )
+            if is_field and file.scopes[binding.scope].parent == scope:
+                found.append(NamePlace(file.path, binding.node.start_byte))
+        named = node.child_by_field_name("name")
+        if named is not None:
+            place = NamePlace(file.path, named.start_byte)
+        else:
+            place = None
+        if found or place is None or node.type not in ("class_declaration", "class"):
+            return found
+        return find_assigned_members(resolver, file, place, name)
+
+    def is_property(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a method is a getter or a setter."""
+        return any(child.type in ("get", "set") for child in binding.statement.children)
+
+    def self_parameter(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+        """Return the element, where the first parameter belongs to a function that is called with elements."""
+        function = file.scopes[binding.scope].node
+        arguments = function.parent
+        if arguments is not None and arguments.type == "arguments":
+            call = arguments.parent
+        else:
+            call = None
+        if call is None or arguments is None or arguments.named_children[0] != function:
+            return ()
+        called = child_of(call, "function")
+        if called is None or called.type != "member_expression":
+            return ()
+        holder, method = child_of(called, "object"), child_of(called, "property")
+        if holder is None or method is None or file.text(method) not in OVER_ELEMENTS:
+            return ()
+        return resolver.take_apart(resolver.elements(resolver.values(file, holder)), binding.positions)
+
+
+def _declaration_file(resolver: Resolver, path: str) -> str:
+    """Return the file with the types of a module, where there is one next to it."""
+    stem, _, suffix = path.rpartition(".")
+    declared = f"{stem}.d.{suffix.replace('js', 'ts')}"
+    if suffix in ("js", "mjs", "cjs") and declared in resolver.project.paths:
+        return declared
+    return path
+
+
+def required_module(file: SyntaxFile, node: SyntaxNode) -> str:
+    """Return the module of `require('x')` or `import('x')`; empty for other nodes."""
+    if node.type == "await_expression" and node.named_child_count:
+        node = node.named_children[0]
+    if node.type == "member_expression":  # `require('x').name`
+        node = node.named_children[0]
+    if node.type == "call_expression":
+        function = node.child_by_field_name("function")
+    else:
+        function = None
+    if function is not None:
+        arguments = node.child_by_field_name("arguments")
+    else:
+        arguments = None
+    if function is None or arguments is None or file.text(function) not in ("require", "import"):
+        return ""
+    given = arguments.named_children
+    if given and given[0].type == "string":
+        return _unquote(file, given[0])
+    return ""
+
+
+def _read_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str]:
+    """Return the module that an imported name comes from, and its name there."""
+    if binding.role != "import":
+        given = binding.field(len(binding.fields) - 1)
+        if given is not None:
+            source = required_module(file, given)
+        else:
+            source = ""
+        if given is not None:
+            named = given.child_by_field_name("property")
+        else:
+            named = None
+        if named is not None:
+            return source, file.text(named)
+        return source, str(binding.positions[0]) if binding.positions else WHOLE
+    parent = binding.node.parent
+    is_assigned = parent is not None and parent.type == "import_require_clause"
+    source = (parent if parent is not None and is_assigned else binding.statement).child_by_field_name("source")
+    if source is not None:
+        target = _unquote(file, source)
+    else:
+        target = ""
+    if is_assigned:
+        return target, ASSIGNED
+    if parent is not None and parent.type == "import_specifier":
+        name = parent.child_by_field_name("name")
+        return target, file.text(name) if name is not None else binding.name
+    return target, DEFAULT if parent is not None and parent.type == "import_clause" else WHOLE
+
+
+def _star_sources(file: SyntaxFile) -> Iterator[str]:
+    """Yield the modules whose names a file exports again, all of them."""
+    if b"export" not in file.data:
+        return
+    for statement in file.root.named_children:
+        if statement.type == "export_statement":
+            source = statement.child_by_field_name("source")
+        else:
+            source = None
+        if source is not None and not any(child.type == "export_clause" for child in statement.named_children):
+            yield _unquote(file, source)
+
+
+def _is_common(resolver: Resolver, module: Value) -> bool:
+    """Whether a module has no `export`, so that a default import takes the whole module."""
+    file = resolver.project.read(module.place.path)
+    return file is not None and b"exports." in file.data and not _default_nodes(file)
+
+
+def _default_nodes(file: SyntaxFile) -> list[SyntaxNode]:
+    """Return what `export default` and `export =` give, as written."""
+    found: list[SyntaxNode] = []
+    for statement in file.root.named_children if b"export" in file.data else ():
+        if statement.type != "export_statement" or not statement.named_child_count:
+            continue
+        kinds = {child.type for child in statement.children}
+        meant = statement.child_by_field_name("declaration") or statement.child_by_field_name("value")
+        if "=" in kinds:
+            found.append(statement.named_children[-1])
+        elif DEFAULT in kinds and meant is not None:
+            found.append(meant)
+    return found
+
+
+def _assigned_nodes(file: SyntaxFile) -> list[SyntaxNode]:
+    """Return what is assigned to `module.exports`, as written."""
+    found: list[SyntaxNode] = []
+    for word in file.find("exports") if b"module.exports" in file.data else ():
+        if word.parent is not None and word.parent.type == "member_expression":
+            outer = word.parent.parent
+        else:
+            outer = None
+        if outer is not None and outer.type == "assignment_expression":
+            right = _last_right(outer)
+        else:
+            right = None
+        found += [right] if right is not None else []
+    return found
+
+
+def _last_right(node: SyntaxNode) -> SyntaxNode | None:
+    """Return what an assignment gives, behind further assignments: `a = b = value`."""
+    right = node.child_by_field_name("right")
+    while right is not None and right.type == "assignment_expression":
+        right = right.child_by_field_name("right")
+    return right
+
+
+def _with_expected(resolver: Resolver, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> Meaning:
+    """Return what a name means that is the value of a member of the same name as well."""
+    if node.parent is not None:
+        values = expected_values(resolver, file, node.parent)
+    else:
+        values = ()
+    places = [place for value in values for place in resolver.member_places(value, file.text(node))[0]]
+    return Meaning(tuple(dict.fromkeys((*meaning.places, *places))), meaning.is_known or bool(places))
+
+
+def _unquote(file: SyntaxFile, node: SyntaxNode) -> str:
+    return file.text(node).strip("\"'`")

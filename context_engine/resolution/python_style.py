@@ -1,0 +1,351 @@
+"""Python: modules and packages, `self`, properties, context managers, `isinstance`, quoted types."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import lru_cache
+from posixpath import dirname
+from typing import TYPE_CHECKING
+
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of, resolve_import
+from context_engine.resolution.module_styles import ModuleStyle
+from context_engine.resolution.values import EXTERNAL, Meaning, NamePlace, Value, Values
+
+if TYPE_CHECKING:
+    from context_engine.resolution.resolver import Resolver
+
+STDLIB = frozenset(sys.stdlib_module_names)
+_STAR = re.compile(rb"^from\s+([.\w]+)\s+import\s+\*", re.MULTILINE)
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
+PROPERTIES = ("property", "cached_property", "getter", "setter", "deleter")
+PACKAGE_FILES = ("__init__.py", "__init__.pyi")
+PASSING = ("copy", "copy.copy", "deepcopy", "copy.deepcopy", "replace", "dataclasses.replace", "iter", "list", "sorted")
+"""Functions that give something of the type that they take."""
+CONTEXT_MANAGERS = ("contextmanager", "asynccontextmanager")
+
+
+class PythonStyle(ModuleStyle):
+    """The rules of Python."""
+
+    # -- imports --
+
+    def imported_places(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> list[NamePlace]:
+        """Return the definitions that an imported name means."""
+        module, name = read_python_import(file, binding)
+        if not name:
+            return []
+        found = self._module(resolver, file, module)
+        if found is not None:
+            return resolver.module_member(found, name) or []
+        return []
+
+    def imported_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+        """Return what an imported name may be."""
+        target, name = read_python_import(file, binding)
+        module = self._module(resolver, file, target)
+        if module is None:
+            return (Value("external", name=f"{target}.{name}" if name else target),)
+        if not name:
+            return (module,)
+        places = resolver.module_member(module, name)
+        if places:
+            return resolver.place_values(places)
+        return self.submodule(resolver, module, name) or ((EXTERNAL,) if places is not None else ())
+
+    def _module(self, resolver: Resolver, file: SyntaxFile, target: str) -> Value | None:
+        """Return the module of an import; None if it is not in this project."""
+        paths = resolver.project.paths
+        dots = len(target) - len(target.lstrip("."))
+        first = target.lstrip(".").partition(".")[0]
+        if not dots and first in STDLIB and not paths.folders_by_suffix(first) and f"{first}.py" not in paths:
+            return None
+        if target.strip(".") == "":
+            folder = dirname(file.path)
+            for _ in range(dots - 1):
+                folder = dirname(folder)
+            return _module_of_folder(resolver, folder)
+        found = resolve_import(file.language, file.path, target, paths)
+        if found:
+            return Value("module", NamePlace(found[0]))
+        if not dots and "." in target:
+            folders = paths.folders_by_dotted(target)
+        else:
+            folders = []
+        if len(folders) == 1:
+            return Value("folder", NamePlace(folders[0] + "/"))
+        return None
+
+    def submodule(self, resolver: Resolver, module: Value, name: str) -> Values:
+        """Return the module of that name inside of a package."""
+        path = module.place.path
+        if module.kind == "module" and not path.endswith(PACKAGE_FILES):
+            return ()
+        folder = dirname(path)
+        base = f"{folder}/{name}" if folder else name
+        for candidate in (f"{base}.py", f"{base}.pyi", *(f"{base}/{own}" for own in PACKAGE_FILES)):
+            if candidate in resolver.project.paths:
+                return (Value("module", NamePlace(candidate)),)
+        if resolver.project.paths.in_folder(base):
+            return (Value("folder", NamePlace(base + "/")),)
+        return ()
+
+    def module_member(self, resolver: Resolver, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
+        """Return the definitions of a name in a module; None if they cannot be known."""
+        if module.kind == "module":
+            file = resolver.project.read(module.place.path)
+        else:
+            file = None
+        if file is None or file.path in seen:
+            if module.kind == "module":
+                return []
+            return None
+        seen.add(file.path)
+        places: list[NamePlace] = []
+        for binding in _at_top(file, name):
+            if binding.role != "import":
+                places.append(NamePlace(file.path, binding.node.start_byte))
+                continue
+            target, original = read_python_import(file, binding)
+            inner = self._module(resolver, file, target)
+            if inner is not None and original:
+                places += self.module_member(resolver, inner, original, seen) or ()
+        if places or _at_top(file, name):
+            return list(dict.fromkeys(places))
+        return self._from_stars(resolver, file, name, seen)
+
+    def _from_stars(self, resolver: Resolver, file: SyntaxFile, name: str, seen: set[str]) -> list[NamePlace] | None:
+        is_known = b"__getattr__" not in file.data
+        for match in _STAR.finditer(file.data):
+            inner = self._module(resolver, file, match[1].decode())
+            if inner is None:
+                is_known = False
+                continue
+            found = self.module_member(resolver, inner, name, seen)
+            if found:
+                return found
+        if is_known:
+            return []
+        return None
+
+    def statement_meaning(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
+        """Return what the parts of a dotted import mean: modules, which are no definitions."""
+        outer, aliased = node.parent, None
+        while outer is not None and outer.type in ("dotted_name", "aliased_import", "relative_import"):
+            if outer.type == "aliased_import":
+                aliased = outer
+            else:
+                aliased = aliased
+            outer = outer.parent
+        if outer is None or "import" not in file.roles.get(outer.type, {}):
+            return None
+        if aliased is not None:
+            alias = aliased.child_by_field_name("alias")
+        else:
+            alias = None
+        if alias is not None:
+            bound = file.binding_of(alias)
+        else:
+            bound = None
+        if bound is not None:
+            places = self.imported_places(resolver, file, bound)
+        else:
+            places = []
+        return Meaning(tuple(places), is_known=True)
+
+    def unbound(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
+        """Return the definitions that a star import brings."""
+        return self._from_stars(resolver, file, name, {file.path}) or None
+
+    # -- functions --
+
+    def self_parameter(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values:
+        """Return the object or the class, for the first parameter of a method."""
+        scope = file.scopes[binding.scope]
+        if scope.parent >= 0:
+            holder = file.scopes[scope.parent]
+        else:
+            holder = None
+        if holder is None or holder.role != "class" or scope.role != "function":
+            return ()
+        parameters = scope.node.child_by_field_name("parameters")
+        if parameters is not None and parameters.named_children:
+            first = parameters.named_children[0]
+        else:
+            first = None
+        if first is None or not first.start_byte <= binding.node.start_byte < first.end_byte:
+            return ()
+        marks = _decorators(file, scope.node)
+        if "staticmethod" in marks:
+            return ()
+        name = scope.node.child_by_field_name("name")
+        named = file.text(name) if name is not None else ""
+        is_class = "classmethod" in marks or named in ("__new__", "__init_subclass__", "__class_getitem__")
+        return resolver.self_values(file, scope.start, "class" if is_class else "instance")
+
+    def is_property(self, file: SyntaxFile, binding: NameBinding) -> bool:
+        """Whether a method is decorated as a property."""
+        return any(mark in PROPERTIES or mark.endswith("property") for mark in _decorators(file, binding.statement))
+
+    def call_values(
+        self, resolver: Resolver, file: SyntaxFile, call: SyntaxNode, function: SyntaxNode
+    ) -> Values | None:
+        """Return what `super()`, `cast` and `type` give."""
+        name = file.text(function)
+        if name == "super":
+            return resolver.super_values(file, call.start_byte)
+        arguments = child_of(call, "arguments")
+        if arguments is not None:
+            given = arguments.named_children
+        else:
+            given = []
+        if name in ("cast", "typing.cast", "t.cast") and len(given) == 2:
+            return resolver.type_values(file, given[0])
+        if name == "type" and len(given) == 1:
+            return tuple(value._replace(kind="class") for value in resolver.values(file, given[0]) if value.place.path)
+        if name == "next" and given:
+            return resolver.elements(resolver.values(file, given[0])) or None
+        if name in PASSING and given:
+            return resolver.values(file, given[0]) or None
+        return None
+
+    def finish_results(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
+        """Return the yielded thing for a context manager that a generator makes."""
+        if any(mark in CONTEXT_MANAGERS for mark in _decorators(file, binding.statement)):
+            return resolver.elements(results)
+        return results
+
+    def context_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, given: SyntaxNode) -> Values:
+        """Return what `with value as name` or `except value as name` binds."""
+        values = resolver.values(file, given)
+        outer = binding.statement.parent
+        if outer is not None and outer.type == "except_clause":
+            if given.type == "tuple":
+                values = tuple(value for part in given.named_children for value in resolver.values(file, part))
+            return resolver.instances(values)
+        found: list[Value] = []
+        for value in values:
+            entered = ()
+            if value.kind == "instance":
+                for method in ("__enter__", "__aenter__"):
+                    entered = entered or resolver.results(resolver.member_values(value, method))
+                if any(one.kind != "external" for one in entered):
+                    entered = entered
+                else:
+                    entered = (value,)
+            found += entered or (value,)
+        return resolver.take_apart(tuple(found), binding.positions)
+
+    def narrowed_values(self, resolver: Resolver, file: SyntaxFile, name: str, offset: int) -> Values:
+        """Return the type that an `isinstance` around an offset gives to a name."""
+        if b"isinstance" not in file.data:
+            return ()
+        for test, kind in _instance_tests(file, name):
+            outer = test.parent
+            while outer is not None and outer.type in ("boolean_operator", "parenthesized_expression"):
+                outer = outer.parent
+            if outer is not None:
+                body = outer.child_by_field_name("consequence")
+            else:
+                body = None
+            if outer is None or outer.type not in ("if_statement", "elif_clause") or body is None:
+                continue
+            if body.start_byte <= offset < body.end_byte:
+                if kind.type == "tuple":
+                    parts = kind.named_children
+                else:
+                    parts = [kind]
+                return resolver.instances(tuple(v for part in parts for v in resolver.values(file, part)))
+        return ()
+
+    def quoted_type(self, resolver: Resolver, file: SyntaxFile, node: SyntaxNode) -> Values | None:
+        """Return the type that a string names, where it names a single one."""
+        found: list[Value] = []
+        for written in _DOTTED.findall(file.text(node)):
+            first, *rest = written.split(".")
+            values = resolver.name_values(file, first, node.start_byte)
+            for part in rest:
+                values = tuple(one for value in values for one in resolver.member_values(value, part))
+            found += resolver.instances(values, written)
+        own = tuple(value for value in found if value.kind == "instance")
+        return own or tuple(found) or (EXTERNAL,)
+
+    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
+        """Return the bases of a class, without `metaclass=`."""
+        bases: list[SyntaxNode] = []
+        for base in super().base_nodes(file, node):
+            if base.type == "subscript" and base.named_child_count:
+                base = base.named_children[0]
+            if base.type not in ("keyword_argument", "comment") and file.text(base) != "object":
+                bases.append(base)
+        return bases
+
+
+def read_python_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str]:
+    """Return the module that an imported name comes from, and its name there; without a name it is the module."""
+    statement, node = binding.statement, binding.node
+    parent = node.parent
+    if parent is not None and parent.type == "aliased_import":
+        aliased = parent
+    else:
+        aliased = None
+    if statement.type == "import_statement":
+        if aliased is not None:
+            name = aliased.child_by_field_name("name")
+            return (file.text(name) if name is not None else ""), ""
+        return binding.name, ""
+    module = statement.child_by_field_name("module_name")
+    if module is not None:
+        target = "".join(file.text(module).split())
+    else:
+        target = "__future__"
+    if aliased is not None:
+        name = aliased.child_by_field_name("name")
+        return target, file.text(name) if name is not None else ""
+    return target, binding.name
+
+
+def _at_top(file: SyntaxFile, name: str) -> list[NameBinding]:
+    return [one for one in file.bindings_in(name, 0) if one.role not in ("attribute", "loop", "context")] or [
+        one for one in file.bindings_in(name, 0) if one.role != "attribute"
+    ]
+
+
+def _module_of_folder(resolver: Resolver, folder: str) -> Value:
+    for name in PACKAGE_FILES:
+        path = f"{folder}/{name}" if folder else name
+        if path in resolver.project.paths:
+            return Value("module", NamePlace(path))
+    return Value("folder", NamePlace(folder + "/"))
+
+
+def _decorators(file: SyntaxFile, function: SyntaxNode) -> list[str]:
+    """Return the last names of the decorators of a function."""
+    outer = function.parent
+    if outer is None or outer.type != "decorated_definition":
+        return []
+    marks = [child for child in outer.named_children if child.type == "decorator"]
+    return [_last_name(file.text(mark)) for mark in marks]
+
+
+@lru_cache(maxsize=4096)
+def _last_name(decorator: str) -> str:
+    return decorator.lstrip("@ ").partition("(")[0].strip().rpartition(".")[2]
+
+
+def _instance_tests(file: SyntaxFile, name: str) -> list[tuple[SyntaxNode, SyntaxNode]]:
+    """Return the calls `isinstance(name, kind)` of a file with their kinds."""
+    found = []
+    for word in file.find("isinstance"):
+        call = word.parent
+        if call is not None:
+            arguments = call.child_by_field_name("arguments")
+        else:
+            arguments = None
+        if arguments is not None:
+            given = arguments.named_children
+        else:
+            given = []
+        if call is not None and len(given) == 2 and file.text(given[0]) == name:
+            found.append((call, given[1]))
+    return found

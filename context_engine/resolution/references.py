@@ -1,0 +1,234 @@
+"""Find the uses of a definition in some files, and say of each how certain it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from context_engine.languages import NOWHERE, SyntaxFile, SyntaxNode, child_of
+from context_engine.resolution.project_files import ProjectFiles
+from context_engine.resolution.resolver import Resolver
+from context_engine.resolution.values import UNKNOWN, Certainty, Meaning, NamePlace
+
+ALIASES_MAX = 20
+"""Other names that imports give to one definition."""
+
+
+class Reference(NamedTuple):
+    """A use of a definition at `start` to `stop` in bytes; line and column count from 1.
+
+    `kind` is call, type, read, import or definition (the name is bound there again, as in an override).
+    """
+
+    path: str
+    start: int
+    stop: int
+    line: int
+    column: int
+    kind: str
+    certainty: Certainty
+
+
+class _Target(NamedTuple):
+    """The definitions whose uses are searched.
+
+    `is_member`: they are looked up in a class. `is_only`: nothing else in the project that is looked up in the same way
+    has their name.
+    """
+
+    places: frozenset[NamePlace]
+    is_member: bool
+    is_only: bool
+
+
+class ReferenceFinder:
+    """Finds uses; it keeps what it has resolved as long as the files stay the same."""
+
+    def __init__(self, project: ProjectFiles) -> None:
+        self.resolver = Resolver(project)
+        self._project = project
+        self._meanings: dict[tuple[str, int], Meaning] = {}
+
+    def place_of(self, path: str, name: str, line: int) -> NamePlace | None:
+        """Return the place of a definition that an outline has at a line; None if it is not there."""
+        file = self._project.read(path)
+        if file is None:
+            return None
+        found = [node for node in file.find(name) if node.start_point[0] + 1 == line]
+        roles = {node.id: binding.role for node in found if (binding := file.binding_of(node)) is not None}
+        bound = [node for node in found if roles.get(node.id, "parameter") != "parameter"]
+        chosen = next(iter(bound or found), None)
+        if chosen is not None:
+            return NamePlace(path, chosen.start_byte)
+        return None
+
+    def find(self, name: str, targets: Sequence[NamePlace], paths: Iterable[str]) -> list[Reference]:
+        """Return the uses of definitions of one name in some files, each at most once, by file and place."""
+        target = self._target(name, frozenset(targets))
+        found: dict[tuple[str, int], Reference] = {}
+        for file in filter(None, map(self._project.read, paths)):
+            for word in self._names_in(file, name):
+                for reference in self._uses_of(file, word, target):
+                    found.setdefault((reference.path, reference.start), reference)
+        return sorted(found.values())
+
+    def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
+        """Return what an identifier means, from what was resolved before where possible."""
+        key = (file.path, node.start_byte)
+        known = self._meanings.get(key)
+        if known is None:
+            try:
+                known = self.resolver.meaning(file, node)
+            except RecursionError:  # a chain of names that no hand writes, or that leads in a circle
+                known = UNKNOWN
+            self._meanings[key] = known
+        return known
+
+    def find_overridden(self, name: str, member: NamePlace) -> list[NamePlace]:
+        """Return the members of that name in all bases of the class that has a member."""
+        found = self._project.binding_at(member)
+        if found is not None:
+            values = self.resolver.members.scope_values(found[0], found[1].scope, "class")
+        else:
+            values = ()
+        waiting = [value.place for value in values]
+        seen: set[NamePlace] = set()
+        places: list[NamePlace] = []
+        while waiting:
+            place = waiting.pop()
+            if place not in seen:
+                seen.add(place)
+                places += self.resolver.members.own(place, name)
+                waiting += [base.place for base in self.resolver.members.bases(place)[0] if base.kind == "class"]
+        role = found[1].role if found is not None else ""
+        return [place for place in places if place != member and self._role_at(place) == role]
+
+    def _role_at(self, place: NamePlace) -> str:
+        found = self._project.binding_at(place)
+        if found is not None:
+            return found[1].role
+        return ""
+
+    def find_bases(self, start: NamePlace) -> list[tuple[NamePlace, NamePlace]]:
+        """Return each class above a class with the one below it, the nearest first."""
+        found: list[tuple[NamePlace, NamePlace]] = []
+        waiting, seen = [start], {start}
+        while waiting:
+            below = waiting.pop(0)
+            for base in self.resolver.members.bases(below)[0]:
+                if base.kind == "class" and base.place not in seen:
+                    seen.add(base.place)
+                    waiting.append(base.place)
+                    found.append((below, base.place))
+        return found
+
+    def subclass_at(self, file: SyntaxFile, line: int, column: int) -> NamePlace | None:
+        """Return the class that names its base at a line and column."""
+        for number in range(1, len(file.scopes)):
+            scope = file.scopes[number]
+            if scope.role not in ("class", "extends") or not scope.start_line <= line <= scope.stop_line:
+                continue
+            for node in self.resolver.style(file).base_nodes(file, scope.node):
+                first, last = file.position(node), (node.end_point[0] + 1, node.end_point[1] + 2)
+                if first <= (line, column) < last:
+                    values = self.resolver.style(file).class_of_scope(self.resolver, file, number, "class")
+                    if values:
+                        return values[0].place
+                    return None
+        return None
+
+    def _names_in(self, file: SyntaxFile, name: str) -> list[str]:
+        """Return the name and the others that the imports of a file give to its definitions."""
+        names = [name]
+        for node in file.find(name):
+            outer = node.parent
+            for _ in range(3):
+                if outer is None or len(names) > ALIASES_MAX:
+                    break
+                alias = outer.child_by_field_name("alias")
+                if alias is not None and file.is_identifier(alias) and file.text(alias) not in names:
+                    names.append(file.text(alias))
+                outer = outer.parent
+        return names
+
+    def _uses_of(self, file: SyntaxFile, word: str, target: _Target) -> Iterator[Reference]:
+        for node in file.find(word):
+            if NamePlace(file.path, node.start_byte) in target.places:
+                continue
+            certainty = self._judge(file, node, target)
+            if certainty is not None:
+                line, column = file.position(node)
+                kind = find_kind(file, node)
+                yield Reference(file.path, node.start_byte, node.end_byte, line, column, kind, certainty)
+
+    def _judge(self, file: SyntaxFile, node: SyntaxNode, target: _Target) -> Certainty | None:
+        meaning = self.meaning(file, node)
+        if target.places & set(meaning.places):
+            return "exact"
+        if meaning.is_known or meaning.places:
+            return None
+        if meaning.is_member != target.is_member and not (target.is_member and file.rules.lexical):
+            if meaning.is_member:
+                return "possible"
+            return None
+        if file.text(node) in file.rules.common and meaning.is_member:
+            return "possible"
+        if target.is_only:
+            return "likely"
+        return "possible"
+
+    def _target(self, name: str, places: frozenset[NamePlace]) -> _Target:
+        is_member = any(map(self.is_member, places))
+        others = (place for place in self._places_named(name) if place not in places)
+        return _Target(places, is_member, all(self.is_member(place) != is_member for place in others))
+
+    def is_member(self, place: NamePlace) -> bool:
+        """Whether a definition is looked up in a class."""
+        found = self._project.binding_at(place)
+        if found is None:
+            return False
+        file, binding = found
+        if self.resolver.style(file).is_module_member(file, binding):
+            return False
+        return (
+            binding.scope == NOWHERE
+            or file.scopes[binding.scope].role in ("class", "extends")
+            or self.resolver.style(file).owner(file, binding) != ""
+        )
+
+    def members_named(self, name: str) -> set[NamePlace]:
+        """Return everything of a name in the project that is looked up in a class."""
+        return {place for place in self._places_named(name) if self.is_member(place)}
+
+    def _places_named(self, name: str) -> set[NamePlace]:
+        found: set[NamePlace] = set()
+        for path in self._project.defining(name):
+            file = self._project.read(path)
+            for binding in file.bindings(name) if file is not None else ():
+                if binding.role == "attribute" or self._is_outer(file, binding.scope):
+                    found |= {NamePlace(path, binding.node.start_byte)} if binding.role != "import" else set()
+        return found
+
+    def _is_outer(self, file: SyntaxFile | None, scope: int) -> bool:
+        return file is not None and scope >= 0 and file.scopes[scope].role in ("file", "class", "extends", "namespace")
+
+
+def find_kind(file: SyntaxFile, node: SyntaxNode) -> str:
+    """Return how a name is used: call, type, read, import or definition."""
+    if file.import_around(node) is not None:
+        return "import"
+    if file.binding_of(node) is not None:
+        return "definition"
+    at, outer = node, node.parent
+    if outer is not None and (fields := file.role_fields(outer, "member")) and child_of(outer, fields[1]) == at:
+        if "call" in file.roles.get(outer.type, {}):
+            return "call"
+        at, outer = outer, outer.parent
+    if outer is not None:
+        for role in ("call", "new"):
+            fields = file.role_fields(outer, role)
+            if fields and child_of(outer, fields[0]) == at:
+                return "call"
+        if "type" in outer.type or "type" in node.type:
+            return "type"
+    return "read"

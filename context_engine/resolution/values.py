@@ -1,0 +1,61 @@
+"""The values that expressions may have, as far as the text shows. PURE."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Certainty = Literal["exact", "likely", "possible"]
+"""`exact`: types or scopes lead from the use to the definition. `likely`: the receiver is unknown, and nothing else in
+the project has the name. `possible`: the receiver is unknown, and several things have the name."""
+
+ValueKind = Literal["class", "instance", "function", "module", "folder", "external"]
+
+
+class NamePlace(NamedTuple):
+    """Where something is defined: a file and the byte offset of the name."""
+
+    path: str
+    start: int = 0
+
+
+class Value(NamedTuple):
+    """A thing that an expression may be.
+
+    `place` is that of a class, of the class of an instance, or of a function; a module has only a path. `external`
+    is something that is not defined in this project. `arguments` are those of a generic type. `receiver` is the object
+    that a function was looked up in.
+    """
+
+    kind: ValueKind
+    place: NamePlace = NamePlace("", 0)
+    name: str = ""
+    arguments: tuple[tuple[Value, ...], ...] = ()
+    receiver: NamePlace | None = None
+
+
+class NameUsage(NamedTuple):
+    """How a name is used: as a type, a value or a call with so many arguments; below 0 they are not known."""
+
+    kind: Literal["type", "value", "call"]
+    arity: int = -1
+
+
+Values = tuple[Value, ...]
+"""The possible values; empty if nothing is known."""
+
+EXTERNAL = Value("external")
+
+
+class Meaning(NamedTuple):
+    """The definitions that a name at a place means.
+
+    `is_known` without places means that it is certainly not defined in this project by such a name.
+    """
+
+    places: tuple[NamePlace, ...] = ()
+    is_known: bool = False
+    is_member: bool = False
+
+
+UNKNOWN = Meaning()
+ELSEWHERE = Meaning(is_known=True)

@@ -1,0 +1,426 @@
+"""Compare both sides of a change: guards, locks and awaits it removes; operators, arguments and defaults it turns.
+
+Old and new lines of a hunk are paired by their tokens, as the parser sees them; lines that the change only moves do not
+count. A rule needs nothing but the difference. Its confidence was counted on commits (difference_confidence.py): below
+the threshold of a review it is a question for a second pass, not a finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, NamedTuple
+
+from context_engine.languages import LeafToken
+from context_engine.review.checks.check import CheckRule, on_line
+from context_engine.review.checks.difference_confidence import confidence_of
+from context_engine.review.checks.difference_tables import (
+    ARITHMETIC,
+    BOOLEAN,
+    CLOSE_WORDS,
+    COMPARISON,
+    CONSTANTS,
+    DEFINITIONS,
+    ERROR_TEST,
+    EXIT_WORDS,
+    LOCK_WORDS,
+    NEGATIONS,
+    NULL_TEST,
+    PERMISSION_WORDS,
+    SIZE_TEST,
+    TRANSACTION_WORDS,
+    describe_rule,
+)
+from context_engine.review.source_versions import TESTS
+
+if TYPE_CHECKING:
+    from context_engine.model import Finding
+    from context_engine.review.source_versions import ReviewContext, ReviewedFile
+
+PAIR_RATIO = 0.6
+"""Lines that share fewer tokens are different statements."""
+HUNK_LINES_MAX = 40
+"""A longer hunk rewrites its code: what it takes away is elsewhere in it in another form."""
+SMALL_LINES = 12
+"""Up to so many changed lines of code, without tests, a change is about the lines themselves."""
+FINDINGS_MAX = 3
+"""Per file: a change that turns more round is meant to."""
+DIFFERENCE_LANGUAGES = (
+    *("python", "javascript", "typescript", "tsx", "go", "rust", "java"),
+    *("csharp", "kotlin", "c", "cpp", "ruby", "php"),
+)
+
+Tokens = Sequence[LeafToken]
+
+
+class Suspicion(NamedTuple):
+    """A rule and the line of the new version that it is about."""
+
+    rule: str
+    line: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HunkDifference:
+    """The removed, added and edited lines of a hunk, without those that only move.
+
+    `place` is the line of the new version at which lines are missing.
+    """
+
+    removed: tuple[tuple[int, Tokens], ...]
+    added: tuple[tuple[int, Tokens], ...]
+    edited: tuple[tuple[Tokens, Tokens], ...]
+    place: int
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether it takes lines away and adds none."""
+        return bool(self.removed) and not self.added and not self.edited
+
+
+@CheckRule(
+    "difference",
+    "Turned round or taken away",
+    "The change takes away, or turns round, what the code relied on.",
+    priority=2,
+    confidence=0.5,
+    category="correctness",
+    languages=DIFFERENCE_LANGUAGES,
+    in_tests=False,
+).change
+def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> Iterator[Finding]:
+    """Report guards, locks and awaits that a change removes, and operators, arguments and defaults that it turns."""
+    compared = [file for file in files if _is_compared(file)]
+    moved = _moved_lines(files)
+    size = sum(len(file.added) + len(file.removed) for file in compared if not TESTS.search(file.path))
+    for file in compared:
+        found = [*_find_suspicions(file, moved)]
+        unique = list({(suspicion.rule, suspicion.line): suspicion for suspicion in found}.values())
+        for suspicion in unique[:FINDINGS_MAX]:
+            title, body = describe_rule(suspicion.rule)
+            yield on_line(
+                suspicion.line,
+                f"{body} {suspicion.detail}".strip(),
+                path=file.path,
+                title=title,
+                confidence=confidence_of(suspicion.rule, is_small=size <= SMALL_LINES),
+            )
+
+
+def _is_compared(file: ReviewedFile) -> bool:
+    if file.old is None or file.new is None or not file.is_whole:
+        return False
+    return file.new.language_name in DIFFERENCE_LANGUAGES and not file.new.unparsed_reason
+
+
+def _moved_lines(files: Sequence[ReviewedFile]) -> Counter[str]:
+    """Return the lines that are both removed and added somewhere in the change, by their words."""
+    removed: Counter[str] = Counter()
+    added: Counter[str] = Counter()
+    for file in files:
+        removed.update(_words(line.text) for line in file.diff.removed_lines)
+        if file.new is not None:
+            added.update(_words(file.new.line(number)) for number in file.added)
+    return removed & added
+
+
+def _words(line: str) -> str:
+    return "".join(line.split())
+
+
+def _find_suspicions(file: ReviewedFile, moved: Counter[str]) -> Iterator[Suspicion]:
+    assert file.old
+    assert file.new
+    old, new = file.old.leaf_tokens(file.removed), file.new.leaf_tokens(file.added)
+    for hunk in file.diff.hunks:
+        removed = [line.old for line in hunk.lines if line.old and not line.new]
+        added = [line.new for line in hunk.lines if line.new and not line.old]
+        if len(removed) + len(added) > HUNK_LINES_MAX or not removed + added:
+            continue
+        place = min(added, default=0) or next((line.new for line in hunk.lines if line.new), 1)
+        if removed:
+            after = [line.new for line in hunk.lines if line.new]
+            before = [line.new for line in hunk.lines if line.new and _is_before(line, removed)]
+            place = min(added, default=0) or max(before, default=after[0] if after else 1)
+        yield from _find_moved_return(removed, added, old, new)
+        lines_old = [(n, old[n]) for n in removed if n in old and not moved[_words(file.old.line(n))]]
+        lines_new = [(n, new[n]) for n in added if n in new and not moved[_words(file.new.line(n))]]
+        yield from _judge(_pair(lines_old, lines_new, place))
+
+
+def _is_before(line: object, removed: Sequence[int]) -> bool:
+    return 0 < (getattr(line, "old", 0) or 0) < removed[0]
+
+
+def _pair(old: Sequence[tuple[int, Tokens]], new: Sequence[tuple[int, Tokens]], place: int) -> HunkDifference:
+    """Pair each removed line with the added line that is most like it."""
+    open_new = list(new)
+    removed, edited = [], []
+    for number, tokens in old:
+        texts = [token.text for token in tokens]
+        scored = [(_ratio(texts, [token.text for token in other[1]]), -at) for at, other in enumerate(open_new)]
+        best, at = max(scored, default=(0.0, 0))
+        if best >= PAIR_RATIO:
+            edited.append((tokens, open_new.pop(-at)[1]))
+        else:
+            removed.append((number, tokens))
+    return HunkDifference(tuple(removed), tuple(open_new), tuple(edited), place)
+
+
+def _ratio(old: list[str], new: list[str]) -> float:
+    return SequenceMatcher(None, old, new, autojunk=False).ratio()
+
+
+def _judge(hunk: HunkDifference) -> Iterator[Suspicion]:
+    for old, new in hunk.edited:
+        suspicion = judge_edit(old, new)
+        if suspicion:
+            yield suspicion
+    if hunk.removed and len(hunk.added) + len(hunk.edited) <= 1:
+        rule = judge_removal([tokens for _, tokens in hunk.removed])
+        if rule == "statement-removed" and not hunk.is_removal:
+            rule = ""
+        if rule:
+            yield Suspicion(rule, hunk.place, f"Removed: {_quote_tokens(hunk.removed[0][1])}")
+    for line, tokens in hunk.added:
+        rule = judge_addition(tokens)
+        if rule:
+            yield Suspicion(rule, line)
+
+
+def _quote_tokens(tokens: Tokens) -> str:
+    return f"`{' '.join(token.text for token in tokens)[:100]}`."
+
+
+# -- an edited line ----------------------------------------------------------------------------------------------------
+
+
+def judge_edit(old: Tokens, new: Tokens) -> Suspicion | None:
+    """Return what the edit of a line turns round; None when it is more than a small edit, or harmless."""
+    before, after = [token.text for token in old], [token.text for token in new]
+    codes = [code for code in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if code[0] != "equal"]
+    if not codes or len(codes) > 2:
+        return None
+    line = new[0].line
+    swapped = _judge_swap(old, new)
+    if swapped:
+        return Suspicion(swapped, line, f"Before: {_quote_tokens(old)}")
+    if len(codes) > 1:
+        is_wrapped = all(code[0] == "delete" for code in codes) and after and _is_unwrapped(old, codes)
+        if is_wrapped:
+            return Suspicion("call-unwrapped", line, f"Before: {_quote_tokens(old)}")
+        return None
+    _, i1, i2, j1, j2 = codes[0]
+    gone, come = old[i1:i2], new[j1:j2]
+    for judge in (_judge_insertion, _judge_deletion, _judge_replacement, _judge_condition_edit):
+        rule = judge(gone, come, old, new)
+        if rule:
+            return Suspicion(rule, line, f"Before: {_quote_tokens(old)}")
+    return None
+
+
+def _judge_swap(old: Tokens, new: Tokens) -> str:
+    """Return whether two names of one line took each other's place."""
+    if len(old) != len(new):
+        return ""
+    different = [at for at, (one, other) in enumerate(zip(old, new, strict=True)) if one.text != other.text]
+    if len(different) != 2:
+        return ""
+    first, second = different
+    is_swap = old[first].text == new[second].text and old[second].text == new[first].text
+    if not is_swap or not old[first].text[:1].isidentifier() or not _is_in(new[first], "argument"):
+        return ""
+    return "swapped-arguments"
+
+
+def _judge_replacement(gone: Tokens, come: Tokens, old: Tokens, new: Tokens) -> str:
+    if len(gone) != 1 or len(come) != 1:
+        return ""
+    before, after = gone[0].text, come[0].text
+    for rule, group in (
+        ("comparison-turned", COMPARISON),
+        ("boolean-turned", BOOLEAN),
+        ("arithmetic-turned", ARITHMETIC),
+    ):
+        if before in group and after in group and len(old) > 1:
+            return rule
+    if before == "?." and after == ".":
+        return "null-guard-removed"
+    if before.lower() in CONSTANTS and after.lower() in CONSTANTS:
+        if _is_in(come[0], "param"):
+            return "default-changed"
+        return "constant-turned"
+    if before.isdecimal() and after.isdecimal() and len(before) < 10 and len(after) < 10:
+        if _is_in(come[0], "param"):
+            return "default-changed"
+        if abs(int(before) - int(after)) == 1 and max(int(before), int(after)) <= 3:
+            return "off-by-one"
+        return ""
+    if ERROR_TEST.fullmatch(before) and after in ("nil", "None", "null"):
+        return "error-swallowed"
+    return _judge_names(gone[0], come[0], old, new)
+
+
+def _judge_names(gone: LeafToken, come: LeafToken, old: Tokens, new: Tokens) -> str:
+    """Return whether a name replaces another one by a name that the line has already."""
+    if "identifier" not in come.kind or gone.kind != come.kind or len(new) < 4:
+        return ""
+    if gone.text in {token.text for token in new}:
+        return ""
+    if [token.text for token in new].count(come.text) > 1 and come.text in {token.text for token in old}:
+        return "name-repeated"
+    return ""
+
+
+def _judge_deletion(gone: Tokens, come: Tokens, old: Tokens, _new: Tokens) -> str:
+    if come or not gone:
+        return ""
+    texts = [token.text for token in gone]
+    if set(texts) & {"await", ".await"} or texts == [".", "await"]:
+        return "await-removed"
+    if len(texts) == 1 and texts[0] in NEGATIONS:
+        return "negation-turned"
+    if len(texts) == 2 and texts[0] in "+-" and texts[1] == "1":
+        return "off-by-one"
+    if texts == ["?"] and old[-1].kind in (";", "?"):
+        return "error-check-removed"
+    if texts[0] in BOOLEAN or texts[-1] in BOOLEAN:
+        return "condition-part-removed"
+    if texts[0] in ("??", "?:"):
+        return "null-guard-removed"
+    if texts == ["="] or not _is_in(gone[0], "argument"):
+        return ""
+    if texts[0] == "," or texts[-1] == ",":
+        return "argument-removed"
+    return ""
+
+
+def _judge_insertion(gone: Tokens, come: Tokens, _old: Tokens, new: Tokens) -> str:
+    if gone or not come or len(new) < 3:
+        return ""
+    texts = [token.text for token in come]
+    if len(texts) == 1 and texts[0] in NEGATIONS:
+        return "negation-turned"
+    if len(texts) == 2 and texts[0] in ("+", "-") and texts[1] == "1":
+        return "off-by-one"
+    return ""
+
+
+def _judge_condition_edit(gone: Tokens, come: Tokens, old: Tokens, new: Tokens) -> str:
+    """Return whether a branch or a loop got another condition; a renamed name is not one."""
+    is_condition = {old[0].text, new[0].text} <= {"if", "elif", "while", "unless", "until", "}"} and new[0].text == old[
+        0
+    ].text
+    is_rename = len(gone) == len(come) == 1 and "identifier" in gone[0].kind
+    if is_condition and gone and not is_rename and len(gone) + len(come) <= 12:
+        return "condition-changed"
+    return ""
+
+
+def _is_unwrapped(old: Tokens, codes: Sequence[tuple[str, int, int, int, int]]) -> bool:
+    """Whether the two deletions are a call around something, and its closing bracket."""
+    (_, i1, i2, _, _), (_, k1, k2, _, _) = codes
+    return old[i2 - 1].text == "(" and old[k1].text == ")" and k2 - k1 <= 3 and i2 - i1 <= 6
+
+
+def _is_in(token: LeafToken, word: str) -> bool:
+    return any(word in kind for kind in token.around)
+
+
+# -- removed lines -----------------------------------------------------------------------------------------------------
+
+
+def judge_removal(removed: Sequence[Tokens]) -> str:
+    """Return what lines that were taken away guarded or ended; empty when nothing is known of them."""
+    first = [token.text for token in removed[0]]
+    words = {token.text for tokens in removed for token in tokens}
+    text = " ".join(token.text for tokens in removed for token in tokens)
+    lowered = {part for word in words for part in re.findall(r"[A-Z]?[a-z]+", word)}
+    lowered = {part.lower() for part in lowered}
+    if set(first[:3]) & DEFINITIONS:
+        return ""
+    for rule, known in _REMOVED_WORDS:
+        if lowered & known and len(removed) <= 6:
+            return rule
+    is_condition = bool(set(first[:3]) & {"if", "unless", "when", "guard", "elif"}) or (
+        first[:1] and first[-1] in ("if", "unless")
+    )
+    if is_condition:
+        return _judge_condition(text, words)
+    if len(removed) == 1 and first[:1] in (["break"], ["break", ";"]):
+        return "break-removed"
+    if len(removed) == 1 and first[:1] and first[0] in ("return", "continue"):
+        return "return-removed"
+    if len(removed) == 1 and first[:1] and first[0] in ("super", "base", "parent") and "(" in first:
+        return "super-removed"
+    if first[:1] and first[0] in ("with", "using", "defer"):
+        return "resource-removed"
+    if len(removed) == 1 and "await" in words:
+        return "await-removed"
+    is_definition = bool(set(first[:3]) & DEFINITIONS) or (
+        not _is_in(removed[0][0], "body") and not _is_in(removed[0][0], "block")
+    )
+    if len(removed) <= 3 and not is_definition and len(first) > 2:
+        return "statement-removed"
+    return ""
+
+
+_REMOVED_WORDS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("lock-removed", LOCK_WORDS),
+    ("transaction-removed", TRANSACTION_WORDS),
+    ("permission-removed", PERMISSION_WORDS),
+    ("close-removed", CLOSE_WORDS),
+)
+
+
+def _judge_condition(text: str, words: set[str]) -> str:
+    if ERROR_TEST.search(text) and words & EXIT_WORDS:
+        return "error-check-removed"
+    if NULL_TEST.search(text):
+        return "null-guard-removed"
+    if SIZE_TEST.search(text):
+        return "bounds-check-removed"
+    if words & EXIT_WORDS:
+        return "guard-removed"
+    return "condition-removed"
+
+
+# -- added lines, and lines in another order ---------------------------------------------------------------------------
+
+
+def judge_addition(tokens: Tokens) -> str:
+    """Return what is wrong with an added line by itself; empty when nothing is."""
+    text = " ".join(token.text for token in tokens)
+    found = _CONTRADICTION.search(text)
+    if found:
+        return "condition-contradicts"
+    if _DEBUG.match(text):
+        return "debug-output"
+    return ""
+
+
+_CONTRADICTION = re.compile(
+    r"\b(\w{1,80}) (?:is None and|(?:===?) (?:null|nil|undefined|None) &&) \1 (?:[.<>\[]|->|[<>]=)"
+)
+_DEBUG = re.compile(
+    r"(?:dbg !|var_dump \(|print_r \(|binding \. pry|byebug\b"
+    r"|console \. (?:log|debug) \( ['\"`]?(?:debug|DEBUG|here|xxx)|fmt \. Print(?:ln|f)? \( \"(?:debug|DEBUG|here))"
+)
+
+
+def _find_moved_return(
+    removed: Sequence[int], added: Sequence[int], old: dict[int, list[LeafToken]], new: dict[int, list[LeafToken]]
+) -> Iterator[Suspicion]:
+    """Report a return that is deeper than before and else the same."""
+    if len(removed) != 1 or len(added) != 1 or removed[0] not in old or added[0] not in new:
+        return
+    before, after = old[removed[0]], new[added[0]]
+    if [token.text for token in before] != [token.text for token in after] or before[0].text != "return":
+        return
+    loops = [sum("for" in kind or "while" in kind for kind in tokens[0].around) for tokens in (before, after)]
+    if loops[1] > loops[0]:
+        yield Suspicion("return-in-loop", added[0])

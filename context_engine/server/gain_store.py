@@ -1,0 +1,290 @@
+"""Counts of calls and characters by session, for `ctx gain`: what each session was shown, and what reading would cost.
+
+    gain.db    in the user's data folder, readable by its owner alone
+    session    a client of one server process: its name, the workspace, its first and last call
+    used       calls, failed calls, characters shown and estimated, by session and tool
+
+It contains no code, no query and no path of a file. Every process writes its own calls; none waits for another, and no
+error of the disk reaches a call.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import astuple, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from context_engine.server.gain_estimate import CLAIMING_TOOLS, FILE_CHARS_MAX, find_shown_files
+from context_engine.storage import is_network_drive, storage_errors, transaction, user_data_folder, workspace_id
+from context_engine.storage.database import open_in_cache, read_inode
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.settings import Settings
+    from context_engine.tools import Reply
+
+FILE_NAME = "gain.db"
+SCHEMA_VERSION = 1
+SESSIONS_MAX = 500
+"""Older sessions are added up into one row, so the file stays below 1 MB and the total is kept."""
+EARLIER = "earlier"
+TERMINAL = "terminal"
+BUSY_MS = 5
+"""A call does not wait longer for other processes; its counts are written with the next one."""
+READER_BUSY_MS = 2_000
+OPEN_SESSIONS_MAX = 100
+"""Sessions whose files are remembered, the last used ones."""
+FILES_MAX = 5_000
+"""Files that a session has been shown; beyond it nothing more is claimed for the session."""
+ADVICE = storage_errors.StorageAdvice(
+    "the counts of `ctx gain`",
+    busy="Run it again in a moment.",
+    full="Free some space, then run it again.",
+    closed="Give this user permission to write there, or set CTX_DATA_FOLDER to another folder.",
+    damaged="Delete it: only the counts are lost.",
+)
+
+_SCHEMA = f"""
+CREATE TABLE session(
+    name TEXT PRIMARY KEY, workspace TEXT NOT NULL, folder TEXT NOT NULL, began REAL NOT NULL, ended REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE used(
+    session TEXT, tool TEXT, calls INT NOT NULL, failed INT NOT NULL, shown INT NOT NULL, estimate INT NOT NULL,
+    PRIMARY KEY(session, tool)
+) WITHOUT ROWID;
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+_PUT_SESSION = (
+    "INSERT INTO session VALUES (?, ?, ?, ?, ?) ON CONFLICT(name) DO UPDATE SET ended = max(ended, excluded.ended)"
+)
+_ADD_COUNTS = (
+    "INSERT INTO used VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(session, tool) DO UPDATE SET"
+    " calls = calls + excluded.calls, failed = failed + excluded.failed,"
+    " shown = shown + excluded.shown, estimate = estimate + excluded.estimate"
+)
+_COUNTS_OF = "SELECT tool, calls, failed, shown, estimate FROM used WHERE session = ?"
+_SESSIONS = "SELECT * FROM session ORDER BY name = 'earlier', ended DESC, name"
+_OLDEST = (
+    "SELECT name, began, ended FROM session WHERE name <> ? ORDER BY ended, name"
+    " LIMIT max(0, (SELECT count(*) FROM session WHERE name <> ?) - ?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GainCounts:
+    """Calls, those that failed, the characters of the replies, and those of the estimate for the same by reading."""
+
+    calls: int = 0
+    failed: int = 0
+    shown: int = 0
+    estimate: int = 0
+
+    @property
+    def saved(self) -> int:
+        """Characters saved; negative where the replies cost more than the estimate."""
+        return self.estimate - self.shown
+
+    def plus(self, other: GainCounts) -> GainCounts:
+        """Return the sum."""
+        return GainCounts(
+            self.calls + other.calls,
+            self.failed + other.failed,
+            self.shown + other.shown,
+            self.estimate + other.estimate,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GainSession:
+    """A session: the id and folder name of its workspace, its first and last call (s since 1970), counts by tool."""
+
+    name: str
+    workspace: str
+    folder: str
+    began: float
+    ended: float
+    tools: Mapping[str, GainCounts] = field(default_factory=dict)
+
+    @property
+    def total(self) -> GainCounts:
+        """The counts of all its tools."""
+        return add_counts(self.tools.values())
+
+
+def add_counts(counts: Iterable[GainCounts]) -> GainCounts:
+    """Return the sum of counts."""
+    total = GainCounts()
+    for one in counts:
+        total = total.plus(one)
+    return total
+
+
+class GainStore:
+    """Records the calls of this process. Thread-safe; any number of processes write to the same file.
+
+    `problem` says why nothing is recorded, if so.
+    """
+
+    def __init__(self, *, enabled: bool = True, clock: Callable[[], float] = time.time) -> None:
+        """Open nothing before the first call; if not `enabled`, never."""
+        self.problem = ""
+        self._enabled = enabled
+        self._clock = clock
+        self._process = os.urandom(4).hex()
+        self._lock = threading.Lock()
+        self._engines: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
+        self._newest = ""
+        self._waiting: dict[tuple[str, str], tuple[GainSession, GainCounts]] = {}
+        self._shown: dict[str, set[str]] = {}
+        self._db: apsw.Connection | None = None
+        self._inode = 0
+
+    def note_engine(self, project: str, engine: Engine) -> None:
+        """Remember which engine answers for a project, without keeping it alive."""
+        self._engines[project], self._newest = engine, project
+
+    def record(self, project: str, session: str, tool: str, reply: Reply) -> None:
+        """Count a call of a client; an empty `session` is one at the terminal. Never fails."""
+        if not self._enabled or self.problem:
+            return
+        try:
+            engine = self._engines.get(project) or self._engines.get(self._newest)
+            if engine is not None and engine.settings.gain:
+                with self._lock:
+                    self._record(engine, session, tool, reply)
+        except Exception as error:  # noqa: BLE001 - statistics must not fail the call that they count
+            self.problem = f"{type(error).__name__}: {error}"
+
+    def close(self) -> None:
+        """Close the file; the next call opens it again."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    def _record(self, engine: Engine, client: str, tool: str, reply: Reply) -> None:
+        now = self._clock()
+        workspace = workspace_id(engine.root)
+        if client:
+            kind = f"{client}-{self._process}"
+        else:
+            kind = time.strftime(f"{TERMINAL}-%Y-%m-%d", time.localtime(now))
+        session = GainSession(f"{kind}-{workspace}", workspace, engine.root.name, now, now)
+        estimate = self._estimate(engine, session.name if client else "", tool, reply)
+        counts = GainCounts(1, int(reply.is_error), len(reply.text), estimate)
+        first, before = self._waiting.get((session.name, tool), (session, GainCounts()))
+        self._waiting[session.name, tool] = replace(first, ended=now), before.plus(counts)
+        self._write(gain_file(engine.settings))
+
+    def _estimate(self, engine: Engine, session: str, tool: str, reply: Reply) -> int:
+        """Return the characters that the same would have cost by reading files (`gain_estimate.GAIN_RULE`)."""
+        if reply.is_error:
+            return 0
+        if tool not in CLAIMING_TOOLS or not session:
+            return len(reply.text)
+        seen = self._shown[session] = self._shown.pop(session, set())
+        if len(self._shown) > OPEN_SESSIONS_MAX:
+            del self._shown[next(iter(self._shown))]
+        snapshot = engine.index.live.snapshot()
+        if snapshot is None or len(seen) > FILES_MAX:
+            return 0
+        numbers = {path: snapshot.by_path.get(path) for path in find_shown_files(reply.text) if path not in seen}
+        sizes = snapshot.file_column("size")
+        seen.update(numbers)
+        return sum(min(int(sizes[number]), FILE_CHARS_MAX) for number in numbers.values() if number is not None)
+
+    def _write(self, file: Path) -> None:
+        """Write what waits in one transaction; while another process is writing, it waits for the next call."""
+        try:
+            db = self._open(file)
+            with transaction(db):
+                for (name, tool), (session, counts) in self._waiting.items():
+                    db.execute(_PUT_SESSION, (name, session.workspace, session.folder, session.began, session.ended))
+                    db.execute(_ADD_COUNTS, (name, tool, *astuple(counts)))
+                _fold_oldest(db)
+        except apsw.BusyError:
+            return
+        self._waiting.clear()
+
+    def _open(self, file: Path) -> apsw.Connection:
+        """Return the database; a new one if the file was replaced. Raises: apsw.Error, OSError."""
+        if self._db is None or self._inode != read_inode(file):
+            if self._db is not None:
+                self._db.close()
+            self._db = None
+            self._db, self._inode = _connect(file), read_inode(file)
+        return self._db
+
+
+# -- reading and deleting ---------------------------------------------------------------------------------------------
+
+
+def gain_file(settings: Settings) -> Path:
+    """Return where the counts are stored."""
+    return (settings.data_folder or user_data_folder()) / FILE_NAME
+
+
+def read_sessions(file: Path) -> list[GainSession]:
+    """Return all sessions, the newest first; those that were folded come last, under the name `EARLIER`.
+
+    Raises: StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
+    """
+    if not read_inode(file):
+        return []
+    with storage_errors.translate_errors(file, ADVICE), closing(_connect(file)) as db:
+        db.set_busy_timeout(READER_BUSY_MS)
+        counts: dict[str, dict[str, GainCounts]] = {}
+        used: list[tuple[Any, ...]] = db.execute("SELECT * FROM used ORDER BY session, tool").fetchall()
+        for name, tool, *numbers in used:
+            counts.setdefault(name, {})[tool] = GainCounts(*numbers)
+        rows: list[tuple[Any, ...]] = db.execute(_SESSIONS).fetchall()
+    return [GainSession(*row, counts.get(row[0], {})) for row in rows]
+
+
+def delete_counts(file: Path) -> None:
+    """Delete all counts, also from the free pages of the file. Processes that have it open go on counting.
+
+    Raises: StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
+    """
+    if read_inode(file):
+        with storage_errors.translate_errors(file, ADVICE), closing(_connect(file)) as db:
+            db.set_busy_timeout(READER_BUSY_MS)
+            db.execute("PRAGMA secure_delete = ON; DELETE FROM used; DELETE FROM session").fetchall()
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _connect(file: Path) -> apsw.Connection:
+    """Open the file, or make it. Raises: apsw.Error, OSError, HostError."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if is_network_drive(file.parent):
+        raise storage_errors.write_failed_error(file, ADVICE, "it is on a network drive, where each call would wait")
+    db = open_in_cache(file, busy_ms=BUSY_MS, settings="PRAGMA synchronous = NORMAL")
+    try:
+        with transaction(db):
+            found = db.pragma("user_version")
+            if not found:
+                db.execute(_SCHEMA)
+        if found not in (0, SCHEMA_VERSION):
+            raise storage_errors.newer_format_error(file, ADVICE, int(found), SCHEMA_VERSION)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _fold_oldest(db: apsw.Connection) -> None:
+    """Add the sessions beyond `SESSIONS_MAX` up into one, inside a transaction."""
+    for name, began, ended in db.execute(_OLDEST, (EARLIER, EARLIER, SESSIONS_MAX)).fetchall():
+        db.execute(_PUT_SESSION, (EARLIER, "", "", began, ended))
+        for tool, *counts in db.execute(_COUNTS_OF, (name,)).fetchall():
+            db.execute(_ADD_COUNTS, (EARLIER, tool, *counts))
+        db.execute("DELETE FROM used WHERE session = ?", (name,))
+        db.execute("DELETE FROM session WHERE name = ?", (name,))

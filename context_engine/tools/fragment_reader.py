@@ -1,0 +1,400 @@
+"""Reads parts of files into one reply: each caller adds places, and the most important ones that fit are shown.
+
+    reader = FragmentReader(engine, call)
+    reader.add_whole("README.md")
+    reader.add("symbol", "login", [reader.add_file("src/auth.py")])
+    text = reader.render(tokens_max=2_000)
+
+A file has one header line. Each fragment of it follows a line `@@ FIRST-LAST`, unless the whole file is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from context_engine.errors import CallError, ContextEngineError, InvalidPath, TooLarge
+from context_engine.model import TextPart, TextQuery
+from context_engine.text import (
+    CHARS_PER_TOKEN,
+    LineSpan,
+    compact_json,
+    drop_empty,
+    escape_line,
+    estimate_tokens,
+    format_count,
+    shorten_line,
+    split_lines,
+)
+from context_engine.tools.file_tools import SHA_CHARS, format_tree
+from context_engine.tools.fragment_selection import (
+    FOUND,
+    LABEL_CHARS_MAX,
+    Fragment,
+    FragmentBody,
+    FragmentKind,
+    FragmentPlace,
+    FragmentSelection,
+    find_keyword_places,
+    match_symbols,
+    parse_line_range,
+    select_fragments,
+    shorten_lines,
+    suggest_symbols,
+)
+from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, reply_size
+from context_engine.tools.symbol_tools import format_outline
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.model import Definition, FileText
+    from context_engine.tools.tool import Call
+
+LINE_CHARS_MAX = 400
+"""Longer lines are generated; the match is in the middle of this many characters."""
+NAMED_LINE_CHARS_MAX = 4_000
+"""A line that was named is cut only where it alone would take a thousand tokens."""
+NOTES_CHARS = 1_300
+"""Reserved for the notes: what was cut, dropped, not found, not read."""
+HEAD_TOKENS = 24
+"""Tokens of a file's header without its path: lines and hash."""
+MATCHES_MAX = 10_000
+"""More lines of one file than fit any reply."""
+ADVISED_MAX = 5
+"""Words with suggestions: similar names for more would not fit, and take long in a file with ten thousand symbols."""
+LINES_NAMED_MAX = 10
+"""Lines listed for one word; the others are counted."""
+TREE_DEPTH = 2
+TREE_ITEMS_MAX = 200
+"""A folder is shown as `list_directory` shows it by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FragmentFile:
+    """An open file with its lines without line feeds."""
+
+    read: FileText
+    lines: list[str]
+
+
+class FragmentReader:
+    """The files and places of one call, and what is to be noted below them."""
+
+    def __init__(self, engine: Engine, call: Call) -> None:
+        self._engine = engine
+        self._call = call
+        self._files: list[_FragmentFile] = []
+        self._places: list[FragmentPlace] = []
+        self._missing: list[tuple[FragmentKind, str, Sequence[int]]] = []
+        self._symbols: dict[int, tuple[Definition, ...]] = {}
+        self._blocks: list[str] = []
+        self._notes: list[str] = []
+        self._refused: list[ContextEngineError] = []
+
+    # -- adding --
+
+    def add_file(self, path: str) -> int:
+        """Return the number of a file of this call. Raises: as `WorkspaceFiles.read`."""
+        read = self._engine.files.read(path, first=1)
+        for number, file in enumerate(self._files):
+            if file.read.path == read.path:
+                return number
+        self._engine.edits.note_read(read.path, read.sha256, session=self._call.session, kind="fragment")
+        self._files.append(_FragmentFile(read, split_lines(read.text)))
+        return len(self._files) - 1
+
+    def add_files(self, paths: Iterable[str]) -> list[int]:
+        """Return the numbers of the files that can be read; the others are noted. Raises: the error if none can."""
+        numbers = []
+        for path in paths:
+            try:
+                numbers.append(self.add_file(path))
+            except ContextEngineError as error:  # one unreadable file must not hide the others
+                self._refused.append(error)
+        if not numbers:
+            raise self._refused[0]
+        return list(dict.fromkeys(numbers))
+
+    def refuse(self, error: ContextEngineError) -> None:
+        """Note that something could not be read."""
+        self._refused.append(error)
+
+    def note(self, text: str) -> None:
+        """Add a line below the files."""
+        self._notes.append(text)
+
+    def add(self, kind: FragmentKind, word: str, files: Sequence[int]) -> None:
+        """Add the places of a line range, symbol, pattern or keyword in these files; what is in none is noted."""
+        here = self._find(kind, word, files)
+        self._places += here
+        if not here:
+            self._missing.append((kind, word, files))
+
+    def add_span(self, kind: FragmentKind, word: str, file: int, span: LineSpan) -> None:
+        """Add lines that are known."""
+        self._places.append(FragmentPlace(kind, word, file, span))
+
+    def add_whole(self, path: str) -> None:
+        """Add a whole file, the outline of one over the limit, or the tree of a folder. Raises: as `add_file`."""
+        try:
+            self._engine.files.read(path)  # refuses what is too large to be shown whole
+        except TooLarge as error:
+            self._blocks.append(self._outline_of_large(path, error))
+            return
+        except InvalidPath as error:
+            self._blocks.append(self._tree(path, error))
+            return
+        number = self.add_file(path)
+        self.add_span("whole", "", number, LineSpan(1, max(1, len(self._files[number].lines))))
+
+    def add_outlines(self, paths: Sequence[str], chars_max: int) -> None:
+        """Add the outlines of files, with equal shares of the room. Raises: the error if there is none."""
+        outlines = []
+        for path in paths:
+            try:
+                outlines.append(self._engine.symbols.outline(path))
+            except ContextEngineError as error:
+                self._refused.append(error)
+        if not outlines:
+            raise self._refused[0]
+        room = self._engine.settings.result_chars_max - NOTES_CHARS
+        share = min(room, chars_max or room) // len(outlines)
+        texts = [format_outline(outline, share + NOTE_CHARS) for outline in outlines]
+        count = count_fitting(texts, chars_max=room)
+        self._blocks += texts[:count]
+        if left := [f"not shown: {escape_line(outline.path)}" for outline in outlines[count:]]:
+            self.note(_join_capped(left, 400))
+
+    def _tree(self, path: str, error: InvalidPath) -> str:
+        try:
+            return format_tree(self._engine, path, TREE_DEPTH, TREE_ITEMS_MAX)
+        except CallError:
+            raise error from None  # it is not a folder either
+
+    def _outline_of_large(self, path: str, error: TooLarge) -> str:
+        try:
+            outline = format_outline(self._engine.symbols.outline(path), self._engine.settings.result_chars_max // 2)
+        except CallError:
+            raise error from None  # without an outline, the size limit is the error to report
+        return f"{outline}\n{error.message}; read parts of it by their lines."
+
+    # -- finding --
+
+    def _find(self, kind: FragmentKind, word: str, files: Sequence[int]) -> list[FragmentPlace]:
+        if kind == "lines":
+            return list(self._find_lines(word, files))
+        if kind == "symbol":
+            return list(self._find_symbols(word, files))
+        if kind == "pattern":
+            return self._find_matches(word, files)
+        return [place for file in files for place in find_keyword_places(file, self._files[file].lines, word)]
+
+    def _find_lines(self, word: str, files: Sequence[int]) -> Iterator[FragmentPlace]:
+        for file in files:
+            last = len(self._files[file].lines)
+            if span := parse_line_range(word, last).clip(last):
+                yield FragmentPlace("lines", word, file, span)
+
+    def _find_symbols(self, word: str, files: Sequence[int]) -> Iterator[FragmentPlace]:
+        for file in files:
+            for symbol in match_symbols(self._symbols_of(file), word):
+                yield FragmentPlace("symbol", symbol.qualified, file, symbol.span)
+
+    def _symbols_of(self, file: int) -> tuple[Definition, ...]:
+        if file not in self._symbols:
+            outline = self._engine.symbols.outline(self._files[file].read.path)
+            self._symbols[file] = tuple(symbol for _, symbol in outline.symbols)
+        return self._symbols[file]
+
+    def _find_matches(self, pattern: str, files: Sequence[int]) -> list[FragmentPlace]:
+        """Search all files in one pass with the engine of search_text: a caller's pattern never runs here."""
+        parts = [TextPart(self._files[file].read.path, 0, MATCHES_MAX) for file in files]
+        found = self._engine.text_search.lines(
+            TextQuery((pattern,), regex=True), parts, context=0, chars_max=1, cancel=self._call.cancel
+        )
+        return [
+            FragmentPlace("pattern", pattern, file, LineSpan(line.number, line.number), line.column)
+            for file in files
+            for line in found.get(self._files[file].read.path, ())
+        ]
+
+    # -- showing --
+
+    def render(self, *, context: int = 0, tokens_max: int | None = None) -> str:
+        """Return the reply. Raises: the first error if there is nothing else to show."""
+        bodies = self._bodies()
+        taken = self._select(bodies, context, tokens_max or self._room())
+        self._note_shown(bodies, taken)
+        page = self._page(bodies, taken)
+        return "\n".join([*self._blocks, *page, *self._cuts(taken, bodies), *self._absent(), *self._notes])
+
+    def render_json(self, *, context: int = 0, tokens_max: int) -> str:
+        """Return the reply for a program. Raises: as `render`."""
+        bodies = self._bodies()
+        chars_max = self._engine.settings.result_chars_max
+        while True:
+            taken = self._select(bodies, context, tokens_max)
+            notes = [note.removeprefix("… ") for note in (*self._cuts(taken, bodies), *self._absent(), *self._notes)]
+            head = {"files": self._file_rows(bodies, taken)}
+            text = compact_json(head | drop_empty({"pages": self._blocks, "notes": notes}))
+            if reply_size(text) <= chars_max or tokens_max == 1:
+                break
+            tokens_max = max(1, min(tokens_max, self._room()) * 3 // 4)  # quotes and line feeds take more room in JSON
+        self._note_shown(bodies, taken)
+        return text
+
+    def _bodies(self) -> list[FragmentBody]:
+        """Return what can be shown of each file. Raises: the first error if there is nothing to show."""
+        if self._refused and not (self._files or self._blocks or self._notes):
+            raise self._refused[0]
+        return [self._body(number) for number in range(len(self._files))]
+
+    def _room(self) -> int:
+        """Return the tokens of a reply that are left for the files."""
+        chars = self._engine.settings.result_chars_max - NOTES_CHARS - sum(map(reply_size, self._blocks))
+        return max(1, chars // CHARS_PER_TOKEN)
+
+    def _select(self, bodies: Sequence[FragmentBody], context: int, tokens_max: int) -> FragmentSelection:
+        return select_fragments(self._places, bodies, context=context, tokens_max=min(tokens_max, self._room()))
+
+    def _note_shown(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> None:
+        for fragment in taken.fragments:
+            lines = bodies[fragment.file].lines[fragment.span.first - 1 : fragment.span.last]
+            self._call.shown.add(self._files[fragment.file].read.path, fragment.span.first, "\n".join(lines))
+
+    def _file_rows(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> list[dict[str, Any]]:
+        rows = []
+        for number, (file, body) in enumerate(zip(self._files, bodies, strict=True)):
+            fragments = [
+                {
+                    "lines": str(fragment.span),
+                    "text": "\n".join(body.lines[fragment.span.first - 1 : fragment.span.last]),
+                }
+                | drop_empty({"why": _format_reasons(fragment.places, fragment.span)})
+                for fragment in taken.fragments
+                if fragment.file == number
+            ]
+            head = {"path": file.read.path, "total_lines": len(file.lines), "sha256": file.read.sha256[:SHA_CHARS]}
+            rows.append(head | {"fragments": fragments})
+        return rows
+
+    def _body(self, number: int) -> FragmentBody:
+        file, places = self._files[number], [place for place in self._places if place.file == number]
+        is_named = any(place.kind not in FOUND for place in places)
+        room = self._engine.settings.result_chars_max - NOTES_CHARS
+        chars_max = min(room, NAMED_LINE_CHARS_MAX if is_named else LINE_CHARS_MAX)
+        return FragmentBody(shorten_lines(file.lines, places, chars_max), estimate_tokens(file.read.path) + HEAD_TOKENS)
+
+    def _page(self, bodies: Sequence[FragmentBody], taken: FragmentSelection) -> Iterator[str]:
+        """Yield a header and the fragments of each file with fragments; a single or empty file has its header."""
+        for number, (file, body) in enumerate(zip(self._files, bodies, strict=True)):
+            fragments = [fragment for fragment in taken.fragments if fragment.file == number]
+            if fragments or len(self._files) == 1 or not file.lines:
+                yield _head(file)
+            for fragment in fragments:
+                if not self._is_whole(fragment):
+                    yield _fragment_head(fragment)
+                yield from body.lines[fragment.span.first - 1 : fragment.span.last]
+
+    def _is_whole(self, fragment: Fragment) -> bool:
+        lines = len(self._files[fragment.file].lines)
+        return fragment.span == LineSpan(1, lines) and not any(place.label for place in fragment.places)
+
+    def _cuts(self, taken: FragmentSelection, bodies: Sequence[FragmentBody]) -> Iterator[str]:
+        """Yield notes on places that were found but are not shown, and how to read them."""
+        if taken.cut:
+            path, rest = self._files[taken.cut.file].read.path, LineSpan(taken.next_line, taken.cut.span.last)
+            yield f"… cut here: the rest is {escape_line(path)}:{rest}"
+        if taken.dropped:
+            left = [
+                f"{escape_line(file.read.path)}: {name}"
+                for number, file in enumerate(self._files)
+                for name in _format_reasons(place for place in taken.dropped if place.file == number)
+            ]
+            yield f"… no room for {_join_capped(left, 400)} - raise the budget, or ask for these alone"
+        if any(self._has_cut_line(fragment, bodies[fragment.file]) for fragment in taken.fragments):
+            yield "… long lines are cut; search_text shows the part around a word"
+
+    def _has_cut_line(self, fragment: Fragment, body: FragmentBody) -> bool:
+        shown = slice(fragment.span.first - 1, fragment.span.last)
+        return self._files[fragment.file].lines[shown] != list(body.lines[shown])
+
+    def _absent(self) -> Iterator[str]:
+        """Yield notes on the words that were not found and the files not read; the first words have suggestions."""
+        if self._missing:
+            notes = [_name(kind, word) for kind, word, _ in self._missing]
+            for number, (kind, word, files) in enumerate(self._missing[:ADVISED_MAX]):
+                notes[number] += self._suggest(kind, word, files)
+            yield f"not found: {_join_capped(notes, 200)}"
+        if self._refused:
+            refused = [f"not read: {error.message}. {error.suggestion}".rstrip() for error in self._refused]
+            yield _join_capped(refused, 200)
+
+    def _suggest(self, kind: FragmentKind, word: str, numbers: Sequence[int]) -> str:
+        """Return what a caller can do about a word that was not found."""
+        files = [self._files[number].read for number in numbers]
+        if kind == "lines":
+            counts = [f"{escape_line(file.path)} has {file.lines:,}" for file in files[:LINES_NAMED_MAX]]
+            return f" ({', '.join(counts)})"
+        if kind == "pattern":
+            other = ", ".join(escape_line(file.path) for file in files if not file.encoding.startswith("utf"))
+            if other:
+                return f" (in {other}, which is not Unicode, only ASCII is searched)"
+            return ""
+        if kind == "symbol":
+            near = suggest_symbols((symbol for number in numbers for symbol in self._symbols_of(number)), word)
+            if near:
+                return f" (near: {', '.join(near)})"
+            return " (symbols searches all files)"
+        return ""
+
+
+def _head(file: _FragmentFile) -> str:
+    if file.lines:
+        lines = format_count(len(file.lines), "line")
+    else:
+        lines = "empty"
+    return f"{escape_line(file.read.path)} · {lines} · sha256 {file.read.sha256[:SHA_CHARS]}"
+
+
+def _fragment_head(fragment: Fragment) -> str:
+    """Format the lines of a fragment and why they are shown; a reason with the same lines does not repeat them."""
+    reasons = _format_reasons(fragment.places, fragment.span)
+    return " ".join([f"@@ {fragment.span}", *([" · ".join(reasons)] if reasons else [])])
+
+
+def _format_reasons(places: Iterable[FragmentPlace], shown: LineSpan | None = None) -> list[str]:
+    """Format why lines are shown: each label once, with its lines where they are not all that is `shown`."""
+    lines_by_label: dict[str, list[str]] = {}
+    for place in places:
+        lines = "" if place.span == shown else str(place.span)
+        if shown:
+            label = place.label
+        else:
+            label = _name(place.kind, place.word)
+        lines_by_label.setdefault(label, []).append(lines if place.kind != "lines" else "")
+    return [f"{label} {_first_few(dict.fromkeys(lines))}".rstrip() for label, lines in lines_by_label.items() if label]
+
+
+def _name(kind: FragmentKind, word: str) -> str:
+    return f"{kind} {shorten_line(word, 0, LABEL_CHARS_MAX)}".rstrip()
+
+
+def _first_few(lines: Iterable[str]) -> str:
+    listed = list(lines)
+    if len(listed) > LINES_NAMED_MAX:
+        more = f" +{len(listed) - LINES_NAMED_MAX}"
+    else:
+        more = ""
+    return ", ".join(listed[:LINES_NAMED_MAX]) + more
+
+
+def _join_capped(items: Sequence[str], chars_max: int) -> str:
+    """Join the items that fit in one line and count the others; the first is always shown, as far as it fits."""
+    count = max(1, count_fitting(items, chars_max=chars_max, between=2))
+    if count < len(items):
+        more = f" and {len(items) - count:,} more"
+    else:
+        more = ""
+    return clip_line("; ".join(items[:count]), chars_max) + more

@@ -1,0 +1,170 @@
+"""PURE. The JSON schemas of replies for programs: `outputSchema` of the tools, and the JSON of a reply without fields.
+
+The tools of the default list have fields of their own. Other tools reply in the JSON that they always had, or in one
+field `text`. An error has the field `error` in place of the required ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from context_engine.text import OUTPUT_BYTES_MAX, ParseError, compact_json, read_json
+
+Schema = Mapping[str, Any]
+
+TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+FLAG: Schema = {"type": "boolean"}
+OPEN: Schema = {"type": "object"}
+
+
+def list_of(item: Schema) -> Schema:
+    """Return the schema of a list."""
+    return {"type": "array", "items": item}
+
+
+def object_of(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> dict[str, Any]:
+    """Return the schema of an object; fields that are not named may be there."""
+    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
+
+
+ERROR = object_of({"code": TEXT, "message": TEXT, "suggestion": TEXT, "retryable": FLAG, "details": OPEN})
+
+
+def reply_of(
+    required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None, *others: Mapping[str, Schema]
+) -> dict[str, Any]:
+    """Return the schema of a reply: these fields or those of another form, or an error; `masked` counts secrets."""
+    properties = {key: field for form in (required, *others, optional or {}) for key, field in form.items()}
+    forms = [{"required": list(form)} for form in (required, *others)] + [{"required": ["error"]}]
+    return {"type": "object", "properties": {**properties, "masked": COUNT, "error": ERROR}, "anyOf": forms}
+
+
+_PLACE = {"project": TEXT, "chunk": TEXT, "symbol": TEXT, "content": TEXT, "score": NUMBER, "why": OPEN, "stale": FLAG}
+_FOUND = object_of({"path": TEXT, "lines": TEXT}, _PLACE)
+_FRAGMENT = object_of({"lines": TEXT, "text": TEXT}, {"why": list_of(TEXT)})
+_FILE = object_of({"path": TEXT, "total_lines": COUNT, "sha256": TEXT, "fragments": list_of(_FRAGMENT)})
+_LINE = object_of({"line": COUNT, "text": TEXT}, {"column": COUNT})
+_MATCHES = object_of({"path": TEXT, "total": COUNT, "lines": list_of(_LINE)})
+_DEFINITION = object_of({"path": TEXT, "lines": TEXT, "kind": TEXT, "name": TEXT}, {"signature": TEXT, "doc": TEXT})
+_STEP = object_of(
+    {"path": TEXT, "line": COUNT, "source": TEXT, "target": TEXT, "depth": COUNT, "certainty": TEXT, "evidence": TEXT}
+)
+_SYMBOL = object_of({"lines": TEXT, "depth": COUNT, "kind": TEXT, "name": TEXT}, {"signature": TEXT})
+_OUTLINE = object_of(
+    {"path": TEXT, "total_lines": COUNT, "language": TEXT, "symbols": list_of(_SYMBOL)}, {"problems": list_of(TEXT)}
+)
+_CHANGED = object_of(
+    {"path": TEXT, "syntax": TEXT},
+    {"lines": list_of(TEXT), "how": list_of(TEXT), "sha256": TEXT},
+)
+_SNIPPET = object_of(
+    {"text": TEXT, "lines": TEXT}, {"relevance": NUMBER, "tokens": COUNT, "symbol": TEXT, "goes_on_at_line": COUNT}
+)
+_RELATED = object_of({"path": TEXT, "why": TEXT}, {"line": COUNT, "text": TEXT})
+_BUNDLED = object_of(
+    {"path": TEXT, "language": TEXT, "relevance": NUMBER, "snippets": list_of(_SNIPPET), "related": list_of(_RELATED)},
+    {"summary": TEXT},
+)
+_KNOWN = object_of({"id": TEXT, "type": TEXT}, {"title": TEXT, "content": TEXT, "where": TEXT, "score": NUMBER})
+_RESULT = object_of(
+    {"id": TEXT, "type": TEXT, "content": TEXT, "module": TEXT, "date": TEXT, "score": NUMBER, "source": TEXT},
+    {
+        "project": TEXT,
+        "title": TEXT,
+        "session": {"type": ["string", "null"]},
+        "status": TEXT,
+        "links": list_of(TEXT),
+        "stale_reason": TEXT,
+    },
+)
+_TOOL = object_of({"name": TEXT, "description": TEXT}, {"inputSchema": OPEN, "aliases": list_of(TEXT), "hidden": FLAG})
+
+OUTPUT_SCHEMAS: Mapping[str, Schema] = {
+    "search_code": reply_of(
+        {"engine": TEXT, "freshness": TEXT, "total": COUNT, "results": list_of(_FOUND)},
+        {
+            "more": list_of(_FOUND),
+            "shown": COUNT,
+            "shown_before": TEXT,
+            "weak": TEXT,
+            "reason": TEXT,
+            "near_tags": list_of(TEXT),
+            "next": TEXT,
+        },
+    ),
+    "read": reply_of({"files": list_of(_FILE)}, {"pages": list_of(TEXT), "notes": list_of(TEXT)}),
+    "search_text": reply_of(
+        {"total": COUNT, "files_searched": COUNT, "files": list_of(_MATCHES)},
+        {"cursor": TEXT, "reason": TEXT, "next": TEXT, "note": TEXT},
+    ),
+    "symbols": reply_of(
+        {"definitions": list_of(_DEFINITION), "total": COUNT, "freshness": TEXT},
+        {
+            "near": list_of(TEXT),
+            "tests": list_of(TEXT),
+            "possible": COUNT,
+            "truncated": FLAG,
+            "notes": list_of(TEXT),
+        },
+        {"steps": list_of(_STEP), "freshness": TEXT},
+        {"outline": _OUTLINE},
+    ),
+    "edit_file": reply_of(
+        {"files": list_of(_CHANGED), "written": FLAG},
+        {"undo_id": TEXT, "affected": list_of(TEXT), "notes": list_of(TEXT), "diff": TEXT, "lines_left_out": COUNT},
+    ),
+    "write_file": reply_of(
+        {"files": list_of(_CHANGED), "written": FLAG, "action": TEXT}, {"undo_id": TEXT, "notes": list_of(TEXT)}
+    ),
+    "get_context": reply_of(
+        {
+            "summary": TEXT,
+            "query": TEXT,
+            "files": list_of(_BUNDLED),
+            "memories": list_of(_KNOWN),
+            "discoveries": list_of(_KNOWN),
+            "external_hints": list_of(object_of({"url": TEXT, "mentioned_in": list_of(TEXT), "fetched": FLAG})),
+            "hints": list_of(TEXT),
+            "metadata": OPEN,
+        },
+        {"shown_before": TEXT, "warnings": list_of(TEXT), "reason": TEXT, "note": TEXT},
+    ),
+    "search_memory": reply_of(
+        {"results": list_of(_RESULT), "query": TEXT, "totalFound": COUNT, "searchTime": NUMBER, "engine": TEXT},
+        {"warnings": list_of(TEXT), "note": TEXT, "next": TEXT},
+    ),
+    "list_tools": reply_of(
+        {"tools": list_of(_TOOL), "total": COUNT},
+        {"switched_off": {**OPEN, "additionalProperties": TEXT}, "next": TEXT},
+    ),
+}
+"""Tool -> the schema of its replies to programs."""
+OTHER_TOOLS: Schema = {"type": "object", "properties": {"text": TEXT, "masked": COUNT, "error": ERROR}}
+"""Of all other tools, and of `call_tool`, whose reply is that of the called tool."""
+
+
+def write_structured(text: str) -> str:
+    """Return a reply as one JSON object: as it is, or in the field `text`.
+
+    >>> write_structured('{"total":1}'), write_structured("edited a.py")
+    ('{"total":1}', '{"text":"edited a.py"}')
+    """
+    if read_object(text) is not None:
+        return text
+    return compact_json({"text": text})
+
+
+def read_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is, None if it is something else."""
+    if not text.startswith("{"):
+        return None
+    try:
+        value = read_json(text, bytes_max=OUTPUT_BYTES_MAX)
+    except ParseError:
+        return None
+    if isinstance(value, dict):
+        return value
+    return None

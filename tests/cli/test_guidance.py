@@ -1,0 +1,98 @@
+"""`ctx setup CLIENT --guidance`: a section between two markers in the project's file for agents, and the way back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from context_engine.cli.app import app
+from context_engine.cli.clients import client_config
+from context_engine.cli.clients.guidance_section import BEGIN, END, add_section, remove_section
+from context_engine.errors import InvalidArgument
+from context_engine.text import estimate_tokens
+
+GUIDANCE = client_config.read_guidance()
+TEXTS = st.lists(
+    st.sampled_from(["", "# Rules", "- one", "<!-- other: begin -->", "\t", "ü", "```"]), max_size=6
+).flatmap(lambda lines: st.sampled_from(["\n", "\r\n"]).map(lambda newline: newline.join(lines)))
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, which is the current folder, in a home of its own."""
+    work = tmp_path / "home" / "work"
+    (work / ".git").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", os.defpath)
+    monkeypatch.chdir(work)
+    return work
+
+
+def setup(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, ["setup", *words], prog_name="ctx")
+    assert result.exit_code == code, result.output
+    return result
+
+
+@given(TEXTS)
+def test_removing_the_section_gives_every_byte_back(text: str) -> None:
+    after = add_section(text, GUIDANCE)
+    assert after.startswith(text)
+    assert remove_section(after) == text
+
+
+@given(TEXTS)
+def test_twice_is_once_and_new_guidance_replaces_the_old(text: str) -> None:
+    old = add_section(text, "old\n")
+    assert add_section(old, "old\n") == old
+    assert add_section(old, GUIDANCE) == add_section(text, GUIDANCE)
+    assert remove_section(text) == text
+
+
+def test_what_is_written_below_the_section_stays() -> None:
+    assert remove_section(add_section("# Rules\n", GUIDANCE) + "\n## More\n") == "# Rules\n\n## More\n"
+
+
+@pytest.mark.parametrize("text", [BEGIN, END, f"{END}\n{BEGIN}\n", f"{BEGIN}\n{END}\n{BEGIN}\n{END}\n"])
+def test_markers_that_are_not_a_pair_are_refused(text: str) -> None:
+    for change in (remove_section, lambda text: add_section(text, GUIDANCE)):
+        with pytest.raises(InvalidArgument, match="not a pair"):
+            change(text)
+
+
+def test_the_guidance_is_short() -> None:
+    assert estimate_tokens(add_section("", GUIDANCE)) < 300
+
+
+def test_each_client_gets_it_in_the_file_that_it_reads(work: Path) -> None:
+    (work / "AGENTS.md").write_text("# Rules")
+    shown = setup("claude", "codex", "cursor", "--guidance").output
+    assert f"+++ {work / 'CLAUDE.md'}" in shown, "the change is shown"
+    assert shown.count(f"+++ {work / 'AGENTS.md'}") == 1
+    assert (work / "AGENTS.md").read_text() == add_section("# Rules", GUIDANCE)
+    assert not (work / ".mcp.json").exists()
+    assert "nothing to do" in setup("codex", "--guidance").output
+    setup("codex", "claude", "--guidance", "--remove")
+    assert (work / "AGENTS.md").read_text() == "# Rules"
+    assert not (work / "CLAUDE.md").exists()
+
+
+def test_printing_writes_nothing(work: Path) -> None:
+    assert "## Finding code with ctx" in setup("gemini", "--guidance", "--print").output
+    assert not (work / "GEMINI.md").exists()
+
+
+def test_a_file_behind_a_link_out_of_the_project_is_refused(work: Path) -> None:
+    (work.parent / "secret.md").write_text("mine")
+    (work / "AGENTS.md").symlink_to(work.parent / "secret.md")
+    setup("codex", "--guidance", code=1)
+    assert (work.parent / "secret.md").read_text() == "mine"
+
+
+def test_a_client_without_such_a_file_says_so(work: Path) -> None:
+    assert "names no file for guidance" in setup("claude-desktop", "--guidance", code=1).output

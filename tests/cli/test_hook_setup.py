@@ -1,0 +1,165 @@
+"""`ctx setup CLIENT --hooks`: our hooks in the client's own file, those of other tools untouched, and the way back."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from context_engine.cli.app import app
+from context_engine.cli.clients.hook_config import FORMATS, add_hooks, remove_hooks
+from context_engine.hooks import CLIENTS
+
+FILES = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/hooks.json",
+    "opencode": ".config/opencode/plugins/ctx-hooks.js",
+}
+OTHERS = {"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "fmt.sh --hook"}]}]}}
+VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with a project in it, which is the current folder."""
+    home = tmp_path / "home"
+    (home / "work" / ".git").mkdir(parents=True)
+    for name in (*VARIABLES, "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", os.defpath)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.chdir(home / "work")
+    return home
+
+
+def setup(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, ["setup", *words], prog_name="ctx")
+    assert result.exit_code == code, result.output
+    return result
+
+
+def files_below(folder: Path) -> dict[str, str]:
+    paths = (path for path in folder.rglob("*") if path.is_file() and ".ctx-backup-" not in path.name)
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
+
+
+def commands_of(text: str) -> list[str]:
+    def walk(value: Any) -> list[str]:
+        if isinstance(value, dict):
+            own = [value["command"]] if isinstance(value.get("command"), str) else []
+            return own + [found for inner in value.values() for found in walk(inner)]
+        return [found for inner in value for found in walk(inner)] if isinstance(value, list) else []
+
+    return walk(json.loads(text).get("hooks", {}))
+
+
+@pytest.mark.parametrize("client", [name for name in FILES if name != "opencode"])
+def test_each_event_that_ctx_answers_runs_ctx_hook_once(client: str, home: Path) -> None:
+    for _ in range(2):
+        shown = setup(client, "--hooks").output
+    assert "nothing to do, hooks are in" in shown.replace("\n", " ")
+    commands = commands_of((home / FILES[client]).read_text())
+    assert sorted(command.split(" hook ")[1] for command in commands) == sorted(
+        f"{event} --client {client}" for event in CLIENTS[client]
+    )
+
+
+@pytest.mark.parametrize("client", [*FILES])
+def test_the_change_is_shown_and_with_print_only_shown(client: str, home: Path) -> None:
+    shown = setup(client, "--hooks", "--print").output
+    assert "+++ " in shown
+    assert "hook" in shown
+    assert files_below(home) == {}
+    assert "+++ " in setup(client, "--hooks").output
+
+
+@pytest.mark.parametrize("client", [*FILES])
+def test_remove_takes_back_hooks_and_entry_to_the_last_byte(client: str, home: Path) -> None:
+    before = {}
+    if client != "opencode":
+        file = home / FILES[client]
+        file.parent.mkdir(parents=True)
+        file.write_text('{\n\t"theme": "dark", // mine\n' + json.dumps(OTHERS)[1:])
+        before = files_below(home)
+    setup(client, "--hooks")
+    assert files_below(home) != before
+    setup(client, "--remove")
+    assert files_below(home) == before
+
+
+@pytest.mark.parametrize("client", [name for name in FILES if name != "opencode"])
+def test_hooks_of_other_tools_stay(client: str, home: Path) -> None:
+    file = home / FILES[client]
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(OTHERS, indent=4))
+    setup(client, "--hooks")
+    assert json.loads(file.read_text())["hooks"]["PostToolUse"][0] == OTHERS["hooks"]["PostToolUse"][0]
+    assert "fmt.sh --hook" in commands_of(file.read_text())
+
+
+def test_a_hook_that_starts_another_ctx_is_replaced(home: Path) -> None:
+    old = {"hooks": [{"type": "command", "command": "/old/ctx hook SessionStart --client claude"}]}
+    file = home / FILES["claude"]
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"hooks": {"SessionStart": [old]}}))
+    setup("claude", "--hooks")
+    assert "/old/ctx" not in file.read_text()
+    assert len(json.loads(file.read_text())["hooks"]["SessionStart"]) == 1
+
+
+def test_a_file_that_cannot_be_read_is_left_alone(home: Path) -> None:
+    file = home / FILES["claude"]
+    file.parent.mkdir(parents=True)
+    file.write_text('{"hooks": ')
+    assert "Nothing was changed" in setup("claude", "--hooks", code=1).output.replace("\n", " ")
+    assert file.read_text() == '{"hooks": '
+
+
+def test_a_plugin_of_another_author_is_not_overwritten(home: Path) -> None:
+    file = home / FILES["opencode"]
+    file.parent.mkdir(parents=True)
+    file.write_text("export const Other = async () => ({})\n")
+    for option in ("--hooks", "--remove"):
+        setup("opencode", option, code=1)
+        assert file.read_text() == "export const Other = async () => ({})\n"
+
+
+def test_a_client_without_hooks_says_which_have_them() -> None:
+    assert "claude, codex, gemini, cursor, opencode" in setup("vscode", "--hooks", code=1).output.replace("\n", " ")
+    setup("vscode", "--remove")
+
+
+def test_the_hooks_of_a_project_are_in_its_own_file(home: Path) -> None:
+    setup("claude", "--hooks", "--project")
+    assert (home / "work" / ".claude" / "settings.json").exists()
+    assert not (home / ".claude" / "settings.json").exists()
+
+
+names = st.sampled_from(["UserPromptSubmit", "PostToolUse", "SessionStart", "Stop"])
+foreign = st.builds(
+    lambda command, flat: {"command": command} if flat else {"hooks": [{"type": "command", "command": command}]},
+    st.sampled_from(["fmt.sh", "python hook.py", "echo ctx", "a 'hook", ""]),
+    st.booleans(),
+)
+settings_texts = st.builds(
+    lambda hooks, more, indent: json.dumps({**more, "hooks": hooks}, indent=indent),
+    st.dictionaries(names, st.lists(foreign, min_size=1, max_size=3), min_size=1),
+    st.dictionaries(st.sampled_from(["theme", "model"]), st.text(max_size=5)),
+    st.sampled_from([None, 2, "\t"]),
+)
+
+
+@given(settings_texts, st.sampled_from([name for name in FORMATS if name != "cursor"]))
+def test_adding_and_removing_changes_no_byte_of_a_file_with_hooks(text: str, client: str) -> None:
+    added = add_hooks(FORMATS[client], text, lambda event: f"/bin/ctx hook {event} --client {client}")
+    assert added == add_hooks(FORMATS[client], added, lambda event: f"/bin/ctx hook {event} --client {client}")
+    assert remove_hooks(FORMATS[client], added) == text

@@ -1,0 +1,96 @@
+"""The generated help pages and completions are those of the full program, and are shown without importing it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from context_engine.cli.quick_pages import PAGES_FILE, find_offers, find_page
+from tests.support import preloaded
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def full(words: list[str], **env: str) -> subprocess.CompletedProcess[str]:
+    """The output of the program that imports everything."""
+    code = (
+        f"import sys; sys.argv = ['ctx', *{words!r}]; from context_engine.cli.app import run; raise SystemExit(run())"
+    )
+    clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
+    return preloaded.run(
+        [sys.executable, "-c", code], env=clean | {"PYTHONPATH": str(ROOT)} | env, capture_output=True, text=True
+    )
+
+
+def test_the_generated_pages_are_those_of_this_release() -> None:
+    code = "import sys; sys.argv = ['x']; from scripts.command_pages import *; sys.stdout.write(format_pages(build_pages()))"
+    env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == Path(PAGES_FILE).read_text(encoding="utf-8"), "python -m scripts.command_pages --write"
+
+
+@pytest.mark.parametrize("path", ["", "search", "memory", "memory add", "daemon status", "setup"])
+def test_a_page_in_a_pipe_is_that_of_the_full_program(path: str) -> None:
+    words = [*path.split(), "--help"]
+    assert shown(words) == full(words).stdout
+
+
+def shown(words: list[str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "context_engine", *words], capture_output=True, text=True, check=True, cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")},
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    "line", ["ctx ", "ctx s", "ctx memory ", "ctx plan sh", "ctx search --", "ctx memory add --t", "ctx serve --"]
+)
+def test_the_offers_of_a_shell_are_those_of_the_full_program(shell: str, line: str) -> None:
+    env = completion_environment(shell, line)
+    offered = find_offers(env)
+    assert offered
+    assert offered.strip() == full([], **env).stdout.strip()
+
+
+def completion_environment(shell: str, line: str) -> dict[str, str]:
+    words = line.split()
+    number = len(words) if line.endswith(" ") else len(words) - 1
+    bash = {"COMP_WORDS": line, "COMP_CWORD": str(number)}
+    others = {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    return {"_CTX_COMPLETE": f"complete_{shell}"} | (bash if shell == "bash" else others)
+
+
+@pytest.mark.parametrize(
+    "line", ["ctx search a", "ctx memories ", "ctx call ", "ctx setup ", "ctx 'a ", "ctx search --kind ", "ctx nope "]
+)
+def test_what_is_not_generated_is_left_to_the_full_program(line: str) -> None:
+    assert find_offers(completion_environment("bash", line)) is None
+
+
+def test_a_page_of_another_width_or_look_is_left_to_the_full_program() -> None:
+    assert find_page(["--help"], {"COLUMNS": "120"}) is None
+    assert find_page(["--help"], {"FORCE_COLOR": "1"}) is None
+    assert find_page(["nope", "--help"], {}) is None
+    assert find_page(["search"], {}) is None
+
+
+def test_a_page_imports_neither_typer_nor_rich() -> None:
+    code = "import sys; sys.argv = ['ctx', '--help']; from context_engine.cli import main\ntry: main()\nexcept SystemExit: pass\nimport json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"COLUMNS": "80"},
+    )
+    imported = set(json.loads(done.stdout.splitlines()[-1]))
+    assert not imported & {"typer", "rich", "context_engine.cli.app"}
+    assert "Usage: ctx" in done.stdout

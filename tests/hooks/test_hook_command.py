@@ -1,0 +1,196 @@
+"""`ctx hook` as a client runs it: a real process, with and without the daemon; whatever happens, it ends with 0."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.daemon import ask_daemon
+from tests.support.daemons import DaemonHome, is_running, wait_for
+from tests.support.trees import tree
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests look at processes in /proc")
+FILES = {
+    "pyproject.toml": "[project]\nname = 'shop'\n",
+    "src/pool.py": '"""Connections."""\n\n\ndef acquire_connection(pool, timeout):\n    """Wait for an idle connection."""\n'
+    "    return pool.idle.pop(timeout)\n",
+    "src/render.py": "def render_page(template, values):\n    return template.format(**values)\n",
+}
+PROMPT = "acquire_connection of the pool waits longer than the timeout"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tree(tmp_path_factory.mktemp("work") / "shop", FILES)
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory, shop: Path) -> Iterator[DaemonHome]:
+    """A home with an index of the shop and a daemon."""
+    home = DaemonHome(tmp_path_factory.mktemp("warm"))
+    assert home.ctx("index", cwd=shop).returncode == 0
+    home.start()
+    yield home
+    home.end()
+
+
+def hook(
+    home: DaemonHome, *words: str, given: Any, cwd: Path = Path("/"), **env: str
+) -> subprocess.CompletedProcess[bytes]:
+    data = given if isinstance(given, bytes) else json.dumps(given).encode()
+    command = [sys.executable, "-m", "context_engine", "hook", *words]
+    return subprocess.run(
+        command, input=data, capture_output=True, cwd=cwd, env=home.env | env, timeout=60, check=False
+    )
+
+
+def context_of(run: subprocess.CompletedProcess[bytes]) -> str:
+    assert (run.returncode, run.stderr) == (0, b"")
+    return json.loads(run.stdout)["hookSpecificOutput"]["additionalContext"] if run.stdout else ""
+
+
+def log_of(home: DaemonHome) -> str:
+    file = home.folder / "daemon.log"
+    return file.read_text() if file.exists() else ""
+
+
+def prompt(shop: Path, text: str = PROMPT, session: str = "s") -> dict[str, str]:
+    return {"session_id": session, "cwd": str(shop), "prompt": text}
+
+
+def test_a_prompt_is_answered_alike_with_and_without_the_daemon(warm: DaemonHome, shop: Path) -> None:
+    with_daemon = context_of(hook(warm, "UserPromptSubmit", "--client", "claude", given=prompt(shop, session="a")))
+    without = context_of(hook(warm, "UserPromptSubmit", given=prompt(shop, session="b"), CTX_DAEMON="0"))
+    assert "def acquire_connection(pool, timeout):" in with_daemon
+    assert with_daemon == without
+
+
+def test_the_daemon_remembers_what_a_session_was_given(warm: DaemonHome, shop: Path) -> None:
+    first = context_of(hook(warm, "UserPromptSubmit", given=prompt(shop, session="c")))
+    again = context_of(hook(warm, "UserPromptSubmit", given=prompt(shop, session="c")))
+    assert "acquire_connection" in first
+    assert again == ""
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "key"),
+    [
+        ("codex", "UserPromptSubmit", "prompt"),
+        ("gemini", "BeforeAgent", "prompt"),
+        ("opencode", "chat.message", "prompt"),
+    ],
+)
+def test_each_client_is_answered_in_its_own_words(
+    warm: DaemonHome, shop: Path, client: str, event: str, key: str
+) -> None:
+    run = hook(warm, event, f"--client={client}", given={"session_id": client, "cwd": str(shop), key: PROMPT})
+    assert json.loads(run.stdout)["hookSpecificOutput"]["hookEventName"] == event
+
+
+def test_cursor_is_answered_with_its_own_members(warm: DaemonHome, shop: Path) -> None:
+    given = {"conversation_id": "x", "workspace_roots": [str(shop)], "prompt": PROMPT}
+    run = hook(warm, "beforeSubmitPrompt", "--client", "cursor", given=given)
+    reply = json.loads(run.stdout)
+    assert (reply["continue"], "acquire_connection" in reply["additional_context"]) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "given", [b"", b"{", b"[]", b"\xff\xfe\x00", b"[" * 200_000, b'{"cwd": 7, "prompt": ["x"]}', b" " * 17_000_000],
+    ids=["empty", "broken", "list", "bytes", "deep", "types", "huge"],
+)  # fmt: skip
+def test_bad_input_gets_no_reply_and_no_failure(warm: DaemonHome, given: bytes) -> None:
+    assert context_of(hook(warm, "UserPromptSubmit", given=given)) == ""
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("NoSuchEvent",), ("UserPromptSubmit", "--client", "emacs"), ("--what",), ("a", "b", "c")]
+)
+def test_a_wrong_command_line_does_not_block_the_client(warm: DaemonHome, shop: Path, words: tuple[str, ...]) -> None:
+    assert context_of(hook(warm, *words, given=prompt(shop))) == ""
+    assert "no hook" in log_of(warm)
+
+
+@pytest.mark.parametrize("folder", ["/", "/nowhere/at/all", "", "\x00", "/proc/self"])
+def test_a_folder_outside_of_any_project_gets_nothing(warm: DaemonHome, folder: str) -> None:
+    assert context_of(hook(warm, "UserPromptSubmit", given={"session_id": "s", "cwd": folder, "prompt": PROMPT})) == ""
+
+
+def test_a_project_without_an_index_gets_nothing_and_no_index(warm: DaemonHome, tmp_path: Path) -> None:
+    root = tree(tmp_path / "new", FILES)
+    assert context_of(hook(warm, "UserPromptSubmit", given=prompt(root))) == ""
+    assert str(root) not in log_of(warm)
+    assert "NOT_INDEXED" not in log_of(warm), "nothing is wrong there"
+    status = warm.ask(kind="status")
+    assert status
+    assert str(root) not in status["roots"], "no Engine is opened for it"
+    assert "index  none yet" in warm.ctx("status", cwd=root).stdout
+
+
+def test_a_trapped_repository_runs_no_program(warm: DaemonHome, tmp_path: Path) -> None:
+    root = tree(tmp_path / "trapped", FILES)
+    mark = tmp_path / "ran"
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "config", "core.fsmonitor", f"touch {mark}"], cwd=root, check=True)
+    (root / ".context-engine").mkdir()
+    (root / ".context-engine" / "config.yml").write_text(f"embedder: remote\nverify_commands: touch {mark}\n")
+    (root / "ctx").write_text(f"#!/bin/sh\ntouch {mark}\n")
+    assert warm.ctx("index", cwd=root).returncode == 0
+    assert not mark.exists()
+    assert "acquire_connection" in context_of(hook(warm, "UserPromptSubmit", given=prompt(root)))
+    given = {"cwd": str(root), "session_id": "s", "source": "startup"}
+    assert "ctx" in context_of(hook(warm, "SessionStart", given=given, cwd=root))
+    assert not mark.exists()
+
+
+def test_without_a_daemon_the_hook_answers_and_starts_one(tmp_path: Path, shop: Path) -> None:
+    home = DaemonHome(tmp_path)
+    try:
+        assert home.ctx("index", cwd=shop, CTX_DAEMON="0").returncode == 0
+        assert "acquire_connection" in context_of(hook(home, "UserPromptSubmit", given=prompt(shop)))
+        pid = home.wait_ready()
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not is_running(pid))
+        assert "acquire_connection" in context_of(hook(home, "UserPromptSubmit", given=prompt(shop)))
+        home.wait_ready()
+    finally:
+        home.end()
+
+
+def test_a_stopped_daemon_keeps_no_prompt_waiting(tmp_path: Path, shop: Path) -> None:
+    home = DaemonHome(tmp_path)
+    try:
+        pid = home.start()
+        os.kill(pid, signal.SIGSTOP)
+        assert context_of(hook(home, "UserPromptSubmit", given=prompt(shop))) == ""
+        assert "did not answer in time" in log_of(home)
+        os.kill(pid, signal.SIGCONT)
+    finally:
+        home.end()
+
+
+def test_the_log_has_neither_the_prompt_nor_code(warm: DaemonHome, shop: Path) -> None:
+    hook(warm, "UserPromptSubmit", given=prompt(shop, "my password is hunter2 in acquire_connection"))
+    hook(warm, "UserPromptSubmit", given=b'{"prompt": "hunter2"')
+    assert "not JSON" in log_of(warm)
+    assert "hunter2" not in log_of(warm)
+
+
+@pytest.mark.parametrize("event", [[], ["claude"], "x", {"kind": "prompt"}, [1] * 14, ["claude"] * 14])
+def test_a_request_that_no_client_sends_stops_no_daemon(warm: DaemonHome, event: Any) -> None:
+    ask_daemon({"kind": "hook", "event": event, "folder": "/"}, 5.0, env=warm.env)
+    assert warm.ask(kind="status")
+
+
+def test_help_is_help() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "context_engine", "hook", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "Answer a hook of a coding agent" in run.stdout

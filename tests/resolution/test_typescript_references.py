@@ -1,0 +1,123 @@
+"""Uses of TypeScript and JavaScript definitions are found through modules, re-exports, `require` and types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from context_engine.engine import Engine
+from tests.support.engines import indexed
+from tests.support.trees import tree
+
+PROJECT = {
+    "src/cage.ts": (
+        "export class Cage {\n  constructor(private door: Door) {}\n  shut() { this.door.shut() }\n}\n"
+        "export class Door {\n  shut() {}\n}\n"
+        "export const build = async (): Promise<Cage> => new Cage(new Door())\n"
+    ),
+    "src/index.ts": "export { Cage as Box } from './cage'\nexport * from './cage'\n",
+    "src/users.ts": (
+        "import { Box, build } from './index'\n"
+        "export function byType(box: Box) { box.shut() }\n"
+        "export async function byCall() { (await build()).shut() }\n"
+        "export function byElement(all: Box[]) { all.forEach(one => one.shut()) }\n"
+        "export function ofRegExp() { /a/.shut() }\n"
+        "export function ofAny(thing) { thing.shut() }\n"
+    ),
+    "lib/old.js": "function open() {}\nmodule.exports = { open }\n",
+    "lib/zoo.js": (
+        "function Zoo() { this.doors = [] }\n"
+        "Zoo.prototype.close = function () { this.lock() }\n"
+        "Zoo.prototype.lock = function () {}\n"
+        "module.exports = Zoo\n"
+    ),
+    "lib/keeper.js": "const Zoo = require('./zoo')\nfunction keep() { new Zoo().lock() }\n",
+    "lib/tools.js": "const tools = { oil() { return this.wipe() }, wipe() {} }\nexports.clean = () => tools.wipe()\n",
+    "lib/cleaner.js": "const { clean } = require('./tools')\nfunction all() { clean() }\nfunction any(x) { x.clean() }\n",
+    "packages/paint/package.json": '{"name": "@zoo/paint", "main": "lib/main.js"}\n',
+    "packages/paint/src/main.ts": "export function paint() {}\n",
+    "packages/walls/src/main.ts": "import { paint } from '@zoo/paint'\nexport function wall() { paint() }\n",
+    "tsconfig.json": '{"compilerOptions": {"paths": {"#cage": ["./src/cage"]}}, /* one */ }\n',
+    "src/paths.ts": (
+        "import { Door } from '#cage'\n"
+        "interface Options { door: Door }\n"
+        "export function byField({ door }: Options) { door.shut() }\n"
+    ),
+    "src/card.tsx": (
+        "interface CardProps { onShut(): void }\n"
+        "export function Card(props: CardProps) { return <b onShut={1} /> }\n"
+        "export function Deck() { return <Card onShut={() => 1} /> }\n"
+    ),
+    "types/box.d.ts": (
+        "declare namespace Box {\n  export { Box_ as default }\n}\n"
+        "declare class Box_ { open(): void }\ndeclare class Box extends Box_ {}\nexport = Box\n"
+    ),
+    "types/user.ts": "import Box from './box'\nfunction ofDefault(box: Box) { box.open() }\n",
+    "lib/user.js": "const { open } = require('./old')\nfunction useIt() { open() }\n",
+}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with indexed(tree(tmp_path_factory.mktemp("typescript") / "project", PROJECT)) as engine:
+        yield engine
+
+
+def test_a_method_is_found_by_type_call_and_element_through_re_exports(engine: Engine) -> None:
+    edges = engine.symbols.trace("Cage.shut").edges
+    assert {edge.source: edge.certainty for edge in edges} == dict.fromkeys(("byType", "byCall", "byElement"), "exact")
+
+
+def test_a_parameter_of_a_constructor_is_a_field_with_its_type(engine: Engine) -> None:
+    edges = engine.symbols.trace("Door.shut").edges
+    assert [edge.source for edge in edges if edge.path == "src/cage.ts"] == ["Cage.shut"]
+
+
+def test_an_unknown_receiver_is_possible_only(engine: Engine) -> None:
+    trace = engine.symbols.trace("Door.shut", with_possible=True)
+    assert [edge.source for edge in trace.edges if edge.certainty == "possible"] == ["ofAny"]
+
+
+def test_a_part_of_require_is_the_function_of_the_module(engine: Engine) -> None:
+    edges = engine.symbols.trace("open").edges
+    assert [(edge.source, edge.kind, edge.certainty) for edge in edges] == [
+        ("lib/old.js", "read", "exact"), ("useIt", "call", "exact"),
+    ]  # fmt: skip
+
+
+def test_members_of_a_prototype_are_found_by_this_and_by_new(engine: Engine) -> None:
+    edges = engine.symbols.trace("lock").edges
+    assert {(edge.source, edge.certainty) for edge in edges} == {("close", "exact"), ("keep", "exact")}
+
+
+def test_methods_of_an_object_are_found_by_its_name_and_by_this(engine: Engine) -> None:
+    trace = engine.symbols.trace("wipe")
+    assert {(edge.path, edge.line, edge.certainty) for edge in trace.edges} == {
+        ("lib/tools.js", 1, "exact"), ("lib/tools.js", 2, "exact"),
+    }  # fmt: skip
+
+
+def test_what_is_assigned_to_exports_belongs_to_the_module_only(engine: Engine) -> None:
+    edges = engine.symbols.trace("clean").edges
+    assert {edge.source: edge.certainty for edge in edges if edge.kind == "call"} == {"all": "exact"}
+
+
+def test_a_package_of_the_workspace_is_found_by_its_name(engine: Engine) -> None:
+    edges = engine.symbols.trace("paint").edges
+    assert {(edge.source, edge.certainty) for edge in edges if edge.kind == "call"} == {("wall", "exact")}
+
+
+def test_the_paths_of_a_tsconfig_and_parts_of_parameters_are_followed(engine: Engine) -> None:
+    edges = engine.symbols.trace("Door.shut").edges
+    assert ("src/paths.ts", "byField", "exact") in {(edge.path, edge.source, edge.certainty) for edge in edges}
+
+
+def test_a_default_import_takes_the_default_that_a_namespace_has(engine: Engine) -> None:
+    edges = engine.symbols.trace("Box", with_possible=True).edges
+    assert "types/user.ts" not in {edge.path for edge in edges}
+
+
+def test_an_attribute_of_an_element_is_a_member_of_what_the_component_takes(engine: Engine) -> None:
+    edges = engine.symbols.trace("onShut", with_possible=True).edges
+    assert [(edge.source, edge.line, edge.certainty) for edge in edges] == [("Deck", 3, "exact")]

@@ -1,0 +1,96 @@
+"""Guards and operators that a change removes or turns are noticed in every language; code that only moves is not."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from context_engine.languages.leaf_tokens import read_leaf_tokens
+from context_engine.review.checks import difference_confidence
+from context_engine.review.checks.difference_checks import DIFFERENCE_LANGUAGES, difference
+from context_engine.review.checks.difference_confidence import COUNTS
+from context_engine.review.checks.difference_tables import RULES
+from context_engine.review.finding import assign_ids
+from context_engine.review.review_options import ReviewOptions
+from context_engine.review.source_versions import ReviewContext
+from context_engine.review.verdict import find_questions
+from tests.support.changes import PARSERS, changed_file
+from tests.support.engines import GRAMMARS, LANGUAGES
+
+TURNED = [
+    ("a.py", "async def f(x):\n    return await g(x)\n", "async def f(x):\n    return g(x)\n", "await-removed"),
+    ("a.ts", "async function f() {\n  const a = await g();\n}\n", "async function f() {\n  const a = g();\n}\n", "await-removed"),
+    ("a.go", "func f(a, b int) bool {\n\treturn a < b\n}\n", "func f(a, b int) bool {\n\treturn a <= b\n}\n", "comparison-turned"),
+    ("A.java", "class A { boolean f(int a) {\n return a == 1;\n} }\n", "class A { boolean f(int a) {\n return a != 1;\n} }\n", "comparison-turned"),
+    ("a.rs", "fn f(a: bool, b: bool) -> bool {\n    a && b\n}\n", "fn f(a: bool, b: bool) -> bool {\n    a || b\n}\n", "boolean-turned"),
+    ("a.kt", "fun f(a: Int): Int {\n    return a + 2\n}\n", "fun f(a: Int): Int {\n    return a - 2\n}\n", "arithmetic-turned"),
+    ("a.cs", "class A { void F(bool a) {\n  if (!a) G();\n} }\n", "class A { void F(bool a) {\n  if (a) G();\n} }\n", "negation-turned"),
+    ("a.c", "int f(int n) {\n  return n - 1;\n}\n", "int f(int n) {\n  return n;\n}\n", "off-by-one"),
+    ("a.cpp", "int f(int a, int b) {\n  return g(a, b);\n}\n", "int f(int a, int b) {\n  return g(b, a);\n}\n", "swapped-arguments"),
+    ("a.rb", "def f(a)\n  x = a\n  return nil if a.nil?\n  g(a)\nend\n", "def f(a)\n  x = a\n  g(a)\nend\n", "null-guard-removed"),
+    ("a.php", "<?php\nfunction f($a, $strict = true) {\n  return $a;\n}\n", "<?php\nfunction f($a, $strict = false) {\n  return $a;\n}\n", "default-changed"),
+    ("b.py", "def f(a, deep=False):\n    return a\n", "def f(a, deep=True):\n    return a\n", "default-changed"),
+    ("b.go", "func f() error {\n\terr := g()\n\tif err != nil {\n\t\treturn err\n\t}\n\treturn h()\n}\n", "func f() error {\n\terr := g()\n\treturn h()\n}\n", "error-check-removed"),
+    ("c.go", "func f() {\n\tmu.Lock()\n\tdefer mu.Unlock()\n\tg()\n}\n", "func f() {\n\tg()\n}\n", "lock-removed"),
+    ("c.py", "def f(a):\n    for x in a:\n        if x:\n            g(x)\n            break\n    h()\n", "def f(a):\n    for x in a:\n        if x:\n            g(x)\n    h()\n", "break-removed"),
+    ("d.py", "def f(a):\n    for x in a:\n        g(x)\n    return a\n", "def f(a):\n    for x in a:\n        g(x)\n        return a\n", "return-in-loop"),
+    ("e.py", "def f(a):\n    return 1\n", "def f(a):\n    if a is None and a.size > 1:\n        g()\n    return 1\n", "condition-contradicts"),
+    ("d.ts", "function f(a?: A) {\n  return a?.b;\n}\n", "function f(a?: A) {\n  return a.b;\n}\n", "null-guard-removed"),
+]  # fmt: skip
+HARMLESS = [
+    ("a.py", "def f(a):\n    return a < 1\n", "def f(a):\n    # at most\n    return a < 1\n"),
+    ("a.py", "def f(a):\n    if a is None:\n        return 1\n    return 2\n\n\ndef g(a):\n    return 3\n",
+     "def f(a):\n    return 2\n\n\ndef g(a):\n    if a is None:\n        return 1\n    return 3\n"),
+    ("a.py", "def f(first):\n    return first < 1\n", "def f(one):\n    return one < 1\n"),
+    ("a.go", "func f(a int) bool {\nreturn a < 1\n}\n", "func f(a int) bool {\n\treturn a < 1\n}\n"),
+    ("a.ts", "const text = 'a < b';\n", "const text = 'a <= b';\n"),
+    ("a.md", "a < b\n", "a <= b\n"),
+]  # fmt: skip
+
+
+def rules(path: str, old: str, new: str) -> list[str]:
+    """The rules that a change meets, by their titles."""
+    titles = {title: rule for rule, (title, _) in RULES.items()}
+    found = difference.run([changed_file(path, old, new)], ReviewContext(PARSERS))
+    return [titles[finding.title] for finding in found]
+
+
+@pytest.mark.parametrize(("path", "old", "new", "rule"), TURNED, ids=[f"{row[0]}: {row[3]}" for row in TURNED])
+def test_what_is_taken_away_or_turned_round_is_noticed(path: str, old: str, new: str, rule: str) -> None:
+    assert rules(path, old, new) == [rule]
+
+
+@pytest.mark.parametrize(("path", "old", "new"), HARMLESS)
+def test_code_that_moves_or_changes_its_form_is_silent(path: str, old: str, new: str) -> None:
+    assert rules(path, old, new) == []
+
+
+def test_a_guard_that_moves_to_another_file_is_not_removed() -> None:
+    guard = "    if a is None:\n        return 1\n"
+    here = changed_file("a.py", f"def f(a):\n{guard}    return 2\n", "def f(a):\n    return 2\n")
+    there = changed_file("b.py", "def g(a):\n    return 2\n", f"def g(a):\n{guard}    return 2\n")
+    assert [*difference.run([here, there], ReviewContext(PARSERS))] == []
+    assert [*difference.run([here], ReviewContext(PARSERS))]
+
+
+def test_every_language_is_read_into_tokens() -> None:
+    for name in DIFFERENCE_LANGUAGES:
+        language = LANGUAGES.get(name)
+        assert language, name
+        assert read_leaf_tokens(language, b"<?php a < b;" if name == "php" else b"a < b", GRAMMARS, {1}), name
+
+
+def test_a_confidence_is_a_share_that_was_counted() -> None:
+    assert doctest.testmod(difference_confidence).failed == 0
+    assert set(COUNTS) <= set(RULES)
+    assert all(min(counts) >= 0 for counts in COUNTS.values())
+
+
+def test_a_suspicion_below_the_threshold_is_a_question() -> None:
+    file = changed_file("a.py", "def f(a):\n    return a < 1\n", "def f(a):\n    return a <= 1\n")
+    (found,) = assign_ids(difference.complete(finding) for finding in difference.run([file], ReviewContext(PARSERS)))
+    options = ReviewOptions(confidence_threshold=0.99, changed_lines_only=False)
+    (question,) = find_questions([found], options)
+    assert question.startswith("a.py:2 Comparison turned?")
+    assert find_questions([found], ReviewOptions(confidence_threshold=0.0, changed_lines_only=False)) == ()
