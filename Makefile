@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-issues bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
+.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -41,12 +41,12 @@ pictures: ## draw docs/pictures anew out of the figures in docs/benchmarks.md
 test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 	@$(CHECK) tests -- $(ARGS)
 
-durability: ## kill -9, 100 trials each of index, edit, plan, memory and review; 200 damaged bytes a file; 16 editors at once
+durability: ## kill -9, 100 trials each of index, edit, plan, memory and review, 50 of the daemon; 200 damaged bytes a file; 16 editors at once
 	@CTX_TEST_KILLS=100 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
 		CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_SAVES=200 CTX_TEST_PLAN_KILLS=100 \
-		CTX_TEST_MEMORY_KILLS=100 CTX_TEST_REVIEW_KILLS=100 CTX_TEST_FLIPS=200 \
+		CTX_TEST_DAEMON_KILLS=50 CTX_TEST_MEMORY_KILLS=100 CTX_TEST_REVIEW_KILLS=100 CTX_TEST_FLIPS=200 \
 		$(CHECK) tests -- tests/index/test_durability.py tests/edit/test_durability.py tests/plans/test_durability.py \
-		tests/memory/test_durability.py tests/review/test_durability.py tests/security/test_security_damage.py $(ARGS)
+		tests/daemon tests/memory/test_durability.py tests/review/test_durability.py tests/security/test_security_damage.py $(ARGS)
 
 soak: ## every tool over and over on one server for 20 minutes: memory, threads, descriptors, errors; shorter: make soak SECONDS=60
 	@CTX_TEST_SOAK_S=$(or $(SECONDS),1200) $(CHECK) tests -- -n 0 -s tests/security/test_security_soak.py $(ARGS)
@@ -76,6 +76,9 @@ eval-plans: ## do plans name the files that the task changes? ARGS="--mirrors DI
 
 eval-places: ## are the lines shown that a task changes, within 1,000 to 8,000 tokens? make eval-places ARGS="--trees DIR"
 	@$(PYTHON) evals/places/score.py $(ARGS)
+
+eval-sessions: ## whole sessions in real clients with a scripted agent: make eval-sessions ARGS="--mirrors DIR --trees DIR"
+	@$(PYTHON) evals/sessions/run.py $(ARGS)
 
 eval-issues: ## from 242 C++ issues and commits to file and function: make eval-issues ARGS="--locks FILE FILE --mirrors DIR --trees DIR"
 	@$(PYTHON) evals/issues/score.py $(ARGS)
@@ -107,6 +110,9 @@ bench-worktrees: ## a second work tree's index, begun with that of the first: ma
 
 bench-shared: ## an index shared through a database and fetched by another machine: make bench-shared ARGS="REPOSITORY [--store URL]"
 	@$(PYTHON) bench/shared.py $(ARGS)
+
+bench-daemon: ## commands and ten stdio servers with the daemon and without: make bench-daemon ARGS=REPOSITORY
+	@$(PYTHON) bench/daemon.py $(ARGS)
 
 bench-load: ## fifty clients over HTTP for a minute, two servers on one store; with --kills 20 under fire: make bench-load ARGS=REPOSITORY
 	@$(PYTHON) bench/load.py $(ARGS)
@@ -147,6 +153,9 @@ bench-edit: ## replayed edits, side by side with three peers; where the bench li
 noise: ## what a review says of real commits, and how long it takes: make noise ARGS="REPOSITORY ... [--show]"
 	@$(PYTHON) evals/noise/noise.py $(ARGS)
 
+eval-reviews: ## reversed fixes, planted bugs and clean commits: make eval-reviews ARGS="MIRRORS [--part held]"
+	@$(PYTHON) evals/reviews/measure.py $(ARGS)
+
 dist: ## build wheel, sdist and desktop extension, and try each on a bare machine (needs the extra `dist`)
 	@$(PYTHON) scripts/dist.py $(ARGS)
 
@@ -165,6 +174,9 @@ sbom: ## write dist/context-engine.cdx.json, the CycloneDX list of all component
 
 clients: ## real MCP clients, installed from the npm registry, against ctx; one part: make clients ARGS="-k codex"
 	@$(PYTHON) scripts/clients.py $(if $(ARGS),-- $(ARGS))
+
+packages: ## write the plugins, the extension and the marketplaces from packaging/source; make packages ARGS=--dist: MCPB and server.json
+	@$(PYTHON) scripts/packages.py $(ARGS)
 
 clean: ## remove what the tools left behind; .venv stays
 	@rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

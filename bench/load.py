@@ -360,7 +360,11 @@ def place(repository: Path, store: str) -> Generator[Place]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ctx-load-", ignore_cleanup_errors=True)))
         root = shutil.copytree(repository, folder / "tree", symlinks=True)
         database = None if store else Postgres(Path(stack.enter_context(_elsewhere())))
-        env = {name: value for name, value in os.environ.items() if not name.startswith("CTX_")} | NO_LIMITS
+        env = (
+            {name: value for name, value in os.environ.items() if not name.startswith("CTX_")}
+            | NO_LIMITS
+            | {"CTX_DAEMON": "0"}
+        )
         env |= {"HOME": str(folder), "PYTHONPATH": str(ROOT)}
         env |= {"CTX_STORE_URL": database.address if database else store, "CTX_STORE_REPOSITORY": "bench-load"}
         caches = [folder / ("cache" if store == "embedded" else f"cache-{each}") for each in ("one", "two", "indexer")]

@@ -29,7 +29,7 @@ from bench.measure import Place, cpu_ms, interleaved, ms, p50_p95, places, table
 from context_engine.engine import Engine
 from context_engine.model import Query
 from context_engine.settings import Settings
-from context_engine.tools import Call, codebase_retrieval
+from context_engine.tools import Call, search_code
 
 TOP_K = 10
 ALIKE_SHARE = 0.1
@@ -185,7 +185,7 @@ def _query_one(peer: Peer, engine: Engine, question: str, rounds: int) -> list[f
         lambda: peer.search(question),
         lambda: searcher.rank(asked),
         lambda: engine.search.find(asked),
-        lambda: codebase_retrieval.call(engine, {"query": question}, Call()),
+        lambda: search_code.call(engine, {"query": question}, Call()),
     )
     return interleaved(calls, rounds)
 

@@ -122,7 +122,7 @@ def main() -> None:
     asked = parser.parse_args()
     root = asked.root.resolve()
     with tempfile.TemporaryDirectory() as cache:
-        env = os.environ | {"CTX_CACHE_FOLDER": cache, "PYTHONPATH": str(ROOT)}
+        env = os.environ | {"CTX_CACHE_FOLDER": cache, "CTX_DAEMON": "0", "PYTHONPATH": str(ROOT)}
         env.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is compiled, and so is this after one start
         print(f"serving {root}; {GOALS}; load {os.getloadavg()[0]:.1f}\n")
         if asked.only in (None, "start"):

@@ -123,7 +123,14 @@ def run(only_protocol: bool, to_pytest: Sequence[str], install_s: Mapping[str, f
 
 def report(seen: Mapping[str, Any]) -> str:
     """The page, from what the tests saw."""
-    parts = [HEAD.format(**when(seen.get("run", {}))), versions(), conformance(seen), inspector(seen), listings(seen)]
+    parts = [
+        HEAD.format(**when(seen.get("run", {}))),
+        versions(),
+        conformance(seen),
+        inspector(seen),
+        listings(seen),
+        packages(seen),
+    ]
     return "\n".join([*parts, sessions(seen), costs(seen), LEARNED])
 
 
@@ -209,6 +216,16 @@ def listings(seen: Mapping[str, Any]) -> str:
         if rows
         else ""
     )
+
+
+def packages(seen: Mapping[str, Any]) -> str:
+    """What the clients say of the server of an installed package."""
+    rows = [
+        (key.partition(" ")[2], "<br>".join(f"`{line}`" for line in one["lines"]))
+        for key, one in sorted(seen.items())
+        if key.startswith("package ")
+    ]
+    return section("Packages, validated and installed by the client", table(("client", "says"), rows)) if rows else ""
 
 
 def sessions(seen: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
     python scripts/dist.py                  every step, in order; the results lie in dist/, the work in build/dist/
     python scripts/dist.py build wheel      only these steps; each needs what those before it made
-    python scripts/dist.py --sync           write version, description and tools into the files of packaging/ anew
 
 It needs the extra `dist`, git, and the network for packages; two steps need npm and are left out without it, which the
 last lines say. The exit code is 0 when no step failed.
@@ -18,26 +17,22 @@ import subprocess
 import sys
 import tarfile
 import threading
-import tomllib
 import venv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+
+from scripts import packages  # noqa: E402 - a script finds its neighbors only now
+from scripts.packages import facts  # noqa: E402
+
 PACKAGING = ROOT / "packaging"
 DIST = ROOT / "dist"
 WORK = ROOT / "build" / "dist"
 HERE = Path(sys.executable).parent
-
-DOCUMENTS = (
-    "server.json",
-    "mcpb/manifest.json",
-    ".claude-plugin/marketplace.json",
-    "claude-plugin/.claude-plugin/plugin.json",
-)
-"""The files of packaging/ that repeat what stands elsewhere; `--sync` writes those parts."""
 
 PLATFORMS = (
     *("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin", "x86_64-apple-darwin"),
@@ -46,9 +41,6 @@ PLATFORMS = (
 """The systems that docs/guides/install.md names."""
 PYTHONS = ("3.11", "3.14")  # the oldest we take and the newest there is
 MCPB = "@anthropic-ai/mcpb@2.1.2"  # the first series with a schema for manifest 0.4 and its `uv` servers
-EXTENSION = ("pyproject.toml", "README.md", "LICENSE", "uv.lock", "context_engine")
-"""What a desktop extension holds besides its manifest: all that uv needs to install and run the package."""
-
 PATIENCE_S = 120.0  # a cold first import on a busy machine of two cores takes some ten seconds
 LEAVES_WITHIN_S = 5.0  # the server promises two; a busy machine may take longer to notice
 
@@ -73,13 +65,9 @@ def main(argv: Sequence[str]) -> int:
     """Sync, or run the steps asked for; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"any of: {', '.join(STEPS)} (default: all)")
-    parser.add_argument("--sync", action="store_true", help="write the derived parts of packaging/ anew, nothing else")
     asked = parser.parse_args(argv)
     if unknown := [name for name in asked.steps if name not in STEPS]:
         parser.error(f"no step called {', '.join(unknown)}; there are {', '.join(STEPS)}")
-    if asked.sync:
-        sync()
-        return 0
     return run([name for name in STEPS if name in asked.steps or not asked.steps])
 
 
@@ -101,84 +89,13 @@ def run(names: Iterable[str]) -> int:
     return 1 if failed else 0
 
 
-# -- what stands in several places, written once ------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the files of packaging/ repeat, from where it is defined."""
-
-    package: str
-    version: str
-    description: str
-    license: str
-    keywords: tuple[str, ...]
-    python: str
-    tools: tuple[tuple[str, str], ...]
-
-
-def facts() -> Facts:
-    """From pyproject.toml, the package's version, and the tools that a client is shown by default."""
-    from context_engine import __version__
-    from context_engine.server.profiles import CORE
-    from context_engine.tools import ALL
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return Facts(
-        package=project["name"],
-        version=__version__,
-        description=project["description"],
-        license=project["license"],
-        keywords=tuple(project["keywords"]),
-        python=project["requires-python"],
-        tools=tuple((tool.name, tool.one_liner) for tool in ALL if tool.name in CORE),
-    )
-
-
-def synced(name: str, document: Mapping[str, Any], known: Facts) -> dict[str, Any]:
-    """A document of packaging/ with the parts in place that are said elsewhere; all else stays as it is."""
-    told = {"version": known.version, "description": known.description}
-    about = told | {"license": known.license, "keywords": list(known.keywords)}
-    match name:
-        case "server.json":
-            release = {"identifier": known.package, "version": known.version}
-            return {**document, **told, "packages": [{**one, **release} for one in document["packages"]]}
-        case "mcpb/manifest.json":
-            compatibility = {**document["compatibility"], "runtimes": {"python": known.python}}
-            tools = [{"name": tool, "description": says} for tool, says in known.tools]
-            return {**document, **about, "compatibility": compatibility, "tools": tools}
-        case ".claude-plugin/marketplace.json":
-            return {**document, "plugins": [{**one, **told} for one in document["plugins"]]}
-        case "claude-plugin/.claude-plugin/plugin.json":
-            return {**document, **about}
-    raise StepError(f"no rule says what packaging/{name} repeats")
-
-
-def stale() -> dict[str, str]:
-    """The documents of packaging/ that are out of date, with the text they should have."""
-    known = facts()
-    before = {name: (PACKAGING / name).read_text(encoding="utf-8") for name in DOCUMENTS}
-    after = {
-        name: json.dumps(synced(name, json.loads(text), known), indent=2, ensure_ascii=False) + "\n"
-        for name, text in before.items()
-    }
-    return {name: text for name, text in after.items() if text != before[name]}
-
-
-def sync() -> None:
-    """Write what is out of date."""
-    for name, text in stale().items():
-        (PACKAGING / name).write_text(text, encoding="utf-8")
-        print(f"packaging/{name}")
-
-
 # -- the steps ----------------------------------------------------------------------------------------------------
 
 
 def documents() -> str:
     """Nothing in packaging/ or in the lock file is older than what it repeats."""
-    if old := stale():
-        raise StepError(f"out of date: {', '.join(old)}; run `python scripts/dist.py --sync`")
+    if old := packages.find_stale():
+        raise StepError(f"out of date: {', '.join(old)}; run `make packages`")
     tool("uv", "lock", "--check", "--quiet")
     command([sys.executable, str(ROOT / "scripts" / "supply.py"), "export", "--check"])
     return "packaging/ and uv.lock say what pyproject.toml says"
@@ -237,9 +154,15 @@ def tests() -> str:
 
 
 def registry() -> str:
-    """server.json against the registry's schema, the plugin and its skill against the rules of their formats."""
-    tool("skillsaw", "lint", "--strict", "--no-progress", str(PACKAGING))
-    return "server.json keeps to schema 2025-12-11; plugin, marketplace and skill are well-formed"
+    """server.json against the registry's schema, the plugins and their skill against the rules of their formats."""
+    built = packages.build(fresh(WORK / "registry"))[1].parent
+    for folder in (
+        built,
+        PACKAGING,
+        *((PACKAGING / "clients" / name) for name in ("claude", "codex", "cursor", "gemini")),
+    ):
+        tool("skillsaw", "lint", "--strict", "--no-progress", str(folder))
+    return "server.json keeps to schema 2025-12-11; plugins and skill are well-formed"
 
 
 def plugin() -> str:
@@ -250,9 +173,9 @@ def plugin() -> str:
     env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1"
     project = small_repository(home / "project")
     for asked in (
-        ("plugin", "validate", "--strict", str(PACKAGING)),
-        ("plugin", "validate", "--profile", "directory", str(PACKAGING / "claude-plugin")),
-        ("plugin", "marketplace", "add", str(PACKAGING)),
+        ("plugin", "validate", "--strict", str(ROOT)),
+        ("plugin", "validate", "--profile", "directory", str(PACKAGING / "clients" / "claude")),
+        ("plugin", "marketplace", "add", str(ROOT)),
         ("plugin", "install", "ctx@context-engine"),
     ):
         command([claude, *asked], cwd=project, env=env)
@@ -263,18 +186,16 @@ def plugin() -> str:
 
 
 def extension() -> str:
-    """The desktop extension: packed by its own tool, unpacked, started as its manifest says."""
+    """The desktop extension: built twice alike, read by the tool of its format, started as its manifest says."""
     mcpb = str(npm(MCPB) / "mcpb")
-    staged, packed, home = fresh(WORK / "staged"), DIST / "context-engine.mcpb", fresh(WORK / "extension")
-    source = unpacked(WORK / "source")
-    for name in EXTENSION:
-        copy(source / name, staged / name)
-    shutil.copy(PACKAGING / "mcpb" / "manifest.json", staged)
-    command([mcpb, "validate", str(staged / "manifest.json")])
-    command([mcpb, "pack", str(staged), str(packed)])
+    home = fresh(WORK / "extension")
+    packed, entry = packages.build(DIST)
+    if packed.read_bytes() != packages.pack_bundle(facts()):
+        raise StepError(f"{packed.name} is not the same when it is built again")
     command([mcpb, "unpack", str(packed), str(home / "unpacked")])
+    command([mcpb, "validate", str(home / "unpacked" / "manifest.json")])
     converse(*as_the_host_starts_it(home))
-    return f"mcpb validate and pack pass; {packed.name}, unpacked, serves through uv"
+    return f"mcpb unpack and validate pass; {packed.name} serves through uv, and {entry.name} has its hash"
 
 
 def image() -> str:
@@ -464,14 +385,6 @@ def unpacked(folder: Path) -> Path:
     with tarfile.open(made("*.tar.gz")) as archive:
         archive.extractall(fresh(folder), filter="data")
     return next(folder.iterdir())
-
-
-def copy(source: Path, target: Path) -> None:
-    """A file, or a folder with all in it."""
-    if source.is_dir():
-        shutil.copytree(source, target)
-    else:
-        shutil.copy(source, target)
 
 
 def fresh(folder: Path) -> Path:

@@ -9,6 +9,7 @@ from. The functions below make the tables that those markers ask for; they impor
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from context_engine.errors import ContextEngineError
+    from context_engine.tools import Tool
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,7 +31,8 @@ def main(argv: list[str]) -> int:
     how = ["--check", "--diff", "--check-fail-msg=run `make docs`"] if check else ["-r"]
     cog = ["-m", "cogapp", *how, "-P", "-U", "-I", ".", "--verbosity=1", *files]
     # tests compare these with what they are made from, so a check has nothing to do
-    others = [] if check else [["-m", "scripts.protocol_catalogue", "--write"], ["scripts/dist.py", "--sync"]]
+    writers = [["-m", "scripts.protocol_catalogue", "--write"], ["-m", "scripts.command_pages", "--write"]]
+    others = [] if check else [*writers, ["scripts/packages.py"]]
     return max(subprocess.run([sys.executable, *each], cwd=ROOT, check=False).returncode for each in [*others, cog])
 
 
@@ -86,11 +89,18 @@ def tools() -> str:
     overview = table(["tool", "does"], [(f"[`{tool.name}`](#{tool.name})", tool.one_liner) for tool in ALL])
     parts = [overview + "\n"]
     for tool in ALL:
-        also = f" Also called {', '.join(f'`{alias}`' for alias in tool.aliases)}." if tool.aliases else ""
+        older = "; ".join(f"`{alias}`{older_arguments(tool)}" for alias in tool.aliases)
+        also = f" Older name: {older}." if older else ""
         changes = "" if tool.hints.read_only else f" Changes: {tool.touches}."
         parts.append(f"## {tool.name}\n\n{tool.description}{also}{changes}\n")
         parts.append(table(["argument", "type", "means"], argument_rows(tool.schema)) + "\n")
     return "\n".join(parts)
+
+
+def older_arguments(tool: Tool) -> str:
+    """The older names of a tool's arguments."""
+    names = [f"`{parameter.older[0]}` = `{parameter.name}`" for parameter in tool.parameters if parameter.older]
+    return f", with {', '.join(names)}" if names else ""
 
 
 def argument_rows(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -98,7 +108,10 @@ def argument_rows(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     required = schema.get("required", ())
     for name, one in schema["properties"].items():
         must = ", required" if name in required else ""
-        yield f"`{name}`", f"{one.get('type', 'any')}{limits(one)}{must}", one.get("description", "")
+        means = one.get("description", "")
+        if "default" in one:
+            means = f"{means.rstrip('.')} (default {json.dumps(one['default'])})."
+        yield f"`{name}`", f"{one.get('type', 'any')}{limits(one)}{must}", means
 
 
 def limits(schema: Mapping[str, Any]) -> str:
@@ -110,6 +123,27 @@ def limits(schema: Mapping[str, Any]) -> str:
     if most is not None:
         return f" {least}-{most}"
     return f" from {least}" if least is not None else ""
+
+
+def clients() -> str:
+    """docs/guides/clients.md: a row for each client of `ctx setup`, from the table that the command uses."""
+    from context_engine.cli.clients.client_table import ALL
+
+    rows = []
+    for client in ALL:
+        files = "; ".join(f"`{one}`" for pattern in client.user for one in pattern.split("|"))
+        in_project = f"`{client.project[0]}`" if client.project else ""
+        title = f"[{client.title}]({client.source})"
+        rows.append((title, f"`{client.name}`", files, in_project, f"`{client.section}`", client.check))
+    head = ("client, and its documentation", "`ctx setup`", "your settings", "a project's", "key", "check")
+    return table(head, rows)
+
+
+def install_links() -> str:
+    """docs/guides/clients.md: the links that set up an editor with one click."""
+    from scripts.packages import install_links as links
+
+    return "\n".join(f"- [{title}]({link}): `{link}`" for title, link in links().items())
 
 
 def promises_summary() -> str:

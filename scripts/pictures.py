@@ -1,4 +1,4 @@
-"""Draw docs/pictures out of the figures that stand in docs/benchmarks.md, or check that they show them.
+"""Draw docs/pictures from the figures in docs/benchmarks.md, or check that they show them.
 
     python scripts/pictures.py            draw
     python scripts/pictures.py --check    write nothing; exit 1 when a picture shows other figures
@@ -6,7 +6,8 @@
 goals.svg: each figure that has a goal is a dot on a line whose middle is that goal: to the left it is met, and each
 step is a factor of two, so that milliseconds and megabytes stand beside each other. growth.svg: what the tables of
 bench/sizes.py tell of several sizes, a line for each store over the number of chunks, both axes logarithmic: what costs
-twice as much for twice as many chunks rises as the diagonal does. One file serves light and dark pages.
+twice as much for twice as many chunks rises as the diagonal does. lines.svg: the share of the changed hunks that each
+system shows within a budget of tokens. One file serves light and dark pages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "pictures"
-SECTION, GROWTH = "100,000 chunks", "An index as it grows"
+SECTION, GROWTH, SHOWN = "100,000 chunks", "An index as it grows", "Are the right lines shown?"
 GROWING = (
     "build from nothing, processor time",
     "a question, p50",
@@ -46,14 +47,14 @@ STYLE = """
   .title { font-size: 16px; font-weight: 600; } .quiet { fill: #59636e; font-size: 12px; }
   .page { fill: #ffffff; } .line { stroke: #d1d9e0; } .goal { stroke: #59636e; stroke-dasharray: 4 3; }
   .met, .of0 { stroke: #0969da; fill: #0969da; } .missed { stroke: #bc4c00; fill: #bc4c00; }
-  .of1 { stroke: #8250df; fill: #8250df; }
-  text.of0, text.of1 { stroke: none; font-size: 12px; } polyline { fill: none !important; stroke-width: 2; }
+  .of1 { stroke: #8250df; fill: #8250df; } .of2 { stroke: #bc4c00; fill: #bc4c00; } .of3 { stroke: #59636e; fill: #59636e; }
+  text.of0, text.of1, text.of2, text.of3 { stroke: none; font-size: 13px; } polyline { fill: none !important; stroke-width: 2; }
   polyline.goal { stroke-width: 1.5; }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc; } .quiet { fill: #9198a1; }
     .page { fill: #0d1117; } .line { stroke: #3d444d; } .goal { stroke: #9198a1; }
     .met, .of0 { stroke: #4493f8; fill: #4493f8; } .missed { stroke: #f0883e; fill: #f0883e; }
-    .of1 { stroke: #ab7df8; fill: #ab7df8; }
+    .of1 { stroke: #ab7df8; fill: #ab7df8; } .of2 { stroke: #f0883e; fill: #f0883e; } .of3 { stroke: #9198a1; fill: #9198a1; }
   }
 """
 
@@ -88,7 +89,11 @@ class Growth(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     """Draw, or compare; the exit code."""
     text = FIGURES.read_text(encoding="utf-8")
-    drawn = {PICTURES / "goals.svg": goals_picture(text), PICTURES / "growth.svg": growth_picture(text)}
+    drawn = {
+        PICTURES / "goals.svg": goals_picture(text),
+        PICTURES / "growth.svg": growth_picture(text),
+        PICTURES / "lines.svg": lines_picture(text),
+    }
     if "--check" in argv:
         others = [path for path, picture in drawn.items() if not path.is_file() or path.read_text("utf-8") != picture]
         print(
@@ -224,6 +229,78 @@ def growth_picture(text: str) -> str:
     lines = [line for number, each in enumerate(shown) for line in _panel(each, number)]
     told = "; ".join(f"{each.name}: {_last(place, line, '')}" for each in shown for place, line in each.lines.items())
     return _page(height, "An index as it grows", about, told, lines)
+
+
+def lines_picture(text: str) -> str:
+    """The share of the changed hunks that each system shows, over the budget of tokens."""
+    systems = shares(text)
+    if not systems:
+        raise SystemExit(f"{FIGURES} has no table of systems under {SHOWN!r}")
+    left, right, top, floor = MARGIN + 44, WIDTH - 230, HEAD, HEAD + SHARES_HEIGHT
+    budgets = [budget for budget, _ in next(iter(systems.values()))]
+
+    def x(budget: int) -> float:
+        return round(left + math.log2(budget / budgets[0]) / math.log2(budgets[-1] / budgets[0]) * (right - left), 1)
+
+    def y(share: float) -> float:
+        return round(floor - share * (floor - top), 1)
+
+    drawn = []
+    for percent in range(0, 101, 20):
+        at = y(percent / 100)
+        drawn.append(f'<line class="line" x1="{left}" x2="{right}" y1="{at}" y2="{at}"/>')
+        drawn.append(f'<text class="quiet" x="{left - 8}" y="{at + 4}" text-anchor="end">{percent} %</text>')
+    drawn += [
+        f'<text class="quiet" x="{x(budget)}" y="{floor + 20}" text-anchor="middle">{budget:,}</text>'
+        for budget in budgets
+    ]
+    labels = spread([y(line[-1][1]) + 4 for line in systems.values()])
+    for order, (name, line) in enumerate(systems.items()):
+        corners = " ".join(f"{x(budget)},{y(share)}" for budget, share in line)
+        drawn.append(f'<polyline class="of{order}" points="{corners}"/>')
+        drawn += [f'<circle class="of{order}" cx="{x(budget)}" cy="{y(share)}" r="3.5"/>' for budget, share in line]
+        drawn.append(f'<text class="of{order}" x="{right + 12}" y="{labels[order]}">{escape(name)}</text>')
+    about = "Share of the hunks that real commits changed, found from the commit message alone, over the tokens read."
+    said = "; ".join(f"{name}: {line[-1][1]:.0%} within {line[-1][0]:,} tokens" for name, line in systems.items())
+    return _page(floor + 40, "Expected code found within a budget of tokens", about, said, drawn)
+
+
+SHARES_HEIGHT = 230
+"""Pixels from no hunk to all of them."""
+LABEL_HEIGHT = 17
+SYSTEMS = {"get_context_for_prompt": "ctx: one call for context", "codebase_retrieval": "ctx: one search"}
+"""Rows of that table that have a shorter name in the picture."""
+
+
+def shares(text: str) -> dict[str, list[tuple[int, float]]]:
+    r"""The systems of the table of hunks, each with (budget, share); the best at the largest budget comes first.
+
+    >>> shares("## Are the right lines shown?\n\n| | 1,000 | 2,000 tokens | first |\n|-|-|-|-|\n| `a` | 0.1 | 0.2 | 1 |\n| goal | 1 | 1 | |")
+    {'a': [(1000, 0.1), (2000, 0.2)]}
+    """
+    for (_, *head), *table in tables(below(text, SHOWN)):
+        budgets = [
+            int(number(cell.removesuffix(" tokens"))) for cell in head if re.fullmatch(r"[\d,]+( tokens)?", cell)
+        ]
+        found = {
+            SYSTEMS.get(name.strip("`"), name.strip("`")): list(zip(budgets, map(float, cells), strict=False))
+            for name, *cells in (row[: len(budgets) + 1] for row in table)
+            if not name.startswith("goal")
+        }
+        return dict(sorted(found.items(), key=lambda system: -system[1][-1][1]))
+    return {}
+
+
+def spread(heights: Sequence[float]) -> list[float]:
+    """Move labels apart that would cover each other, downwards.
+
+    >>> spread([10, 12, 60])
+    [10, 27, 60]
+    """
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + LABEL_HEIGHT) if placed else height)
+    return placed
 
 
 def _page(height: int, title: str, about: str, told: str, lines: Iterable[str]) -> str:

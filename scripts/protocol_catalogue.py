@@ -91,9 +91,12 @@ def _request_results(requests: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _in_wire_order(rows: Sequence[Mapping[str, Any]], version: str) -> list[dict[str, Any]]:
     """Return the rows with the keys of each tool as the library orders them."""
-    page = {"tools": [row["tool"] for row in rows], "resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
-    tools = serialize_server_result("tools/list", version, page)["tools"]
-    return [{**row, "tool": tool} for row, tool in zip(rows, tools, strict=True)]
+
+    def ordered(wires: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        page = {"tools": list(wires), "resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+        return serialize_server_result("tools/list", version, page)["tools"]
+
+    return [{**row, "tool": ordered([row["tool"]])[0], "aliases": ordered(row["aliases"])} for row in rows]
 
 
 def _schema_order(version: str) -> list[str]:

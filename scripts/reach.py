@@ -31,6 +31,18 @@ class Reach:
 
 PROGRAMS = (
     Reach(
+        "daemon/daemon_client.py:start_daemon",
+        "the Python that runs us",
+        "a query command or a stdio server that finds no daemon, unless CTX_DAEMON=0",
+        "`-P -m context_engine daemon run`, without the variables of the client's own options; one at a time, by a lock",
+    ),
+    Reach(
+        "daemon/daemon_client.py:leave_client",
+        "the daemon itself, forked",
+        "a client starts it",
+        "leaves the terminal and the folder of its client",
+    ),
+    Reach(
         "repo/git.py:Git.start",
         "`git`",
         "history, blame, diffs, ignore settings, the origin's name; clones that `ctx workspace` was told to make",
@@ -107,6 +119,13 @@ PROGRAMS = (
 """Each place that starts a program. Which are found where: `executables.py`."""
 
 ADDRESSES = (
+    Reach(
+        "daemon/daemon_server.py:DaemonServer._listen",
+        "listens on a Unix socket in the user's runtime folder",
+        "a query command or a stdio server, unless CTX_DAEMON=0",
+        "folder of mode 0700 that belongs to the user and is not a link; the other side must be the user's process; bounds"
+        " on connections, sizes and times",
+    ),
     Reach(
         "server/http_server.py:bind_socket",
         "listens on 127.0.0.1, or where the user says",

@@ -42,7 +42,16 @@ LONG_PART = 10
 WHOLE_MARKS = frozenset(('":{"', '":["'))
 """Runs of more than three marks that are one token all the same, since JSON is full of them."""
 
-BUDGETS: Mapping[str, int] = {"core": 2_300, "plan": 2_500, "review": 1_500, "seeds": 6_500, "all": 7_500}
+BUDGETS: Mapping[str, int] = {
+    "core": 2_000,
+    "edit": 2_900,
+    "code": 3_200,
+    "plan": 2_500,
+    "review": 1_500,
+    "seeds": 6_500,
+    "compat": 7_500,
+    "all": 7_500,
+}
 """Most tokens of name, description and arguments of all tools that a profile lists."""
 
 
@@ -83,17 +92,10 @@ def paid(wire: Mapping[str, Any]) -> str:
 def profile_texts(profile: str) -> list[str]:
     """What each tool of a profile costs, as text, of those that exist."""
     from context_engine import tools
-    from context_engine.server import ToolSelection
+    from context_engine.server import ToolSelection, mcp_server
     from context_engine.server.profiles import list_tools
 
-    rows = [
-        {
-            "tool": {"name": each.name, "description": each.description, "inputSchema": each.listed_schema},
-            "touches": each.touches,
-            "aliases": each.aliases,
-        }
-        for each in tools.ALL
-    ]
+    rows = [mcp_server.tool_row(each) for each in tools.ALL]
     return [paid(wire) for wire in list_tools(rows, ToolSelection(profiles=(profile,)))]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.context.enhance import lexical_score
+from context_engine.context.localizer import lexical_score
 from context_engine.engine import Engine
 from context_engine.model import Query
 from context_engine.settings import Settings

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.engine import Engine
 from context_engine.model import Query
 from context_engine.settings import Settings
-from context_engine.tools import Call, get_context_for_prompt
+from context_engine.tools import Call, get_context
 from scripts.tokens import counted
 
 BUDGETS = (500, 800, 1_200, 2_000, 4_000, 8_000)
@@ -59,11 +59,11 @@ def asked(engine: Engine, question: str, draw: random.Random) -> Asked:
     arguments = {
         "query": question.ljust(3, "."),
         "token_budget": draw.choice(BUDGETS),
-        "max_files": draw.choice((1, 3, 5, 20)),
+        "limit": draw.choice((1, 3, 5, 20)),
         "min_relevance": draw.choice((0, 0.3, 0.6)),
         "format": draw.choice(("json", "json", "markdown")),
     }
-    return Asked(arguments, get_context_for_prompt.call(engine, arguments, Call()).text)
+    return Asked(arguments, get_context.call(engine, arguments, Call()).text)
 
 
 def broken(one: Asked, again: str) -> list[str]:
@@ -120,7 +120,7 @@ def main() -> None:
                 for question in questions(engine, draw, share):
                     one = asked(engine, question, draw)
                     began = time.perf_counter()
-                    again = get_context_for_prompt.call(engine, one.arguments, Call()).text
+                    again = get_context.call(engine, one.arguments, Call()).text
                     times.append(time.perf_counter() - began)
                     answers.append(one)
                     for law in broken(one, again):

@@ -5,7 +5,7 @@
 
 Three ways to the same answer, each paid for in full, counted alike (`context.budget.estimate_max_tokens`):
 
-- bundle: one `get_context_for_prompt` with a budget of N tokens; the file is in when the bundle shows a snippet of it.
+- bundle: one `get_context` with a budget of N tokens; the file is in when the bundle shows a snippet of it.
 - search: one `codebase_retrieval` with 20 rows, read from the top; the file is in when its first row was read.
 - grep: one `scout` with the words of the question, its reply paid for, then `read_file` of its files in its order.
 """
@@ -28,7 +28,7 @@ from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.settings import Settings
 from context_engine.text import STOP_WORDS, split_words
-from context_engine.tools import Call, call, get_context_for_prompt
+from context_engine.tools import Call, call, get_context
 from evals.retrieval.metrics import Target
 from evals.retrieval.score import targets_of
 
@@ -48,7 +48,9 @@ def is_wanted(path: str, wanted: Wanted) -> bool:
 def by_bundle(engine: Engine, question: str, wanted: Wanted) -> int:
     """The smallest of the budgets with which a bundle shows the file."""
     for budget in BUDGETS:
-        reply = get_context_for_prompt.call(engine, {"query": question.ljust(3, "?"), "token_budget": budget}, Call())
+        reply = get_context.call(
+            engine, {"query": question.ljust(3, "?"), "token_budget": budget, "format": "json"}, Call()
+        )
         if any(is_wanted(file["path"], wanted) for file in json.loads(reply.text)["files"]):
             return budget
     return NEVER
@@ -56,7 +58,7 @@ def by_bundle(engine: Engine, question: str, wanted: Wanted) -> int:
 
 def by_search(engine: Engine, question: str, wanted: Wanted) -> int:
     """What the rows cost down to the first of the file."""
-    rows = _reply(engine, "codebase_retrieval", query=question, top_k=20)["results"]
+    rows = _reply(engine, "search_code", query=question, limit=20, format="json")["results"]
     spent = 0
     for row in rows:
         spent += estimate_max_tokens(json.dumps(row, ensure_ascii=False))

@@ -25,8 +25,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.history.change_prediction import FOUND_MAX, ROLE_POWER, WEIGHTS, combine_signals
+from context_engine.history.change_prediction import FOUND_MAX, ROLE_POWER, combine_signals
 from context_engine.model import Query
+from context_engine.search import WEIGHTS
 from context_engine.search.question import Question as ParsedQuestion
 from context_engine.search.searcher import search
 from evals.localisation.replay import Question, questions
@@ -139,7 +140,7 @@ def files(question: Question, ranking) -> Found:
 
 
 FILE, PATH = {"file": 1.0}, {"file": 1.0, "path": 0.5}
-HISTORY = {name: weight for name, weight in WEIGHTS.items() if name != "search"}
+HISTORY = {name: WEIGHTS[name] for name in ("alike", "together", "recent")}
 SYSTEMS: Mapping[str, System] = {
     "BM25": lambda q: ranked(q, by_words(q, FILE)),
     "+ path": lambda q: ranked(q, by_words(q, PATH)),

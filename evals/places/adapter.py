@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.engine import Engine
-from context_engine.tools import Call, Tool, codebase_retrieval, get_context_for_prompt
+from context_engine.tools import Call, Tool, get_context, search_code
 from evals.places.shown import Place, find_in_json, find_in_markdown
 from evals.retrieval.adapter import serve, stdout_of_our_own
 from evals.scratch_engine import open_indexed
@@ -49,13 +49,13 @@ def ask_context(engine: Engine, query: str, tokens: int) -> Reply:
     """Ask for a context bundle as Markdown."""
     budget = max(500, round(tokens * BUNDLE_SHARE))
     arguments = {"query": query, "token_budget": budget, "format": "markdown"}
-    return _call(engine, get_context_for_prompt, arguments, find_in_markdown)
+    return _call(engine, get_context, arguments, find_in_markdown)
 
 
 def ask_search(engine: Engine, query: str, tokens: int) -> Reply:
     """Ask for search results, as many rows as fit the budget; it counts 4 characters a token, as the bench does."""
-    arguments = {"query": query, "top_k": 14, "max_tokens": tokens}
-    return _call(engine, codebase_retrieval, arguments, find_in_json)
+    arguments = {"query": query, "limit": 14, "token_budget": tokens, "format": "json"}
+    return _call(engine, search_code, arguments, find_in_json)
 
 
 TOOLS = {"context": ask_context, "search": ask_search}

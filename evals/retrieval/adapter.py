@@ -5,7 +5,7 @@
     anything that fails                                     -> {"ok": false, "error": "..."}
 
 Every `index` builds anew in a throw-away cache, with the settings of the environment (CTX_EMBEDDER=none and so on;
-without it the static vectors that come with the product). Every `search` is a call of the tool `codebase_retrieval` as an agent
+without it the static vectors that come with the product). Every `search` is a call of the tool `search_code` as an agent
 makes it, so `content` is what an agent would read and `start`-`end` are the lines it would see. Nothing but answers is
 ever written to stdout.
 """
@@ -25,7 +25,7 @@ from typing import IO, Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.engine import Engine
-from context_engine.tools import Call, codebase_retrieval
+from context_engine.tools import Call, search_code
 from evals.scratch_engine import open_indexed
 
 TOP_K = 10
@@ -57,10 +57,10 @@ class Bench:
     def _search(self, text: str, limit: int) -> list[dict[str, Any]]:
         if self._engine is None:
             raise ValueError("search before index")
-        arguments = {"query": text, "top_k": limit}
+        arguments: dict[str, Any] = {"query": text, "limit": limit, "format": "json"}
         if self._whole_chunks:
-            arguments["profile"] = "rich"
-        reply = codebase_retrieval.call(self._engine, arguments, Call())
+            arguments["detail"] = "rich"
+        reply = search_code.call(self._engine, arguments, Call())
         return [result(row) for row in json.loads(reply.text)["results"]]
 
     def _leave(self) -> None:

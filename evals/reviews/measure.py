@@ -1,0 +1,369 @@
+"""Which bugs a review finds by the difference alone: reversed fixes, planted bugs, and clean commits as the guard.
+
+    python evals/reviews/measure.py MIRRORS [--part dev|held] [--fixes 40] [--planted 30] [--clean 25] [--learn]
+
+A reversed fix is a commit whose subject says that it fixes something, that changes at most two files of code and at most
+12 lines of them, reviewed from the commit to its parent. A planted bug is one change of one file by a rule of the kinds
+below, at a place that the parser shows. A clean commit is a refactoring, a feature or a documentation change by its
+subject. Files are drawn by a hash of their name, so a run is repeatable. With --learn the counts of each rule are
+printed as rows for difference_confidence.py. Half of the repositories (HELD) are measured once, at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from context_engine.languages import Grammars, Languages
+from context_engine.model import Finding
+from context_engine.review.checks.difference_confidence import COUNTS
+from context_engine.review.reviewer import TESTS, Reviewer
+from context_engine.review.source_versions import FileVersion, Parsers, ReviewContext, ReviewedFile
+from context_engine.storage import user_cache_folder
+from context_engine.text import parse_diff
+
+DEV = (
+    *("pallets+flask", "psf+requests", "aio-libs+aiohttp", "spf13+cobra", "go-chi+chi", "apache+commons-lang"),
+    *("Seldaek+monolog", "rack+rack", "vitest-dev+vitest", "JamesNK+Newtonsoft.Json", "tokio-rs+tokio"),
+)
+HELD = (
+    *("Kotlin+kotlinx.coroutines", "pydantic+pydantic", "mikefarah+yq", "casey+just", "postcss+postcss"),
+    *("nikic+PHP-Parser", "serilog+serilog", "puma+puma", "jqlang+jq", "google+gson", "sharkdp+bat"),
+)
+"""Repositories that nobody looked at while the rules were written."""
+FIX = re.compile(r"(?i)\b(?:fix(?:e[sd])?|bug|regression|crash|leak|deadlock|race|off[- ]by[- ]one|panic)\b")
+NOISE = re.compile(
+    r"(?i)\b(?:typo|doc|docs|lint|test|tests|ci|build|changelog|readme|format|warning|type hint|mypy|comment|dep)\b"
+)
+CLEAN = re.compile(
+    r"(?i)\b(?:refactor|clean ?up|rename|move|extract|simplif\w+|add(?:s|ed)?|support|implement|docs?|style|format)\b"
+)
+CODE = re.compile(r"\.(?:py|js|ts|tsx|go|rs|java|cs|kt|c|h|cc|cpp|rb|php)$")
+FIX_LINES_MAX = 12
+THRESHOLD = 0.7
+CHANGE_BYTES_MAX = 400_000
+
+
+class Case(NamedTuple):
+    """A change to review: its kind, its name, the files before and after, and its diff."""
+
+    kind: str
+    name: str
+    diff: str
+    texts: dict[str, tuple[bytes | None, bytes | None]]
+    lines: frozenset[tuple[str, int]] = frozenset()
+
+
+def git(repository: Path, *words: str) -> bytes:
+    """Return what git prints; nothing when it fails."""
+    return subprocess.run(["git", "-C", str(repository), *words], capture_output=True, check=False).stdout
+
+
+def log_rows(repository: Path) -> list[tuple[str, str]]:
+    """Return hash and subject of the newest commits without merges."""
+    said = git(repository, "log", "--no-merges", "--min-parents=1", "--max-count=3000", "--format=%H%x09%s", "HEAD")
+    rows = (line.partition("\t") for line in said.decode("utf-8", "replace").splitlines())
+    return [(commit, subject) for commit, _, subject in rows]
+
+
+def order(name: str) -> str:
+    """Return a number by which things are drawn, always the same."""
+    return hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()
+
+
+def commit_case(repository: Path, kind: str, commit: str, *, reverse: bool) -> Case | None:
+    """Return a commit as a change to review; None when it is too large or has no code."""
+    sides = (commit, f"{commit}^") if reverse else (f"{commit}^", commit)
+    diff = git(repository, "diff", "--no-renames", "--no-color", "--no-ext-diff", *sides).decode("utf-8", "replace")
+    if not diff or len(diff) > CHANGE_BYTES_MAX:
+        return None
+    try:
+        files = parse_diff(diff).files
+    except Exception:  # noqa: BLE001 - a diff that we cannot read is not a case
+        return None
+    if len(files) > 50:
+        return None
+    texts = {}
+    for file in files:
+        old = git(repository, "show", f"{sides[0]}:{file.old_path}") if file.old_path else None
+        new = git(repository, "show", f"{sides[1]}:{file.new_path}") if file.new_path else None
+        texts[file.path] = (old, new)
+    return Case(kind, f"{repository.parent.name}@{commit[:10]}", diff, texts)
+
+
+def is_local_fix(case: Case) -> bool:
+    """Whether a change is of at most two files of code and a few lines of them."""
+    files = [file for file in parse_diff(case.diff).files if CODE.search(file.path) and not TESTS.search(file.path)]
+    changed = sum(len(file.added_numbers) + len(list(file.removed_lines)) for file in files)
+    return 0 < len(files) <= 2 and 0 < changed <= FIX_LINES_MAX and all(f.old_path and f.new_path for f in files)
+
+
+def reversed_fixes(repository: Path, count: int, *, reverse: bool = True) -> Iterator[Case]:
+    """Yield fixes with a local cause, reversed or as they were made."""
+    kind = "reversed fix" if reverse else "fix as it was made"
+    rows = [commit for commit, subject in log_rows(repository) if FIX.search(subject) and not NOISE.search(subject)]
+    found = 0
+    for commit in sorted(rows, key=order)[: count * 6]:
+        case = commit_case(repository, kind, commit, reverse=reverse)
+        if case is not None and is_local_fix(case):
+            yield case
+            found += 1
+        if found >= count:
+            return
+
+
+def clean_commits(repository: Path, count: int) -> Iterator[Case]:
+    """Yield refactorings, features and documentation."""
+    rows = [commit for commit, subject in log_rows(repository) if CLEAN.search(subject) and not FIX.search(subject)]
+    found = 0
+    for commit in sorted(rows, key=order):
+        case = commit_case(repository, "clean", commit, reverse=False)
+        if case is not None and any(CODE.search(path) for path in case.texts):
+            yield case
+            found += 1
+        if found >= count:
+            return
+
+
+# -- planted bugs ------------------------------------------------------------------------------------------------------
+
+Plant = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]
+
+
+def _drop(_found: re.Match[str]) -> str:
+    return ""
+
+
+PLANTS: tuple[Plant, ...] = (
+    (
+        "comparison turned",
+        re.compile(r" (<=|>=|<|>) (?=\w)"),
+        lambda m: f" { {'<': '<=', '<=': '<', '>': '>=', '>=': '>'}[m[1]] } ",
+    ),
+    (
+        "equality turned",
+        re.compile(r" (==|!=|===|!==) "),
+        lambda m: f" { {'==': '!=', '!=': '==', '===': '!==', '!==': '==='}[m[1]] } ",
+    ),
+    (
+        "boolean turned",
+        re.compile(r" (and|or|&&|\|\|) "),
+        lambda m: f" { {'and': 'or', 'or': 'and', '&&': '||', '||': '&&'}[m[1]] } ",
+    ),
+    (
+        "negation removed",
+        re.compile(r"(?<=if )not |(?<=if )\(!(?=\w)|(?<=if )!(?=\w)"),
+        lambda m: "(" if "(" in m[0] else "",
+    ),
+    ("off by one", re.compile(r" [-+] 1(?=[\s)\];:,])"), _drop),
+    (
+        "arithmetic turned",
+        re.compile(r"(?<=\w) ([-+*]) (?=[a-z])"),
+        lambda m: f" { {'-': '+', '+': '-', '*': '+'}[m[1]] } ",
+    ),
+    ("arguments swapped", re.compile(r"(?<=\w\()([a-z_]\w*), ([a-z_]\w*)(?=\))"), lambda m: f"{m[2]}, {m[1]}"),
+    ("await removed", re.compile(r"\bawait (?=\w)"), _drop),
+    (
+        "default changed",
+        re.compile(r"(?<=[\w ])= ?(True|False|true|false)(?=[,)])"),
+        lambda m: m[0].replace(m[1], {"True": "False", "False": "True", "true": "false", "false": "true"}[m[1]]),
+    ),
+    (
+        "guard removed",
+        re.compile(
+            r"(?m)^([ \t]+)if [^\n]{3,120}(?:[:{])\n\1[ \t]+(?:return|raise|throw|continue|break)\b[^\n]*\n(?:\1\}\n)?(?!\1(?:else|elif|\}))"
+        ),
+        _drop,
+    ),
+    ("error check removed", re.compile(r"(?m)^([ \t]+)if err != nil \{\n\1\t[^\n]*\n\1\}\n"), _drop),
+    ("lock removed", re.compile(r"(?m)^[ \t]+(?:defer )?[\w.]+\.(?:[Ll]ock|[Uu]nlock)\(\);?\n"), _drop),
+    ("close removed", re.compile(r"(?m)^[ \t]+(?:defer |await )?[\w.]+\.(?:[Cc]lose|dispose|Dispose)\(\);?\n"), _drop),
+    ("break removed", re.compile(r"(?m)^[ \t]+break;?\n"), _drop),
+    (
+        "super removed",
+        re.compile(r"(?m)^[ \t]+(?:super\(\)\.\w+|super|base\.\w+|super\.\w+|parent::\w+)\([^\n]*\);?\n"),
+        _drop,
+    ),
+)
+"""Fifteen kinds; each is planted where its pattern fits code, not text."""
+PLANT_SUFFIXES = (".py", ".go", ".ts", ".js", ".java", ".rs", ".cs", ".rb", ".php", ".kt", ".c")
+
+
+def planted(repository: Path, count: int, parsers: Parsers) -> Iterator[Case]:
+    """Yield planted bugs, the same number of each kind as far as the files allow."""
+    names = git(repository, "ls-tree", "-r", "--name-only", "HEAD").decode("utf-8", "replace").splitlines()
+    paths = sorted((name for name in names if name.endswith(PLANT_SUFFIXES) and not TESTS.search(name)), key=order)
+    left = Counter({kind: max(1, count // len(PLANTS)) for kind, _, _ in PLANTS})
+    for path in paths[:150]:
+        data = git(repository, "show", f"HEAD:{path}")
+        if not 500 < len(data) < 150_000:
+            continue
+        version, text = FileVersion(path, data, parsers), data.decode("utf-8", "replace")
+        for kind, pattern, change in PLANTS:
+            if left[kind] <= 0:
+                continue
+            places = [found for found in pattern.finditer(text) if _is_code(version, text, found)]
+            if not places:
+                continue
+            found = min(places, key=lambda place: order(f"{path}{place.start()}"))
+            new = text[: found.start()] + change(found) + text[found.end() :]
+            made = _planted_case(repository, kind, path, text, new)
+            if FileVersion(path, new.encode(), parsers).errors or made is None:
+                continue
+            left[kind] -= 1
+            yield made
+
+
+def _is_code(version: FileVersion, text: str, found: re.Match[str]) -> bool:
+    """Whether a place is in a function, not in a string or a comment."""
+    line = text.count("\n", 0, found.start() + len(found[0]) - len(found[0].lstrip())) + 1
+    tokens = version.leaf_tokens({line}).get(line, [])
+    needed = found[0].split()[0] if found[0].split() else ""
+    inner = any(needed.strip("();") in token.text and "string" not in token.kind for token in tokens)
+    return inner and any(
+        "function" in kind or "method" in kind or "def" in kind
+        for kind in ["function" if version.enclosing(line) is not None else ""]
+    )
+
+
+def _planted_case(repository: Path, kind: str, path: str, old: str, new: str) -> Case | None:
+    import difflib
+
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{path}", f"b/{path}", n=3
+    )
+    diff = "".join(lines)
+    if not diff:
+        return None
+    texts = {path: (old.encode(), new.encode())}
+    return Case(f"planted: {kind}", f"{repository.parent.name}:{path}", diff, texts)
+
+
+# -- reviewing ---------------------------------------------------------------------------------------------------------
+
+
+def review(case: Case, parsers: Parsers) -> tuple[list[Finding], float]:
+    """Return the new findings on changed lines, of every confidence, and the processor seconds."""
+    start = time.process_time()
+    reviewer = Reviewer()
+    files = [
+        ReviewedFile.of(diff, *case.texts.get(diff.path, (None, None)), parsers) for diff in parse_diff(case.diff).files
+    ]
+    found: list[Finding] = [item for file in files for item in reviewer.review_file(file).findings]
+    found += reviewer.review_change(files, ReviewContext(parsers))
+    shown = [item for item in found if item.is_new and item.is_on_changed_line and item.priority <= 2]
+    return shown, time.process_time() - start
+
+
+def main() -> int:
+    """Measure, print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mirrors", type=Path)
+    parser.add_argument("--part", choices=("dev", "held"), default="dev")
+    parser.add_argument("--fixes", type=int, default=40)
+    parser.add_argument("--planted", type=int, default=30)
+    parser.add_argument("--clean", type=int, default=25)
+    parser.add_argument("--forward", type=int, default=0, help="fixes as they were made")
+    parser.add_argument("--learn", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--only", nargs="*", default=(), help="only these repositories of the part")
+    asked = parser.parse_args()
+    grammars = Grammars(user_cache_folder() / "grammars")
+    parsers = Parsers(Languages.builtin(), grammars)
+    results: dict[str, list[tuple[Case, list[Finding]]]] = defaultdict(list)
+    seconds: list[float] = []
+    for name in {"dev": DEV, "held": HELD}[asked.part]:
+        repository = asked.mirrors / name / "repo"
+        if asked.only and name not in asked.only:
+            continue
+        if not repository.exists():
+            print(f"{name} is not here", file=sys.stderr)
+            continue
+        for cases in (
+            reversed_fixes(repository, asked.fixes),
+            planted(repository, asked.planted, parsers),
+            clean_commits(repository, asked.clean),
+            reversed_fixes(repository, asked.forward, reverse=False),
+        ):
+            for case in cases:
+                found, took = review(case, parsers)
+                seconds.append(took)
+                results[case.kind].append((case, found))
+                if asked.show:
+                    print(f"case | {case.kind} | {case.name} | {len(found)}", flush=True)
+                    for item in found:
+                        print(
+                            f"{case.kind} | {case.name} | {item.path}:{item.line} | {item.rule} {item.title} {item.confidence} | {item.quote[:90]} | {item.body[-90:]}"
+                        )
+    print_table(results, seconds)
+    if asked.learn:
+        print_counts(results)
+    return 0
+
+
+def print_table(results: dict[str, list[tuple[Case, list[Finding]]]], seconds: Sequence[float]) -> None:
+    """Print recall of each kind at the threshold and with questions, and findings per clean commit."""
+    print("| kind | changes | with a finding | with a finding or a question | findings per change |")
+    print("| --- | --- | --- | --- | --- |")
+    groups = dict(sorted(results.items()))
+    groups["planted, all"] = [row for kind, rows in results.items() if kind.startswith("planted") for row in rows]
+    for kind, rows in groups.items():
+        sure = [[item for item in found if item.confidence >= THRESHOLD] for _, found in rows]
+        count = max(1, len(rows))
+        found, asked = sum(map(bool, sure)), sum(bool(found) for _, found in rows)
+        print(
+            f"| {kind} | {len(rows)} | {found / count:.2f} | {asked / count:.2f} | {sum(map(len, sure)) / count:.2f} |"
+        )
+    right = sum(
+        bool([f for f in found if f.confidence >= THRESHOLD])
+        for kind, rows in results.items()
+        if kind.startswith(("reversed", "planted"))
+        for _, found in rows
+    )
+    wrong = sum(len([f for f in found if f.confidence >= THRESHOLD]) for _, found in results.get("clean", ()))
+    print(f"\nprecision (bugs found / (bugs found + findings on clean commits)): {right / max(1, right + wrong):.2f}")
+    if seconds:
+        print(
+            f"processor seconds: p50 {sorted(seconds)[len(seconds) // 2]:.3f}, p95 {sorted(seconds)[int(len(seconds) * 0.95)]:.3f}"
+        )
+
+
+def print_counts(results: dict[str, list[tuple[Case, list[Finding]]]]) -> None:
+    """Print the counts of each rule as rows for difference_confidence.py."""
+    from context_engine.review.checks.difference_checks import SMALL_LINES
+    from context_engine.review.checks.difference_tables import RULES
+
+    titles = {title: rule for rule, (title, _) in RULES.items()}
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for kind, rows in results.items():
+        for case, found in rows:
+            files = [
+                file for file in parse_diff(case.diff).files if CODE.search(file.path) and not TESTS.search(file.path)
+            ]
+            size = sum(len(file.added_numbers) + len(list(file.removed_lines)) for file in files)
+            scope = "small" if size <= SMALL_LINES else "large"
+            for rule in {titles[item.title] for item in found if item.rule == "difference"}:
+                # A planted bug says that a rule works, not how often a change of that kind is a bug.
+                if kind.startswith("fix"):
+                    continue
+                weight = 0 if kind.startswith("planted") else 1
+                counts[rule][f"{scope}_{'wrong' if kind == 'clean' else 'right'}"] += weight
+                counts[rule]["planted"] += 1 - weight
+    for rule, count in sorted(counts.items()):
+        row = ", ".join(str(count[name]) for name in ("small_right", "small_wrong", "large_right", "large_wrong"))
+        print(f'    "{rule}": RuleCounts({row}),  # planted: {count["planted"]}')
+    print(f"# known before: {len(COUNTS)}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
