@@ -1,6 +1,6 @@
 """Patterns: a stranger's run in RE2; ours run in `re`, and their time grows with the text, not with its square.
 
-The growth test derives hostile texts from each pattern: whatever it may repeat is repeated over 2,000 and 8,000
+The growth test derives hostile texts from each pattern: whatever it may repeat is repeated over 8,000 and 32,000
 characters, with what makes it fail at the end. A linear pattern takes 4 times as long for the second text, a quadratic
 one 16 times.
 """
@@ -28,16 +28,17 @@ from context_engine.languages.grammars import Grammars
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "context_engine"
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
-SHORT, LONG = 2_000, 8_000
-SLOW_SHARE = 0.3
-"""Of the time that the quickest quadratic pattern takes on this machine over LONG characters; a linear one takes a
+SHORT, LONG = 8_000, 32_000
+"""Longer than what our patterns bound, such as 4,000 characters of a link."""
+SLOW_SHARE = 0.2
+"""Of the time that the quickest quadratic pattern takes on this machine over SHORT characters; a linear one takes a
 hundredth of it."""
 RATIO = 9
 """Between 4 of a linear pattern and 16 of a quadratic one."""
-TRIES = 3
-"""Of each measurement: a busy machine disturbs some of them, and the least time counts."""
-SURE = 3
-"""Measurements that must agree before a pattern counts as quadratic."""
+ROUNDS_MAX = 20
+"""Of measurements: a busy machine makes some of them longer and none shorter, so the least time of each length counts."""
+AGREEING = 4
+"""Rounds in a row that must say the same."""
 GIVES_UP_S = 1.0
 TEXTS_MAX = 24
 PARTS = 6
@@ -230,26 +231,31 @@ def run(pattern: re.Pattern[Any], method: str, text: Any, count: int = 1) -> flo
 
 @cache
 def slow_s() -> float:
-    """The time over LONG characters from which a pattern on this machine may be quadratic."""
-    return SLOW_SHARE * run(re.compile("a++b"), "search", "a" * LONG, TRIES)
+    """The time over SHORT characters from which a pattern on this machine may be quadratic."""
+    return SLOW_SHARE * run(re.compile("a++b"), "search", "a" * SHORT, ROUNDS_MAX)
 
 
 def is_too_slow(pattern: re.Pattern[Any], method: str, make: Callable[[int], Any]) -> bool:
+    """Tell whether four times the length takes rather sixteen times the time than four times.
+
+    A disturbed measurement may say either, so measuring goes on until some rounds in a row agree.
+    """
     slow = slow_s()
-    try:
-        with limited(GIVES_UP_S):
-            once = run(pattern, method, make(LONG))
-            if once < slow or once < RATIO * run(pattern, method, make(SHORT)):
-                return False
-    except TooSlowError:
-        return True
-    return all(looks_quadratic(pattern, method, make) for _ in range(SURE))
-
-
-def looks_quadratic(pattern: re.Pattern[Any], method: str, make: Callable[[int], Any]) -> bool:
-    """Compare the times of three lengths: twice the length takes a bounded pattern twice the time, others four times."""
-    short, long, longest = (run(pattern, method, make(count), TRIES) for count in (SHORT, LONG, 2 * LONG))
-    return long > RATIO * short and longest > 3 * long
+    short = long = float("inf")
+    said: list[bool] = []
+    for _ in range(ROUNDS_MAX):
+        try:
+            with limited(GIVES_UP_S):
+                short = min(short, run(pattern, method, make(SHORT)))
+                if short < slow:
+                    return False
+                long = min(long, run(pattern, method, make(LONG)))
+        except TooSlowError:
+            return True
+        said.append(long > RATIO * short)
+        if len(said) >= AGREEING and len(set(said[-AGREEING:])) == 1:
+            break
+    return said[-1]
 
 
 def full_name(use: Use) -> str:
