@@ -58,8 +58,9 @@ SHUTDOWN_TIMEOUT_S = 0.6
 ENDING_S_MAX = 3_600.0
 SENT_S = 0.2
 """How long their replies then have to be sent."""
-LET_IN_S = 0.1
-"""A connection that was accepted just before the end has this long to send its request."""
+LET_IN_SHARE = 0.25
+"""Of the time that running calls get: how long a connection accepted just before the end may take to send its request."""
+LET_IN_STEP_S = 0.02
 WINDING_UP_S = 0.3
 """How long the library has to finish. With the time of `ShutdownCoordinator` the whole end takes under two seconds."""
 BACKLOG = 1_024
@@ -411,7 +412,9 @@ class _GracefulServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for connection in [accepted for server in self.servers for accepted in _stop_listening(server)]:
             await loop.connect_accepted_socket(self._create_protocol, connection)
-        await asyncio.sleep(LET_IN_S)
+        until = loop.time() + LET_IN_SHARE * self._timeout_s
+        while any(_is_silent(connection) for connection in self.server_state.connections) and loop.time() < until:
+            await asyncio.sleep(LET_IN_STEP_S)
 
     def _create_protocol(self) -> asyncio.Protocol:
         """Create the protocol of a connection as uvicorn does."""
@@ -426,6 +429,11 @@ class _GracefulServer(uvicorn.Server):
         await asyncio.sleep(SENT_S)
         for task in list(self.server_state.tasks):
             task.cancel()
+
+
+def _is_silent(connection: Any) -> bool:
+    """Tell whether no request has come over this connection of uvicorn's yet."""
+    return connection.cycle is None
 
 
 def _stop_listening(server: asyncio.Server) -> Iterator[socket.socket]:

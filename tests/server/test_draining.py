@@ -170,13 +170,13 @@ def test_a_server_that_gives_notice_is_not_ready_and_answers_all_the_same() -> N
         assert "result" in message(httpx2.post(f"{server.base}/mcp", json=request("tools/list"), headers=headers))
 
 
-def test_who_was_let_in_just_before_the_end_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "LET_IN_S", 2.0)  # a busy machine may be slow to send
-    with served() as server, socket.create_connection(("127.0.0.1", int(server.base.rpartition(":")[2]))) as early:
+def test_who_was_let_in_just_before_the_end_is_heard() -> None:
+    with served(drain_s=20) as server, socket.create_connection(("127.0.0.1", int(server.base.rpartition(":")[2]))) as early:
         httpx2.get(f"{server.base}/health")  # the connection before this one is in
         server.end()
         while is_listening(server):
             time.sleep(0.01)
+        time.sleep(0.5)  # a busy client is slow to send
         early.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         reply = early.recv(1000).lower()
     assert reply.startswith(b"http/1.1 200")
