@@ -59,7 +59,7 @@ ENDING_S_MAX = 3_600.0
 SENT_S = 0.2
 """How long their replies then have to be sent."""
 LET_IN_SHARE = 0.25
-"""Of the time that running calls get: how long a connection accepted just before the end may take to send its request."""
+"""Of the time that running calls get: how long a connection accepted at the end may take to send its request."""
 LET_IN_STEP_S = 0.02
 WINDING_UP_S = 0.3
 """How long the library has to finish. With the time of `ShutdownCoordinator` the whole end takes under two seconds."""
@@ -413,7 +413,9 @@ class _GracefulServer(uvicorn.Server):
         for connection in [accepted for server in self.servers for accepted in _stop_listening(server)]:
             await loop.connect_accepted_socket(self._create_protocol, connection)
         until = loop.time() + LET_IN_SHARE * self._timeout_s
-        while any(_is_silent(connection) for connection in self.server_state.connections) and loop.time() < until:
+        while (  # noqa: ASYNC110 - no event says that a connection has sent its first byte
+            any(_is_silent(connection) for connection in self.server_state.connections) and loop.time() < until
+        ):
             await asyncio.sleep(LET_IN_STEP_S)
 
     def _create_protocol(self) -> asyncio.Protocol:

@@ -171,7 +171,10 @@ def test_a_server_that_gives_notice_is_not_ready_and_answers_all_the_same() -> N
 
 
 def test_who_was_let_in_just_before_the_end_is_heard() -> None:
-    with served(drain_s=20) as server, socket.create_connection(("127.0.0.1", int(server.base.rpartition(":")[2]))) as early:
+    with (
+        served(drain_s=20) as server,
+        socket.create_connection(("127.0.0.1", int(server.base.rpartition(":")[2]))) as early,
+    ):
         httpx2.get(f"{server.base}/health")  # the connection before this one is in
         server.end()
         while is_listening(server):
