@@ -44,6 +44,8 @@ OPENING = [
     },
     {"jsonrpc": "2.0", "method": "notifications/initialized"},
 ]
+TABS = ("call ", "trace main --direction ", "plan show ")
+"""Values that Tab completes: of an argument, of an option, and from the work tree."""
 
 
 class Machine:
@@ -100,8 +102,14 @@ def measure(command: Sequence[str | Path], machine: Machine, env: dict[str, str]
     return wall * 1000, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
+def completing(line: str) -> dict[str, str]:
+    """Return the variables with which bash asks what may follow `ctx` and a line."""
+    words = {"COMP_WORDS": f"ctx {line}", "COMP_CWORD": str(len(line.split()) + 1)}
+    return {"_CTX_COMPLETE": "complete_bash", **words}
+
+
 def commands(machine: Machine, rounds: int) -> str:
-    """Every query command warm, with `python -c pass` and rg between them; then help, and a search without a daemon."""
+    """Every query command warm, with `python -c pass` and rg between them; then help and Tab, and a search without a daemon."""
     query = "where is the limit of a reply decided"
     rows: dict[str, tuple[list[str | Path], dict[str, str]]] = {
         "python -c pass": ([sys.executable, "-c", "pass"], machine.env),
@@ -114,6 +122,7 @@ def commands(machine: Machine, rounds: int) -> str:
         "ctx context": ([CTX, "context", query], machine.env),
         "ctx --version": ([CTX, "--version"], machine.env),
         "ctx --help": ([CTX, "--help"], machine.env),
+        **{f"ctx {line}<Tab>": ([CTX], machine.env | completing(line)) for line in TABS},
         "ctx search, no daemon": ([CTX, "search", query], machine.alone),
         "ctx symbol, no daemon": ([CTX, "symbol", machine.symbol], machine.alone),
     }

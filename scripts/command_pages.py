@@ -9,10 +9,13 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import redirect_stdout
+from collections.abc import Iterable, Iterator
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from context_engine.cli.quick_pages import PLANS
 
 FILE = Path(__file__).resolve().parents[1] / "context_engine" / "cli" / "command_pages.json"
 COLUMNS = 80
@@ -37,9 +40,13 @@ def build_pages() -> dict[str, Any]:
         group = typer.main.get_command(app)
         paths = [""]
         paths += sorted(_command_paths(group, ""))
+        values = _values(group, paths)
+        lists = list(dict.fromkeys(tuple(map(tuple, rows)) for rows in values.values() if rows))
         return {
             "help": {path: _help_page(app, path.split()) for path in paths if path != "serve"},
             "offers": {path: _offers(group, path.split()) for path in paths},
+            "values": {key: lists.index(tuple(map(tuple, rows))) if rows else PLANS for key, rows in values.items()},
+            "lists": lists,
         }
     finally:
         os.environ.clear()
@@ -62,14 +69,52 @@ def _help_page(app: Any, words: list[str]) -> str:
 
 
 def _offers(group: Any, words: list[str]) -> list[list[str]]:
-    """Return (word, line of zsh, line of fish) for every command and option that may follow a path."""
-    from typer._completion_classes import FishComplete, ZshComplete
-
-    zsh, fish = (kind(group, {}, "ctx", "_CTX_COMPLETE") for kind in (ZshComplete, FishComplete))
+    """Return (word, meaning) for every command and option that may follow a path."""
+    zsh = _zsh(group)
     names = getattr(_find(group, words), "commands", {})
     items = [item for item in zsh.get_completions(words, "") if item.value in names]
-    items += sorted(zsh.get_completions(words, "-"), key=lambda item: HELP.get(item.value, 0))
-    return [[item.value, zsh.format_completion(item), fish.format_completion(item)] for item in items]
+    return _rows(group, items + sorted(zsh.get_completions(words, "-"), key=lambda item: HELP.get(item.value, 0)))
+
+
+def _values(group: Any, paths: Iterable[str]) -> dict[str, list[list[str]]]:
+    """Return (word, meaning) for the first argument and the options of each command that has completions.
+
+    What is completed from the work tree, which is the names of plans, has no rows in an empty folder.
+    """
+    found = {}
+    with TemporaryDirectory() as empty, chdir(empty):
+        for path in paths:
+            command = _find(group, path.split())
+            if hasattr(command, "commands"):
+                continue
+            context = command.make_context("ctx", [], resilient_parsing=True)
+            for parameter in reversed(command.get_params(context)):
+                is_argument = parameter.param_type_name == "argument"
+                names = [""] if is_argument else [f" {name}" for name in parameter.opts if not parameter.is_flag]
+                for key in (path + name for name in names):
+                    items = [item for item in _zsh(group).get_completions(key.split(), "") if item.type == "plain"]
+                    if parameter._custom_shell_complete or any(item.value for item in items):
+                        found[key] = _rows(group, items)
+    return found
+
+
+def _rows(group: Any, items: Iterable[Any]) -> list[list[str]]:
+    """Return the word and the plain meaning of each item, on one line: the library breaks lines after 80 columns."""
+    from typer._completion_classes import FishComplete
+
+    fish = FishComplete(group, {}, "ctx", "_CTX_COMPLETE")
+    rows = []
+    for item in items:
+        word, _, meaning = fish.format_completion(item).partition("\t")
+        if word:
+            rows.append([word, " ".join(meaning.split())])
+    return rows
+
+
+def _zsh(group: Any) -> Any:
+    from typer._completion_classes import ZshComplete
+
+    return ZshComplete(group, {}, "ctx", "_CTX_COMPLETE")
 
 
 def _find(group: Any, words: list[str]) -> Any:

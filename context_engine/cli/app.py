@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from context_engine import __version__
 from context_engine.cli import (
@@ -346,8 +347,49 @@ def status(root: Root = None, as_json: AsJson = False) -> None:
     raise typer.Exit(run_status(root, as_json=as_json))
 
 
+class ServeCommand(TyperCommand):
+    """`ctx serve`, which parses its own options: this class makes them known to shell completion only."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters, with the options during completion, when nothing runs."""
+        params = super().get_params(ctx)
+        if ctx.resilient_parsing:
+            return [*params, *_serve_options()]
+        return params
+
+
+def _serve_options() -> list[Any]:
+    """Build the options of `ctx serve` from their table, through a function that has them as parameters."""
+    from inspect import Parameter, Signature
+
+    from context_engine.server import OPTIONS
+
+    offered = {
+        "profile": shell_completion.complete_profiles,
+        "tools": shell_completion.complete_tools,
+        "exclude-tools": shell_completion.complete_tools,
+    }
+    parameters = {}
+    for option in OPTIONS:
+        kind: Any = bool if option.kind == "flag" else list[str]
+        asked = typer.Option(f"--{option.name}", help=option.meaning, autocompletion=offered.get(option.name))
+        default = False if option.kind == "flag" else []
+        parameters[option.name.replace("-", "_")] = (Annotated[kind, asked], default)
+
+    def stand_in(**_: Any) -> None:
+        """Do nothing; this is never called."""
+
+    stand_in.__annotations__ = {name: annotation for name, (annotation, _) in parameters.items()}
+    stand_in.__signature__ = Signature(  # ty: ignore[missing-attribute] - where `inspect` looks for it
+        [Parameter(n, Parameter.KEYWORD_ONLY, default=d, annotation=a) for n, (a, d) in parameters.items()]
+    )
+    app = typer.Typer(add_completion=False)
+    app.command(add_help_option=False)(stand_in)
+    return list(typer.main.get_command(app).params)
+
+
 @app.command(
-    cls=shell_completion.ServeCommand,
+    cls=ServeCommand,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )
 def serve(context: typer.Context) -> None:

@@ -75,7 +75,8 @@ def plan_list(
     from context_engine import timestamps
     from context_engine.cli.console import err, format_age, print_note, print_table
     from context_engine.cli.query_commands import drop_unset, print_reply
-    from context_engine.plans import PlanQuery, make_slugs
+    from context_engine.plans import PlanQuery
+    from context_engine.text import make_slugs
 
     order = "asc" if sort == "name" else "desc"
     plan_query = PlanQuery(status.replace(" ", "_"), tuple(tag or ()), query, sort, order, limit)
@@ -124,7 +125,8 @@ def plan_create(
     """
     from context_engine.cli.console import ensure_index, print_markdown, print_note
     from context_engine.cli.query_commands import call_for_text, drop_unset
-    from context_engine.plans import make_slugs, render_plan
+    from context_engine.plans import render_plan
+    from context_engine.text import make_slugs
 
     options = drop_unset(save_name=name, save_tags=tag, include_paths=include, exclude_paths=exclude)
     with open_engine(root) as engine:

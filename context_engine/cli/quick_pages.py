@@ -1,6 +1,6 @@
 """`--help` and Tab without their imports: pages and words that were generated for this release.
 
-Each function returns None for everything that the pages do not hold, such as another width, a value of an option or a
+Each function returns None for everything that the pages do not hold, such as another width, a second argument or a
 quoted word; the full program answers then.
 """
 
@@ -33,6 +33,8 @@ OTHER_LOOKS = (
 """With one of these variables a page may look different."""
 COMPLETION = "_CTX_COMPLETE"
 QUOTES = ("'", '"', "\\")
+ZSH_ESCAPES = {'"': '""', "'": "''", "$": "\\$", "`": "\\`", ":": "\\\\:"}
+PLANS = "plans"
 
 
 def find_page(argv: Sequence[str], env: Mapping[str, str]) -> str | None:
@@ -75,19 +77,69 @@ def find_offers(env: Mapping[str, str]) -> str | None:
             incomplete = ""
     else:
         return None
-    offers = read_pages()["offers"].get(" ".join(before))
-    if offers is None or any(quote in words for quote in QUOTES):
+    if any(quote in words for quote in QUOTES):
         return None
-    column = {"complete_bash": 0, "complete_zsh": 1, "complete_fish": 2}[kind]
+    offers, are_values = _list_offers(before)
     wants_options = incomplete.startswith("-")
-    found = [row[column] for row in offers if row[0].startswith(incomplete) and row[0].startswith("-") == wants_options]
+    found = [
+        format_offer(kind, word, meaning)
+        for word, meaning in offers
+        if word.startswith(incomplete) and word.startswith("-") == wants_options
+    ]
+    is_zsh = kind == "complete_zsh"
     if not found:
+        is_final = are_values and not wants_options and "," not in incomplete  # after a comma comes another value
+        if is_final:
+            return "_files\n" if is_zsh else "\n"
         return None
     listed = "\n".join(found)
-    return (f"_arguments '*: :(({listed}))'" if kind == "complete_zsh" else listed) + "\n"
+    return (f"_arguments '*: :(({listed}))'" if is_zsh else listed) + "\n"
+
+
+def _list_offers(before: Sequence[str]) -> tuple[Sequence[Sequence[str]], bool]:
+    """Return (word, meaning) of what may follow a command or an option, and whether that includes all its values."""
+    pages = read_pages()
+    path = " ".join(before)
+    options = pages["offers"].get(path, [])
+    if not options and "--" not in before:  # an option behind other words: its command is the longest path before it
+        paths = (" ".join(before[:end]) for end in range(len(before) - 1, 0, -1))
+        path = next((f"{path} {before[-1]}" for path in paths if path in pages["offers"]), path)
+    values = pages["values"].get(path)
+    if values is None:
+        return options, False
+    if values != PLANS:
+        return [*pages["lists"][values], *options], True
+    from context_engine.cli.shell_completion import complete_plans
+
+    plans = [(word, " ".join(name.split())) for word, name in complete_plans("")]
+    if any("[" in name for _, name in plans):  # the library reads it as a style
+        return (), False
+    return [*plans, *options], True
+
+
+def format_offer(kind: str, word: str, meaning: str) -> str:
+    r"""Return the line of a shell for one word.
+
+    >>> print(format_offer("complete_zsh", "trace", "The word's callers: all"))
+    "trace":"The word''s callers\\: all"
+    """
+    if kind == "complete_bash":
+        return word
+    if kind == "complete_fish":
+        return f"{word}\t{meaning}" if meaning else word
+    return ":".join(f'"{_escape_zsh(text)}"' for text in (word, meaning) if text)
+
+
+def _escape_zsh(text: str) -> str:
+    for character, escaped in ZSH_ESCAPES.items():
+        text = text.replace(character, escaped)
+    return text
 
 
 def read_pages() -> dict[str, Any]:
-    """Return the help pages and the offers, both by the path of a command."""
+    """Return the help pages and the offers by the path of a command, and what completes its first argument and options.
+
+    The last is the number of one of the `lists`, or `plans`: their names are read when they are wanted.
+    """
     with open(PAGES_FILE, encoding="utf-8") as file:
         return json.load(file)

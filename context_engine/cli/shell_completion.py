@@ -6,15 +6,14 @@ The shell starts `ctx` for each Tab, so the lists come from cheap sources: the g
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
-
-import typer
-from typer.core import TyperCommand
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 CHUNK_KINDS = ("documentation", "symbols", "definitions", "data")
 MEMORY_CATEGORIES = ("preferences", "decisions", "facts")
 DIRECTIONS = ("callers", "callees", "references", "implementations", "imports", "importers", "impact")
+
+INDEX_BYTES_MAX = 4_000_000
+"""Of the stored list of plans: some ten thousand."""
 
 Offers = list[tuple[str, str]]
 """(word, meaning), as the shell shows them."""
@@ -88,12 +87,13 @@ def complete_plans(incomplete: str) -> Offers:
     """Complete short names of the project's plans, from the stored list of the last look at them."""
     from pathlib import Path
 
-    from context_engine.cli.common_options import find_project
-    from context_engine.plans import make_slugs
-    from context_engine.sharing import VersionedRecords
-    from context_engine.storage import STATE_FOLDER
+    from context_engine.cli.workspace_root import find_project
+    from context_engine.storage import STATE_FOLDER, StateFolder
+    from context_engine.text import make_slugs
 
-    names = _plan_names(VersionedRecords(find_project(Path.cwd()) / STATE_FOLDER, "plans").read_index() or b"{}")
+    folder = StateFolder(find_project(Path.cwd()) / STATE_FOLDER).folder("plans")
+    index = folder.read("index.json", bytes_max=INDEX_BYTES_MAX)
+    names = _plan_names(index if isinstance(index, bytes) else b"{}")
     return _starting(incomplete, ((handle, names[plan_id]) for plan_id, handle in make_slugs(names.items()).items()))
 
 
@@ -111,43 +111,6 @@ def _plan_names(index: bytes) -> dict[str, str]:
 def complete_shells(incomplete: str) -> Offers:
     """Complete the supported shells."""
     return _starting(incomplete, ((shell, "") for shell in SHELLS))
-
-
-class ServeCommand(TyperCommand):
-    """`ctx serve`, which parses its own options: this class makes them known to shell completion only."""
-
-    def get_params(self, ctx: Any) -> Any:
-        """Return the parameters, with the options during completion, when nothing runs."""
-        params = super().get_params(ctx)
-        if ctx.resilient_parsing:
-            return [*params, *_serve_options()]
-        return params
-
-
-def _serve_options() -> list[Any]:
-    """Build the options of `ctx serve` from their table, through a function that has them as parameters."""
-    from inspect import Parameter, Signature
-
-    from context_engine.server import OPTIONS
-
-    offered = {"profile": complete_profiles, "tools": complete_tools, "exclude-tools": complete_tools}
-    parameters = {}
-    for option in OPTIONS:
-        kind: Any = bool if option.kind == "flag" else list[str]
-        asked = typer.Option(f"--{option.name}", help=option.meaning, autocompletion=offered.get(option.name))
-        default = False if option.kind == "flag" else []
-        parameters[option.name.replace("-", "_")] = (Annotated[kind, asked], default)
-
-    def stand_in(**_: Any) -> None:
-        """Do nothing; this is never called."""
-
-    stand_in.__annotations__ = {name: annotation for name, (annotation, _) in parameters.items()}
-    stand_in.__signature__ = Signature(  # ty: ignore[missing-attribute] - where `inspect` looks for it
-        [Parameter(n, Parameter.KEYWORD_ONLY, default=d, annotation=a) for n, (a, d) in parameters.items()]
-    )
-    app = typer.Typer(add_completion=False)
-    app.command(add_help_option=False)(stand_in)
-    return list(typer.main.get_command(app).params)
 
 
 def _starting(incomplete: str, offers: Iterable[tuple[str, str]]) -> Offers:

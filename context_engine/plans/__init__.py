@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from context_engine.plans.plan_repository import LoadedPlan
     from context_engine.plans.plan_service import PlanDependencies, PlanService, workspace_paths
-    from context_engine.plans.plan_storage import PROGRESS_MODES, PlanQuery, PlanRow, PlanState, make_slugs
+    from context_engine.plans.plan_storage import PROGRESS_MODES, PlanQuery, PlanRow, PlanState
     from context_engine.plans.plan_validation import validate_plan
     from context_engine.plans.step_tracking import StepUpdate
     from context_engine.plans.work_packets import PACKET_TOKENS_MAX, PacketFile, WorkPacket, build_packet
@@ -92,7 +92,6 @@ __all__ = [
     "draw_progress",
     "fold_progress",
     "format_effort",
-    "make_slugs",
     "parse_plan",
     "render_difference",
     "render_history",
@@ -151,7 +150,6 @@ __getattr__ = lazy_exports(
         "draw_progress": "mermaid",
         "fold_progress": "plan_events",
         "format_effort": "model",
-        "make_slugs": "plan_storage",
         "parse_plan": "plan_json",
         "render_difference": "plan_markdown",
         "render_history": "plan_markdown",

@@ -51,14 +51,13 @@ from context_engine.plans.plan_storage import (
     PlanStorage,
     check_version,
     list_page,
-    make_slugs,
-    resolve_slug,
     shorten_headline,
     unknown_plan,
 )
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.plans.step_tracking import PlanDrift, PlanWorkTree
 from context_engine.storage import version_file_name as file_of
+from context_engine.text import make_slugs, resolve_slug
 from context_engine.timestamps import format_timestamp
 
 NAMES = "names"

@@ -38,7 +38,7 @@ from context_engine.search import format_cursor, parse_cursor
 from context_engine.sharing import VersionedRecords
 from context_engine.storage import LogContent, corrupt_version_error
 from context_engine.storage import version_file_name as file_of
-from context_engine.text import CHANCE_BYTES, ids_ending_with, make_slug, short_id, uuid7
+from context_engine.text import CHANCE_BYTES, uuid7
 from context_engine.timestamps import Now, format_timestamp
 
 DAMAGED = "damaged"
@@ -142,47 +142,6 @@ def _page_stamp(wanted: PlanQuery, rows: Iterable[PlanRow]) -> str:
     filters = (wanted.status, wanted.tags, wanted.query, wanted.sort_by, wanted.sort_order)
     lines = [repr(filters), *(f"{row.id}@{row.updated_at}" for row in rows)]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
-
-
-CHARS_MAX = 28
-"""Four or five words: a longer slug is not short."""
-
-
-def make_slugs(named: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the slug of each plan by id, from ids and names.
-
-    >>> make_slugs([("plan_1-aaaaaaaa", "Money in cents"), ("plan_1-bbbbbbbb", "???")])
-    {'plan_1-aaaaaaaa': 'money-in-cents', 'plan_1-bbbbbbbb': 'bbbbbbbb'}
-    """
-    rows = [(plan_id, _slug_words(name)) for plan_id, name in named]
-    slug_counts = Counter(words for _, words in rows)
-    return {key: words if words and slug_counts[words] == 1 else short_id(key) for key, words in rows}
-
-
-def _slug_words(name: str) -> str:
-    """Return the first words of a name, joined by dashes."""
-    whole = make_slug(name, "")
-    if len(whole) <= CHARS_MAX:
-        return whole
-    return whole[: CHARS_MAX + 1].rpartition("-")[0] or whole[:CHARS_MAX]
-
-
-def resolve_slug(typed: str, by_id: Mapping[str, str], *, is_begun: bool = False) -> str:
-    """Return the id that a slug or the end of an id refers to; ambiguous and unknown text is returned as it is.
-
-    With `is_begun` the beginning of a slug is enough, for people at a terminal.
-
-    >>> known = {"plan_1-aaaaaaaa": "money-in-cents"}
-    >>> resolve_slug("money-in-cents", known), resolve_slug("money", known), resolve_slug("money", known, is_begun=True)
-    ('plan_1-aaaaaaaa', 'money', 'plan_1-aaaaaaaa')
-    """
-    found = [plan_id for plan_id, handle in by_id.items() if typed in (handle, plan_id)]
-    if is_begun and typed:
-        found = found or [plan_id for plan_id, handle in by_id.items() if handle.startswith(typed)]
-    found = found or ids_ending_with(typed, by_id)
-    if len(found) == 1:
-        return found[0]
-    return typed
 
 
 MIRROR = "PLAN.md"

@@ -9,7 +9,16 @@ if TYPE_CHECKING:
     from context_engine.text.diff import DiffHunk, DiffLine, FileDiff, UnifiedDiff
     from context_engine.text.diff_reader import DIFF_BYTES_MAX, GIT_DIFF_BYTES_MAX, parse_diff, quote_path, unquote_path
     from context_engine.text.formatting import compact_json, drop_empty, format_count, format_size, suggest_nearest
-    from context_engine.text.ids import CHANCE_BYTES, ids_ending_with, make_slug, short_id, uuid7, uuid8
+    from context_engine.text.ids import (
+        CHANCE_BYTES,
+        ids_ending_with,
+        make_slug,
+        make_slugs,
+        resolve_slug,
+        short_id,
+        uuid7,
+        uuid8,
+    )
     from context_engine.text.lines import (
         LineSpan,
         SpanGroup,
@@ -76,6 +85,7 @@ __all__ = [
     "ids_ending_with",
     "load_re2",
     "make_slug",
+    "make_slugs",
     "merge_spans",
     "parse_diff",
     "query_terms",
@@ -83,6 +93,7 @@ __all__ = [
     "read_json",
     "read_toml",
     "read_yaml",
+    "resolve_slug",
     "short_id",
     "shorten_line",
     "slice_lines",
@@ -132,6 +143,7 @@ __getattr__ = lazy_exports(
         "ids_ending_with": "ids",
         "load_re2": "patterns",
         "make_slug": "ids",
+        "make_slugs": "ids",
         "merge_spans": "lines",
         "parse_diff": "diff_reader",
         "query_terms": "words",
@@ -139,6 +151,7 @@ __getattr__ = lazy_exports(
         "read_json": "untrusted_data",
         "read_toml": "untrusted_data",
         "read_yaml": "untrusted_data",
+        "resolve_slug": "ids",
         "short_id": "ids",
         "shorten_line": "lines",
         "slice_lines": "lines",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 CHANCE_BYTES = 10
 """Random bytes that `uuid7` needs: 74 bits."""
 SLUG_CHARS_MAX = 48
 """With the id it stays under the 64 characters that a file listing shows without wrapping."""
+SLUG_WORDS_CHARS_MAX = 28
+"""Four or five words, for a slug that people type."""
 ENDING_CHARS_MIN = 4
 """Of an id, before its end is taken for it."""
 
@@ -75,3 +78,40 @@ def make_slug(title: str, otherwise: str = "memory") -> str:
 def _format_uuid(bits: int) -> str:
     digits = f"{bits:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def make_slugs(named: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the slug of each named thing by id, from ids and names.
+
+    >>> make_slugs([("plan_1-aaaaaaaa", "Money in cents"), ("plan_1-bbbbbbbb", "???")])
+    {'plan_1-aaaaaaaa': 'money-in-cents', 'plan_1-bbbbbbbb': 'bbbbbbbb'}
+    """
+    rows = [(plan_id, _slug_words(name)) for plan_id, name in named]
+    slug_counts = Counter(words for _, words in rows)
+    return {key: words if words and slug_counts[words] == 1 else short_id(key) for key, words in rows}
+
+
+def _slug_words(name: str) -> str:
+    """Return the first words of a name, joined by dashes."""
+    whole = make_slug(name, "")
+    if len(whole) <= SLUG_WORDS_CHARS_MAX:
+        return whole
+    return whole[: SLUG_WORDS_CHARS_MAX + 1].rpartition("-")[0] or whole[:SLUG_WORDS_CHARS_MAX]
+
+
+def resolve_slug(typed: str, by_id: Mapping[str, str], *, is_begun: bool = False) -> str:
+    """Return the id that a slug or the end of an id refers to; ambiguous and unknown text is returned as it is.
+
+    With `is_begun` the beginning of a slug is enough, for people at a terminal.
+
+    >>> known = {"plan_1-aaaaaaaa": "money-in-cents"}
+    >>> resolve_slug("money-in-cents", known), resolve_slug("money", known), resolve_slug("money", known, is_begun=True)
+    ('plan_1-aaaaaaaa', 'money', 'plan_1-aaaaaaaa')
+    """
+    found = [plan_id for plan_id, handle in by_id.items() if typed in (handle, plan_id)]
+    if is_begun and typed:
+        found = found or [plan_id for plan_id, handle in by_id.items() if handle.startswith(typed)]
+    found = found or ids_ending_with(typed, by_id)
+    if len(found) == 1:
+        return found[0]
+    return typed

@@ -12,6 +12,7 @@ import pytest
 
 from context_engine.cli.quick_pages import PAGES_FILE, find_offers, find_page
 from tests.support import preloaded
+from tests.support.trees import tree
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,13 +51,44 @@ def shown(words: list[str]) -> str:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
-    "line", ["ctx ", "ctx s", "ctx memory ", "ctx plan sh", "ctx search --", "ctx memory add --t", "ctx serve --"]
+    "line",
+    [
+        *("ctx ", "ctx s", "ctx memory ", "ctx plan sh", "ctx search --", "ctx memory add --t", "ctx serve --"),
+        *(
+            "ctx call ",
+            "ctx call search_",
+            "ctx trace main --direction i",
+            "ctx call nope",
+            "ctx serve --tools s",
+            "ctx setup c",
+        ),
+    ],
 )
 def test_the_offers_of_a_shell_are_those_of_the_full_program(shell: str, line: str) -> None:
     env = completion_environment(shell, line)
     offered = find_offers(env)
+    assert offered is not None
+    assert offered.split() == full([], **env).stdout.split()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_names_of_plans_are_offered_without_the_full_program(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(
+        tmp_path,
+        {
+            ".context-engine/plans/index.json": json.dumps(
+                {"plans": [{"row": {"id": "plan_1-a", "name": "It's: a\nplan"}}]}
+            )
+        },
+    )
+    monkeypatch.chdir(tmp_path)
+    env = completion_environment(shell, "ctx plan show it")
+    offered = find_offers(env)
     assert offered
-    assert offered.strip() == full([], **env).stdout.strip()
+    assert "it-s-a-plan" in offered
+    assert offered.split() == full([], **env).stdout.split()
 
 
 def completion_environment(shell: str, line: str) -> dict[str, str]:
@@ -68,7 +100,16 @@ def completion_environment(shell: str, line: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "line", ["ctx search a", "ctx memories ", "ctx call ", "ctx setup ", "ctx 'a ", "ctx search --kind ", "ctx nope "]
+    "line",
+    [
+        "ctx search a",
+        "ctx memories ",
+        "ctx call a b",
+        "ctx setup --profile core,",
+        "ctx 'a ",
+        "ctx search --limit ",
+        "ctx nope ",
+    ],
 )
 def test_what_is_not_generated_is_left_to_the_full_program(line: str) -> None:
     assert find_offers(completion_environment("bash", line)) is None
@@ -94,3 +135,12 @@ def test_a_page_imports_neither_typer_nor_rich() -> None:
     imported = set(json.loads(done.stdout.splitlines()[-1]))
     assert not imported & {"typer", "rich", "context_engine.cli.app"}
     assert "Usage: ctx" in done.stdout
+
+
+def test_completing_the_name_of_a_plan_imports_neither_typer_nor_rich(tmp_path: Path) -> None:
+    code = "import sys; from context_engine.cli.quick_pages import find_offers; import os; find_offers(os.environ); print('typer' in sys.modules, 'rich' in sys.modules)"
+    env = os.environ | completion_environment("bash", "ctx plan show ") | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, env=env
+    )
+    assert done.stdout.split() == ["False", "False"]

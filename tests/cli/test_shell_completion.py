@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.cli import shell_completion
-from context_engine.cli.app import app
+from context_engine.cli.app import ServeCommand, app
 from context_engine.cli.clients import client_table
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS
@@ -108,5 +108,5 @@ def test_another_shell_is_refused_with_the_nearest() -> None:
 
 
 def test_serve_runs_with_no_option_of_its_own() -> None:
-    command = next(each for each in app.registered_commands if each.cls is shell_completion.ServeCommand)
+    command = next(each for each in app.registered_commands if each.cls is ServeCommand)
     assert getattr(command.callback, "__name__", "") == "serve"
