@@ -434,7 +434,7 @@ class _GracefulServer(uvicorn.Server):
 
 
 def _is_silent(connection: Any) -> bool:
-    """Tell whether no request has come over this connection of uvicorn's yet."""
+    """Return whether no request has come over this connection of uvicorn's yet."""
     return connection.cycle is None
 
 

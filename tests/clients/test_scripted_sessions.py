@@ -20,7 +20,7 @@ from tests.clients.stdio import listing, named
 FINDS = Use("search_code", {"query": "where are passwords hashed"})
 READS_LONG = Use("read", {"items": ["docs/ledger.md"], "token_budget": 20_000})
 READS_WIDE = Use("read", {"items": ["docs/zh.md"], "token_budget": 100_000})
-"""Longer in bytes than in characters: some clients cut by bytes. The budget is that of the whole file, so that only they cut."""
+"""Longer in bytes than in characters: some clients cut by bytes. The limit of a reply cuts it, not the budget."""
 MISSES = Use("read", {"items": ["till/missing.py"]})
 MISTAKES = Use("read", {"items": ["till/auth.py"], "start": 3})
 SCRIPT = (FINDS, READS_LONG, READS_WIDE, MISSES, MISTAKES, Say("That is all I wanted to know."))
