@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         check_claims,
     )
     from context_engine.context.gather import gather_files
-    from context_engine.context.localizer import GatheredFiles, GatherRequest
+    from context_engine.context.localizer import GatheredFiles, GatherRequest, glob_for_path
     from context_engine.context.project_knowledge import (
         QUOTED_FROM_REPOSITORY,
         ProjectKnowledge,
@@ -123,6 +123,7 @@ __all__ = [
     "find_symbol_at",
     "format_location",
     "gather_files",
+    "glob_for_path",
     "load_tokenizer",
     "open_runner",
     "parse_draft",
@@ -188,6 +189,7 @@ __getattr__ = lazy_exports(
         "find_symbol_at": "budget",
         "format_location": "proposals",
         "gather_files": "gather",
+        "glob_for_path": "localizer",
         "load_tokenizer": "project_knowledge",
         "open_runner": "refinement",
         "parse_draft": "proposals",

@@ -1,25 +1,39 @@
 """PURE. Work packets: everything needed to carry out one step, within a budget of tokens.
 
-A packet contains the code around the evidence of the step, each place widened to the enclosing definition, in the order
-of the evidence. It contains the acceptance criteria, and nothing about how to meet them.
+A packet contains the definitions that the evidence and the text of the step name, whole, and the code around its other
+places. It contains the acceptance criteria, and nothing about how to meet them.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from context_engine.context import BriefSection, TokenCounter, Workspace, build_brief, find_symbol_at, widen_to_symbol
+from context_engine.context import (
+    BriefSection,
+    PromptReference,
+    TokenCounter,
+    Workspace,
+    build_brief,
+    find_symbol_at,
+    glob_for_path,
+    parse_mentions,
+    resolve_mentions,
+    widen_to_symbol,
+)
 from context_engine.errors import CallError
-from context_engine.model import FileOutline
+from context_engine.model import Definition, FileOutline, Filter, Query
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.text import LineSpan, count_lines, escape_line, merge_spans, slice_lines
 
 PACKET_TOKENS_MAX = 2_000
-"""Of one packet, as the contract has it."""
+"""Of one packet, as the contract has it, unless it names a definition that is longer."""
+WHOLE_TOKENS_MAX = 8_000
+"""Of a packet with the definitions that its step names: half a function is no basis for a change."""
 SNIPPET_TOKENS = 24
 """Tokens of a snippet in addition to its lines."""
 FILE_TOKENS = 36
@@ -31,10 +45,14 @@ WIDENED_LINES_MAX = 60
 CONTEXT_LINES = 3
 ABOVE_LINES = 40
 """A definition is found at the first line of the comment above it."""
-HEAD_LINES = 20
-"""Of a file that no place is known in, its beginning."""
+BELOW_LINES = 20
+"""Lines below a place that is in no definition."""
 FILES_MAX = 40
 SYMBOLS_MAX = 30
+READ_MAX = 3
+"""Files that the text of a step mentions without listing them among its files."""
+NAMESAKES_MAX = 3
+"""Definitions of one name in one file."""
 
 
 class PacketSnippet(NamedTuple):
@@ -50,14 +68,17 @@ class PacketFile(NamedTuple):
 
     path: str
     sha: str
-    change: str  # modify | create | delete
+    change: str  # modify | create | delete | read
     why: str
     snippets: tuple[PacketSnippet, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkPacket:
-    """One step, ready to be worked on. `left_out` counts the files that had no room."""
+    """One step, ready to be worked on. `left_out` counts the files that had no room.
+
+    `tokens_max` is what the packet may cost: more with definitions that the step names, which are never cut.
+    """
 
     number: int
     step: PlanStep
@@ -65,6 +86,7 @@ class WorkPacket:
     symbols: tuple[str, ...]
     waits_for: tuple[int, ...]
     left_out: int = 0
+    tokens_max: int = PACKET_TOKENS_MAX
 
     def brief(self, context: str = "") -> str:
         """Return the prompt for a model that writes the changes, the most important part first."""
@@ -89,37 +111,74 @@ def build_packet(
     """Build the packet of a step. A file that is gone or unreadable is named, without its text."""
     number = plan.step_numbers()
     room = tokens_max - count("\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks)))
-    files, left_out = _select_files(step, code, count, room)
+    chosen = _SnippetChoice(step, code, count, room)
     symbols = dict.fromkeys(proof.symbol for proof in step.evidence if proof.symbol and proof.symbol not in step.files)
     waits = tuple(sorted(number[uid] for uid in step.depends_on if uid in number))
-    return WorkPacket(number[step.uid], step, files, tuple(symbols)[:SYMBOLS_MAX], waits, left_out)
+    return WorkPacket(
+        number[step.uid],
+        step,
+        chosen.files(),
+        tuple(symbols)[:SYMBOLS_MAX],
+        waits,
+        chosen.left_out,
+        WHOLE_TOKENS_MAX if chosen.is_longer else PACKET_TOKENS_MAX,
+    )
 
 
-def _select_files(
-    step: PlanStep, code: Workspace, count: TokenCounter, room: int
-) -> tuple[tuple[PacketFile, ...], int]:
-    """Select as many files as fit, and their snippets: the first place of each before the second of any."""
-    names = room * HEADS_SHARE
-    heads = [_file_head(path, change, step, code) for change, paths in _paths_by_change(step) for path in paths]
-    shown: list[PacketFile] = []
-    for head in heads[:FILES_MAX]:
-        cost = FILE_TOKENS + count(f"{head.path} {head.why}")
-        if cost > names and shown:  # the first file is always named
-            break
-        names -= cost
-        room -= cost
-        shown.append(head)
-    wanted = {
-        head.path: _relevant_spans(head.path, step, code) for head in shown if head.sha and head.change != "delete"
-    }
-    chosen_spans: dict[str, list[LineSpan]] = defaultdict(list)
-    for path, span in _round_robin(wanted):
-        cost = SNIPPET_TOKENS + count(_read_span(path, span, code))
-        if cost <= room:
-            room -= cost
-            chosen_spans[path].append(span)
-    files = tuple(head._replace(snippets=_read_snippets(head.path, chosen_spans[head.path], code)) for head in shown)
-    return files, len(heads) - len(shown)
+class _WantedSpan(NamedTuple):
+    """Lines to show. `is_named`: a definition that the step names, which is shown whole."""
+
+    span: LineSpan
+    is_named: bool = False
+
+
+class _SnippetChoice:
+    """Selects as many files as fit, and their snippets: the first place of each before the second of any."""
+
+    def __init__(self, step: PlanStep, code: Workspace, count: TokenCounter, room: int) -> None:
+        self._code = code
+        self._count = count
+        self._room = room
+        self.is_longer = False
+        mentioned = _resolve_text(step, code)
+        changes = [*_paths_by_change(step), ("read", _mentioned_paths(mentioned, step))]
+        heads = [_file_head(path, change, step, code) for change, paths in changes for path in paths]
+        self._shown = self._select_heads(heads[:FILES_MAX])
+        self.left_out = len(heads) - len(self._shown)
+        readable = [head.path for head in self._shown if head.sha and head.change != "delete"]
+        self._spans = self._select_spans({path: _wanted_spans(path, step, mentioned, code) for path in readable})
+
+    def files(self) -> tuple[PacketFile, ...]:
+        """Return the files with their snippets."""
+        return tuple(
+            head._replace(snippets=_read_snippets(head.path, self._spans[head.path], self._code))
+            for head in self._shown
+        )
+
+    def _select_heads(self, heads: Iterable[PacketFile]) -> list[PacketFile]:
+        names = self._room * HEADS_SHARE
+        shown: list[PacketFile] = []
+        for head in heads:
+            cost = FILE_TOKENS + self._count(f"{head.path} {head.why}")
+            if cost > names and shown:  # the first file is always named
+                break
+            names -= cost
+            self._room -= cost
+            shown.append(head)
+        return shown
+
+    def _select_spans(self, wanted: Mapping[str, Sequence[_WantedSpan]]) -> Mapping[str, list[LineSpan]]:
+        """Select the named definitions first; they may go beyond the budget, all else has to fit into it."""
+        chosen: dict[str, list[LineSpan]] = defaultdict(list)
+        extra = WHOLE_TOKENS_MAX - PACKET_TOKENS_MAX
+        ordered = sorted(_round_robin(wanted), key=lambda place: not place[1].is_named)  # stable
+        for path, place in ordered:
+            cost = SNIPPET_TOKENS + self._count(_read_span(path, place.span, self._code))
+            if cost <= self._room + (extra if place.is_named else 0):
+                self._room -= cost
+                self.is_longer = self.is_longer or self._room < 0
+                chosen[path].append(place.span)
+        return chosen
 
 
 def _paths_by_change(step: PlanStep) -> Iterator[tuple[str, Sequence[str]]]:
@@ -136,42 +195,125 @@ def _file_head(path: str, change: str, step: PlanStep, code: Workspace) -> Packe
         return PacketFile(path, "", change, why, ())
 
 
-def _round_robin(wanted: Mapping[str, Sequence[LineSpan]]) -> Iterator[tuple[str, LineSpan]]:
-    rows = ([(path, span) for span in spans] for path, spans in wanted.items())
+def _round_robin(wanted: Mapping[str, Sequence[_WantedSpan]]) -> Iterator[tuple[str, _WantedSpan]]:
+    rows = ([(path, place) for place in places] for path, places in wanted.items())
     for turn in zip_longest(*rows):
         yield from (place for place in turn if place)
 
 
-def _relevant_spans(path: str, step: PlanStep, code: Workspace) -> list[LineSpan]:
-    """Return the places of a step in a file, each widened to its surroundings."""
+def _resolve_text(step: PlanStep, code: Workspace) -> list[PromptReference]:
+    """Return what the paths and names in the text of a step mean, as far as each means one place."""
+    try:
+        found = resolve_mentions(parse_mentions(f"{step.title}\n{step.description}"), code)
+    except CallError:
+        return []
+    return [reference for reference in found if len(reference.places) == 1 and not reference.more]
+
+
+def _mentioned_paths(mentioned: Iterable[PromptReference], step: PlanStep) -> list[str]:
+    """Return the files that the text of a step mentions beyond those that it lists."""
+    paths = dict.fromkeys(str(reference.places[0].path) for reference in mentioned)
+    return [path for path in paths if path not in step.files][:READ_MAX]
+
+
+def _wanted_spans(
+    path: str, step: PlanStep, mentioned: Sequence[PromptReference], code: Workspace
+) -> list[_WantedSpan]:
+    """Return the places of a step in a file: named definitions, other evidence, else what search finds in it."""
     try:
         outline = code.symbols.outline(path)
     except CallError:
         return []
-    places = [
-        (proof.line, proof.symbol) for proof in step.evidence if proof.path == path and 0 < proof.line <= outline.lines
+    named = [symbol.span for symbol in _named_definitions(step, outline)]
+    places = [reference.places[0] for reference in mentioned if reference.places[0].path == path]
+    evidence = [(proof.line, proof.symbol) for proof in step.evidence if proof.path == path]
+    known = [*evidence, *((place.line, place.symbol) for place in places)]
+    spans = [
+        _surrounding_span(line, symbol, outline) for line, symbol in dict.fromkeys(known) if 0 < line <= outline.lines
     ]
-    if not places:
-        if outline.lines:
-            return [LineSpan(1, min(HEAD_LINES, outline.lines))]
-        return []
-    return list(dict.fromkeys(_surrounding_span(*place, outline) for place in dict.fromkeys(places)))
+    wanted = [*(_WantedSpan(span, True) for span in named), *spans] or _search_file(path, step, outline, code)
+    return list(dict.fromkeys(wanted))
 
 
-def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> LineSpan:
+_IDENTIFIER = re.compile(r"(?P<mark>`?)(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*)(?P<call>\(?)")
+
+
+def _named_definitions(step: PlanStep, outline: FileOutline) -> list[Definition]:
+    """Return the definitions of a file that the text of a step names, in the order in which it does.
+
+    A word that is spelled like any other word counts only in backticks, before a parenthesis, or as a part of a name.
+    """
+    symbols = [symbol for _, symbol in outline.symbols if symbol.kind != "section"]
+    found: dict[Definition, None] = {}
+    for match in _IDENTIFIER.finditer(f"{step.title}\n{step.description}"):
+        name = re.sub(r"::|#|->", ".", match["name"])
+        last = name.rpartition(".")[2]
+        if not (match["mark"] or match["call"] or _is_spelled_like_code(name)):
+            continue
+        exact = [symbol for symbol in symbols if f".{symbol.qualified}".endswith(f".{name}")]
+        same = exact or [symbol for symbol in symbols if symbol.name == last]
+        found |= dict.fromkeys(same[:NAMESAKES_MAX])
+    return list(found)
+
+
+def _is_spelled_like_code(name: str) -> bool:
+    """Return whether a name has the marks of code.
+
+    >>> [_is_spelled_like_code(name) for name in ("list", "Change", "indexArg", "parse_args", "Options", "a.b")]
+    [False, False, True, True, False, True]
+    """
+    return any(mark in name for mark in "._$") or (len(name) > 1 and not name[1:].islower())
+
+
+def _search_file(path: str, step: PlanStep, outline: FileOutline, code: Workspace) -> list[_WantedSpan]:
+    """Return the best place of a file for the text of a step; without an index its first definition."""
+    try:
+        query = Query(f"{step.title} {step.description}", 1, Filter(include_paths=(glob_for_path(path),)))
+        hits = code.search.find(query).hits
+    except CallError:
+        hits = ()
+    best = hits[0].chunk.span if hits else LineSpan(1, min(BELOW_LINES, outline.lines))
+    if hits:
+        best, _ = widen_to_symbol(best, [symbol for _, symbol in outline.symbols], lines_max=WIDENED_LINES_MAX)
+    first = first_code_line(_read_span(path, LineSpan(1, outline.lines), code))
+    if not outline.lines or best.last < first:  # a license, and nothing else
+        best = LineSpan(first, first + BELOW_LINES)
+    return [_WantedSpan(LineSpan(max(best.first, first), min(best.last, outline.lines)))] if outline.lines else []
+
+
+_COMMENT = re.compile(r"\s*(?:#(?!include|define|if|pragma|\[)|//|--|;|%|\*|<!--|/\*|$)")
+
+
+def first_code_line(text: str) -> int:
+    r"""Return the number of the first line that is no comment at the head of a file, such as its license.
+
+    >>> first_code_line("#!/bin/sh\n# Copyright\n\nset -e\n"), first_code_line("/* Copyright\n   of all */\nint x;\n")
+    (4, 3)
+    """
+    in_block = False
+    for number, line in enumerate(text.split("\n"), 1):
+        is_comment = in_block or bool(_COMMENT.match(line))
+        if not is_comment:
+            return number
+        in_block = (in_block or line.lstrip().startswith("/*")) and "*/" not in line
+    return 1
+
+
+def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> _WantedSpan:
     """Return the definition with this name at or below a line, or the enclosing one; else some lines."""
-    symbols = [definition for _, definition in outline.symbols]
+    symbols = [definition for _, definition in outline.symbols if definition.kind != "section"]
     own = [
         candidate.span
         for candidate in symbols
-        if candidate.qualified == symbol and line <= candidate.span.first <= line + ABOVE_LINES
+        if candidate.qualified == symbol
+        and (candidate.span.contains(LineSpan(line, line)) or line <= candidate.span.first <= line + ABOVE_LINES)
     ]
-    if own and own[0].last - line < WIDENED_LINES_MAX:
-        return LineSpan(line, own[0].last)
+    if own:
+        return _WantedSpan(LineSpan(min(line, own[0].first), own[0].last), True)
     span, name = widen_to_symbol(LineSpan(line, line), symbols, lines_max=WIDENED_LINES_MAX)
     if name:
-        return span
-    return LineSpan(max(1, line - CONTEXT_LINES), min(outline.lines, line + HEAD_LINES))
+        return _WantedSpan(span)
+    return _WantedSpan(LineSpan(max(1, line - CONTEXT_LINES), min(outline.lines, line + BELOW_LINES)))
 
 
 def _read_snippets(path: str, spans: Sequence[LineSpan], code: Workspace) -> tuple[PacketSnippet, ...]:

@@ -102,7 +102,7 @@ def _fit_packet(
     for _ in range(TRIES):
         made = build_packet(plan, step, sources.code, count, tokens_max=room)
         row = _packet_row(made, execution.steps[step.uid].status)
-        if (over := count(compact_json(row)) - PACKET_TOKENS_MAX) <= 0:
+        if (over := count(compact_json(row)) - made.tokens_max) <= 0:
             break
         room -= over
     if over > 0:

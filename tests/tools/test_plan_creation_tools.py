@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import hashlib
 import json
 import shutil
@@ -30,6 +31,7 @@ from context_engine.errors import (
     StaleFile,
     StorageCorrupt,
 )
+from context_engine.plans import work_packets
 from context_engine.plans.step_tracking import StepCaller
 from context_engine.text import compact_json
 from context_engine.tools.edit_tools import undo_edit
@@ -389,6 +391,42 @@ def test_a_packet_shows_a_whole_definition_from_the_comment_above_it(shop: Engin
     (snippet,) = execute(shop, plan_id=plan_id)["packets"][0]["files"][0]["snippets"]
     assert (snippet["lines"], snippet["symbol"]) == ("1-33", "rate")
     assert snippet["text"].startswith("# How rates are made.") and snippet["text"].endswith("value_29 = 29\n")
+
+
+def test_the_examples_of_packets_hold() -> None:
+    assert doctest.testmod(work_packets).failed == 0
+
+
+LICENSE = "".join(f"# Line {number} of the license.\n" for number in range(30))
+
+
+def test_a_packet_of_a_draft_shows_what_its_text_names_and_no_license(shop: Engine) -> None:
+    body = "".join(f"    value_{number} = {number}\n" for number in range(90))
+    for name in ("rates", "taxes"):
+        (shop.root / "shop" / f"{name}.py").write_text(
+            f"{LICENSE}\n\ndef first(): ...\n\n\ndef {name}_of_year(sum):\n{body}"
+        )
+    said = "Round up in `shop.rates.rates_of_year`, as taxes_of_year() in shop/taxes.py does."
+    shop.index.update()
+    plan_id = kept(shop, {"description": said, "files_to_modify": ["shop/rates.py"]})
+    packet = execute(shop, plan_id=plan_id)["packets"][0]
+    assert [(file["path"], file["change"]) for file in packet["files"]] == [
+        ("shop/rates.py", "modify"),
+        ("shop/taxes.py", "read"),
+    ]
+    for file, name in zip(packet["files"], ("rates", "taxes"), strict=True):
+        (snippet,) = file["snippets"]
+        assert snippet["text"].startswith(f"def {name}_of_year(sum):") and snippet["text"].endswith("value_89 = 89\n")
+
+
+def test_a_packet_of_a_draft_without_names_shows_the_best_place_of_its_file(shop: Engine) -> None:
+    (shop.root / "shop" / "rates.py").write_text(
+        f"{LICENSE}\n\ndef first():\n    return 1\n\n\ndef discount(sum):\n    return sum / 2  # of students\n"
+    )
+    shop.index.update()
+    plan_id = kept(shop, {"description": "Let students pay a third.", "files_to_modify": ["shop/rates.py"]})
+    shown = "".join(snippet["text"] for snippet in execute(shop, plan_id=plan_id)["packets"][0]["files"][0]["snippets"])
+    assert "of students" in shown and "license" not in shown
 
 
 def test_a_planned_file_that_was_deleted_is_named_as_missing(shop: Engine) -> None:
