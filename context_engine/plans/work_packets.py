@@ -33,7 +33,7 @@ from context_engine.text import LineSpan, count_lines, escape_line, merge_spans,
 PACKET_TOKENS_MAX = 2_000
 """Of one packet, as the contract has it, unless it names a definition that is longer."""
 WHOLE_TOKENS_MAX = 8_000
-"""Of a packet with the definitions that its step names: half a function is no basis for a change."""
+"""Of a packet with the definitions that its step names: half a function cannot be changed."""
 SNIPPET_TOKENS = 24
 """Tokens of a snippet in addition to its lines."""
 FILE_TOKENS = 36
@@ -285,7 +285,7 @@ _COMMENT = re.compile(r"\s*(?:#(?!include|define|if|pragma|\[)|//|--|;|%|\*|<!--
 
 
 def first_code_line(text: str) -> int:
-    r"""Return the number of the first line that is no comment at the head of a file, such as its license.
+    r"""Return the number of the first line after the comments at the head of a file, such as a license.
 
     >>> first_code_line("#!/bin/sh\n# Copyright\n\nset -e\n"), first_code_line("/* Copyright\n   of all */\nint x;\n")
     (4, 3)
