@@ -1,7 +1,8 @@
 """The rules of a language file about the meaning of names: the nodes that bind them, and the values of expressions.
 
 `nodes` is a table. Each row has the type of a node, its role, and the fields of the role in order; `.` is the
-node's first named child, `$` the last, `-` for none, and `^field` is a field of the parent.
+node's first named child, `$` the last, `-` for none, and `^field` is a field of the parent. `@type|type` is
+the first named child of one of these types, and `$type` the last one of a type.
 
 | role | fields | meaning |
 | --- | --- | --- |

@@ -303,7 +303,10 @@ BINDING_ROLES = frozenset({"function", "class", "namespace", "alias", "variable"
 
 
 def child_of(node: Node, field: str) -> Node | None:
-    """Return the child of a field of a rule: `.` the first named child, `-` none, `^field` the parent's."""
+    """Return the child of a field of a rule: `.` the first named child, `-` none, `^field` the parent's.
+
+    `@type|type` is the first named child of one of these types, and `$type` the last.
+    """
     if field == ".":
         if node.named_child_count:
             return node.named_children[0]
@@ -313,6 +316,12 @@ def child_of(node: Node, field: str) -> Node | None:
     if field == "$":
         if node.named_child_count:
             return node.named_children[-1]
+        return None
+    if field[:1] in ("@", "$"):
+        kinds = field[1:].split("|")
+        found = [child for child in node.named_children if child.type in kinds]
+        if found:
+            return found[0 if field[0] == "@" else -1]
         return None
     if field.startswith("^"):
         if node.parent is not None:
@@ -324,6 +333,8 @@ def child_of(node: Node, field: str) -> Node | None:
 def _is_child(parent: Node, field: str, node: Node) -> bool:
     if field == ".":
         return True
+    if field[0] in ("@", "$"):
+        return child_of(parent, field) == node
     first = parent.child_by_field_name(field)
     if first is None or first == node:
         return first is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
 from context_engine.resolution.values import NamePlace, NameUsage, Value
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ class ClassMembers:
 
     def _base_values(self, file: SyntaxFile, node: SyntaxNode) -> tuple[Value, ...]:
         fields = file.role_fields(node, "generic")
-        if fields is not None and node.named_child_count:
-            node = node.named_children[0]
+        if fields is not None:
+            node = child_of(node, fields[0]) or node
         return self._resolver.values(file, node)
 
     def _scope_of(self, place: NamePlace) -> tuple[SyntaxFile, int] | None:

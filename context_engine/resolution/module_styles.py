@@ -179,6 +179,10 @@ class ModuleStyle:
         """Return what a call with a meaning of its own gives; None for other calls."""
         return None
 
+    def result_values(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding) -> Values | None:
+        """Return what calling a function gives, in a language with rules of its own; None for others."""
+        return None
+
     def finish_results(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
         """Return what a call gives if the function says that it returns something."""
         return results
@@ -203,6 +207,7 @@ def style_of(name: str) -> ModuleStyle:
     from context_engine.resolution.go_style import GoStyle
     from context_engine.resolution.java_style import JavaStyle
     from context_engine.resolution.javascript_style import JavaScriptStyle
+    from context_engine.resolution.kotlin_style import KotlinStyle
     from context_engine.resolution.php_style import PhpStyle
     from context_engine.resolution.python_style import PythonStyle
     from context_engine.resolution.rust_style import RustStyle
@@ -212,6 +217,7 @@ def style_of(name: str) -> ModuleStyle:
         "go": GoStyle,
         "java": JavaStyle,
         "javascript": JavaScriptStyle,
+        "kotlin": KotlinStyle,
         "php": PhpStyle,
         "python": PythonStyle,
         "rust": RustStyle,

@@ -518,6 +518,9 @@ class Resolver:
         function = function_node(file, binding)
         if function is None:
             return ()
+        special = self.style(file).result_values(self, file, binding)
+        if special is not None:
+            return special
         declared = child_of(function, file.roles[function.type]["function"][1])
         if declared is not None:
             results = self.type_values(file, declared)
