@@ -100,6 +100,13 @@ class ParsedFileCache:
         self._trees[path] = content, found
         return found
 
+    def resolution_style(self, path: str) -> str:
+        """Return the resolution style of a file without parsing it; empty if its language has none."""
+        language = self.languages.detect(path, self.load(path))
+        if language is not None:
+            return language.resolution.style
+        return ""
+
     def lines(self, path: str) -> list[str]:
         """Return a file's current lines without its secrets."""
         return self._texts.of(self.load(path), path).text.split("\n")

@@ -153,16 +153,17 @@ class SymbolGraph:
     ) -> tuple[list[SymbolUse], bool]:
         """Return the uses of definitions, and whether too many files contain a name, so that only some were parsed.
 
-        Each name is searched once. A use of one of several definitions of a name counts if it may mean one of those
-        that are given.
+        Each name is searched once, the rarest first. A use of one of several definitions of a name counts if it may
+        mean one of those that are given.
         """
         found: list[SymbolUse] = []
+        files_using = {name: self._files_using(name) for name in {definition.name for definition in defined}}
         truncated = False
-        for name in dict.fromkeys(definition.name for definition in defined):
-            files = self._files_using(name)
+        for name, files in sorted(files_using.items(), key=lambda item: (len(item[1]), item[0])):
             truncated = truncated or len(files) > files_max
             own = [definition for definition in defined if definition.name == name]
             found += self._uses_in_files(own, [self.snapshot.paths[file] for file in files[:files_max]])
+            files_max = max(0, files_max - len(files))
         return sorted(found, key=lambda use: (use.path, use.line, use.column)), truncated
 
     def _uses_in_files(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
@@ -182,10 +183,7 @@ class SymbolGraph:
         return [place for place in found if place is not None]
 
     def _family(self, path: str) -> str:
-        file = self._parses.syntax(path)
-        if file is not None:
-            return file.rules.style
-        return ""
+        return self._parses.resolution_style(path)
 
     def _uses_by_name(self, path: str, defined: Sequence[SymbolDefinition]) -> Iterator[SymbolUse]:
         """Yield the uses of a name in a language whose names cannot be resolved."""

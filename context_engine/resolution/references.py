@@ -180,7 +180,7 @@ class ReferenceFinder:
     def _target(self, name: str, places: frozenset[NamePlace]) -> _Target:
         is_member = any(map(self.is_member, places))
         others = (place for place in self._places_named(name) if place not in places)
-        return _Target(places, is_member, all(self.is_member(place) != is_member for place in others))
+        return _Target(places, is_member, not any(self.is_member(place) == is_member for place in others))
 
     def is_member(self, place: NamePlace) -> bool:
         """Whether a definition is looked up in a class."""
@@ -200,14 +200,14 @@ class ReferenceFinder:
         """Return everything of a name in the project that is looked up in a class."""
         return {place for place in self._places_named(name) if self.is_member(place)}
 
-    def _places_named(self, name: str) -> set[NamePlace]:
-        found: set[NamePlace] = set()
+    def _places_named(self, name: str) -> Iterator[NamePlace]:
+        """Yield the definitions of a name, file by file, so that no more files are parsed than a caller needs."""
         for path in self._project.defining(name):
             file = self._project.read(path)
             for binding in file.bindings(name) if file is not None else ():
-                if binding.role == "attribute" or self._is_outer(file, binding.scope):
-                    found |= {NamePlace(path, binding.node.start_byte)} if binding.role != "import" else set()
-        return found
+                is_found = binding.role == "attribute" or self._is_outer(file, binding.scope)
+                if is_found and binding.role != "import":
+                    yield NamePlace(path, binding.node.start_byte)
 
     def _is_outer(self, file: SyntaxFile | None, scope: int) -> bool:
         return file is not None and scope >= 0 and file.scopes[scope].role in ("file", "class", "extends", "namespace")
