@@ -12,7 +12,7 @@ them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -400,13 +400,13 @@ class MultiRepoMemory:
         engines = self._repositories.engines
         teams = {name: engine.memory.get_project_knowledge(wait_s) for name, engine in engines.items()}
 
-        def recall(text: str, count: int) -> Sequence[RememberedItem]:
-            found = [
-                row._replace(place=_join_path(name, row.place))
-                for name, team in teams.items()
-                for row in (team.recall(text, count) if team.recall else ())
-            ]
-            return sorted(found, key=lambda row: -row.score)[:count]
+        def recall(text: str, limit: int, files: Collection[str] | None = None) -> Sequence[RememberedItem]:
+            found: list[RememberedItem] = []
+            for name, team in teams.items():
+                own = None if files is None else _paths_in(name, files)
+                rows = team.recall(text, limit, own) if team.recall else ()
+                found += [row._replace(place=_join_path(name, row.place)) for row in rows]
+            return sorted(found, key=lambda row: -row.score)[:limit]
 
         def localise(query: Query) -> Sequence[tuple[str, float]]:
             return [(hit.chunk.path, hit.score) for hit in self._search.find(query).hits]
@@ -464,6 +464,15 @@ def _are_same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
 
 def _join_path(name: str, path: str) -> str:
     return f"{name}{REPOSITORY_SEPARATOR}{path}"
+
+
+def _paths_in(name: str, paths: Iterable[str]) -> list[str]:
+    """Return the paths of one repository, as they are in it.
+
+    >>> _paths_in("web", ["web:src/app.py", "api:src/app.py"])
+    ['src/app.py']
+    """
+    return [path for project, path in map(_split, paths) if project == name]
 
 
 def _qualify_path(name: str, path: str) -> RelPath:

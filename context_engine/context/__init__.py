@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     )
     from context_engine.context.related_files import RelatedFile, find_partners
     from context_engine.context.resolve_references import PromptReference, ReferencePlace, resolve_mentions
+    from context_engine.context.rule_scope import EVERYWHERE, RuleScope
     from context_engine.context.shown_lines import ShownLines, ShownLinesBySession
     from context_engine.context.workspace import Workspace
 
@@ -71,6 +72,7 @@ __all__ = [
     "ASSIST_MODES",
     "BINDING_TYPES",
     "BRIEF_TOKENS_MAX",
+    "EVERYWHERE",
     "PRICE_POWER",
     "PROBLEM_CHARS_MAX",
     "QUOTED_FROM_REPOSITORY",
@@ -98,6 +100,7 @@ __all__ = [
     "RelatedFile",
     "RememberedItem",
     "RepositoryFacts",
+    "RuleScope",
     "SecondPass",
     "SecondPassResult",
     "SecondPassRunner",
@@ -138,6 +141,7 @@ __getattr__ = lazy_exports(
         "BINDING_TYPES": "enhance",
         "BRIEF_TOKENS_MAX": "refinement",
         "BriefSection": "refinement",
+        "EVERYWHERE": "rule_scope",
         "Bundle": "bundle",
         "BundleRequest": "bundle",
         "BundledFile": "bundle",
@@ -164,6 +168,7 @@ __getattr__ = lazy_exports(
         "RelatedFile": "related_files",
         "RememberedItem": "project_knowledge",
         "RepositoryFacts": "fact_check",
+        "RuleScope": "rule_scope",
         "SecondPass": "refinement",
         "SecondPassResult": "refinement",
         "SecondPassRunner": "refinement",

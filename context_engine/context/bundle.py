@@ -377,7 +377,7 @@ def _list_extras(
     yield from (_Extra(fact, -1) for fact in request.known_facts)
     is_small = request.tokens_max < EXTRAS_TOKENS_MIN
     if request.with_memories and team.recall:
-        for item in team.recall(request.text, REMEMBERED_MAX):
+        for item in team.recall(request.text, REMEMBERED_MAX, [file.path for file in opened]):
             is_derived = item.source == "discovery" and item.type != "rule"
             if is_derived and (is_small or not _speaks_of(item, opened)):
                 continue

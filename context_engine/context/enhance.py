@@ -9,7 +9,7 @@ and if it is no longer than the mode allows. Unknown names and commands are only
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -127,7 +127,8 @@ def build_enhanced_prompt(
     objective = extract_objective(prompt)
     if not lines:
         return EnhancedPrompt(prompt, prompt, objective, (), references, 0, warnings)
-    lines += [*_memory_lines(prompt, mode, team), *_command_lines(commands, mode)]
+    files = {place.path for reference in references for place in reference.places} | {file.path for file in likely}
+    lines += [*_memory_lines(prompt, mode, files, team), *_command_lines(commands, mode)]
     lines += (PromptLine("done_when", clause, clause) for clause in extract_clauses(prompt))
     kept = list(lines)
     while kept and team.count_tokens(_format_facts(kept)) > ADDED_TOKENS_MAX[mode]:
@@ -176,11 +177,13 @@ def _file_lines(likely: Sequence[LikelyFile], references: Sequence[PromptReferen
             yield PromptLine("likely_files", file, f"{file.path} ({file.place})" if file.place else file.path)
 
 
-def _memory_lines(prompt: str, mode: EnhanceMode, team: ProjectKnowledge) -> Iterator[PromptLine]:
-    """Yield rules, decisions and patterns, each with its id."""
+def _memory_lines(
+    prompt: str, mode: EnhanceMode, files: Collection[str], team: ProjectKnowledge
+) -> Iterator[PromptLine]:
+    """Yield rules for these files, decisions and patterns, each with its id."""
     if team.recall is None:
         return
-    recalled = team.recall(prompt, CONSTRAINTS_MAX[mode] * 2)
+    recalled = team.recall(prompt, CONSTRAINTS_MAX[mode] * 2, files)
     binding = [item for item in recalled if item.type in BINDING_TYPES]
     for item in binding[: CONSTRAINTS_MAX[mode]]:
         yield PromptLine("constraints", item, item.quote(CONSTRAINT_CHARS_MAX))

@@ -5,12 +5,13 @@ Every part may be missing; a reply then contains less, and says so. This module 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from context_engine.context.budget import TokenCounter, estimate_max_tokens
+from context_engine.context.rule_scope import EVERYWHERE, RuleScope
 from context_engine.errors import InvalidArgument, UnsupportedHost
 from context_engine.model import Query
 
@@ -32,6 +33,7 @@ class RememberedItem(NamedTuple):
     content: str
     place: str
     score: float  # 0 to 1
+    scope: RuleScope = EVERYWHERE  # the files that a rule applies to
 
     def quote(self, chars_max: int) -> str:
         """Return the text with the file it comes from, so that nobody takes it for words of the user.
@@ -43,8 +45,16 @@ class RememberedItem(NamedTuple):
         return f"{self.place} says: \u201c{text}\u201d [{self.id}]"
 
 
-Recall = Callable[[str, int], Sequence[RememberedItem]]
-"""Returns what is remembered about a text, best first, at most so many; nothing stale."""
+class Recall(Protocol):
+    """Returns what is remembered about a text, best first, at most `limit`; nothing stale.
+
+    Rules are those that apply to one of `files`; to every file of the repository, if None are known.
+    """
+
+    def __call__(self, text: str, limit: int, files: Collection[str] | None = None, /) -> Sequence[RememberedItem]:
+        """Return the items."""
+
+
 RankedPaths = Sequence[tuple[str, float]]
 """Files and their scores, best first."""
 

@@ -69,7 +69,7 @@ def _list_commands(commands: list[Command]) -> Iterator[str]:
 
 
 def _list_rules(client: str, engine: Engine) -> Iterator[str]:
-    """Yield rules of files at the top, and of memories, that the client does not read by itself."""
+    """Yield rules for every file, and of memories, that the client does not read by itself."""
     try:
         entries = engine.memory.knowledge.list_binding()
     except ContextEngineError:
@@ -78,16 +78,8 @@ def _list_rules(client: str, engine: Engine) -> Iterator[str]:
     everywhere = (
         entry
         for entry in entries
-        if entry.type == "rule"
-        and not entry.place.startswith(own)
-        and (entry.source != "discovery" or _is_at_top(entry.place))
+        if entry.type == "rule" and not entry.place.startswith(own) and entry.scope.is_everywhere
     )
     for entry, _ in zip(everywhere, range(RULES_MAX), strict=False):
         text = " ".join((entry.content or entry.title).split())[:RULE_CHARS_MAX]
         yield f"- {escape_line(entry.place)} says: \u201c{escape_line(text)}\u201d"
-
-
-def _is_at_top(place: str) -> bool:
-    """Return whether a place is in a file of rules for the whole repository."""
-    path = place.partition(":")[0]
-    return "/" not in path or path.startswith(".cursor/rules/")

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from context_engine.context import EVERYWHERE, RuleScope
+from context_engine.memory.rule_files import blank_front_matter, is_copy, read_contributing_file, read_rule_file
 from context_engine.text import escape_line, uuid8
 
 CONFIDENCE: Mapping[str, float] = {
@@ -39,27 +41,16 @@ COMMITS_MAX = 2_000
 _ADR_FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions|decision-records|architecture-decisions?|architecture_decisions)/")
 _ADR_NAME = re.compile(r"(?:^|/)(?:adr[-_]?)?\d{3,5}[-_][^/]+\.(?:md|markdown|rst)$", re.IGNORECASE)
 _NOT_A_DECISION = re.compile(r"(?:^|/)(?:readme|index|template|[^/]*template[^/]*)\.\w+$", re.IGNORECASE)
-_RULE_FILE = re.compile(
-    r"(?:^|/)(?:AGENTS|CLAUDE|GEMINI)\.md$|(?:^|/)\.cursor/rules/[^/]+\.mdc?$|(?:^|/)\.cursorrules$"
-    r"|(?:^|/)\.github/copilot-instructions\.md$"
-)
-"""File names that coding agents look for; `docs/agents.md` is a page about agents."""
-_CONTRIBUTING = re.compile(r"(?:^|/)CONTRIBUTING(?:\.md|\.markdown|\.rst|\.txt)?$", re.IGNORECASE)
-
-
-def is_importable(path: str) -> bool:
-    """Return whether a file name alone shows that the file contains discoveries, whatever its language."""
-    return bool(_is_adr(path) or _RULE_FILE.search(path) or _CONTRIBUTING.search(path))
 
 
 def import_file(path: str, text: str, *, commit: str = "") -> list[Discovery]:
     """Return the discoveries of one file. `commit` is the one that is checked out, for provenance."""
     if _is_adr(path):
         found = _decision(path, text)
-    elif _RULE_FILE.search(path):
-        found = _rules(path, text, "rules")
-    elif _CONTRIBUTING.search(path):
-        found = _rules(path, text, "contributing")
+    elif scope := read_rule_file(path, text):
+        found = _rules(path, blank_front_matter(text), "rules", scope)
+    elif scope := read_contributing_file(path):
+        found = _rules(path, text, "contributing", scope)
     else:
         found = _markers(path, text)
     return [replace(discovery, commit=commit) for discovery in found]
@@ -85,7 +76,7 @@ class DocumentSection:
 
 
 def _is_adr(path: str) -> bool:
-    if _NOT_A_DECISION.search(path) or not path.lower().endswith((".md", ".markdown", ".rst")):
+    if _NOT_A_DECISION.search(path) or is_copy(path) or not path.lower().endswith((".md", ".markdown", ".rst")):
         return False
     return bool(_ADR_FOLDER.search(path.lower()) and _ADR_NAME.search(path)) or "/adr/" in f"/{path.lower()}"
 
@@ -185,7 +176,7 @@ WORDS_MIN = 3
 """`Python 3.9` and `Open an issue` are not rules."""
 
 
-def _rules(path: str, text: str, importer: str) -> list[Discovery]:
+def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[Discovery]:
     """Return the bullets of a file of rules, each under its heading."""
     found: list[Discovery] = []
     twins: Counter[str] = Counter()
@@ -196,11 +187,10 @@ def _rules(path: str, text: str, importer: str) -> list[Discovery]:
             if importer == "contributing" and (is_step or not _NORMATIVE.search(text)):
                 continue
             title = part.title or escape_line(path.rpartition("/")[2])
-            found.append(
-                _make_discovery(
-                    "rule", title, _shorten(text), "discovery", importer, path=path, line=line, twin=twins[text]
-                )
+            rule = _make_discovery(
+                "rule", title, _shorten(text), "discovery", importer, path=path, line=line, twin=twins[text]
             )
+            found.append(replace(rule, scope=scope))
             twins[text] += 1
     return found
 
@@ -357,7 +347,7 @@ class Discovery:
     """One discovery. `line` is 0 and `path` empty if no file contains it; `commit` and `date` are empty if unknown.
 
     `confidence` is the share of its importer's findings that a reader called right (`importers`). `status` is `active`,
-    or `superseded` if its author has withdrawn it.
+    or `superseded` if its author has withdrawn it. `scope` are the files that a rule applies to.
     """
 
     id: str
@@ -371,6 +361,7 @@ class Discovery:
     date: str = ""
     confidence: float = 1.0
     status: str = "active"
+    scope: RuleScope = EVERYWHERE
 
     @property
     def provenance(self) -> str:

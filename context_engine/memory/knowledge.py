@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from context_engine import timestamps
-from context_engine.context import RememberedItem
+from context_engine.context import EVERYWHERE, RememberedItem, RuleScope
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
 from context_engine.memory.importers import Discovery
@@ -33,7 +33,7 @@ from context_engine.secrets import redact_file
 from context_engine.text import query_terms
 from context_engine.timestamps import DAY_S, Now
 
-IMPORTERS_VERSION = b"2:"
+IMPORTERS_VERSION = b"3:"
 """Increase it when an importer finds something else: every file is then read again."""
 FILES_AT_ONCE = 500
 """Files of one commit of the index; cancellation is checked between two."""
@@ -63,6 +63,7 @@ class KnowledgeEntry:
     confidence: float
     links: tuple[str, ...]
     status: str = "active"
+    scope: RuleScope = EVERYWHERE  # the files that a rule applies to
 
     @property
     def module(self) -> str:
@@ -210,19 +211,21 @@ class Knowledge:
 
     # -- finding --
 
-    def search(self, sought: KnowledgeQuery) -> KnowledgeResults:
+    def search(
+        self, sought: KnowledgeQuery, is_wanted: Callable[[KnowledgeEntry], bool] | None = None
+    ) -> KnowledgeResults:
         """Return what is known about a question, best first. Filters come before ranking. Nothing is changed.
+
+        `is_wanted` is a further filter.
 
         Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters, or an unknown type;
         StorageBusy.
         """
         _check(sought)
         entries, known = self._load_all()
-        is_filtered = sought.type != "all" or sought.module
-        if is_filtered:
-            passing = {number: result for number, result in known.items() if _passes(result, sought)}
-        else:
-            passing = known
+        passing = {number: item for number, item in known.items() if _passes(item, sought)}
+        if is_wanted:
+            passing = {number: item for number, item in passing.items() if is_wanted(item)}
         near = compute_similarity(self._recall, self._memories.embed, sought.query)
         relevance = take_best(
             fuse_scores(self._recall.score_words(_select_terms(sought.query)), near.cosines, passing), JUDGED_MAX
@@ -248,22 +251,25 @@ class Knowledge:
         engine: Literal["hybrid", "lexical"] = "lexical" if near.problem else "hybrid"
         return KnowledgeResults(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
 
-    def recall(self, text: str, limit: int) -> list[RememberedItem]:
+    def recall(self, text: str, limit: int, files: Collection[str] | None = None) -> list[RememberedItem]:
         """Return what still holds about a text of any length, best first, for bundles and prompts.
 
-        Of commits at most `COMMITS_SHOWN`: many say the same, and what they fixed is in the code. Nothing for a text
-        that is too short to ask with. Raises: StorageBusy.
+        Rules are only those that apply to one of `files`; to every file, if None are known. Of commits at most
+        `COMMITS_SHOWN`: many say the same, and what they fixed is in the code. Nothing for a text that is too short to
+        ask with. Raises: StorageBusy.
         """
         least, most = QUERY_CHARS
         query = " ".join(text.split())[:most]
         if len(query) < least:
             return []
-        found = self.search(KnowledgeQuery(query, limit=RESULTS_MAX)).results
+        found = self.search(KnowledgeQuery(query, limit=RESULTS_MAX), lambda known: _applies(known, files)).results
         commits = [result for result in found if result.entry.source == "git"]
         return [_to_remembered_item(result) for result in found if result not in commits[COMMITS_SHOWN:]][:limit]
 
     def list_binding(self) -> list[KnowledgeEntry]:
         """Return active rules and decisions: memories by priority first, then discoveries by confidence, newest first.
+
+        Rules for every file come before those for some.
 
         Raises: StorageBusy.
         """
@@ -275,7 +281,7 @@ class Knowledge:
         ]
         active.sort(key=lambda row: (row[1].place, row[1].id))
         active.sort(key=lambda row: row[1].date, reverse=True)
-        active.sort(key=lambda row: _rank(row[0], row[1]))
+        active.sort(key=lambda row: (not row[1].scope.is_everywhere, *_rank(row[0], row[1])))
         return [item for _, item in active]
 
     def _load_all(self) -> tuple[dict[int, MemoryEntry], dict[int, KnowledgeEntry]]:
@@ -378,6 +384,7 @@ def _entry_of_discovery(found: Discovery) -> KnowledgeEntry:
         confidence=found.confidence,
         links=(found.provenance,),
         status="active" if found.status == "active" else "stale",
+        scope=found.scope,
     )
 
 
@@ -403,14 +410,26 @@ def _passes(known: KnowledgeEntry, sought: KnowledgeQuery) -> bool:
     return sought.type in ("all", known.type) and _in_module(known, sought.module)
 
 
+def _applies(known: KnowledgeEntry, files: Collection[str] | None) -> bool:
+    """Return whether an entry is not a rule of a file, or is one for `files`; for every file, if None are known."""
+    if known.type != "rule" or known.source != "discovery":
+        return True
+    if files is None:
+        return known.scope.is_everywhere
+    return known.scope.applies_to_any(files)
+
+
 def _in_module(known: KnowledgeEntry, module: str) -> bool:
-    """Return whether one of its files is in a folder, or has its name.
+    """Return whether one of its files is in a folder or has its name, or whether it is a rule for this path.
 
     >>> known = KnowledgeEntry("", "", "", "", "", "", ("src/Auth/login.py",), "", 1.0, ())
     >>> [_in_module(known, module) for module in ("", "src/auth", "auth", "login", "src/auth/", "aut", "src/login")]
     [True, True, True, True, True, False, False]
     """
-    wanted = module.strip().strip("/").casefold()
+    path = module.strip().strip("/")
+    wanted = path.casefold()
+    if "/" in path and known.type == "rule" and known.source == "discovery" and known.scope.applies_to(path):
+        return True
     return not wanted or any(_path_is_in(path.casefold(), wanted) for path in known.paths)
 
 
@@ -422,7 +441,9 @@ def _path_is_in(path: str, module: str) -> bool:
 def _to_remembered_item(result: KnowledgeResult) -> RememberedItem:
     known = result.entry
     source: Literal["memory", "discovery"] = "memory" if known.source == "memory" else "discovery"
-    return RememberedItem(known.id, source, known.type, known.title, known.content, known.place, result.score)
+    return RememberedItem(
+        known.id, source, known.type, known.title, known.content, known.place, result.score, known.scope
+    )
 
 
 def _rank(entry: MemoryEntry | None, known: KnowledgeEntry) -> tuple[int, float]:

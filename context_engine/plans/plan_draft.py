@@ -650,7 +650,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
         _new_test_path(wanted, change, sources),
         request.mvp_only,
     )
-    recalled = _recall_rules(request.task, sources)
+    recalled = _recall_rules(request.task, [file.path for file in change.files], sources)
     made = build_steps(task)
     open_now = find_questions(request.task, wanted, change, recalled)
     plan = Plan(
@@ -751,9 +751,10 @@ def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
     return [path for path in files if role_of(path, "code") != "test"][:SIBLINGS_MAX]
 
 
-def _recall_rules(task: str, sources: PlanSources) -> list[RememberedItem]:
+def _recall_rules(task: str, files: Sequence[str], sources: PlanSources) -> list[RememberedItem]:
+    """Return the rules for these files, and decisions, that the task may touch."""
     recall = sources.team.recall
-    found = recall(task, RECALLED_MAX) if recall else ()
+    found = recall(task, RECALLED_MAX, files or None) if recall else ()
     return [memory for memory in found if memory.type in BINDING_TYPES]
 
 

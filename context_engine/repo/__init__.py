@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from context_engine.repo.file_writer import FolderWriter, OpenFolders, TargetFile, encode_as, write_atomic
     from context_engine.repo.git import Git
     from context_engine.repo.git_diffs import ChangeContents, DiffReader, DiffRequest, GitDiff, TouchedFile
-    from context_engine.repo.ignore_rules import GlobMatcher
+    from context_engine.repo.ignore_rules import GlobMatcher, compile_path_glob
     from context_engine.repo.line_reader import LineStart, LineWindow, read_lines_at
     from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing
     from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember
@@ -82,6 +82,7 @@ __all__ = [
     "WorkspaceMember",
     "changes_rules",
     "check_workspace_root",
+    "compile_path_glob",
     "encode_as",
     "find_program",
     "find_ripgrep",
@@ -145,6 +146,7 @@ __getattr__ = lazy_exports(
         "WorkspaceMember": "repositories",
         "changes_rules": "watch",
         "check_workspace_root": "workspace_roots",
+        "compile_path_glob": "ignore_rules",
         "encode_as": "file_writer",
         "find_program": "executables",
         "find_ripgrep": "ripgrep",

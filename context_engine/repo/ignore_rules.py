@@ -159,6 +159,16 @@ def expression(glob: str, *, whole_path: bool) -> str:
     return f"{first}{''.join(middle)}(?:.*/)?{others[-1]}"
 
 
+def compile_path_glob(glob: str) -> re.Pattern[str]:
+    """Return the pattern of a glob that names whole paths; unlike in an ignore file, a folder is not all that is in it.
+
+    >>> glob = compile_path_glob("src/*.py")
+    >>> [bool(glob.fullmatch(path)) for path in ("src/a.py", "src/b/a.py", "lib/src/a.py")]
+    [True, False, False]
+    """
+    return re.compile(expression(glob, whole_path=True))
+
+
 def _with_stars(atoms: list[str]) -> str:
     """Join the atoms between two `**/`, their single stars included."""
     pieces = [""]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus, ServedChunks
     from context_engine.search.text_scanner import TextScanner
     from context_engine.search.text_search import (
+        expand_braces,
         format_cursor,
         hash_search,
         parse_cursor,
@@ -54,6 +55,7 @@ __all__ = [
     "TextScanner",
     "answer_query",
     "compute_cosines",
+    "expand_braces",
     "find_greatest",
     "find_paths",
     "find_telling_words",
@@ -94,6 +96,7 @@ __getattr__ = lazy_exports(
         "WEIGHTS": "fuse",
         "answer_query": "search_service",
         "compute_cosines": "vector_search",
+        "expand_braces": "text_search",
         "find_greatest": "vector_search",
         "find_paths": "named_places",
         "find_telling_words": "question",

@@ -243,7 +243,8 @@ def _format_result(result: "KnowledgeResult") -> str:
     else:
         status = ""
     project = f"{result.project}:" if result.project else ""
-    return f"@@ {known.type} {project}{escape_line(known.place)} {known.date}{status}{title}\n{known.content}"
+    scope = f" · for {escape_line(str(known.scope))}" if str(known.scope) else ""
+    return f"@@ {known.type} {project}{escape_line(known.place)} {known.date}{scope}{status}{title}\n{known.content}"
 
 
 def _similar(similar: "SimilarMemory") -> dict[str, Any]:
@@ -295,6 +296,7 @@ def _result(found: "KnowledgeResult") -> dict[str, Any]:
         "source": known.source,
         "status": found.status,
         "links": list(known.links),
+        "applies_to": str(known.scope),
         "stale_reason": found.why,
     }
     return {key: row[key] for key in row if row[key] or key in _ALWAYS}
@@ -359,4 +361,5 @@ def _rule_row(known: "KnowledgeEntry") -> str:
         title = f"**{known.title}**: "
     if len(content) > ROW_CHARS_MAX:
         content = cut_to_size(content, ROW_CHARS_MAX - 1) + "…"
-    return f"- {title}{content} ({known.place})"
+    scope = f", for {known.scope}" if str(known.scope) else ""
+    return f"- {title}{content} ({known.place}{escape_line(scope)})"

@@ -253,7 +253,7 @@ def remembered(number: int, content: str = "Pools are drained at night.") -> Rem
 
 
 def test_what_is_remembered_stands_beside_the_code_and_never_takes_more_than_its_share(pool: Engine) -> None:
-    team = ProjectKnowledge(recall=lambda _text, limit: [remembered(n, "x " * 900) for n in range(limit)])
+    team = ProjectKnowledge(recall=lambda _text, limit, _files=None: [remembered(n, "x " * 900) for n in range(limit)])
     found = made(pool, team=team, tokens_max=2_000)
     assert found.files and found.remembered and len(found.remembered) < 6
     assert sum(estimate_max_tokens(each.content) for each in found.remembered) < 500
@@ -392,7 +392,7 @@ def test_a_discovery_is_shown_only_if_it_speaks_of_the_files_and_rules_and_memor
         remembered("discovery", "rule", "Write tests first."),
         remembered("memory", "facts", "The team meets on Mondays."),
     ]
-    found = made(pool, "drain_pool", ProjectKnowledge(recall=lambda _text, _most: items), files_max=1)
+    found = made(pool, "drain_pool", ProjectKnowledge(recall=lambda _text, _most, _files=None: items), files_max=1)
     assert [one.content for one in found.remembered] == [items[0].content, items[2].content, items[3].content]
 
 

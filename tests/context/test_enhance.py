@@ -156,7 +156,7 @@ def remembered(number: int, kind: str = "rule", content: str = "Never wake a cat
 
 def test_rules_and_decisions_are_told_with_their_ids_and_facts_are_not(zoo: Engine) -> None:
     team = ProjectKnowledge(
-        recall=lambda _text, _limit: [
+        recall=lambda _text, _limit, _files=None: [
             remembered(1),
             remembered(2, "facts"),
             remembered(3, "decision", "Cats\nare fed at 8."),
@@ -168,7 +168,7 @@ def test_rules_and_decisions_are_told_with_their_ids_and_facts_are_not(zoo: Engi
         "memories/3.md says: “Cats are fed at 8.” [mem_3]",
     ]
     assert not told(zoo, "make it better", team=team).is_changed  # memories alone change no prompt
-    many = ProjectKnowledge(recall=lambda _text, limit: [remembered(n) for n in range(limit)])
+    many = ProjectKnowledge(recall=lambda _text, limit, _files=None: [remembered(n) for n in range(limit)])
     assert len(told(zoo, "fix `feed_cat`", team=many).list_items(RememberedItem)) == CONSTRAINTS_MAX["light"]
 
 
@@ -214,7 +214,9 @@ def test_the_prompt_stays_word_for_word_and_what_is_added_keeps_its_limit(
 
 def test_what_has_no_room_is_left_out_from_the_end_and_counted(zoo: Engine) -> None:
     long = "\n".join(f"- add the {'very ' * 25} test {n}" for n in range(8))
-    team = ProjectKnowledge(recall=lambda _text, limit: [remembered(n, content="word " * 400) for n in range(limit)])
+    team = ProjectKnowledge(
+        recall=lambda _text, limit, _files=None: [remembered(n, content="word " * 400) for n in range(limit)]
+    )
     made = told(zoo, f"Fix `feed_cat`, see `open_gate`.\n{long}", team=team)
     assert made.list_texts("references") and made.list_texts("open_questions") and made.left_out > 0
     assert estimate_max_tokens(made.text) - estimate_max_tokens(made.original) <= ADDED_TOKENS_MAX["light"] + 3

@@ -246,7 +246,7 @@ FACT = RememberedItem("mem_2", "memory", "facts", "", "The gate never locks on h
 
 
 def test_what_the_team_holds_to_binds_the_plan_and_is_asked_about_where_it_forbids(zoo: Engine) -> None:
-    team = ProjectKnowledge(recall=lambda _text, _count: [RULE, FACT])
+    team = ProjectKnowledge(recall=lambda _text, _count, _files=None: [RULE, FACT])
     made = planned(zoo, "Lock the gate for more hours", team=team)
     assert made.plan.scope.constraints == ("AGENTS.md:3 says: “Never lock the gate of a cage by hours.” [dis_1]",)
     assert [each.candidates for each in made.plan.questions if "dis_1" in each.text] == [("yes", "no")]

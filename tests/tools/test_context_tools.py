@@ -149,7 +149,9 @@ def test_memories_and_discoveries_stand_apart(parcels: Engine, monkeypatch: pyte
         RememberedItem("dis_2", "discovery", "rule", "", "Weights are grams.", "AGENTS.md:4", 0.5),
     ]
     monkeypatch.setattr(
-        parcels.memory, "get_project_knowledge", lambda _wait_s: ProjectKnowledge(recall=lambda _text, _limit: rows)
+        parcels.memory,
+        "get_project_knowledge",
+        lambda _wait_s: ProjectKnowledge(recall=lambda _text, _limit, _files=None: rows),
     )
     reply = bundle(parcels, "price of a parcel")
     assert [each["id"] for each in reply["memories"]] == ["mem_1"]
