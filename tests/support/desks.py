@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from context_engine.context.project_knowledge import ProjectKnowledge
-from context_engine.errors import FileNotFound
+from context_engine.errors import FileNotFound, NotIndexed
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_service import PlanDependencies, PlanService
 from context_engine.repo.git import Git
@@ -28,13 +28,16 @@ class Nobody:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self.files = self.symbols = self
+        self.files = self.symbols = self.search = self
 
     def get_project_knowledge(self) -> ProjectKnowledge:
         return ProjectKnowledge()
 
     def history(self) -> None:
         return None
+
+    def find(self, *_: Any, **__: Any) -> Any:
+        raise NotIndexed("there is no index here")
 
     def read(self, path: str) -> Any:
         found = self._root / path
