@@ -82,10 +82,8 @@ def _parse(text: str) -> Question:
     words = _greatest_of((part, weight) for word, weight in weighed.items() for part in split_identifier(word))
     groups = zip(expand_words(list(weighed)), weighed.values(), strict=True)
     terms = _greatest_of((term, weight) for group, weight in groups for term in group)
-    if _SYMBOL.fullmatch(stripped):
-        spelled = split_words(stripped)[-1]
-    else:
-        spelled = ""
+    spelled_words = split_words(stripped) if _SYMBOL.fullmatch(stripped) else []
+    spelled = spelled_words[-1] if spelled_words else ""
     symbol = compound_term(spelled)
     title = passages[0].text if passages else ""
     return Question(

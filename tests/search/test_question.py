@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine.index import term_hashes
@@ -22,6 +22,7 @@ def weights_of(text: str) -> dict[str, float]:
 
 
 @given(st.text(st.characters(exclude_characters="\n\r#[]"), max_size=100))
+@example("$")
 def test_all_terms_of_a_short_question_weigh_one(text: str) -> None:
     question = Question.of(text)
     assert question.hashes.tolist() == term_hashes(query_terms(text.strip())).tolist()
