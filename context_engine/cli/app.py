@@ -212,6 +212,30 @@ def why(
     raise typer.Exit(run_query("why", root, {"target": target, "as_json": as_json}))
 
 
+@app.command(no_args_is_help=False)
+def history(
+    target: Annotated[str, typer.Argument(help="path, path:12, path:10-30, symbol or commit; default: all.")] = "",
+    root: Root = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Most commits.")] = 10,
+    diff: Annotated[bool, typer.Option("--diff", "-d", help="Show a commit's diff, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the commits that changed a file, wrote some lines or a symbol, with their messages; or one commit.
+
+    Secrets in diffs are masked.
+
+    **Examples**
+
+    - `ctx history app/pool.py:40-55`
+    - `ctx history Pool.close`
+    - `ctx history HEAD~2 --diff`
+    """
+    from context_engine.cli.query_commands import show_reply
+
+    arguments = {"target": target, "limit": limit, "diff": diff, "format": "json" if as_json else "text"}
+    raise typer.Exit(show_reply(root, "history", arguments))
+
+
 @app.command()
 def context(
     task: Annotated[str, typer.Argument(help="The task or question.")],

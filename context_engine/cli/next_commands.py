@@ -11,6 +11,7 @@ TOOL_COMMANDS = {
     "compare_plan_versions": "ctx plan diff",
     "create_plan": "ctx plan create",
     "explain": "ctx why",
+    "history": "ctx history",
     "index_status": "ctx status",
     "index_workspace": "ctx index",
     "list_memories": "ctx memory list",

@@ -8,17 +8,32 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.history.blame import Blame
     from context_engine.history.change_prediction import predict_changes
+    from context_engine.history.code_history import CodeHistory, CommittedFile
     from context_engine.history.commit_facts import HistoryFile
     from context_engine.history.file_history import CochangedFile, FileHistory
-    from context_engine.history.git_log import search_messages
+    from context_engine.history.git_log import CommitMessage, search_messages
     from context_engine.history.mining import HistoryMiner
 
-__all__ = ["Blame", "CochangedFile", "FileHistory", "HistoryFile", "HistoryMiner", "predict_changes", "search_messages"]
+__all__ = [
+    "Blame",
+    "CochangedFile",
+    "CodeHistory",
+    "CommitMessage",
+    "CommittedFile",
+    "FileHistory",
+    "HistoryFile",
+    "HistoryMiner",
+    "predict_changes",
+    "search_messages",
+]
 __getattr__ = lazy_exports(
     __name__,
     {
         "Blame": "blame",
         "CochangedFile": "file_history",
+        "CodeHistory": "code_history",
+        "CommitMessage": "git_log",
+        "CommittedFile": "code_history",
         "FileHistory": "file_history",
         "HistoryFile": "commit_facts",
         "HistoryMiner": "mining",

@@ -48,17 +48,20 @@ class Blame:
         return _parse_porcelain(output)
 
 
+def parse_origins(output: bytes) -> dict[int, str]:
+    """Parse which commit wrote each line from `git blame --porcelain`; zeros for none."""
+    heads = (_HEAD.fullmatch(line) for line in output.split(b"\n") if not line.startswith(b"\t"))
+    return {int(head[2]): head[1].decode() for head in heads if head}
+
+
 def _parse_porcelain(output: bytes) -> dict[int, LineOrigin]:
     """Parse the porcelain format: a head for each line, facts at a commit's first line, the line after a tab."""
-    found: dict[int, bytes] = {}
-    times: dict[bytes, str] = {}
-    commit = b""
+    times: dict[str, str] = {}
+    commit = ""
     for line in output.split(b"\n"):
-        if line.startswith(b"\t"):
-            continue
         if head := _HEAD.fullmatch(line):
-            commit = head[1]
-            found[int(head[2])] = commit
+            commit = head[1].decode()
         elif line.startswith(b"author-time "):
             times[commit] = datetime.fromtimestamp(int(line[12:]), UTC).isoformat().replace("+00:00", "Z")
-    return {number: (by.decode(), times[by]) for number, by in found.items() if by in times and by.strip(b"0")}
+    written = parse_origins(output)
+    return {number: (by, times[by]) for number, by in written.items() if by in times and by.strip("0")}

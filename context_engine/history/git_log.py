@@ -33,7 +33,8 @@ _LOG = (
     *("log", "--no-walk=unsorted", "--root", "-z", "--encoding=UTF-8", "--no-relative", "--ignore-submodules=all"),
     f"--format=tformat:{_MARK}%H%x00%ct%x00%aN%x00%s",
 )
-_MESSAGE = "--format=tformat:%H%x00%ct%x00%s%x00%b"
+_MESSAGE = "--format=tformat:%H%x00%ct%x00%aN%x00%s%x00%b"
+_MESSAGE_FIELDS = 5
 _RENAMES = ("--name-status", "-M", f"-l{RENAMED_FILES_MAX}")
 _EXACT_RENAMES = ("--name-status", "-M100%")  # compares hashes alone: all that a clone without file contents can do
 _NO_FILES = ("--no-patch",)
@@ -108,6 +109,7 @@ class CommitMessage:
 
     hash: str
     at: int
+    author: str
     subject: str
     body: str
 
@@ -121,10 +123,18 @@ def search_messages(git: Git, pattern: str, *, most: int) -> list[CommitMessage]
     if head is None or head.commit is None:
         return []
     options = ("--no-merges", "--extended-regexp", "--regexp-ignore-case", f"--grep={pattern}", f"--max-count={most}")
-    output = git.run("log", *options, "-z", "--encoding=UTF-8", _MESSAGE, head.commit, "--", timeout_s=READ_S)
+    return read_messages(git, *options, head.commit, "--", timeout_s=READ_S)
+
+
+def read_messages(git: Git, *args: str, timeout_s: float) -> list[CommitMessage]:
+    """Return the messages of the commits that `git log` lists with these arguments.
+
+    Raises: AccessFailed (git refuses, or takes too long), TooLarge, UnsupportedHost.
+    """
+    output = git.run("log", "--no-patch", "-z", "--encoding=UTF-8", _MESSAGE, *args, timeout_s=timeout_s)
     words = [_printable(word) for word in output.decode("utf-8", "surrogateescape").split("\0")]
-    rows = zip(*(words[at::4] for at in range(4)), strict=False)
-    return [CommitMessage(name, int(at), subject, body.strip()) for name, at, subject, body in rows]
+    rows = zip(*(words[at::_MESSAGE_FIELDS] for at in range(_MESSAGE_FIELDS)), strict=False)
+    return [CommitMessage(name, int(at), author, subject, body.strip()) for name, at, author, subject, body in rows]
 
 
 def parse_log(output: bytes) -> list[Commit]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RedactedDocuments,
         collect_redactions,
         mark_searched,
+        redact_diff,
         redact_file,
         redact_reply,
     )
@@ -71,6 +72,7 @@ __all__ = [
     "mark_searched",
     "read_rules",
     "redact",
+    "redact_diff",
     "redact_file",
     "redact_keyed",
     "redact_reply",
@@ -100,6 +102,7 @@ __getattr__ = lazy_exports(
         "mark_searched": "masked_text",
         "read_rules": "secret_rules",
         "redact": "redaction",
+        "redact_diff": "masked_text",
         "redact_file": "masked_text",
         "redact_keyed": "redaction",
         "redact_reply": "masked_text",

@@ -137,6 +137,18 @@ def redact_file(text: str, path: str = "") -> str:
     return RedactedDocument.of(text.encode("utf-8", "replace"), path).text
 
 
+def redact_diff(diff: str, texts: Iterable[str], path: str = "") -> str:
+    """Return the redacted unified diff of a file, whose versions are `texts`: a diff may show only part of a secret."""
+    hidden: dict[str, str] = {}
+    for text in texts:
+        shown = redact_file(text, path)
+        if shown != text:
+            hidden |= {a: b for a, b in zip(text.split("\n"), shown.split("\n"), strict=True) if a != b}
+    if hidden:
+        return "\n".join(line[:1] + hidden.get(line[1:], line[1:]) for line in diff.split("\n"))
+    return diff
+
+
 class RedactedDocuments:
     """A factory of documents with a cache: the secrets of each content are found once. Thread-safe."""
 

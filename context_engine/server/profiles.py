@@ -21,7 +21,7 @@ CORE = (
     *("get_context", "search_memory", "list_tools", "call_tool"),
 )
 EDIT = (*CORE, "list_directory", "safe_replace", "undo_edit", "scout", "validate_content")
-CODE = (*EDIT, "cortex_search", "rename_symbol", "explain")
+CODE = (*EDIT, "cortex_search", "rename_symbol", "explain", "history")
 PLAN = (
     *("create_plan", "refine_plan", "visualize_plan", "execute_plan", "save_plan", "load_plan", "list_plans"),
     *("delete_plan", "request_approval", "respond_approval", "start_step", "complete_step", "fail_step"),

@@ -77,6 +77,7 @@ MODULES: Mapping[str, str] = {
     "find_symbol": "symbol_tools",
     "trace": "symbol_tools",
     "explain": "explain_tools",
+    "history": "history_tools",
     "read_file": "read_tools",
     "read_fragment": "read_tools",
     "read_regions": "read_tools",

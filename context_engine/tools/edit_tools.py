@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from context_engine.context import describe_affected_places
 from context_engine.edit import Fuzzy, Placement
 from context_engine.errors import CallError, InvalidArgument
-from context_engine.secrets import redact_file
+from context_engine.secrets import redact_diff, redact_file
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, format_count, split_lines
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg, argument_error
 from context_engine.tools.edit_arguments import (
@@ -327,16 +327,8 @@ def _previews(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> s
 
 
 def masked_diff(planned: "EditPlan", path: str) -> str:
-    """Return a unified diff with the secrets of the whole file redacted, since a diff may show only a part of one."""
-    hidden: dict[str, str] = {}
-    for text in _texts(planned):
-        shown = redact_file(text, path)
-        if shown != text:
-            hidden |= {a: b for a, b in zip(text.split("\n"), shown.split("\n"), strict=True) if a != b}
-    diff = planned.preview(path)
-    if hidden:
-        return "\n".join(line[:1] + hidden.get(line[1:], line[1:]) for line in diff.split("\n"))
-    return diff
+    """Return a unified diff with the secrets of the whole file redacted."""
+    return redact_diff(planned.preview(path), _texts(planned), path)
 
 
 def _texts(planned: "EditPlan") -> tuple[str, str]:

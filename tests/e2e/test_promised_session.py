@@ -252,7 +252,7 @@ TWO_STEPS = {"goal": "Two", "steps": [{"title": "one"}, {"title": "two"}]}
 def test_everything_a_tool_does_can_be_tried_at_the_terminal(repository: Path) -> None:
     arguments = {
         "index_workspace": {}, "search_code": {"query": "orders"}, "semantic_search": {"query": "orders"},
-        "cortex_search": {"query": "orders"}, "symbols": {"name": "login"}, "read": {"items": ["README.md"]}, "find_symbol": {"name": "login"}, "trace": {"symbol": "login"}, "explain": {"target": "README.md"},
+        "cortex_search": {"query": "orders"}, "symbols": {"name": "login"}, "read": {"items": ["README.md"]}, "find_symbol": {"name": "login"}, "trace": {"symbol": "login"}, "explain": {"target": "README.md"}, "history": {},
         "read_file": {"path": "README.md"}, "list_directory": {}, "index_status": {}, "list_tools": {},
         "search_text": {"query": "login"}, "scout": {"keywords": ["login"]}, "grep_codebase": {"pattern": "login"},
         "read_fragment": {"path": "README.md"},

@@ -124,6 +124,9 @@ class EveryTool:
             self.call("symbols", name="total", path=CODE, relation=relation)
         self.call("explain", target="total")
         self.call("explain", target=CODE)
+        for target in ("", CODE, f"{CODE}:4-7", "total"):
+            self.call("history", target=target)
+        self.call("history", target="HEAD", diff=True)
         self.call("find_symbol", name="total")
         self.call("find_symbol", outline=CODE)
         for direction in ("callers", "callees", "impact"):
