@@ -33,7 +33,7 @@ _HASH = re.compile(r"[0-9a-fA-F]{7,64}")
 
 @dataclass(frozen=True, slots=True)
 class _HistoryTarget:
-    """What the caller asks about: a commit, or a path with perhaps a range of its lines, and how to name it."""
+    """The commit, or the path with perhaps a range of its lines, that a caller asks about, and how to name it."""
 
     name: str
     path: str = ""
