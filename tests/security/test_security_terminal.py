@@ -39,6 +39,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "symbol": [["alpha"]],
     "trace": [["beta"], ["beta", "-d", "impact"]],
     "why": [["."], ["alpha"], ["no_such_name"]],
+    "history": [[], ["alpha"], [NAME], [f"{NAME}:1-3"], ["HEAD", "--diff"]],
     "context": [["what does alpha do"], ["alpha", "--json"]],
     "undo": [["--list"], [], ["--redo"]],
     "review": [["--format", kind] for kind in ("text", "markdown", "json", "sarif", "rdjson")] + [["HEAD~1..HEAD"]],
