@@ -9,6 +9,7 @@ call`.
 | shutdown | shutdown |
 | sessions in the daemon | daemon_sessions |
 | projects | projects, chunk_server |
+| calls without the library | direct_calls, plain_call, call_progress |
 | calls | dispatcher, profiles, rate_limits, metrics, gain_store, gain_estimate, server_log, worker_threads |
 | protocol | mcp_server, client_requests, resources, prompt_templates, tool_mounting |
 | HTTP | http_server, connections, message_checks, authentication, otel_spans |

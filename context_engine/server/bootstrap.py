@@ -3,6 +3,7 @@
     bootstrap = BootstrapResponder(catalogue, selection, private="4f1c")
     bootstrap.respond(initialize)    # a reply: it is in the catalogue
     bootstrap.respond(tools_call)    # None: it waits
+    bootstrap.take_calls()           # the waiting calls that need nothing of the library
     bootstrap.hand_over()            # the messages for the library, which is loaded by now
     bootstrap.is_repeat(reply_id)    # whether a reply of the library repeats one that was sent from here
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from context_engine.server.instructions import format_instructions
+from context_engine.server.plain_call import PlainCall
 from context_engine.server.profiles import list_tools
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
@@ -57,6 +59,11 @@ CALL_TOOL = "call_tool"
 SCHEMAS = ("inputSchema", "outputSchema")
 OF_ONE_PROJECT = ("prompts/list", "resources/list", "resources/templates/list")
 """Methods whose replies name the projects if there are several; then the library answers."""
+CALLING = {"name": str, "arguments?": dict}
+"""The parameters of a call that the library is not needed for, besides `_meta`; with any other one it is."""
+INITIALIZED = "notifications/initialized"
+WAITING_MAX = 16
+"""Messages that the library might need one day; a client that sends more of them gets it."""
 ASKING = {"legacy": {"_meta?": META_OF_LEGACY}, "modern": {"_meta": META_OF_MODERN}}
 
 
@@ -70,13 +77,15 @@ class BootstrapResponder:
         self._private = private
         self._protocol = ""
         self._is_initialized = False
+        self._capabilities: dict[str, Any] = {}
+        self._version = ""
         self._waiting: list[dict[str, Any]] = []
         self._replays = 0
 
     def respond(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """Return the reply where it is certain; keep the messages that the library must receive."""
         if "method" not in message or "id" not in message:
-            if not self._withdraw(message):
+            if not self.withdraw(message):
                 self._waiting.append(message)
             return None
         opens = not self._protocol
@@ -94,10 +103,51 @@ class BootstrapResponder:
         """The number of kept messages."""
         return len(self._waiting)
 
+    def read_call(self, message: dict[str, Any]) -> PlainCall | None:
+        """Return a call of a tool that needs nothing of the library; None for every other message."""
+        params = message.get("params") or {}
+        if message.get("method") != "tools/call" or "id" not in message or not _has_only(params, CALLING):
+            return None
+        opens = not self._protocol
+        protocol = self._protocol = self._protocol or _opened_protocol(message)
+        if not self._has_plain_result("tools/call", params):
+            return None
+        if protocol == "legacy":
+            return PlainCall(message, self._capabilities, self._version, {})
+        meta = params["_meta"]
+        if opens:  # the library learns from another request how this client speaks
+            self._waiting.append(self.replay_of({**message, "method": "server/discover", "params": {"_meta": meta}}))
+        listed = self._catalogue["modern"]["results"]["tools/list"]
+        envelope = {key: listed[key] for key in ("resultType", "_meta")}
+        return PlainCall(message, meta[f"{META}clientCapabilities"], meta[PROTOCOL_VERSION], envelope)
+
+    def take_calls(self) -> list[PlainCall]:
+        """Return the waiting calls that need nothing of the library, and keep the other messages."""
+        messages, self._waiting = self._waiting, []
+        calls = []
+        for message in messages:
+            call = self.read_call(message)
+            if call is None:
+                self._waiting.append(message)
+            else:
+                calls.append(call)
+        return calls
+
+    @property
+    def needs_library(self) -> bool:
+        """Whether a message waits that only the library can answer; the opening waits for nothing."""
+        return len(self._waiting) > WAITING_MAX or any(
+            message.get("method") != INITIALIZED and not self.is_repeat(message.get("id")) for message in self._waiting
+        )
+
     def hand_over(self) -> list[dict[str, Any]]:
         """Return the messages for the library in order. From now on the library receives all messages itself."""
         waiting, self._waiting = self._waiting, []
         return waiting
+
+    def keep(self, message: dict[str, Any]) -> None:
+        """Keep a message for the library."""
+        self._waiting.append(message)
 
     def take_back(self, messages: Sequence[dict[str, Any]]) -> None:
         """Keep messages that were handed over to a daemon, which has gone, before those that came since."""
@@ -148,11 +198,13 @@ class BootstrapResponder:
         if self._protocol != "legacy" or not matches_shape(params, OPENING):
             return None
         self._is_initialized = True
+        self._capabilities = params["capabilities"]
         requested = params["protocolVersion"]
         if requested in era["versions"]:
             version = requested
         else:
             version = era["versions"][-1]
+        self._version = version
         template = era["results"]["initialize"]
         return {**template, "protocolVersion": version, "instructions": self._instructions()}
 
@@ -175,7 +227,7 @@ class BootstrapResponder:
         for tool in list_tools(self._catalogue["tools"], self._selection):
             yield {**tool, **{key: order_keys(tool[key], order) for key in SCHEMAS if key in tool}}
 
-    def _withdraw(self, message: Mapping[str, Any]) -> bool:
+    def withdraw(self, message: Mapping[str, Any]) -> bool:
         """Drop a waiting request that this message cancels, and return whether there was one."""
         if message.get("method") != "notifications/cancelled":
             return False
@@ -224,6 +276,12 @@ def _matches_key(value: Mapping[str, Any], key: Any, shape: Any, whole: Mapping[
     if name in value:
         return matches_shape(value[name], shape)
     return key != name
+
+
+def _has_only(params: Mapping[str, Any], shape: Mapping[str, Any]) -> bool:
+    """Return whether parameters have a shape and no others besides `_meta`."""
+    known = {key.removesuffix("?") for key in shape}
+    return params.keys() <= {*known, "_meta"} and matches_shape(params, shape)
 
 
 def _opened_protocol(request: Mapping[str, Any]) -> str:

@@ -14,9 +14,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import json
-import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
@@ -31,8 +29,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
-from context_engine.errors import Cancelled, InvalidArgument
-from context_engine.repo import uri_to_path
+from context_engine.errors import Cancelled
+from context_engine.server.direct_calls import ROOTS_TIMEOUT_S, root_paths
+from context_engine.server.plain_call import workspaces_in_meta
 from context_engine.server.projects import Projects
 from context_engine.tools import UserAnswer, UserQuestion, no_answer
 
@@ -42,10 +41,6 @@ FORM_TIMEOUT_S = 120.0
 KEY_CHARS = 16
 ROOTS_KEY = "roots"
 """The key of the folders in the answers of a client since protocol version 2026-07-28."""
-ROOTS_TIMEOUT_S = 3.0
-"""A client that declares roots and does not answer within this time has none."""
-TURN_KEY = "x-codex-turn-metadata"
-"""One client sends its folders with every call instead, under this key of `_meta`."""
 
 Ask = Callable[[UserQuestion], UserAnswer | None]
 Redact = Callable[[str], str]
@@ -150,7 +145,7 @@ async def settle_projects(
         elif answers is None or ROOTS_KEY not in answers:
             return types.InputRequiredResult(input_requests={ROOTS_KEY: types.ListRootsRequest()})
         else:
-            roots = _root_paths(answers[ROOTS_KEY])
+            roots = root_paths(_dump(answers[ROOTS_KEY]))
     await anyio.to_thread.run_sync(lambda: projects.settle(roots=roots, workspaces=workspaces_in_meta(context.meta)))
     return None
 
@@ -166,39 +161,15 @@ async def _request_roots(context: ServerRequestContext[Any]) -> list[str]:
     with anyio.move_on_after(ROOTS_TIMEOUT_S):
         try:
             request = types.ListRootsRequest()
-            return _root_paths(await context.session.send_request(request, types.ListRootsResult, metadata=metadata))
+            answer = await context.session.send_request(request, types.ListRootsResult, metadata=metadata)
+            return root_paths(_dump(answer))
         except MCPError:
             pass  # it declared a capability that it does not have
     return []
 
 
-def _root_paths(answer: Any) -> list[str]:
-    """Return roots as paths, without those that are not folders of this machine."""
-    paths = []
-    for root in getattr(answer, "roots", None) or ():
-        with suppress(InvalidArgument):
-            paths.append(uri_to_path(str(root.uri), windows=os.name == "nt"))
-    return paths
-
-
-def workspaces_in_meta(meta: Mapping[str, Any] | None) -> list[str]:
-    """Return the folders in the `_meta` of a call, in either form: a mapping by path, or a list.
-
-    >>> workspaces_in_meta({"x-codex-turn-metadata": {"workspaces": {"/work/web": {"latest_git_commit_hash": "1a"}}}})
-    ['/work/web']
-    >>> workspaces_in_meta({"x-codex-turn-metadata": '{"workspaces": ["/a"]}'}), workspaces_in_meta(None)
-    (['/a'], [])
-    """
-    turn = (meta or {}).get(TURN_KEY)
-    if isinstance(turn, str):
-        try:
-            turn = json.loads(turn)
-        except ValueError:
-            return []
-    if isinstance(turn, Mapping):
-        found = turn.get("workspaces")
-    else:
-        found = None
-    if not isinstance(found, Mapping | list):
-        return []
-    return [path for path in found if isinstance(path, str)]
+def _dump(answer: Any) -> Any:
+    """Return an answer as it was on the wire; None for one of another kind."""
+    if isinstance(answer, types.ListRootsResult):
+        return answer.model_dump(mode="json")
+    return None

@@ -8,20 +8,15 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import anyio
-import anyio.to_thread
-from mcp.server.lowlevel import Server
-
 from context_engine.server.bootstrap import BootstrapResponder
-from context_engine.server.mcp_server import build_server
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import CLIENT_VARIABLE
-from context_engine.server.serve import open_projects
+from context_engine.server.serve import open_projects, read_catalogue, serve_session
 from context_engine.server.serve_options import ServeOptions
 from context_engine.server.shutdown import RunningCalls
 from context_engine.server.stdio_session import StdioPipes, StdioSession
@@ -35,6 +30,7 @@ class SessionServer:
 
     def __init__(self, pool: EnginePool) -> None:
         self._pool = pool
+        self._catalogue = read_catalogue()
         self._sessions: set[StdioSession] = set()
 
     @property
@@ -48,8 +44,8 @@ class SessionServer:
         connection.send({"state": "ready"})
         connection.socket.settimeout(None)
         descriptor = connection.socket.fileno()
-        unused = BootstrapResponder({}, options.selection, private=os.urandom(8).hex())  # the library is loaded
-        session = StdioSession(StdioPipes(descriptor, descriptor), unused)
+        bootstrap = BootstrapResponder(self._catalogue, options.selection, private=os.urandom(8).hex())
+        session = StdioSession(StdioPipes(descriptor, descriptor), bootstrap)
         running = RunningCalls()
         projects, dispatcher, _ = open_projects(
             options,
@@ -58,11 +54,12 @@ class SessionServer:
             write_log=session.send_log,
             lease=partial(self._pool.lease, is_busy=lambda: running.are_any),
         )
-        server = build_server(dispatcher, selection=options.selection, projects=projects, running=running)
         listening = threading.Thread(target=session.read_messages, name="listening", daemon=True)
         self._sessions.add(session)
         try:
-            anyio.run(_converse, session, server, listening, projects.start)
+            listening.start()
+            projects.start()
+            serve_session(session, projects, dispatcher, options.selection, running=running, ends_with_input=True)
         finally:
             self._sessions.discard(session)
             running.cancel_all()
@@ -70,27 +67,7 @@ class SessionServer:
             session.close()
             with suppress(OSError):
                 connection.socket.shutdown(socket.SHUT_RDWR)
-            if listening.ident is not None:
-                listening.join()  # before its descriptor is closed
-
-
-async def _converse(
-    session: StdioSession, server: Server[Any], listening: threading.Thread, start: Callable[[], None]
-) -> None:
-    """Run the protocol server until the client has left."""
-
-    async def wait_for_end() -> None:
-        await anyio.to_thread.run_sync(listening.join, abandon_on_cancel=True)
-        tasks.cancel_scope.cancel()
-
-    def begin() -> None:
-        listening.start()
-        start()
-        tasks.start_soon(wait_for_end)
-
-    async with anyio.create_task_group() as tasks:
-        await session.run(server, began=begin)
-        tasks.cancel_scope.cancel()
+            listening.join()  # before its descriptor is closed
 
 
 def read_options(request: Mapping[str, Any]) -> ServeOptions:

@@ -27,6 +27,7 @@ from context_engine import __version__, tools
 from context_engine.errors import BugError, CallError, ContextEngineError, FileNotFound, UnknownTool
 from context_engine.server import profiles, prompt_templates, resources
 from context_engine.server.client_requests import ClientInputRequired, create_asker, forget_roots, settle_projects
+from context_engine.server.direct_calls import STRUCTURED_SINCE, format_problem, result_fields
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
 from context_engine.server.grants import SCOPE_KEY, Grant
 from context_engine.server.instructions import format_instructions
@@ -49,9 +50,6 @@ LISTS: tuple[CacheableMethod, ...] = (
     "resources/templates/list",
     "server/discover",
 )
-SEE_STRUCTURED = "The result is in structuredContent."
-STRUCTURED_SINCE = "2025-06-18"
-"""The first version of the protocol with structured content; older clients get the same JSON as text."""
 READS = ("resources/read", "prompts/get", "completion/complete")
 """The methods other than tools that read a project."""
 RESOURCE_NOT_FOUND = -32002
@@ -66,16 +64,18 @@ def build_server(
     projects: Projects | None = None,
     running: RunningCalls | None = None,
     shared: SharedServer | None = None,
+    pipe: str = "",
 ) -> Server[Any]:
     """Return a protocol server over the dispatcher, with no stream yet.
 
     `selection` decides which tools are listed; by default that of the dispatcher. With `shared` each request is
-    answered as its token sees the server; a request without a grant is an error.
+    answered as its token sees the server; a request without a grant is an error. `pipe` is the name of the session of
+    a client over a pipe.
     """
     selection = selection or dispatcher.selection
     instructions = format_instructions([wire["name"] for wire in profiles.list_tools(tool_rows(), selection)])
     views = ServerViews(dispatcher, selection, shared.sessions if shared else None)
-    handlers = _RequestHandlers(views, projects, WorkerThreads(running or RunningCalls()))
+    handlers = _RequestHandlers(views, projects, WorkerThreads(running or RunningCalls(), pipe=pipe))
     server: Server[Any] = Server(
         NAME,
         version=VERSION,
@@ -168,14 +168,8 @@ def tool_result(outcome: CallResult, *, structured: bool = False) -> types.CallT
     """
     error = outcome.error
     if error and tools.is_malformed(error):
-        raise MCPError(types.INVALID_PARAMS, _sentence(error), error.as_dict())
-    reply = outcome.reply
-    if structured:
-        content = tools.read_object(reply.text)
-    else:
-        content = None
-    block = types.TextContent(type="text", text=reply.text if content is None else SEE_STRUCTURED)
-    return types.CallToolResult(content=[block], structured_content=content, is_error=reply.is_error)
+        raise MCPError(types.INVALID_PARAMS, format_problem(error), error.as_dict())
+    return types.CallToolResult.model_validate(result_fields(outcome, structured=structured))
 
 
 async def call_tool(
@@ -357,7 +351,7 @@ def _protocol_error(
         default = types.INVALID_PARAMS
     else:
         default = types.INTERNAL_ERROR
-    return MCPError(code or default, dispatcher.redact(_sentence(error)), details | {"code": error.code})
+    return MCPError(code or default, dispatcher.redact(format_problem(error)), details | {"code": error.code})
 
 
 def _check_cursor(params: types.PaginatedRequestParams | None) -> None:
@@ -370,10 +364,6 @@ def _not_found_code(context: Context) -> int:
     if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
         return RESOURCE_NOT_FOUND
     return types.INVALID_PARAMS
-
-
-def _sentence(error: ContextEngineError) -> str:
-    return f"{error.message}. {error.suggestion}".strip()
 
 
 async def _log_reads(views: ServerViews, ctx: Context, call_next: CallNext) -> HandlerResult:

@@ -2,10 +2,13 @@
 
     session = StdioSession(claim_stdio(), bootstrap)
     session.read_messages()        # in a thread of its own, until the client closes
-    await session.run(server)      # in another thread, once the library is loaded
+    session.begin_calls(caller)    # in another thread, once the tools are imported
+    if session.wait_for_library():
+        await session.run(server)  # once the library is imported
 
-The bootstrap answers until the protocol library is loaded, then the library does. One thread reads, another writes. The
-hand-over happens under the lock under which every message is received, so no message is lost or comes twice.
+The bootstrap answers what is in its catalogue, and the caller runs plain calls of tools. The first message that needs
+the library calls for it, and from then on the library answers. One thread reads, another writes. Each hand-over
+happens under the lock under which every message is received, so no message is lost or comes twice.
 
 The standard streams are claimed before anything heavy is imported. After that descriptor 0 reads nothing and descriptor
 1 writes to stderr, so neither a print of a library nor a child process can reach the client. Messages go through a
@@ -33,12 +36,14 @@ if TYPE_CHECKING:
     import asyncio
     from typing import Any
 
+    from anyio import CancelScope
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.lowlevel import Server
     from mcp.shared.message import SessionMessage
 
     from context_engine.server.bootstrap import BootstrapResponder
     from context_engine.server.daemon_relay import DaemonLink
+    from context_engine.server.direct_calls import DirectCaller
 
 LINE_BYTES_MAX = 16_000_000
 """A file of some megabytes fits, escaped. Longer lines are accidents, and are refused without being stored."""
@@ -80,6 +85,8 @@ class StdioSession:
         self._unanswered: list[dict[str, Any]] = []
         self._hand_on: Callable[[dict[str, Any]], object] | None = None
         self._link: DaemonLink | None = None
+        self._caller: DirectCaller | None = None
+        self._is_library_needed = self._has_ended = False
         self._opening: list[dict[str, Any]] = []  # what a library needs that takes the place of the daemon
         self._questions: set[Any] = set()  # ids of requests of the daemon to the client
         self._late: set[Any] = set()  # ids of those that a daemon asked which has gone
@@ -95,9 +102,11 @@ class StdioSession:
         for chunk in read_chunks(self._incoming):
             for line in framer.feed(chunk):
                 if not self._has_room():
+                    self._end_input()
                     return
                 self.receive(line)
         self.receive(framer.rest())
+        self._end_input()
 
     def receive(self, line: bytes) -> None:
         """Handle one line of the client."""
@@ -113,10 +122,7 @@ class StdioSession:
                     self._send_reply(duplicate_id_reply(message))
                     return
                 self._track_request(message)
-                if self._hand_on:
-                    reply = self._hand_on(message)
-                else:
-                    reply = self._bootstrap.respond(message)
+                reply = self._respond(message)
                 if isinstance(reply, dict):
                     self._settle(partial(eq, reply["id"]))
                     self._send_reply(reply)
@@ -133,7 +139,9 @@ class StdioSession:
         """End the writing thread; unwritten replies are dropped."""
         self._out.close()
 
-    async def run(self, server: Server[Any], *, began: Callable[[], None] = lambda: None) -> None:
+    async def run(
+        self, server: Server[Any], *, began: Callable[[], None] = lambda: None, ends_with_input: bool = False
+    ) -> None:
         """Be the transport of the server of the library. `began` is called after the waiting messages are passed on."""
         import asyncio
 
@@ -147,10 +155,37 @@ class StdioSession:
             tasks.start_soon(self._pass_to_client, from_server)
             self._hand_over(waiting, asyncio.get_running_loop())
             began()
+            if ends_with_input:
+                tasks.start_soon(self._cancel_at_end, tasks.cancel_scope)
             await server.run(from_client, to_client, server.create_initialization_options())
             tasks.cancel_scope.cancel()
 
     # -- receiving --
+
+    def _respond(self, message: dict[str, Any]) -> object:
+        """Pass a message on, and return the reply that can be given at once. The lock is held."""
+        is_request = "method" in message and "id" in message
+        if self._caller and not is_request and self._caller.take_notice(message):
+            return None
+        if self._hand_on:
+            return self._hand_on(message)
+        if self._caller is None:
+            return self._bootstrap.respond(message)
+        if not is_request and message.get("method") != INITIALIZED:
+            self._bootstrap.withdraw(message)
+            return None
+        if (call := self._bootstrap.read_call(message)) is not None:
+            self._caller.start(call)
+            return None
+        reply = self._bootstrap.respond(message)
+        self._call_for_library()
+        return reply
+
+    def _end_input(self) -> None:
+        """Let no thread wait for messages any more."""
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
 
     def _track_request(self, message: dict[str, Any]) -> None:
         """Track the requests without an answer. The lock is held."""
@@ -195,6 +230,57 @@ class StdioSession:
 
     def _send_reply(self, reply: dict[str, Any]) -> None:
         self._out.put(json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+
+    # -- calls without the library --
+
+    def begin_calls(self, caller: DirectCaller) -> None:
+        """Let a caller run plain calls from now on, first those that wait."""
+        with self._changed:
+            self._caller = caller
+            for call in self._bootstrap.take_calls():
+                caller.start(call)
+            self._call_for_library()
+
+    def wait_for_library(self) -> bool:
+        """Wait until a message needs the library; return False where the input ends before."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_library_needed or self._has_ended)
+            return self._is_library_needed
+
+    def keep_for_library(self, message: dict[str, Any]) -> None:
+        """Let the library answer a request that was begun without it, unless it was canceled meanwhile."""
+        with self._changed:
+            if not self._is_under_way(message):
+                return
+            if self._hand_on:
+                self._hand_on(message)
+            else:
+                self._bootstrap.keep(message)
+                self._call_for_library()
+
+    def send_result(self, reply: dict[str, Any]) -> None:
+        """Send the reply to a call, unless it was canceled meanwhile."""
+        self._out.wait_for_room()
+        with self._changed:
+            if self._is_under_way({"method": "", **reply}):
+                self._settle(partial(eq, reply["id"]))
+                self._send_reply(reply)
+
+    def send_progress(self, request_id: Any, params: dict[str, Any]) -> None:
+        """Send a progress notification of a call that has no reply yet, unless too much is unread."""
+        with self._changed:
+            if not self._out.is_full and self._is_under_way({"method": "", "id": request_id}):
+                self._send_reply({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+    def send_request(self, ident: str, method: str) -> None:
+        """Send a request to the client."""
+        self._send_reply({"jsonrpc": "2.0", "id": ident, "method": method})
+
+    def _call_for_library(self) -> None:
+        """Let `wait_for_library` return if a message waits for the library. The lock is held."""
+        if self._bootstrap.needs_library:
+            self._is_library_needed = True
+            self._changed.notify_all()
 
     # -- the daemon --
 
@@ -265,6 +351,17 @@ class StdioSession:
             for message in self._bootstrap.hand_over():
                 waiting.put_nowait(message)
             self._hand_on = partial(loop.call_soon_threadsafe, waiting.put_nowait)
+
+    async def _cancel_at_end(self, scope: CancelScope) -> None:
+        """Cancel the server of the library when the client has left."""
+        from anyio import to_thread
+
+        def wait_for_end() -> None:
+            with self._changed:
+                self._changed.wait_for(lambda: self._has_ended)
+
+        await to_thread.run_sync(wait_for_end, abandon_on_cancel=True)
+        scope.cancel()
 
     async def _pass_to_server(
         self, waiting: asyncio.Queue[dict[str, Any]], to_server: MemoryObjectSendStream[SessionMessage | Exception]

@@ -5,30 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import anyio
 import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 
 from context_engine.model import Progress
+from context_engine.server.call_progress import EVERY_S, ProgressTicker
 from context_engine.server.client_requests import Ask, ClientInputRequired
+from context_engine.server.direct_calls import AT_ONCE, SESSION_CHARS, new_session_name
 from context_engine.server.grants import OWNER, SCOPE_KEY
 from context_engine.server.shutdown import RunningCalls
 from context_engine.tools import Call, no_answer
 
-AT_ONCE = 8
-"""Calls that run at once; further ones wait. Replies are quick; only indexing takes long, and it has its own lock."""
 SESSION_HEADER = "mcp-session-id"
-SESSION_CHARS = 12
-EVERY_S = 0.25
-"""The shortest time between two progress reports."""
-ALIVE_EVERY_S = 1.0
-"""A call without progress of its own reports the seconds it took so far, this often."""
 
 Result = TypeVar("Result")
 
@@ -36,10 +29,11 @@ Result = TypeVar("Result")
 class WorkerThreads:
     """The threads of one server. At the end of the process their work is awaited, then canceled."""
 
-    def __init__(self, running: RunningCalls) -> None:
+    def __init__(self, running: RunningCalls, *, pipe: str = "") -> None:
+        """`pipe` is the name of the session of a client over a pipe, by default a new one."""
         self._running = running
         self._limiter = anyio.CapacityLimiter(AT_ONCE)
-        self._pipe = uuid4().hex[:SESSION_CHARS]
+        self._pipe = pipe or new_session_name()
 
     async def run(
         self, context: ServerRequestContext[Any], work: Callable[[Call], Result], *, ask: Ask = no_answer
@@ -106,50 +100,3 @@ async def _send_progress(context: ServerRequestContext[Any], newest: list[Progre
         await anyio.sleep(EVERY_S)
         if notification := ticker.tick(time.monotonic(), newest[0] if newest else None):
             await context.session.report_progress(notification.progress, notification.total, notification.message)
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressNotification:
-    """One notification."""
-
-    progress: float
-    total: float | None
-    message: str
-
-
-@dataclass(slots=True)
-class ProgressTicker:
-    """The progress reports of one call, which never go backwards: a stage starts where the one before ended."""
-
-    started_s: float
-    _stage: str = ""
-    _before: float = 0.0
-    _last: ProgressNotification = field(default_factory=lambda: ProgressNotification(0.0, None, ""))
-    _last_s: float = float("-inf")
-
-    def tick(self, now_s: float, step: Progress | None) -> ProgressNotification | None:
-        """Return the notification to send now, or None. It may be called at any rate with the newest step."""
-        if now_s - self._last_s < EVERY_S:
-            return None
-        if step is None:
-            notification = self._report_elapsed(now_s)
-        else:
-            notification = self._report_step(step)
-        if notification is None or notification.progress <= self._last.progress:
-            return None
-        self._last, self._last_s = notification, now_s
-        return notification
-
-    def _report_step(self, step: Progress) -> ProgressNotification:
-        if step.stage != self._stage:
-            self._stage, self._before = step.stage, self._last.progress
-        if not step.total:
-            return ProgressNotification(self._before + step.done, None, step.stage)
-        message = f"{step.stage}: {step.done:,} of {step.total:,} files"
-        return ProgressNotification(self._before + step.done, self._before + step.total, message)
-
-    def _report_elapsed(self, now_s: float) -> ProgressNotification | None:
-        if now_s - max(self._last_s, self.started_s) < ALIVE_EVERY_S:
-            return None
-        elapsed_s = now_s - self.started_s
-        return ProgressNotification(round(elapsed_s, 2), None, f"working for {elapsed_s:.0f} s")
