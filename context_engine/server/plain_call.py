@@ -1,4 +1,4 @@
-"""PURE. A call of a tool that needs nothing of the protocol library: its parameters, and what its client can do.
+"""PURE. A call of a tool that needs nothing of the protocol library: its parameters, and the abilities of its client.
 
 `bootstrap.BootstrapResponder.read_call` decides which calls are plain; `direct_calls` answers them. Only what every
 interpreter has loaded already is imported, because the first reply waits for it.
@@ -49,7 +49,7 @@ class PlainCall(_PlainCallFields):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What the client says about the call."""
+        """The remarks of the client about the call."""
         return self.message["params"].get("_meta", {})
 
     @property

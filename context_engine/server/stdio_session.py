@@ -6,7 +6,7 @@
     if session.wait_for_library():
         await session.run(server)  # once the library is imported
 
-The bootstrap answers what is in its catalogue, and the caller runs plain calls of tools. The first message that needs
+The bootstrap answers from its catalogue, and the caller runs plain calls of tools. The first message that needs
 the library calls for it, and from then on the library answers. One thread reads, another writes. Each hand-over
 happens under the lock under which every message is received, so no message is lost or comes twice.
 

@@ -1,4 +1,4 @@
-"""Calls without the protocol library get the replies that it would give, and what needs it reaches it once."""
+"""Calls without the protocol library get the replies that it would give, and other messages reach it once."""
 
 from __future__ import annotations
 
