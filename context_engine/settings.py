@@ -55,7 +55,7 @@ NOT_KNOBS = frozenset(
             "CTX_HTTP_SHUTDOWN_DELAY_S",
             "CTX_HTTP_NOTICE_S",
         ),
-        *("CTX_OTEL", "CTX_DAEMON", "CTX_FAKE_NOW", "CTX_DEBUG"),
+        *("CTX_OTEL", "CTX_DAEMON", "CTX_FAKE_NOW", "CTX_DEBUG", "CTX_QUIET", "CTX_VERBOSE"),
     }
 )
 """Environment variables of ours that are not settings: options of `ctx serve`, a fixed clock for tests, tracebacks."""

@@ -10,9 +10,16 @@ from context_engine import __version__
 
 def main() -> None:
     """Run the command line and exit with its code: the entry point of the console script."""
-    if sys.argv[1:] in (["--version"], ["version"]):
+    if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
         print(f"ctx {__version__}")
         return
+    from context_engine.cli.global_options import GlobalOptionError, apply_global_options
+
+    try:
+        sys.argv[1:] = apply_global_options(sys.argv[1:], os.environ)
+    except GlobalOptionError as error:
+        sys.stderr.write(f"error: {error}\nhint: {error.hint}\n")
+        raise SystemExit(2) from None
     if sys.argv[1:2] == ["serve"]:
         from context_engine.server import main as serve
 

@@ -1,7 +1,7 @@
 """The commands of `ctx`, in the order of `ctx --help`. Each command imports what it needs when it runs.
 
-Exit codes: 0 success, 1 failure (one line says why and what to do) or nothing found, 2 wrong usage, 3 a review found
-what `--fail-on` names, 130 interrupted.
+Exit codes: 0 found or done, 1 nothing found or the answer no, 2 error (two lines say what and the next step), 3 a
+review found what `--fail-on` names, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -102,41 +102,55 @@ def index(
 
 @app.command()
 def search(
-    query: Annotated[str, typer.Argument(help="A question, words from the code, or a symbol.")],
+    query: Annotated[
+        list[str], typer.Argument(metavar="QUERY...", help="A question, words from the code, or a symbol.")
+    ],
     root: Root = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=50, help="Most results.")] = 10,
     kind: Annotated[
         list[str] | None,
         typer.Option(
             "--kind",
-            help="documentation, symbols, definitions or data; repeatable.",
+            help="Only this kind: documentation, symbols, definitions or data.",
             autocompletion=shell_completion.complete_chunk_kinds,
         ),
     ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="Must have this tag; repeatable, all are required.")
-    ] = None,
-    lang: Annotated[list[str] | None, typer.Option("--lang", help="Only this language; repeatable.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Must have this tag; of several tags, all.")] = None,
+    lang: Annotated[list[str] | None, typer.Option("--lang", help="Only this language.")] = None,
     include: Annotated[list[str] | None, typer.Option("--include", help="Only paths that match this glob.")] = None,
     exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths that match this glob.")] = None,
+    only_paths: Annotated[
+        bool, typer.Option("-l", "--files-with-matches", help="Print only the paths, each once.")
+    ] = False,
+    format: Annotated[  # noqa: A002 - the name of the option
+        Literal["text", "lines", "vimgrep", "json"],
+        typer.Option("--format", help="Print blocks of code, path:line:text, path:line:column:text, or JSON."),
+    ] = "text",
+    vimgrep: Annotated[bool, typer.Option("--vimgrep", help="The same as --format vimgrep.")] = False,
     as_json: AsJson = False,
     why: Annotated[bool, typer.Option("--why", help="Show the parts of each score.")] = False,
     workspace: WorkspaceName = "",
 ) -> None:
     """Find code by a question, by words or by a symbol. Builds the index if there is none.
 
+    A question needs no quotes. `--kind`, `--tag`, `--lang`, `--include` and `--exclude` take a comma list or are
+    repeated. Exit codes: 0 found, 1 nothing found, 2 error.
+
     **Examples**
 
-    - `ctx search "where are passwords hashed"`
+    - `ctx search where are passwords hashed`
     - `ctx search RetryPolicy -n 3`
-    - `ctx search "parse config" --lang python --exclude 'tests/**'`
+    - `ctx search parse config --lang python,go --exclude 'tests/**'`
+    - `ctx search login -l | xargs wc -l`
+    - `vim -q <(ctx search login --vimgrep)`
     - `ctx search login --json | jq .results`
-    - `ctx search "retry policy" --workspace team`
+    - `ctx search retry policy --workspace team`
     """
     from context_engine.cli.query_commands import run_query, search_workspace
 
     filters = {"kind": kind, "tag": tag, "lang": lang, "include": include, "exclude": exclude}
-    options = {"query": query, "limit": limit, "as_json": as_json, "why": why, **filters}
+    shape = {"as_json": as_json, "why": why, "only_paths": only_paths, "format": format, "vimgrep": vimgrep}
+    options = {"query": " ".join(query), "limit": limit, **shape, **filters}
     raise typer.Exit(search_workspace(workspace, options) if workspace else run_query("search", root, options))
 
 
@@ -147,8 +161,11 @@ def symbol(
     kind: Annotated[str, typer.Option("--kind", help="Only this kind: function, class, method, ...")] = "",
     path: Annotated[str, typer.Option("--path", help="Only in this file or folder.")] = "",
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most definitions.")] = 20,
+    as_json: AsJson = False,
 ) -> None:
     """Show where a function, class, method or variable is defined.
+
+    Exit codes: 0 found, 1 nothing found, 2 error.
 
     **Examples**
 
@@ -158,7 +175,8 @@ def symbol(
     """
     from context_engine.cli.query_commands import run_query
 
-    raise typer.Exit(run_query("symbol", root, {"name": name, "kind": kind, "path": path, "limit": limit}))
+    options = {"name": name, "kind": kind, "path": path, "limit": limit, "as_json": as_json}
+    raise typer.Exit(run_query("symbol", root, options))
 
 
 @app.command()
@@ -176,8 +194,12 @@ def trace(
     depth: Annotated[
         int, typer.Option("--depth", min=0, max=4, help="How many levels to follow; 0: 1, or 3 for impact.")
     ] = 0,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most steps.")] = 100,
+    as_json: AsJson = False,
 ) -> None:
     """Follow the code graph: callers, callees, imports, importers, or all that a change may affect.
+
+    Exit codes: 0 found, 1 nothing found, 2 error.
 
     **Examples**
 
@@ -187,7 +209,8 @@ def trace(
     """
     from context_engine.cli.query_commands import run_query
 
-    raise typer.Exit(run_query("trace", root, {"target": target, "direction": direction, "depth": depth}))
+    options = {"target": target, "direction": direction, "depth": depth, "limit": limit, "as_json": as_json}
+    raise typer.Exit(run_query("trace", root, options))
 
 
 @app.command()
@@ -238,7 +261,7 @@ def history(
 
 @app.command()
 def context(
-    task: Annotated[str, typer.Argument(help="The task or question.")],
+    task: Annotated[list[str], typer.Argument(metavar="TASK...", help="The task or question; it needs no quotes.")],
     root: Root = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=20, help="Most files.")] = 5,
     budget: Annotated[int, typer.Option("--budget", min=500, max=100_000, help="Most tokens.")] = 8_000,
@@ -248,12 +271,12 @@ def context(
 
     **Examples**
 
-    - `ctx context "add a retry to the upload client"`
-    - `ctx context "why do sessions expire" --budget 3000 | pbcopy`
+    - `ctx context add a retry to the upload client`
+    - `ctx context why do sessions expire --budget 3000 | pbcopy`
     """
     from context_engine.cli.query_commands import run_query
 
-    options = {"task": task, "limit": limit, "budget": budget, "as_json": as_json}
+    options = {"task": " ".join(task), "limit": limit, "budget": budget, "as_json": as_json}
     raise typer.Exit(run_query("context", root, options))
 
 
@@ -261,6 +284,7 @@ def context(
 def read(
     targets: Annotated[list[str], typer.Argument(help="A file, path:10-40 for its lines, path#name for a definition.")],
     root: Root = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print files, ranges of their lines, or single definitions, each below a line with its path.
 
@@ -271,7 +295,7 @@ def read(
     """
     from context_engine.cli.query_commands import run_query
 
-    raise typer.Exit(run_query("read", root, {"targets": targets}))
+    raise typer.Exit(run_query("read", root, {"targets": targets, "as_json": as_json}))
 
 
 app.add_typer(memory_commands.app)
@@ -330,7 +354,7 @@ def review(
 ) -> None:
     """Review a change: list the problems in its new lines by priority. Needs no model, no network and no index.
 
-    Exit codes: 0 reviewed or nothing to review, 1 failure, 3 found what `--fail-on` names.
+    Exit codes: 0 reviewed or nothing to review, 2 error, 3 found what `--fail-on` names.
 
     **Examples**
 
@@ -443,7 +467,7 @@ def call(
     root: Root = None,
     workspace: WorkspaceName = "",
 ) -> None:
-    """Call one tool as an agent would and print its reply. On failure, print the error as JSON and exit with code 1.
+    """Call one tool as an agent would and print its reply. On failure, print the error as JSON and exit with code 2.
 
     **Examples**
 

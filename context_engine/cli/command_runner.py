@@ -1,19 +1,27 @@
-"""Runs a command line to its exit code: safe streams, errors in one line, interrupts."""
+"""Runs a command line to its exit code: safe streams, errors with a next step, interrupts."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
-from context_engine.cli.exit_codes import INTERRUPTED, WRONG_USAGE
+from context_engine.cli.exit_codes import FAILED, INTERRUPTED, NOTHING_FOUND
+from context_engine.cli.global_options import VERBOSE
 from context_engine.cli.screens import Screen, one_line, process_screen
 from context_engine.cli.terminal import safe_streams
-from context_engine.errors import AccessFailed, BugError, ContextEngineError, InvalidArgument
+from context_engine.errors import AccessFailed, BugError, ContextEngineError, SymbolNotFound
+from context_engine.text import compact_json
+
+JSON_OPTION = "--json"
+"""With it errors are JSON, too."""
 
 
 def run_to_exit_code(work: Callable[[], Any]) -> int:
-    """Do the work and return its exit code; errors are shown in one line."""
+    """Do the work and return its exit code; errors are shown with a next step."""
+    began_s = perf_counter()
     with safe_streams():
         try:
             code = work()
@@ -28,7 +36,9 @@ def run_to_exit_code(work: Callable[[], Any]) -> int:
                 return INTERRUPTED
             if os.environ.get("CTX_DEBUG"):
                 raise
-            code = report_failure(error, process_screen(os.environ))
+            code = report_failure(error, process_screen(os.environ), as_json=JSON_OPTION in sys.argv)
+    if os.environ.get(VERBOSE):
+        sys.stderr.write(f"answered by this process in {perf_counter() - began_s:.3f} s\n")
     if isinstance(code, int):
         return code
     return int(code is not None)
@@ -37,26 +47,36 @@ def run_to_exit_code(work: Callable[[], Any]) -> int:
 def ignore_broken_pipe() -> int:
     """Let nothing more reach a pipe that is not read any more, as in `ctx search x | head -1`; return the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the end of Python would complain
-    return 1
+    return 0
 
 
-def report_failure(error: Exception, screen: Screen) -> int:
-    """Show one line about an error and return the exit code."""
+def report_failure(error: Exception, screen: Screen, *, as_json: bool = False) -> int:
+    """Show an error, and return the exit code: 1 for a symbol that does not exist, else 2."""
     format_message = getattr(error, "format_message", None)
     if callable(format_message):  # wrong usage: the method that every release of typer's copy of click has
         if type(error).__name__ != "NoArgsIsHelpError":  # its help is already printed
-            command = getattr(getattr(error, "ctx", None), "command_path", "ctx")
-            wrong = InvalidArgument(str(format_message()), suggestion=f"{command} --help shows what it takes.")
-            _show_error(wrong, screen)
-        return WRONG_USAGE
-    _show_error(error if isinstance(error, ContextEngineError) else _describe_defect(error), screen)
-    return 1
+            from context_engine.cli.usage_errors import describe_usage_error
+
+            show_error(describe_usage_error(error), screen, as_json=as_json)
+        return FAILED
+    known = error if isinstance(error, ContextEngineError) else _describe_defect(error)
+    show_error(known, screen, as_json=as_json)
+    if isinstance(known, SymbolNotFound):
+        return NOTHING_FOUND
+    return FAILED
 
 
-def _show_error(error: ContextEngineError, screen: Screen) -> None:
+def show_error(error: ContextEngineError, screen: Screen, *, as_json: bool = False) -> None:
+    """Show the problem and the next step on stderr, or the error as JSON on stdout, as the tools write it."""
     from context_engine.cli.next_commands import format_error
 
-    screen.err.show(("error:", "red"), f" {one_line(format_error(error))}")
+    message, hint = format_error(error)
+    if as_json:
+        screen.out.write(compact_json({"error": error.as_dict() | {"suggestion": hint}}))
+        return
+    screen.err.show(("error:", "red"), f" {one_line(message)}")
+    if hint:
+        screen.err.show(("hint:", "cyan"), f" {one_line(hint)}")
 
 
 def _describe_defect(error: Exception) -> ContextEngineError:
@@ -68,5 +88,5 @@ def _describe_defect(error: Exception) -> ContextEngineError:
         )
     return BugError(
         f"ctx has a bug: {type(error).__name__}: {error}",
-        suggestion="Run it again with ctx --debug ... and report what it prints.",
+        suggestion="Run it again as `ctx --debug ...` and report what it prints.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from context_engine.cli.next_commands import format_error
-from context_engine.cli.screens import Part, PlainOutput
+from context_engine.cli.screens import Part, PlainOutput, is_quiet
 from context_engine.cli.terminal import SafeStream
 from context_engine.errors import Cancelled, ContextEngineError
 from context_engine.secrets import redact_file
@@ -68,6 +69,18 @@ out = SafeConsole(highlight=False, soft_wrap=True)
 err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
+class NoteConsole(SafeConsole):
+    """The console of notes and warnings, which --quiet leaves out."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, unless the user asked for quiet."""
+        if not is_quiet(os.environ):
+            super().print(*objects, **options)
+
+
+notes = NoteConsole(stderr=True, highlight=False, soft_wrap=True)
+
+
 class StyledOutput(PlainOutput):
     """An output whose texts have the styles of Rich."""
 
@@ -96,13 +109,16 @@ def escape_text(text: str) -> str:
 
 
 def print_error(error: ContextEngineError) -> None:
-    """Print one line: the problem and the next step."""
-    err.print(f"[red]error:[/red] {escape_text(format_error(error))}")
+    """Print two lines: the problem and the next step."""
+    message, hint = format_error(error)
+    err.print(f"[red]error:[/red] {escape_text(message)}")
+    if hint:
+        err.print(f"[cyan]hint:[/cyan] {escape_text(hint)}")
 
 
 def print_note(text: str) -> None:
     """Print a dim line about the work to stderr."""
-    err.print(f"[dim]{escape_text(text)}[/dim]")
+    notes.print(f"[dim]{escape_text(text)}[/dim]")
 
 
 def confirm(question: str) -> bool:
@@ -209,7 +225,7 @@ def ensure_index(engine: Engine, nothing: str) -> bool:
     try:
         run_index(engine)
     except Cancelled:
-        err.print(f"[yellow]interrupted[/yellow]: nothing {nothing}; ctx index goes on from there")
+        notes.print(f"[yellow]interrupted[/yellow]: nothing {nothing}; ctx index goes on from there")
         return False
     return True
 
@@ -262,7 +278,8 @@ class _ProgressDisplay:
         self._bar = None
         self._last_s = time.monotonic()
         self._stage = ""
-        if err.is_terminal:
+        self._is_quiet = is_quiet(os.environ)
+        if err.is_terminal and not self._is_quiet:
             from rich.progress import (
                 BarColumn,
                 DownloadColumn,
@@ -293,7 +310,7 @@ class _ProgressDisplay:
         if self._bar:
             total = step.total or None
             self._bar.update(self._task, description=step.stage, completed=step.done, total=total)
-        elif time.monotonic() - self._last_s >= PLAIN_EVERY_S:
+        elif not self._is_quiet and time.monotonic() - self._last_s >= PLAIN_EVERY_S:
             self._last_s = time.monotonic()
             print(f"{step.stage}: {_format_share(step.done, step.total, self._unit)}", file=sys.stderr, flush=True)
 

@@ -56,7 +56,7 @@ class QueryAnswerer:
         except DeclinedError:
             return DECLINED
         except Exception as error:  # noqa: BLE001 - as at the terminal: every failure becomes one line
-            code = report_failure(error, recorded.screen)
+            code = report_failure(error, recorded.screen, as_json=options.get("as_json") is True)
         out, err = recorded.texts
         self.count = next(self._counter)
         return {"code": code, "out": out, "err": err}

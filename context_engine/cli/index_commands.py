@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.cli.common_options import INTERRUPTED, find_project, open_engine, resolve_root
-from context_engine.cli.console import err, escape_text, out, print_rows, run_index, run_with_progress
+from context_engine.cli.console import escape_text, notes, out, print_rows, run_index, run_with_progress
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.settings import Settings
@@ -35,11 +35,11 @@ def index(
             report = run_index(engine, path=part, force=force)
         except Cancelled:
             files = engine.status().files
-            err.print(f"[yellow]interrupted[/yellow]: {files:,} files are indexed; ctx index goes on from there")
+            notes.print(f"[yellow]interrupted[/yellow]: {files:,} files are indexed; ctx index goes on from there")
             return INTERRUPTED
         show_report(workspace, report)
         for what, step in engine.settings.notes():
-            err.print(f"[yellow]note[/yellow]: {escape_text(f'{what}. {step}')}")
+            notes.print(f"[yellow]note[/yellow]: {escape_text(f'{what}. {step}')}")
         if embed:
             return _embed(engine)
         return 0
@@ -65,7 +65,7 @@ def _embed(engine: Engine) -> int:
             unit="texts",
         )
     except Cancelled:
-        err.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
+        notes.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
         return INTERRUPTED
     state = engine.status().embeddings
     if state.taken:
@@ -95,7 +95,7 @@ def show_report(workspace: Path, report: IndexReport) -> None:
         reason = entry.reason.replace("_", " ")
         out.print(f"  {escape_text(f'{reason}: {entry.path} {entry.detail}')}".rstrip())
     if not report.files:
-        err.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")
+        notes.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")
 
 
 def _resolve_target(path: Path | None, root: Path | None) -> tuple[Path, str | None]:

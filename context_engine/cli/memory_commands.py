@@ -55,7 +55,7 @@ def memory_list(
     - `ctx memory list --status stale`
     - `ctx memory list --category decisions --query "money"`
     """
-    from context_engine.cli.console import err, print_note, print_table
+    from context_engine.cli.console import notes, print_note, print_table
     from context_engine.cli.query_commands import drop_unset, print_reply
     from context_engine.memory import MemoryQuery
 
@@ -71,7 +71,7 @@ def memory_list(
             hint = f"there are {others}"
         else:
             hint = "ctx memory add writes one"
-        err.print(f"[yellow]no memories[/yellow]: {hint}")
+        notes.print(f"[yellow]no memories[/yellow]: {hint}")
         raise typer.Exit(NOTHING_FOUND)
     print_table(("id", "category", "status", "changed", "what"), [_table_row(row, now_s) for row in page.rows])
     for warning in page.warnings:
@@ -100,7 +100,7 @@ def memory_search(
     - `ctx memory search deploy --type rule`
     - `ctx memory search timeout --type issue --module src/net`
     """
-    from context_engine.cli.console import err, out, print_note
+    from context_engine.cli.console import notes, out, print_note
     from context_engine.cli.query_commands import drop_unset, print_reply
     from context_engine.memory import KnowledgeQuery
     from context_engine.text import format_count
@@ -123,7 +123,7 @@ def memory_search(
             left_out = f" {format_count(found.left_out, 'result')} no longer valid: --stale shows all."
         else:
             left_out = ""
-        err.print(f"[yellow]nothing found[/yellow]: use other words; ctx search finds code.{left_out}")
+        notes.print(f"[yellow]nothing found[/yellow]: use other words; ctx search finds code.{left_out}")
         raise typer.Exit(NOTHING_FOUND)
     if len(found.results) < found.total:
         print_note(f"{len(found.results)} of {found.total:,} results")
@@ -410,14 +410,14 @@ def _print_json(entry: MemoryEntry, status: str, why: str) -> None:
 
 def _print_warnings(added: AddResult) -> None:
     """Print which memories are similar to a new one, and what was redacted in it."""
-    from context_engine.cli.console import err, escape_text, print_note
+    from context_engine.cli.console import escape_text, notes, print_note
     from context_engine.text import format_count
 
     for label, others in (("similar", added.similar), ("may contradict", added.conflicts)):
         for other in others:
-            err.print(f"[yellow]{label}:[/yellow] {escape_text(_describe_similar(other))}")
+            notes.print(f"[yellow]{label}:[/yellow] {escape_text(_describe_similar(other))}")
     for warning in added.warnings:
-        err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
+        notes.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
     if added.redactions:
         print_note(f"{format_count(added.redactions, 'secret')} redacted")
 

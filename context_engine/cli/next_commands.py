@@ -43,23 +43,23 @@ COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
 """Words that keep their lower case at the start of a sentence."""
 
 
-def format_error(error: ContextEngineError) -> str:
-    """Return one line: the problem and the next step."""
+def format_error(error: ContextEngineError) -> tuple[str, str]:
+    """Return two lines: the problem, and the next step."""
     argument = str(error.details.get("argument", ""))
     message = error.message.rstrip(".")
     if argument in ARGUMENT_OPTIONS and message.startswith(argument):
         message = ARGUMENT_OPTIONS[argument] + message.removeprefix(argument)
-    message = f"{message}. {capitalize(error.format_suggestion(format_step))}"
-    return " ".join(message.split())
+    hint = error.format_suggestion(format_step)
+    return " ".join(message.split()), " ".join(capitalize(hint).split())
 
 
 def format_step(step: NextStep) -> str:
     r"""Return a next step in the words of the terminal: the command that does it, or `ctx call` for a tool without one.
 
     >>> format_step(NextStep("undo_edit", "to see what can be undone", {"list": True}))
-    'Run ctx undo --list to see what can be undone.'
+    'Run `ctx undo --list` to see what can be undone.'
     >>> format_step(NextStep("fail_step", "to open it again", {"retry": True}))
-    'Run ctx call fail_step \'{"retry":true}\' to open it again.'
+    'Run `ctx call fail_step \'{"retry":true}\'` to open it again.'
     """
     command = TOOL_COMMANDS.get(step.tool)
     if command is None:
@@ -70,7 +70,7 @@ def format_step(step: NextStep) -> str:
         command = f"ctx call {step.tool}{arguments}"
     else:
         command = " ".join([command, *(_format_option(name, value) for name, value in step.arguments.items())])
-    return " ".join(filter(None, ["Run", command, step.purpose])) + "."
+    return " ".join(filter(None, ["Run", f"`{command}`", step.purpose])) + "."
 
 
 def _format_option(name: str, value: Any) -> str:

@@ -73,7 +73,7 @@ def plan_list(
     - `ctx plan list --json | jq -r '.plans[].name'`
     """
     from context_engine import timestamps
-    from context_engine.cli.console import err, format_age, print_note, print_table
+    from context_engine.cli.console import format_age, notes, print_note, print_table
     from context_engine.cli.query_commands import drop_unset, print_reply
     from context_engine.plans import PlanQuery
     from context_engine.text import make_slugs
@@ -90,7 +90,7 @@ def plan_list(
             hint = f"{len(rows)} others exist: use fewer filters"
         else:
             hint = "make one with ctx plan create"
-        err.print(f"[yellow]no plans[/yellow]: {hint}")
+        notes.print(f"[yellow]no plans[/yellow]: {hint}")
         raise typer.Exit(NOTHING_FOUND)
     slugs = make_slugs((row.id, row.name) for row in rows)
     print_table(
@@ -483,10 +483,10 @@ def _format_paths(paths: Sequence[str], label: str) -> str:
 
 
 def _print_warnings(warnings: Iterable[str]) -> None:
-    from context_engine.cli.console import err, escape_text
+    from context_engine.cli.console import escape_text, notes
 
     for warning in warnings:
-        err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
+        notes.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
 
 
 def _resolve_plan(engine: Engine, typed: str) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_engine.cli.exit_codes import INTERRUPTED, NOTHING_FOUND
+from context_engine.cli.exit_codes import FAILED, INTERRUPTED, NOTHING_FOUND
 from context_engine.cli.screens import Screen, one_line, process_screen
 from context_engine.cli.workspace_root import open_engine
 from context_engine.errors import Cancelled, ContextEngineError, InvalidArgument
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Any]
 """The options of a command by the names of its parameters."""
+SEARCH_HITS_MAX, TRACE_STEPS_MAX, DEFINITIONS_MAX = 50, 200, 200
+"""The largest --limit of each command."""
 FILTERS = {
     "kind": "chunk_types",
     "tag": "tags",
@@ -98,21 +100,21 @@ def _call_with(options: Options, run: Callable[[dict[str, Any]], int], screen: S
         return run(parse_arguments(sys.stdin.read() if text == STDIN else text))
     except ContextEngineError as error:
         screen.out.write(tools.failure(error).text)
-        return 1
+        return FAILED
 
 
-def show_reply(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
-    """Call a tool and print its text; return the exit code. Raises: the error of the tool."""
+def show_reply(root: Path | None, name: str, arguments: dict[str, Any], *, as_json: bool = False) -> int:
+    """Call a tool and print its text or JSON; return the exit code. Raises: the error of the tool."""
     with open_engine(root) as engine:
-        print(call_for_text(engine, name, arguments))
+        print(call_for_text(engine, name, arguments, structured=as_json))
     return 0
 
 
-def call_for_text(engine: Engine, name: str, arguments: dict[str, Any]) -> str:
-    """Return the text of a tool's reply. Raises: the error of the tool."""
+def call_for_text(engine: Engine, name: str, arguments: dict[str, Any], *, structured: bool = False) -> str:
+    """Return the text of a tool's reply, or its JSON. Raises: the error of the tool."""
     from context_engine.tools import Call
 
-    outcome = build_dispatcher(engine).call(name, arguments, Call())
+    outcome = build_dispatcher(engine, structured=structured).call(name, arguments, Call())
     if outcome.error:
         raise outcome.error
     return outcome.reply.text
@@ -128,14 +130,17 @@ def _print_call(dispatcher: ToolDispatcher, name: str, arguments: Any, screen: S
 
     reply = dispatcher.call(name, arguments, Call()).reply
     screen.out.write(reply.text)
-    return int(reply.is_error)
+    if reply.is_error:
+        return FAILED
+    return 0
 
 
-def build_dispatcher(engine: Engine) -> ToolDispatcher:
-    """Return the dispatcher that a client gets; at the terminal no tool is hidden."""
+def build_dispatcher(engine: Engine, *, structured: bool = False) -> ToolDispatcher:
+    """Return the dispatcher that a client gets; at the terminal no tool is hidden. `structured`: replies in JSON."""
     from context_engine.server import ToolDispatcher, ToolSelection, single_engine
 
-    return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
+    selection = ToolSelection(profiles=("all",), structured=structured)
+    return ToolDispatcher(single_engine(engine), selection=selection)
 
 
 def drop_unset(**arguments: Any) -> dict[str, Any]:
@@ -166,16 +171,85 @@ def list_tools() -> None:
 
 
 def symbol(place: QueryPlace, options: Options) -> int:
-    """Show where a symbol is defined."""
-    return _show_text(place, "find_symbol", {name: options[name] for name in ("name", "kind", "path", "limit")})
+    """Show where a symbol is defined; 1 if nothing has that name."""
+    arguments = {name: options[name] for name in ("name", "kind", "path", "limit")}
+    with place.open() as engine:
+        if not place.ensure_index(engine, "looked up"):
+            return INTERRUPTED
+        text = call_for_text(engine, "symbols", arguments, structured=True)
+    row = json.loads(text)
+    if options["as_json"]:
+        place.screen.out.write(text)
+    else:
+        _show_definitions(row, options["name"], place.screen)
+    if row["definitions"]:
+        return 0
+    return NOTHING_FOUND
+
+
+def _show_definitions(row: Mapping[str, Any], name: str, screen: Screen) -> None:
+    """Show a line `path:first-last  kind name` for each definition, its signature and its first doc line below."""
+    for definition in row["definitions"]:
+        lines = (":", (str(definition["lines"]), "green"), f"  {definition['kind']} ")
+        screen.out.show((one_line(definition["path"]), "bold cyan"), *lines, (one_line(definition["name"]), "bold"))
+        for detail in filter(None, (definition.get("signature"), definition.get("doc"))):
+            screen.out.show((f"    {one_line(detail)}", "dim" if detail == definition.get("doc") else ""))
+    if not row["definitions"]:
+        near = [one_line(other) for other in row.get("near", ())]
+        if near:
+            step = f"did you mean {', '.join(near[:-1])}{' or ' if near[1:] else ''}{near[-1]}?"
+        else:
+            step = f"`ctx search {one_line(name)}` looks in the text"
+        screen.warn("nothing found", f"nothing is defined as {one_line(name)!r}; {step}")
+    shown = len(row["definitions"])
+    if shown < row["total"]:
+        screen.note(describe_rest(shown, row["total"], DEFINITIONS_MAX))
+    elif row["freshness"] != "fresh":
+        screen.note(f"the index is {row['freshness']}")
+
+
+def describe_rest(shown: int, total: int, limit_max: int) -> str:
+    """Describe what a list left out, and the option that shows more of it.
+
+    >>> describe_rest(10, 45, 200), describe_rest(10, 4_000, 50), describe_rest(50, 4_000, 50)
+    ('35 more: -n 45', '3,990 more: -n 50 shows the first 50', '3,950 more')
+    """
+    left_out = f"{total - shown:,} more"
+    if shown >= limit_max:
+        return left_out
+    if total > limit_max:
+        return f"{left_out}: -n {limit_max} shows the first {limit_max}"
+    return f"{left_out}: -n {total}"
+
+
+TRACE_WORDS = {
+    "… there is more: lower depth, or ask for one of the steps above.": "there is more: raise -n, or lower --depth",
+    "the receiver is unknown; possible: true": "the receiver is unknown; --json names their number",
+}
+"""Phrases of the tool and what the terminal calls them."""
+NO_STEPS = "0 steps"
 
 
 def trace(place: QueryPlace, options: Options) -> int:
-    """Follow the code graph from a symbol or a file."""
+    """Follow the code graph from a symbol or a file; 1 if that leads nowhere."""
     target = options["target"]
     is_path = "/" in target or (Path(target).suffix and (place.folder / target).exists())
-    subject = "path" if is_path else "symbol"
-    return _show_text(place, "trace", {subject: target, "direction": options["direction"], "depth": options["depth"]})
+    subject = "path" if is_path else "name"
+    arguments = {subject: target, "relation": options["direction"], "depth": options["depth"]}
+    with place.open() as engine:
+        if not place.ensure_index(engine, "followed"):
+            return INTERRUPTED
+        text = call_for_text(engine, "symbols", arguments | {"limit": options["limit"]}, structured=options["as_json"])
+    if options["as_json"]:
+        is_empty = not json.loads(text)["steps"]
+    else:
+        is_empty = text.startswith(NO_STEPS)
+        for phrase, words in TRACE_WORDS.items():
+            text = text.replace(phrase, words)
+    place.screen.out.write(text)
+    if is_empty:
+        return NOTHING_FOUND
+    return 0
 
 
 def why(place: QueryPlace, options: Options) -> int:
@@ -190,12 +264,6 @@ def why(place: QueryPlace, options: Options) -> int:
     if is_there:
         return 0
     return NOTHING_FOUND
-
-
-def _show_text(place: QueryPlace, tool: str, arguments: dict[str, Any]) -> int:
-    with place.open() as engine:
-        place.screen.out.write(call_for_text(engine, tool, arguments))
-    return 0
 
 
 def context(place: QueryPlace, options: Options) -> int:
@@ -231,10 +299,10 @@ def search(place: QueryPlace, options: Options) -> int:
     with place.open() as engine:
         if not place.ensure_index(engine, "searched"):
             return INTERRUPTED
-        if options["as_json"]:
-            return _print_call(build_dispatcher(engine), "search_code", arguments | {"format": "json"}, place.screen)
+        if _shape_of(options) == "json":
+            return _print_search(build_dispatcher(engine), arguments, place.screen)
         answer = engine.search.find(parse_search_arguments(arguments))
-    return _show_answer(answer, place.screen, query=options["query"], why=options["why"])
+    return _show_answer(answer, place.screen, options)
 
 
 def search_workspace(workspace: str, options: Options) -> int:
@@ -248,40 +316,92 @@ def search_workspace(workspace: str, options: Options) -> int:
         try:
             index_missing(engines)
         except Cancelled:
-            screen.err.show(("interrupted", "yellow"), ": nothing searched; ctx workspace update goes on from there")
+            screen.warn("interrupted", "nothing searched; ctx workspace update goes on from there")
             return INTERRUPTED
-        if options["as_json"]:
-            return _print_call(
-                build_workspace_dispatcher(engines), "search_code", arguments | {"format": "json"}, screen
-            )
+        if _shape_of(options) == "json":
+            return _print_search(build_workspace_dispatcher(engines), arguments, screen)
         answer = MultiRepo(engines).search.find(parse_search_arguments(arguments))
-    return _show_answer(answer, screen, query=options["query"], why=options["why"])
+    return _show_answer(answer, screen, options)
 
 
 def _search_arguments(options: Options) -> dict[str, Any]:
-    chosen = {argument: list(options[name]) for name, argument in FILTERS.items() if options.get(name)}
+    chosen = {argument: split_lists(options[name]) for name, argument in FILTERS.items() if options.get(name)}
     return {"query": options["query"], "limit": options["limit"], **chosen}
 
 
-def _show_answer(answer: Answer, screen: Screen, *, query: str, why: bool) -> int:
+def split_lists(values: Iterable[str]) -> list[str]:
+    """Return the entries of comma lists; the commas in the braces of a glob stay.
+
+    >>> split_lists(["python,go", "*.{ts,tsx}", "a,,b"])
+    ['python', 'go', '*.{ts,tsx}', 'a', 'b']
+    """
+    from context_engine.tools import split_list
+
+    return [part for value in values for part in map(str.strip, split_list(value)) if part]
+
+
+def _shape_of(options: Options) -> str:
+    """Return the format of the output: text, lines, vimgrep, paths or json."""
+    if options["as_json"]:
+        return "json"
+    if options.get("only_paths"):
+        return "paths"
+    if options.get("vimgrep"):
+        return "vimgrep"
+    return options.get("format") or "text"
+
+
+def _print_search(dispatcher: ToolDispatcher, arguments: dict[str, Any], screen: Screen) -> int:
+    """Print the JSON of a search; return the exit code."""
+    from context_engine.tools import Call
+
+    reply = dispatcher.call("search_code", arguments | {"format": "json"}, Call()).reply
+    screen.out.write(reply.text)
+    if reply.is_error:
+        return FAILED
+    if json.loads(reply.text).get("results"):
+        return 0
+    return NOTHING_FOUND
+
+
+def _show_answer(answer: Answer, screen: Screen, options: Options) -> int:
     """Show the hits, best first, and notes about the answer on stderr; return the exit code."""
-    for number, hit in enumerate(answer.hits):
-        if number:
-            screen.out.show()
-        _show_hit(hit, screen, query=query, why=why)
+    shape, query = _shape_of(options), options["query"]
+    if shape == "text":
+        for number, hit in enumerate(answer.hits):
+            if number:
+                screen.out.show()
+            _show_hit(hit, screen, query=query, why=options["why"])
+    elif shape == "paths":
+        for path in dict.fromkeys(hit.chunk.path for hit in answer.hits):
+            screen.out.show((one_line(path), "cyan"))
+    else:
+        for hit in answer.hits:
+            _show_line(hit, screen, query, has_column=shape == "vimgrep")
     if not answer.hits:
         if answer.near_tags:
             tags = f" Tags that exist: {', '.join(answer.near_tags)}."
         else:
             tags = ""
-        explanation = one_line(f"{answer.reason}.{tags} Try other words, or ctx symbol.")
-        screen.err.show(("nothing found", "yellow"), f": {explanation}")
+        screen.warn("nothing found", f"{answer.reason}.{tags} Try other words, or ctx symbol.")
         return NOTHING_FOUND
     if answer.weakness:
-        screen.err.show(("weak", "yellow"), f": {one_line(answer.weakness)}")
-    if answer.freshness != "fresh" or len(answer.hits) < answer.total:
-        screen.note(f"{len(answer.hits)} of {answer.total:,} matches · {answer.freshness}")
+        screen.warn("weak", answer.weakness)
+    if answer.freshness != "fresh":
+        screen.note(f"the index is {answer.freshness}")
+    if len(answer.hits) < answer.total:
+        screen.note(describe_rest(len(answer.hits), answer.total, SEARCH_HITS_MAX))
     return 0
+
+
+def _show_line(hit: Hit, screen: Screen, query: str, *, has_column: bool) -> None:
+    """Show the best line of a hit as editors read it: `path:line:text`, or `path:line:column:text`."""
+    from context_engine.tools import find_best_line
+
+    line, text = find_best_line(hit, query)
+    column = len(text) - len(text.lstrip()) + 1
+    place = (one_line(hit.chunk.path), "cyan"), ":", (str(line), "green"), f":{column}:" if has_column else ":"
+    screen.out.show(*place, one_line(text.rstrip()))
 
 
 def _show_hit(hit: Hit, screen: Screen, *, query: str, why: bool) -> None:
@@ -322,7 +442,11 @@ def read(place: QueryPlace, options: Options) -> int:
     """Show files, ranges of their lines, or single definitions, one after the other."""
     with place.open() as engine:
         texts = [call_for_text(engine, *_read_call(target)) for target in options["targets"]]
-    place.screen.out.write("\n\n".join(texts))
+    if options["as_json"]:
+        rows = [{"target": target, "text": text} for target, text in zip(options["targets"], texts, strict=True)]
+        place.screen.out.write(json.dumps(rows, ensure_ascii=False))
+    else:
+        place.screen.out.write("\n\n".join(texts))
     return 0
 
 

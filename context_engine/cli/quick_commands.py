@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+from time import perf_counter
 
+from context_engine.cli.global_options import VERBOSE
 from context_engine.daemon import ask_daemon, is_switched_off, start_daemon
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
@@ -22,10 +24,10 @@ ANSWER_S = 60.0
 STDIN_BYTES_MAX = 10_000_000
 TERMINAL_VARIABLES = (
     *("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES"),
-    "UNICODE_VERSION",
+    *("UNICODE_VERSION", "CTX_QUIET"),
 )
-"""Variables that Rich reads."""
-ALIASES = {"-n": "--limit", "-d": "--direction"}
+"""Variables that Rich reads, and that of --quiet."""
+ALIASES = {"-n": "--limit", "-d": "--direction", "-l": "--files-with-matches"}
 LIST, FLAG, TEXT = "list", "flag", "text"
 SIGNATURES: Mapping[str, Any] = {
     "search": {
@@ -38,17 +40,23 @@ SIGNATURES: Mapping[str, Any] = {
         "--exclude": ("exclude", LIST, None),
         "--json": ("as_json", FLAG, False),
         "--why": ("why", FLAG, False),
+        "--files-with-matches": ("only_paths", FLAG, False),
+        "--format": ("format", ("text", "lines", "vimgrep", "json"), "text"),
+        "--vimgrep": ("vimgrep", FLAG, False),
     },
     "symbol": {
         "arguments": ("name",),
         "--kind": ("kind", TEXT, ""),
         "--path": ("path", TEXT, ""),
         "--limit": ("limit", (1, 200), 20),
+        "--json": ("as_json", FLAG, False),
     },
     "trace": {
         "arguments": ("target",),
         "--direction": ("direction", TEXT, "callers"),
         "--depth": ("depth", (0, 4), 0),
+        "--limit": ("limit", (1, 200), 100),
+        "--json": ("as_json", FLAG, False),
     },
     "why": {
         "arguments": ("target",),
@@ -60,10 +68,12 @@ SIGNATURES: Mapping[str, Any] = {
         "--budget": ("budget", (500, 100_000), 8_000),
         "--json": ("as_json", FLAG, False),
     },
-    "read": {"arguments": ("targets",)},
+    "read": {"arguments": ("targets",), "--json": ("as_json", FLAG, False)},
     "call": {"arguments": ("tool", "arguments")},
 }
-"""Command -> its arguments, and option -> (parameter, kind or limits, default): what the full program has as well."""
+"""Command -> its arguments, and option -> (parameter, kind, limits or words, default), as in the full program."""
+JOINED = ("search", "context")
+"""Commands whose argument is a question: it needs no quotes."""
 
 
 def run_quickly(argv: Sequence[str], env: Mapping[str, str]) -> int | None:
@@ -74,8 +84,11 @@ def run_quickly(argv: Sequence[str], env: Mapping[str, str]) -> int | None:
     command, root, options = parsed
     if options.get("arguments") == "-":
         options["arguments"] = sys.stdin.read(STDIN_BYTES_MAX)
+    began_s = perf_counter()
     answer = _ask(command, root, options, env)
     if answer is not None and _show(answer):
+        if env.get(VERBOSE):
+            sys.stderr.write(f"answered by the daemon in {perf_counter() - began_s:.3f} s\n")
         return answer["code"]
     from pathlib import Path
 
@@ -132,6 +145,10 @@ def _set_option(options: dict[str, Any], row: tuple[str, Any, Any], value: str) 
     name, kind, _ = row
     if kind == LIST:
         options[name] = [*(options[name] or ()), value]
+    elif isinstance(kind, tuple) and isinstance(kind[0], str):
+        if value not in kind:
+            return False
+        options[name] = value
     elif isinstance(kind, tuple):
         if not value.isdecimal() or not value.isascii() or not kind[0] <= int(value[:9]) <= kind[1]:
             return False
@@ -148,7 +165,9 @@ def _with_arguments(
     if not given or not all(given):
         return None
     if command == "read":
-        return command, root, {"targets": given}
+        return command, root, options | {"targets": given}
+    if command in JOINED:
+        given = [" ".join(given)]
     if command == "call":
         given = [*given, "{}"][:2] if len(given) < 2 else given
     if len(given) != len(names):

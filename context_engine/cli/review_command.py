@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from context_engine import __version__
 from context_engine.cli.common_options import INTERRUPTED, open_engine
-from context_engine.cli.console import err, escape_text, out, print_note, run_with_progress
+from context_engine.cli.console import err, escape_text, notes, out, print_note, run_with_progress
 from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 from context_engine.model import Finding
 from context_engine.repo import DiffRequest, write_atomic
@@ -61,7 +61,7 @@ def review(
                 lambda _tell, cancel: engine.reviews.review_git(change, options, cancel=cancel), "review"
             )
         except Cancelled:
-            err.print("[yellow]interrupted[/yellow]: nothing was reviewed")
+            notes.print("[yellow]interrupted[/yellow]: nothing was reviewed")
             return INTERRUPTED
         except PreconditionFailed as error:
             if "reason" not in error.details:
@@ -98,7 +98,7 @@ def _show(result: ReviewResult) -> None:
     for note in _describe_coverage(result):
         print_note(note)
     for warning in result.warnings:
-        err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
+        notes.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
     for reason in result.fail_reasons:
         err.print(f"[red]fails:[/red] {escape_text(reason)}")
 

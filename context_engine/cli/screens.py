@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
+from context_engine.cli.global_options import QUIET
 from context_engine.cli.terminal import SafeStream
 from context_engine.secrets import redact_file
 from context_engine.text import escape_line
@@ -53,14 +54,28 @@ class Screen:
     out: PlainOutput
     err: PlainOutput
 
+    is_quiet: bool = False
+    """Whether notes and warnings are left out."""
+
     def note(self, text: str) -> None:
         """Show a dim line about the work."""
-        self.err.show((one_line(text), "dim"))
+        if not self.is_quiet:
+            self.err.show((one_line(text), "dim"))
+
+    def warn(self, label: str, text: str) -> None:
+        """Show a line about the result, after a yellow label."""
+        if not self.is_quiet:
+            self.err.show((label, "yellow"), f": {one_line(text)}")
 
 
 def one_line(text: str) -> str:
     """Return a text that stays on one line: no control character, no secret."""
     return escape_line(redact_file(text))
+
+
+def is_quiet(env: Mapping[str, str]) -> bool:
+    """Return whether notes, warnings and progress are left out."""
+    return bool(env.get(QUIET))
 
 
 def process_screen(env: Mapping[str, str]) -> Screen:
@@ -74,7 +89,7 @@ def process_screen(env: Mapping[str, str]) -> Screen:
 
         return StyledOutput(err if is_stderr else out)
 
-    return Screen(choose(sys.stdout, is_stderr=False), choose(sys.stderr, is_stderr=True))
+    return Screen(choose(sys.stdout, is_stderr=False), choose(sys.stderr, is_stderr=True), is_quiet(env))
 
 
 class RecordedScreen:
@@ -87,6 +102,7 @@ class RecordedScreen:
         self.screen = Screen(
             _recorder(self._out, env, is_terminal=terminals.get("out") is True, is_forced=forced),
             _recorder(self._err, env, is_terminal=terminals.get("err") is True, is_forced=forced),
+            is_quiet(env),
         )
 
     @property

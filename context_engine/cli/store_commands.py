@@ -48,7 +48,7 @@ def store_check(
     - `ctx store check`
     - `ctx store check --repair`
     """
-    from context_engine.cli.console import err, run_index, run_with_progress
+    from context_engine.cli.console import notes, run_index, run_with_progress
     from context_engine.errors import Cancelled
     from context_engine.index import RepairReport
 
@@ -72,7 +72,7 @@ def store_check(
             else:
                 report = None
         except Cancelled:
-            err.print("[yellow]interrupted[/yellow]: the index in use did not change; run the same command again")
+            notes.print("[yellow]interrupted[/yellow]: the index in use did not change; run the same command again")
             raise typer.Exit(INTERRUPTED) from None
     if report is not None and result.needs_rebuild:
         files_read = report.files

@@ -82,14 +82,14 @@ def token_list(tokens: Tokens = None, as_json: AsJson = False) -> None:
     import json
     import time
 
-    from context_engine.cli.console import err, print_table
+    from context_engine.cli.console import notes, print_table
 
     file, now_s = _open_tokens(tokens), time.time()
     stored = file.page().tokens
     if as_json:
         print(json.dumps({"ok": True, "file": str(file.path), "tokens": [_json_row(row, now_s) for row in stored]}))
     elif not stored:
-        err.print("[yellow]no tokens[/yellow]: ctx token create NAME --project PROJECT creates one")
+        notes.print("[yellow]no tokens[/yellow]: ctx token create NAME --project PROJECT creates one")
     else:
         print_table(("name", "role", "projects", "a minute", "until"), [_table_row(row, now_s) for row in stored])
 

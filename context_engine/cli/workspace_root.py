@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from context_engine.cli.global_options import VERBOSE
 from context_engine.repo import nearest_project
+from context_engine.text import escape_line
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -17,10 +20,15 @@ ROOT_VARIABLE = "CTX_ROOT"
 def resolve_root(root: Path | None, folder: Path | None = None) -> Path:
     """Return the given workspace, else the one in CTX_ROOT, else the project around a folder, by default this one."""
     folder = folder or Path.cwd()
-    chosen = root or os.environ.get(ROOT_VARIABLE, "").strip()
+    variable = os.environ.get(ROOT_VARIABLE, "").strip()
+    chosen = root or variable
     if chosen:
-        return folder / Path(chosen).expanduser()
-    return find_project(folder)
+        found, reason = folder / Path(chosen).expanduser(), "--root" if root else ROOT_VARIABLE
+    else:
+        found, reason = find_project(folder), "the project around this folder"
+    if os.environ.get(VERBOSE):
+        sys.stderr.write(f"workspace {escape_line(str(found))} ({reason})\n")
+    return found
 
 
 def find_project(start: Path) -> Path:

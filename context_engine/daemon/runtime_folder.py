@@ -38,6 +38,7 @@ CLIENT_VARIABLES = frozenset(
         *("CTX_CHUNKS_DIR", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS", "CTX_HTTP_TOKENS"),
         *("CTX_AUDIT_LOG", "CTX_HTTP_STATELESS", "CTX_HTTP_SHUTDOWN_TIMEOUT_S", "CTX_HTTP_SHUTDOWN_DELAY_S"),
         *("CTX_HTTP_DRAIN_S", "CTX_HTTP_NOTICE_S", "CTX_OTEL", "CTX_STRUCTURED", "CTX_DAEMON"),
+        *("CTX_QUIET", "CTX_VERBOSE"),
     }
 )
 """Variables that clients read themselves: they neither belong to the key nor reach the daemon."""

@@ -17,7 +17,7 @@ from context_engine.text import compact_json
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.tools.arguments import is_malformed, parse_json_text, to_snake_case
+    from context_engine.tools.arguments import is_malformed, parse_json_text, split_list, to_snake_case
     from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call
     from context_engine.tools.context_tools import get_context
     from context_engine.tools.explain_tools import format_explanation
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from context_engine.tools.plan_tools import approval_row
     from context_engine.tools.reply import count_fitting, fence_for, reply_size
     from context_engine.tools.review_tools import parse_review_options
-    from context_engine.tools.search_tools import excerpt_hit, parse_search_arguments, search_code
+    from context_engine.tools.search_tools import excerpt_hit, find_best_line, parse_search_arguments, search_code
     from context_engine.tools.structured_replies import read_object
     from context_engine.tools.tool import Call, Reply, Tool, UserAnswer, UserQuestion, no_answer
 
@@ -47,6 +47,7 @@ __all__ = [
     "failure",
     "fence_for",
     "find",
+    "find_best_line",
     "format_explanation",
     "get_context",
     "is_malformed",
@@ -60,6 +61,7 @@ __all__ = [
     "reply_size",
     "resolve_call",
     "search_code",
+    "split_list",
     "to_snake_case",
 ]
 
@@ -139,6 +141,7 @@ _import_export = lazy_exports(
         "call_tool": "catalog_tools",
         "count_fitting": "reply",
         "excerpt_hit": "search_tools",
+        "find_best_line": "search_tools",
         "fence_for": "reply",
         "format_explanation": "explain_tools",
         "get_context": "context_tools",
@@ -152,6 +155,7 @@ _import_export = lazy_exports(
         "reply_size": "reply",
         "resolve_call": "catalog_tools",
         "search_code": "search_tools",
+        "split_list": "arguments",
         "to_snake_case": "arguments",
     },
 )

@@ -188,7 +188,7 @@ class TextListArg(ArgumentType):
         if isinstance(value, str) and len(value) > self.most * TEXT_CHARS_MAX:
             raise argument_error(name, f"has {len(value):,} characters", f"Send a list of at most {self.most} entries.")
         if isinstance(value, str):
-            items = _split_list(value)
+            items = split_list(value)
         else:
             items = value
         if not isinstance(items, list | tuple) or not all(_is_item(item) for item in items[: self.most]):
@@ -436,7 +436,7 @@ def _check_count(name: str, items: Sequence[Any], most: int) -> None:
         raise argument_error(name, f"has {len(items):,} entries, at most {most} are allowed", "Send fewer.")
 
 
-def _split_list(text: str) -> Any:
+def split_list(text: str) -> list[Any]:
     """Parse a JSON array, or split a text at its commas; what looks like JSON may be a glob (`[ab]*.py`)."""
     if text.lstrip().startswith("["):
         array = parse_json_text(text)

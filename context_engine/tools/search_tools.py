@@ -249,15 +249,25 @@ def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
         lines_max, chars_max = (EXCERPT_LINES, EXCERPT_CHARS)
     else:
         lines_max, chars_max = (NEXT_LINES, NEXT_CHARS)
-    is_named = "symbol" in hit.why or "mention" in hit.why  # the query names the symbol of the chunk
-    if is_named:
-        defines = hit.chunk.title.rpartition(".")[2]
-    else:
-        defines = ""
+    defines = _named_symbol(hit)
     before, text = cut_excerpt(hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines)
     text = "\n".join(clip_line(line, chars_max, query) for line in text.split("\n"))
     first = hit.chunk.span.first + before
     return LineSpan(first, max(first, min(first + text.count("\n"), hit.chunk.span.last))), text
+
+
+def find_best_line(hit: Hit, query: str) -> tuple[int, str]:
+    """Return the number and the text of the line of a hit that an editor should jump to."""
+    span, text = excerpt_hit(hit, query)
+    before, best = cut_excerpt(text, query, lines_max=1, chars_max=LINE_CHARS_MAX, defines=_named_symbol(hit))
+    return span.first + before, clip_line(best.split("\n")[0], LINE_CHARS_MAX, query)
+
+
+def _named_symbol(hit: Hit) -> str:
+    """Return the name that the chunk of a hit defines, if the query names it."""
+    if "symbol" in hit.why or "mention" in hit.why:
+        return hit.chunk.title.rpartition(".")[2]
+    return ""
 
 
 def _filter(

@@ -86,8 +86,8 @@ def test_a_file_in_the_place_of_the_folder_is_refused_with_the_next_step(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("x")
-    assert ctx(monkeypatch, "chunks", "export", tmp_path / "file", "--root", root) == 1
-    assert "is a file, not a folder. Name a folder" in capsys.readouterr().err
+    assert ctx(monkeypatch, "chunks", "export", tmp_path / "file", "--root", root) == 2
+    assert "is a file, not a folder\nhint: Name a folder" in capsys.readouterr().err
 
 
 def test_without_room_the_old_files_stay_as_they_were(
@@ -99,15 +99,15 @@ def test_without_room_the_old_files_stay_as_they_were(
     assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root) == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     monkeypatch.setattr(chunk_folder, "write_atomic", full)
-    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root, "--no-vectors") == 1
-    assert "error: no room to write doc-chunks.json. Free" in capsys.readouterr().err
+    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root, "--no-vectors") == 2
+    assert "error: no room to write doc-chunks.json\nhint: Free" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
 def test_a_model_that_is_not_here_is_refused_and_nothing_is_written(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root, "--embedder", "minilm") == 1
+    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root, "--embedder", "minilm") == 2
     assert "minilm" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -128,7 +128,7 @@ def test_a_folder_is_checked_file_by_file(
     told = capsys.readouterr().out
     assert "doc-chunks.json        not there" in told
     assert "code-data.json         it is not JSON of chunks" in told
-    assert ctx(monkeypatch, "chunks", "check", tmp_path / "none") == 1
+    assert ctx(monkeypatch, "chunks", "check", tmp_path / "none") == 2
     assert "ctx chunk export" in capsys.readouterr().err
 
 

@@ -140,11 +140,11 @@ def test_a_memory_is_deleted_after_a_yes(
 def test_where_nobody_can_be_asked_nothing_is_deleted_unasked(root: Path, ctx: Run) -> None:
     memory = added(ctx, "decisions", MONEY)
     code, _, err = ctx("memory", "delete", memory)
-    assert code == 1
+    assert code == 2
     assert "--yes" in err
     assert ctx("memory", "delete", memory, "--yes")[0] == 0
     assert files(root) == []
-    assert ctx("memory", "show", memory)[0] == 1
+    assert ctx("memory", "show", memory)[0] == 2
 
 
 def test_a_memory_for_every_project_stays_out_of_this_one(root: Path, ctx: Run) -> None:

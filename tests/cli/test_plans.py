@@ -120,7 +120,7 @@ def test_a_plan_is_found_by_whatever_names_it(root: Path, ctx: Run) -> None:
         with pytest.raises(PlanNotFound):
             engine.plans.repository.resolve_id("money-in")  # a beginning is for people
     code, out, err = ctx("show", "mony-in-cents")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "Money in cents" in err
 
 
@@ -130,7 +130,7 @@ def test_plans_whose_words_are_the_same_are_told_apart(root: Path, ctx: Run) -> 
     assert sorted(shown) == sorted(plan_id[-8:] for plan_id in ids)
     for word in shown:
         assert ctx("show", word)[0] == 0
-    assert ctx("show", "money-in")[0] == 1
+    assert ctx("show", "money-in")[0] == 2
 
 
 def test_without_a_name_the_plan_that_changed_last_is_meant(
@@ -160,13 +160,13 @@ def test_a_plan_becomes_a_page(root: Path, ctx: Run, tmp_path: Path) -> None:
     written = (tmp_path / "plan.html").read_text(encoding="utf-8")
     assert written.startswith("<!DOCTYPE html>")
     assert "Count &lt;cents&gt;" in written
-    assert ctx("show", "--html", tmp_path / "nowhere" / "plan.html")[0] == 1
+    assert ctx("show", "--html", tmp_path / "nowhere" / "plan.html")[0] == 2
 
 
 def test_history_and_differences_are_shown(root: Path, ctx: Run) -> None:
     (plan_id,) = kept(root, plan())
     code, _, err = ctx("diff")
-    assert code == 1
+    assert code == 2
     assert "nothing to compare" in err
     changed(root, plan_id, goal="Money in whole cents")
     changed(root, plan_id, goal="Money in whole cents, everywhere")
@@ -336,7 +336,7 @@ def test_who_does_not_say_yes_has_decided_nothing(
 def test_where_nobody_can_be_asked_it_is_an_agent_who_says_yes(root: Path, ctx: Run) -> None:
     (plan_id,) = kept(root, plan())
     code, _, err = ctx("approve", "money")
-    assert code == 1
+    assert code == 2
     assert "no one can confirm" in err
     assert decisions(root, plan_id) == []
     assert ctx("approve", "money", "--yes")[0] == 0
@@ -349,7 +349,7 @@ def test_where_a_person_must_decide_an_agent_at_the_shell_cannot(
     kept(root, plan())
     tree(root, {".context-engine/config.yml": "approvals_require_human: true\n"})
     code, _, err = ctx("approve", "money", "--yes")
-    assert code == 1
+    assert code == 2
     assert "a person must decide" in err
     typing(monkeypatch, "")
     assert ctx("approve", "money", "--yes")[0] == 0
@@ -361,7 +361,7 @@ def test_steps_are_approved_alone(root: Path, ctx: Run) -> None:
     assert code == 0
     assert json.loads(out)["request"]["steps"] == [2, 3]
     assert decisions(root, plan_id) == [("approved", "agent", ("s2", "s3"))]
-    assert ctx("approve", "money", "--step", 9, "--yes")[0] == 1
+    assert ctx("approve", "money", "--step", 9, "--yes")[0] == 2
 
 
 def test_the_request_that_is_pending_is_the_one_that_is_meant(root: Path, ctx: Run) -> None:
@@ -372,25 +372,25 @@ def test_the_request_that_is_pending_is_the_one_that_is_meant(root: Path, ctx: R
     with Engine.open(root) as engine:
         more = [engine.plans.approvals.request(plan_id, steps=(each,)).approval.id for each in (1, 3)]
     code, _, err = ctx("approve", "money", "--yes")
-    assert code == 1
+    assert code == 2
     assert all(each in err for each in more)
     assert ctx("approve", more[1], "--yes")[1].startswith("approved: steps 3")
     assert "decided already" in ctx("approve", first, "--yes")[2]
-    assert ctx("approve", "apr_nothing", "--yes")[0] == 1
+    assert ctx("approve", "apr_nothing", "--yes")[0] == 2
 
 
 def test_changes_that_are_asked_for_stay_with_the_plan(root: Path, ctx: Run) -> None:
     kept(root, plan())
     assert ctx("approve", "money", "--changes", "keep the old name", "--yes")[0] == 0
     assert "keep the old name" in ctx("show", "money")[1]
-    assert ctx("approve", "money", "--changes", "x", "--reject", "--yes")[0] == 1
+    assert ctx("approve", "money", "--changes", "x", "--reject", "--yes")[0] == 2
 
 
 def test_a_plan_that_changed_since_it_was_read_is_not_approved(root: Path, ctx: Run) -> None:
     (plan_id,) = kept(root, plan())
     changed(root, plan_id, goal="Money in whole cents")
     code, _, err = ctx("approve", "money", "--version", 1, "--yes")
-    assert code == 1
+    assert code == 2
     assert "ctx plan diff money 1 2" in err
     assert ctx("approve", "money", "--version", 2, "--yes")[0] == 0
 

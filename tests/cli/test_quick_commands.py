@@ -29,14 +29,16 @@ def test_the_table_has_the_options_limits_and_defaults_of_the_full_program(comma
         assert full.default == default or (kind == LIST and not full.default)
         assert full.multiple == (kind == LIST)
         assert full.is_flag == (kind == FLAG)
-        if isinstance(kind, tuple):
+        if isinstance(kind, tuple) and isinstance(kind[0], str):
+            assert tuple(full.type_descriptor.choices) == kind
+        elif isinstance(kind, tuple):
             assert (full.min, full.max) == kind
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "search", "search --help", "search a b", "search a -n 0", "search a -n 99", "search a -n x", "search a --nope",
+        "search", "search --help", "search a -n 0", "search a --format nope", "search a -n 99", "search a -n x", "search a --nope",
         "search a --json=1", "search a -w team", "search a --number 3", "search a -n", "search a --kind --json",
         "call", "call a b c", "read", "trace a --depth 5", "context a --budget 1", "status", "--version", "",
         "search -- -a", "search a -n3", "search a --lim 3",
@@ -54,11 +56,18 @@ def test_what_is_not_plain_is_left_to_the_full_program(line: str) -> None:
             "search",
             {"query": "a", "limit": 3, "lang": ["python", "go"], "as_json": True},
         ),
+        (
+            "search where is a -l --format lines",
+            "search",
+            {"query": "where is a", "only_paths": True, "format": "lines", "vimgrep": False},
+        ),
+        ("context fix the retry --budget 900", "context", {"task": "fix the retry", "budget": 900}),
+        ("trace a -n 3 --json", "trace", {"target": "a", "limit": 3, "as_json": True}),
         ("search --exclude=tests/** a", "search", {"query": "a", "exclude": ["tests/**"], "why": False}),
         ("symbol --path src main", "symbol", {"name": "main", "path": "src", "limit": 20}),
         ("call tool -", "call", {"tool": "tool", "arguments": "-"}),
         ("call tool", "call", {"tool": "tool", "arguments": "{}"}),
-        ("read a b:1-2", "read", {"targets": ["a", "b:1-2"]}),
+        ("read a b:1-2", "read", {"targets": ["a", "b:1-2"], "as_json": False}),
     ],
 )
 def test_a_plain_line_is_read(line: str, command: str, options: dict[str, Any]) -> None:

@@ -75,7 +75,7 @@ def test_a_review_that_is_not_possible_is_an_error_and_no_empty_success(
         (["--staged", "--base", "main"], "--staged"),
         (["--confidence", "0.5", "--analyzer", "x" * 3_000], "analyzers"),
     ):
-        assert ctx(monkeypatch, *words) == 1
+        assert ctx(monkeypatch, *words) == 2
         told = capsys.readouterr()
         assert told.out == ""
         assert said in told.err

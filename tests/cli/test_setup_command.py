@@ -107,7 +107,7 @@ def test_options_are_checked_before_anything_is_written(
     words: list[str], hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["ctx", "setup", "gemini", *words])
-    assert run() == 1
+    assert run() == 2
     assert hint in capsys.readouterr().err
     assert not path_of("gemini").exists()
 
@@ -384,12 +384,12 @@ def test_alone_it_lists_the_clients_and_how_they_stand(home: Path) -> None:
     assert "not found" in lines["codex"]
 
 
-def test_the_command_line_leaves_with_one_line_and_code_1(
+def test_the_command_line_leaves_with_code_2_and_a_next_step(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["ctx", "setup", "claud"])
-    assert run() == 1
-    assert capsys.readouterr().err == "error: claud is not a known client. Did you mean claude?\n"
+    assert run() == 2
+    assert capsys.readouterr().err == "error: claud is not a known client\nhint: Did you mean claude?\n"
 
 
 def test_help_teaches_by_examples() -> None:

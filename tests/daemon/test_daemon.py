@@ -35,6 +35,17 @@ COMMANDS = [
     ["search", "add up prices"],
     ["search", "add up prices", "-n", "1", "--why"],
     ["search", "add up", "--json", "--lang", "python"],
+    ["search", "add", "up", "prices", "--lang", "python,markdown", "--include", "*.{py,md},shop/**"],
+    ["search", "prices", "-l", "-q"],
+    ["search", "-C", ".", "prices", "--format", "lines", "--color", "never"],
+    ["search", "prices", "--vimgrep", "-n", "2"],
+    ["search", "zyxwvut", "--json"],
+    ["symbol", "add_up", "--json"],
+    ["symbol", "nothing_of_this"],
+    ["trace", "add_up", "--json"],
+    ["trace", "nothing_of_this", "--json"],
+    ["read", "README.md", "--json"],
+    ["context", "add", "up", "prices"],
     ["search", "nothing of this", "--include", "none/**"],
     ["search", "prices", "--kind", "no such kind"],
     ["symbol", "add_up"],
@@ -136,7 +147,7 @@ def test_settings_of_the_repository_that_change_count_at_once(warm: DaemonHome, 
     (root / ".context-engine").mkdir(exist_ok=True)
     (root / ".context-engine" / "config.yml").write_text("quiet_ms: soon\n")
     done = warm.ctx("symbol", "add_up", cwd=root)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "quiet_ms" in done.stderr
 
 

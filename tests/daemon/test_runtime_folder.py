@@ -86,7 +86,7 @@ def test_another_user_on_the_socket_is_refused(tmp_path: Path) -> None:
 
 
 def test_variables_of_a_client_are_those_of_its_options() -> None:
-    assert CLIENT_VARIABLES - {"CTX_DAEMON"} == set(VARIABLES)
+    assert CLIENT_VARIABLES - {"CTX_DAEMON", "CTX_QUIET", "CTX_VERBOSE"} == set(VARIABLES)
     assert {"CTX_FAKE_NOW", "CTX_DEBUG"} == NOT_KNOBS - CLIENT_VARIABLES
 
 

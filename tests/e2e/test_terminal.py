@@ -97,7 +97,7 @@ def test_what_an_agent_edited_is_listed_and_taken_back(repository: Path) -> None
     assert ctx("undo", cwd=repository).stdout.startswith("undone: edit 1\nweb/cart.ts · sha256 ")
     assert (repository / "web/cart.ts").read_text() == before
     refused = ctx("undo", cwd=repository)
-    assert (refused.returncode, "nothing to be undone" in refused.stderr) == (1, True)
+    assert (refused.returncode, "nothing to be undone" in refused.stderr) == (2, True)
 
 
 def test_symbols_and_traces(repository: Path) -> None:
@@ -125,19 +125,18 @@ def test_call_prints_the_text_of_a_tool(repository: Path) -> None:
         ("raed_file", "{}", "UNKNOWN_TOOL"),
     ],
 )
-def test_a_call_that_fails_prints_the_error_as_json_and_exits_1(
+def test_a_call_that_fails_prints_the_error_as_json_and_exits_2(
     repository: Path, tool: str, arguments: str, code: str
 ) -> None:
     failed = CliRunner().invoke(app, ["call", tool, arguments, "--root", str(repository)])
-    assert failed.exit_code == 1
+    assert failed.exit_code == 2
     assert json.loads(failed.stdout)["error"]["code"] == code
 
 
-def test_an_error_is_one_line_with_the_next_step(tmp_path: Path) -> None:
+def test_an_error_is_a_line_and_the_next_step_another(tmp_path: Path) -> None:
     failed = ctx("index", str(tmp_path / "missing"))
-    assert failed.returncode == 1
-    assert failed.stderr.startswith("error: ")
-    assert failed.stderr.count("\n") == 1
+    assert failed.returncode == 2
+    assert [line.partition(" ")[0] for line in failed.stderr.splitlines()] == ["error:", "hint:"]
     assert "Traceback" in ctx("--debug", "index", str(tmp_path / "missing")).stderr
 
 
@@ -145,7 +144,7 @@ def test_a_broken_settings_file_is_named(repository: Path) -> None:
     (repository / ".context-engine").mkdir()
     (repository / ".context-engine" / "config.yml").write_text("quiet_sm: 3\n")
     failed = ctx("status", cwd=repository)
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert "quiet_sm" in failed.stderr
     assert "quiet_ms" in failed.stderr
 
