@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages clean help
+.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -177,6 +177,9 @@ clients: ## real MCP clients, installed from the npm registry, against ctx; one 
 
 packages: ## write the plugins, the extension and the marketplaces from packaging/source; make packages ARGS=--dist: MCPB and server.json
 	@$(PYTHON) scripts/packages.py $(ARGS)
+
+site: ## build the documentation site into build/site, strictly; make site ARGS=serve shows it while you write
+	@$(PYTHON) scripts/documentation_site.py $(ARGS)
 
 clean: ## remove what the tools left behind; .venv stays
 	@rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
