@@ -30,7 +30,7 @@ def commands_of(tutorial: Path) -> list[tuple[str, list[str]]]:
 
 
 def is_shown(output: str, shown: list[str]) -> bool:
-    """Whether the output is these lines; `…` stands for any text, also for none."""
+    """Whether the output is these lines; `…` matches any text, also none."""
     pattern = "\n".join(shown)
     parts = (re.escape(part) for part in pattern.split(LEFT_OUT))
     return re.fullmatch(".*".join(parts), output, re.DOTALL) is not None
