@@ -1,4 +1,4 @@
-"""Payments: a stand-in for a provider, which fails now and then."""
+"""Payments: an imitation of a provider."""
 
 import itertools
 
