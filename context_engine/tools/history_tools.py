@@ -9,6 +9,7 @@ from context_engine.text import (
     LineSpan,
     compact_json,
     drop_empty,
+    escape_controls,
     escape_line,
     format_count,
 )
@@ -66,7 +67,7 @@ def history(
         row = _lines_row(commits, asked, asked.span, limit)
     else:
         row = _path_row(commits, asked, limit)
-    lines = commits.read_diff(asked.commit) if diff and asked.commit else []
+    lines = [escape_controls(line) for line in commits.read_diff(asked.commit)] if diff and asked.commit else []
     chars_max = engine.settings.result_chars_max
     if format == "json":
         return Reply(_as_json(row, lines, chars_max))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -111,7 +112,10 @@ def test_an_edit_in_one_repository_is_found_and_only_that_one_is_told(both: dict
     across = MultiRepo(both)
     across.search.find(Query("shop"))
     (tmp_path / "api" / "src" / "fresh.py").write_text("def zanzibar():\n    return 1\n")
+    ends = time.monotonic() + 30
     answer = across.search.find(Query("zanzibar"))
+    while not answer.hits and time.monotonic() < ends:  # an answer waits for a look at the files, but not for ever
+        answer = across.search.find(Query("zanzibar"))
     assert [hit.chunk.path for hit in answer.hits] == ["api:src/fresh.py"]
     assert answer.freshness in ("fresh", "api: 1 file edited since index; others fresh")
 

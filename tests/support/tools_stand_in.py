@@ -28,6 +28,7 @@ from context_engine.model import (
     Trace,
     TreeEntry,
 )  # fmt: skip
+from context_engine.repo import Git
 from context_engine.settings import Settings
 from context_engine.text.lines import LineSpan
 
@@ -96,6 +97,7 @@ class StandIn:
         self.symbols = Named(self, find=self.find_symbol)
         self.search = Named(self, find=self.search_for)
         self.index = self.files = self.edits = self.memory = self
+        self.git = Git("/no/such/folder")
 
     def search_for(self, query: Query) -> Answer:
         """The fixed hits."""
