@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from context_engine import __version__
@@ -72,5 +70,8 @@ def read_status(
 
 
 def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import version  # 8 ms that no search needs
+
     libraries = {name: version(name) for name in ("numpy", "tree-sitter", "semble-grammars", "apsw")}
     return {"ctx": __version__, "schema": str(SCHEMA_VERSION), "python": platform.python_version(), **libraries}

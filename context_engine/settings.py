@@ -310,6 +310,8 @@ def _unreadable(path: Path, error: OSError) -> InvalidArgument:
 
 def _parse_file(path: Path, raw: bytes) -> dict[str, Any]:
     """Parse a settings file and check its names. Raises: InvalidArgument."""
+    if not raw:
+        return {}  # most workspaces have none, and need no parser of YAML
     try:
         stated = read_yaml(raw, bytes_max=CONFIG_BYTES_MAX)
     except ParseError as error:

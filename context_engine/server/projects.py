@@ -354,7 +354,7 @@ class ProjectLoader:
             settings = None
         engine = Engine.open(self.root, settings=settings)
         if self._follow:
-            engine.index.update_in_background()  # before any call sees the Engine: it then answers "being built"
+            _update_missing(engine)
             engine.embeddings.start(READ_AFTER_S)
             engine.memory.start(READ_AFTER_S)
         return engine
@@ -362,8 +362,7 @@ class ProjectLoader:
     def _share_engine(self, lease: Lease) -> Engine:
         leased = lease(self.root)
         engine = leased.engine()
-        if not engine.index.is_available():  # else the first answer finds what has changed, and the watcher the rest
-            engine.index.update_in_background()
+        _update_missing(engine)
         self._leased = leased
         return engine
 
@@ -377,6 +376,15 @@ class ProjectLoader:
             engine.watch()
         except ContextEngineError as error:
             self._log({"event": "watch", "ok": False, "error": error.as_dict()})
+
+
+def _update_missing(engine: Engine) -> None:
+    """Start to build an index that is not there yet, before any call sees the Engine: it then answers "being built".
+
+    Where there is one, the first answer finds what has changed since, and the watcher finds later changes.
+    """
+    if not engine.index.is_available():
+        engine.index.update_in_background()
 
 
 def _isolated_settings(root: str | Path) -> Settings:
