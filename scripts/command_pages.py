@@ -5,12 +5,10 @@ python -m scripts.command_pages --write     after a change of a command, an opti
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import chdir, redirect_stdout
+from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,39 +16,28 @@ from typing import Any
 from context_engine.cli.quick_pages import PLANS
 
 FILE = Path(__file__).resolve().parents[1] / "context_engine" / "cli" / "command_pages.json"
-COLUMNS = 80
-"""The width of a help page in a pipe."""
 HELP = {"--help": 1, "-h": 2}
 """The last options, in this order; the library has them in a set, so theirs changes from run to run."""
-ENVIRONMENT = {"COLUMNS": str(COLUMNS), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
-"""Variables that make the library write the page of a terminal of this width into a file."""
 
 
 def build_pages() -> dict[str, Any]:
     """Return the help pages with styles, and the offers of Tab: both by the path of a command."""
-    before = dict(os.environ)
-    for name in ("NO_COLOR", "TERMINAL_WIDTH", "LINES"):
-        os.environ.pop(name, None)
-    os.environ.update(ENVIRONMENT)  # before the library is imported, which looks only then
-    try:
-        import typer
+    import typer
 
-        from context_engine.cli.app import app
+    from context_engine.cli.app import app
 
-        group = typer.main.get_command(app)
-        paths = [""]
-        paths += sorted(_command_paths(group, ""))
-        values = _values(group, paths)
-        lists = list(dict.fromkeys(tuple(map(tuple, rows)) for rows in values.values() if rows))
-        return {
-            "help": {path: _help_page(app, path.split()) for path in paths if path != "serve"},
-            "offers": {path: _offers(group, path.split()) for path in paths},
-            "values": {key: lists.index(tuple(map(tuple, rows))) if rows else PLANS for key, rows in values.items()},
-            "lists": lists,
-        }
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    group = typer.main.get_command(app)
+    paths = [""]
+    paths += sorted(_command_paths(group, ""))
+    pages = {path: _help_page(group, path.split()) for path in paths if path != "serve"}
+    values = _values(group, paths)
+    lists = list(dict.fromkeys(tuple(map(tuple, rows)) for rows in values.values() if rows))
+    return {
+        "help": pages,
+        "offers": {path: _offers(group, path.split()) for path in paths},
+        "values": {key: lists.index(tuple(map(tuple, rows))) if rows else PLANS for key, rows in values.items()},
+        "lists": lists,
+    }
 
 
 def _command_paths(group: Any, above: str) -> Iterator[str]:
@@ -61,11 +48,15 @@ def _command_paths(group: Any, above: str) -> Iterator[str]:
             yield from _command_paths(command, path)
 
 
-def _help_page(app: Any, words: list[str]) -> str:
-    page = io.StringIO()
-    with redirect_stdout(page):
-        app(args=[*words, "--help"], prog_name="ctx", standalone_mode=False)
-    return page.getvalue()
+def _help_page(group: Any, words: list[str]) -> str:
+    from context_engine.cli.help_pages import render_help
+
+    context = group.make_context("ctx", [], resilient_parsing=True)
+    command = group
+    for word in words:
+        command = command.commands[word]
+        context = command.make_context(word, [], parent=context, resilient_parsing=True)
+    return render_help(command, context)
 
 
 def _offers(group: Any, words: list[str]) -> list[list[str]]:

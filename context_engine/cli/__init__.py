@@ -40,7 +40,7 @@ def main() -> None:
         code = run_hook(sys.argv[2:], os.environ)
         if code is not None:
             raise SystemExit(code)
-    if "_CTX_COMPLETE" in os.environ or sys.argv[-1] in ("--help", "-h"):
+    if "_CTX_COMPLETE" in os.environ or not sys.argv[1:] or sys.argv[-1] in ("--help", "-h"):
         from context_engine.cli.quick_pages import find_offers, find_page
 
         text = find_page(sys.argv[1:], os.environ)

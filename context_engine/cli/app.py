@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand
 
 from context_engine import __version__
 from context_engine.cli import (
@@ -26,15 +25,14 @@ from context_engine.cli import (
     workspace_commands,
 )
 from context_engine.cli.command_runner import run_to_exit_code
-from context_engine.cli.common_options import AliasGroup, AsJson, Root, WorkspaceName, Yes
+from context_engine.cli.common_options import AliasGroup, AsJson, CommandApp, HelpCommand, Root, WorkspaceName, Yes
 
-app = typer.Typer(
+app = CommandApp(
     name="ctx",
     cls=AliasGroup,
-    help="Find the right code in a repository, at the terminal and for coding agents over MCP.",
-    epilog="Start with: ctx search 'where are passwords hashed'",
+    help="Find the right code in a repository, at the terminal and for coding agents.",
+    epilog="Start with: ctx search where are passwords hashed",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -197,7 +195,7 @@ def trace(
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most steps.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Follow the code graph: callers, callees, imports, importers, or all that a change may affect.
+    """Follow callers, callees, imports, or all that a change may affect.
 
     Exit codes: 0 found, 1 nothing found, 2 error.
 
@@ -219,7 +217,7 @@ def why(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain why a file is in the index or not, or why a symbol is not found.
+    """Explain why a file or a symbol is in the index or not.
 
     Names the rule of the ignore file and its line, the limit, or the format that keeps a file out. For a symbol:
     similar names, and files that have it only as text. The exit code is 0 if it is in the index, 1 if not.
@@ -267,7 +265,9 @@ def context(
     budget: Annotated[int, typer.Option("--budget", min=500, max=100_000, help="Most tokens.")] = 8_000,
     as_json: AsJson = False,
 ) -> None:
-    """Print what to read before a task as Markdown, within a budget: code, related files, tests, memories and facts.
+    """Print what to read before a task, within a budget.
+
+    The result is Markdown: code, related files, tests, memories and facts.
 
     **Examples**
 
@@ -286,7 +286,7 @@ def read(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print files, ranges of their lines, or single definitions, each below a line with its path.
+    """Print files, ranges of their lines, or single definitions. Each is below a line with its path.
 
     **Examples**
 
@@ -312,9 +312,10 @@ def undo(
     redo: Annotated[bool, typer.Option("--redo", help="Redo undone edits.")] = False,
     only_list: Annotated[bool, typer.Option("--list", help="Only list what can be undone.")] = False,
 ) -> None:
-    """Undo the edits that agents made through Context Engine, newest first.
+    """Undo the edits that agents made, newest first.
 
-    A file that someone else changed since is not touched, and the command reports it.
+    Only edits through Context Engine can be undone. A file that someone else changed since is not touched, and the
+    command reports it.
 
     **Examples**
 
@@ -395,7 +396,7 @@ def status(root: Root = None, as_json: AsJson = False) -> None:
     raise typer.Exit(run_status(root, as_json=as_json))
 
 
-class ServeCommand(TyperCommand):
+class ServeCommand(HelpCommand):
     """`ctx serve`, which parses its own options: this class makes them known to shell completion only."""
 
     def get_params(self, ctx: Any) -> Any:
@@ -431,7 +432,7 @@ def _serve_options() -> list[Any]:
     stand_in.__signature__ = Signature(  # ty: ignore[missing-attribute] - where `inspect` looks for it
         [Parameter(n, Parameter.KEYWORD_ONLY, default=d, annotation=a) for n, (a, d) in parameters.items()]
     )
-    app = typer.Typer(add_completion=False)
+    app = CommandApp(add_completion=False)
     app.command(add_help_option=False)(stand_in)
     return list(typer.main.get_command(app).params)
 
@@ -590,9 +591,10 @@ def doctor(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Diagnose the installation, from the packages to a real conversation with the server, and suggest fixes.
+    """Check every part of the installation and suggest fixes.
 
-    Exit code 1 when something does not work. Nothing is changed.
+    The checks reach from the packages to a real conversation with the server. Exit code 1 when something does not
+    work. Nothing is changed.
 
     **Examples**
 
@@ -612,8 +614,9 @@ def gain(
     as_json: AsJson = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete all counts.")] = False,
 ) -> None:
-    """Show what the calls of agents cost, and an estimate of what reading whole files would have cost.
+    """Show what the calls of agents cost, and what they may have saved.
 
+    The saving is an estimate: what reading whole files would have cost.
     Only calls and characters are counted, on this machine; the setting `gain` turns it off.
 
     **Examples**

@@ -54,10 +54,12 @@ def report_failure(error: Exception, screen: Screen, *, as_json: bool = False) -
     """Show an error, and return the exit code: 1 for a symbol that does not exist, else 2."""
     format_message = getattr(error, "format_message", None)
     if callable(format_message):  # wrong usage: the method that every release of typer's copy of click has
-        if type(error).__name__ != "NoArgsIsHelpError":  # its help is already printed
-            from context_engine.cli.usage_errors import describe_usage_error
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help of the group
+            sys.stdout.write(format_message() + "\n")
+            return 0
+        from context_engine.cli.usage_errors import describe_usage_error
 
-            show_error(describe_usage_error(error), screen, as_json=as_json)
+        show_error(describe_usage_error(error), screen, as_json=as_json)
         return FAILED
     known = error if isinstance(error, ContextEngineError) else _describe_defect(error)
     show_error(known, screen, as_json=as_json)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from context_engine.cli.exit_codes import INTERRUPTED, NOTHING_FOUND
 from context_engine.cli.workspace_root import find_project, open_engine, resolve_root
 
 __all__ = [
-    "INTERRUPTED", "NOTHING_FOUND", "AliasGroup", "AsJson", "Root", "WorkspaceName", "Yes", "command_group",
+    "INTERRUPTED", "NOTHING_FOUND", "AliasGroup", "AsJson", "CommandApp", "HelpCommand", "Root", "WorkspaceName", "Yes",
+    "command_group",
     "find_project", "open_engine", "replace_old_options", "resolve_root",
 ]  # fmt: skip
 
@@ -46,8 +48,36 @@ OLD_OPTIONS = {
 """An old option and the words that replace it."""
 
 
+class HelpCommand(TyperCommand):
+    """A command whose help page is plain text."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the page."""
+        write_help(self, ctx, formatter)
+
+
+def write_help(command: Any, context: Any, formatter: Any) -> None:
+    """Write the help page of a command, with styles where this terminal shows them."""
+    from context_engine.cli.help_pages import render_help
+    from context_engine.cli.quick_pages import style_page
+
+    formatter.write(style_page(render_help(command, context), os.environ))
+
+
+class CommandApp(typer.Typer):
+    """Commands with plain help pages."""
+
+    def command(self, name: str | None = None, **options: Any) -> Any:  # ty: ignore[invalid-method-override]
+        """Define a command."""
+        return super().command(name, **{"cls": HelpCommand, **options})
+
+
 class AliasGroup(TyperGroup):
     """A group of commands that also accepts the old names."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the page: of `ctx` itself, or of a group in it."""
+        write_help(self, ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name, the command and its arguments, each under its present name."""
@@ -74,6 +104,6 @@ def replace_old_options(words: list[str], options: set[str]) -> list[str]:
     return replaced
 
 
-def command_group(name: str, description: str) -> typer.Typer:
+def command_group(name: str, description: str) -> CommandApp:
     """Create an empty group of commands, such as `ctx memory`."""
-    return typer.Typer(name=name, help=description, cls=AliasGroup, no_args_is_help=True, rich_markup_mode="markdown")
+    return CommandApp(name=name, help=description, cls=AliasGroup, no_args_is_help=True)

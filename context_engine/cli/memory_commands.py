@@ -21,7 +21,7 @@ STATUS_STYLES = {"active": "green", "stale": "yellow", "superseded": "dim", "exp
 TYPE_STYLES = {"rule": "magenta", "decision": "cyan", "pattern": "green", "issue": "yellow"}
 PRIORITY_MARKS = {"critical": "! ", "archive": "~ "}
 
-app = command_group("memory", "Read and write what the team knows, and what the repository says about itself.")
+app = command_group("memory", "Read and write what the team knows.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="As ctx memory list shows it, or the whole id.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A word to find it by; repeatable.")]

@@ -1,7 +1,7 @@
 """`--help` and Tab without their imports: pages and words that were generated for this release.
 
-Each function returns None for everything that the pages do not hold, such as another width, a second argument or a
-quoted word; the full program answers then.
+Each function returns None for everything that the pages do not hold, such as a second argument or a quoted word; the
+full program answers then.
 """
 
 from __future__ import annotations
@@ -18,19 +18,7 @@ if TYPE_CHECKING:
 
 PAGES_FILE = os.path.join(os.path.dirname(__file__), "command_pages.json")
 HELP = ("--help", "-h")
-COLUMNS = 80
-"""The width of the pages; wider terminals show them as they are."""
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
-OTHER_LOOKS = (
-    "FORCE_COLOR",
-    "NO_COLOR",
-    "PY_COLORS",
-    "GITHUB_ACTIONS",
-    "TERMINAL_WIDTH",
-    "TTY_COMPATIBLE",
-    "CTX_DEBUG",
-)
-"""With one of these variables a page may look different."""
 COMPLETION = "_CTX_COMPLETE"
 QUOTES = ("'", '"', "\\")
 ZSH_ESCAPES = {'"': '""', "'": "''", "$": "\\$", "`": "\\`", ":": "\\\\:"}
@@ -38,25 +26,22 @@ PLANS = "plans"
 
 
 def find_page(argv: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """Return the help of a command as this terminal or pipe shows it."""
-    if argv[-1:] not in ([HELP[0]], [HELP[1]]) or any(name in env for name in OTHER_LOOKS) or COMPLETION in env:
-        return None
-    is_terminal = sys.stdout.isatty()
-    if not _is_wide_enough(env, is_terminal=is_terminal) or (sys.stdout.encoding or "").lower() != "utf-8":
+    """Return the help of a command as this terminal or pipe shows it; `ctx` alone asks for help, too."""
+    if COMPLETION in env or (argv and argv[-1] not in HELP):
         return None
     page = read_pages()["help"].get(" ".join(argv[:-1]))
-    if page is None or is_terminal:
+    if page is None:
+        return None
+    return style_page(page, env)
+
+
+def style_page(page: str, env: Mapping[str, str]) -> str:
+    """Return a page with its styles where they are shown: on a terminal, and where the user forces them."""
+    is_forced = bool(env.get("FORCE_COLOR"))
+    is_plain = bool(env.get("NO_COLOR")) or env.get("TERM", "dumb") in ("dumb", "unknown")
+    if is_forced or (sys.stdout.isatty() and not is_plain):
         return page
     return STYLES.sub("", page)
-
-
-def _is_wide_enough(env: Mapping[str, str], *, is_terminal: bool) -> bool:
-    given = env.get("COLUMNS", "")
-    if not is_terminal:
-        return given in ("", str(COLUMNS))
-    if env.get("TERM", "dumb") in ("dumb", "unknown"):
-        return False
-    return (int(given) if given.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns) >= COLUMNS
 
 
 def find_offers(env: Mapping[str, str]) -> str | None:

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 COMMIT_CHARS = 10
 ERROR_CHARS_MAX = 400
 
-app = command_group(
-    "workspace", "Group several repositories under one name, your folders and clones, and search them together."
-)
+app = command_group("workspace", "Group several repositories and search them together.")
 
 Workspace = Annotated[str, typer.Option("--workspace", "-w", metavar="NAME", help="Which workspace.")]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from context_engine.cli.quick_pages import PAGES_FILE, find_offers, find_page
+from context_engine.cli.help_pages import HIDDEN
+from context_engine.cli.quick_pages import PAGES_FILE, find_offers, find_page, read_pages
 from tests.support import preloaded
 from tests.support.trees import tree
 
@@ -115,11 +117,36 @@ def test_what_is_not_generated_is_left_to_the_full_program(line: str) -> None:
     assert find_offers(completion_environment("bash", line)) is None
 
 
-def test_a_page_of_another_width_or_look_is_left_to_the_full_program() -> None:
-    assert find_page(["--help"], {"COLUMNS": "120"}) is None
-    assert find_page(["--help"], {"FORCE_COLOR": "1"}) is None
+def test_what_is_not_a_page_is_left_to_the_full_program() -> None:
     assert find_page(["nope", "--help"], {}) is None
     assert find_page(["search"], {}) is None
+
+
+def test_styles_are_shown_where_they_are_forced_and_nowhere_in_a_pipe() -> None:
+    styled, plain = find_page(["--help"], {"FORCE_COLOR": "1"}), find_page(["--help"], {})
+    assert styled
+    assert plain
+    assert "\x1b[1m" in styled
+    assert "\x1b" not in plain
+
+
+def test_the_first_page_fits_a_screen_and_names_every_command_but_the_hidden_ones() -> None:
+    page = find_page([], {})
+    assert page
+    assert len(page.splitlines()) <= 37
+    assert max(map(len, page.splitlines())) <= 80
+    names = {path.split()[0] for path in read_pages()["offers"] if path}
+    assert {name for name in names if not re.search(rf"^  {name} | {name}(,|$)", page, re.MULTILINE)} == {*HIDDEN}
+
+
+@pytest.mark.parametrize("path", [path for path in read_pages()["help"] if path])
+def test_every_page_says_in_one_line_what_the_command_does(path: str) -> None:
+    page = find_page([*path.split(), "-h"], {})
+    assert page
+    assert "`" not in page.partition("\nExamples")[0]
+    assert f"Usage: ctx {path}" in page
+    described = page.partition("\nExamples")[0].splitlines()
+    assert max(map(len, described)) <= 80
 
 
 def test_a_page_imports_neither_typer_nor_rich() -> None:
