@@ -77,6 +77,7 @@ def index(
     share: Annotated[
         bool, typer.Option("--share", help="Publish the index to that database; default: CTX_STORE_SHARES.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Index a repository, or update its index.
 
@@ -95,7 +96,7 @@ def index(
     """
     from context_engine.cli.index_commands import index as run_index
 
-    raise typer.Exit(run_index(path, root, force=force, embed=embed, store=store, share=share))
+    raise typer.Exit(run_index(path, root, force=force, embed=embed, store=store, share=share, as_json=as_json))
 
 
 @app.command()
@@ -241,9 +242,9 @@ def history(
     diff: Annotated[bool, typer.Option("--diff", "-d", help="Show a commit's diff, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the commits that changed a file, wrote some lines or a symbol, with their messages; or one commit.
+    """Show the commits that changed a file, some lines or a symbol.
 
-    Secrets in diffs are masked.
+    Each has its message. A commit as the target is shown alone. Secrets in diffs are masked.
 
     **Examples**
 
@@ -311,6 +312,7 @@ def undo(
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=100, help="How many edits, newest first.")] = 1,
     redo: Annotated[bool, typer.Option("--redo", help="Redo undone edits.")] = False,
     only_list: Annotated[bool, typer.Option("--list", help="Only list what can be undone.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Undo the edits that agents made, newest first.
 
@@ -325,7 +327,7 @@ def undo(
     """
     from context_engine.cli.query_commands import show_reply
 
-    raise typer.Exit(show_reply(root, "undo_edit", {"steps": limit, "redo": redo, "list": only_list}))
+    raise typer.Exit(show_reply(root, "undo_edit", {"steps": limit, "redo": redo, "list": only_list}, as_json=as_json))
 
 
 @app.command()
@@ -352,6 +354,7 @@ def review(
         list[str] | None, typer.Option("--analyzer", help="Run only this analyzer; none: no analyzer; repeatable.")
     ] = None,
     untracked: Annotated[bool, typer.Option("--untracked", help="Include new files that git does not track.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Review a change: list the problems in its new lines by priority. Needs no model, no network and no index.
 
@@ -379,7 +382,7 @@ def review(
             "analyzers": analyzer or ["auto"],
         }
     )
-    raise typer.Exit(run_review(root, change, options, format, sarif))
+    raise typer.Exit(run_review(root, change, options, "json" if as_json else format, sarif))
 
 
 @app.command()
@@ -485,7 +488,7 @@ def call(
 
 
 @app.command()
-def tools() -> None:
+def tools(as_json: AsJson = False) -> None:
     """List the tools that an agent can call, one line each.
 
     **Examples**
@@ -495,7 +498,7 @@ def tools() -> None:
     """
     from context_engine.cli.query_commands import list_tools
 
-    list_tools()
+    list_tools(as_json=as_json)
 
 
 @app.command()

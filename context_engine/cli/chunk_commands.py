@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from context_engine.cli.common_options import Root, command_group, open_engine
+from context_engine.cli.common_options import AsJson, Root, command_group, open_engine, print_json
 
 if TYPE_CHECKING:
     from context_engine.model import ChunkKind
@@ -24,6 +24,7 @@ def chunk_export(
     embedder: Annotated[
         Literal["static", "minilm"], typer.Option("--embedder", help="Model that computes the vectors.")
     ] = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Export the index as four JSON files with vectors, for any program that reads such chunk files.
 
@@ -53,6 +54,10 @@ def chunk_export(
             print_note(
                 f"{folder} is inside the workspace: unless an ignore file names it, it is indexed like other files"
             )
+    if as_json:
+        counts = {"chunks": dict(report.kinds), "model": report.model, "dimensions": report.dimensions}
+        print_json({"folder": str(target), **counts, "size_bytes": report.size_bytes})
+        return
     if report.model:
         vectors = f"vectors of {report.dimensions} numbers by {report.model}"
     else:
@@ -61,7 +66,9 @@ def chunk_export(
 
 
 @app.command("check")
-def chunk_check(folder: Annotated[Path, typer.Argument(help="Folder with the chunk files.")]) -> None:
+def chunk_check(
+    folder: Annotated[Path, typer.Argument(help="Folder with the chunk files.")], as_json: AsJson = False
+) -> None:
     """Check a folder of chunk files: print its contents and the files that are invalid. Exit code 1 if one is.
 
     **Examples**
@@ -78,6 +85,10 @@ def chunk_check(folder: Annotated[Path, typer.Argument(help="Folder with the chu
         vectors = f"{int(chunks.embedded.sum()):,} of {chunks.dimensions} numbers"
     else:
         vectors = "none"
+    if as_json:
+        files = {name: name in chunks.files for name in FILES.values()}
+        print_json({"files": files, "problems": problems, "chunks": counts, "model": chunks.model or None})
+        raise typer.Exit(1 if problems else 0)
     print_rows((name, "ok" if name in chunks.files else problems.get(name, "not there")) for name in FILES.values())
     print_rows(
         [

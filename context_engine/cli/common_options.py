@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from context_engine.cli.workspace_root import find_project, open_engine, resolve
 __all__ = [
     "INTERRUPTED", "NOTHING_FOUND", "AliasGroup", "AsJson", "CommandApp", "HelpCommand", "Root", "WorkspaceName", "Yes",
     "command_group",
-    "find_project", "open_engine", "replace_old_options", "resolve_root",
+    "find_project", "open_engine", "print_json", "replace_old_options", "resolve_root",
 ]  # fmt: skip
 
 Root = Annotated[
@@ -32,6 +33,11 @@ WorkspaceName = Annotated[
         "--workspace", "-w", metavar="NAME", help="Use all repositories of this workspace; see ctx workspace."
     ),
 ]
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON."""
+    print(json.dumps(value, ensure_ascii=False))
 
 
 # -- old names --------------------------------------------------------------------------------------------------------
@@ -67,9 +73,9 @@ def write_help(command: Any, context: Any, formatter: Any) -> None:
 class CommandApp(typer.Typer):
     """Commands with plain help pages."""
 
-    def command(self, name: str | None = None, **options: Any) -> Any:  # ty: ignore[invalid-method-override]
+    def command(self, name: str | None = None, *, cls: Any = HelpCommand, **options: Any) -> Any:
         """Define a command."""
-        return super().command(name, **{"cls": HelpCommand, **options})
+        return super().command(name, cls=cls, **options)
 
 
 class AliasGroup(TyperGroup):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import suppress
@@ -33,14 +34,15 @@ def status(as_json: AsJson = False) -> None:
     - `ctx daemon status`
     - `ctx daemon status --json | jq '.[].roots'`
     """
-    import json
-
     found = _ask_all("status")
     if as_json:
         print(json.dumps(found))
+    from context_engine.text import format_count
+
     for row in [] if as_json else found:
+        clients = format_count(row.get("sessions", 0), "client")
         print(
-            f"pid {row['pid']}  version {row['version']}  {row['state']}  {row.get('sessions', 0)} clients"
+            f"pid {row['pid']}  version {row['version']}  {row['state']}  {clients}"
             f"  {row['seconds']} s  {row['program']}"
         )
         for root in row.get("roots", ()):
@@ -51,7 +53,7 @@ def status(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def stop() -> None:
+def stop(as_json: AsJson = False) -> None:
     """End the daemons of this user, of all versions. Their clients go on by themselves, and the next one starts one.
 
     **Examples**
@@ -60,7 +62,9 @@ def stop() -> None:
     - `CTX_DAEMON=0` in the environment keeps it off
     """
     stopped = _ask_all("stop")
-    for row in stopped:
+    if as_json:
+        print(json.dumps([row["pid"] for row in stopped]))
+    for row in [] if as_json else stopped:
         print(f"stopped {row['pid']}")
     if not stopped:
         _print_reason()

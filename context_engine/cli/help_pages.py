@@ -17,7 +17,7 @@ LABEL_CHARS_MAX = 26
 """A longer option has its description on the next line."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Find code": ("search", "context", "read", "symbol", "trace"),
-    "Change and review": ("review", "undo"),
+    "Change and review": ("review", "undo", "history"),
     "Plans and memory": ("plan", "memory"),
     "Agents": ("setup", "doctor", "gain", "ui"),
     "Index": ("index", "status", "why", "workspace"),
@@ -85,7 +85,8 @@ def _render_page(command: Any, context: Any) -> str:
     arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
     options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
     commands = getattr(command, "commands", {})
-    usage = " ".join([context.command_path, *(["COMMAND"] if commands else map(_argument_usage, arguments))])
+    expected = ["COMMAND"] if commands else [_argument_usage(parameter) for parameter in arguments]
+    usage = " ".join([str(context.command_path), *expected])
     lines = [line for paragraph in description for line in (*_wrap(paragraph), "")]
     lines += [f"{_head('Usage:')} {usage} [OPTIONS]"]
     for title, rows in (
@@ -170,7 +171,7 @@ def _argument_usage(parameter: Any) -> str:
 
 def _option_label(parameter: Any) -> str:
     """Return the spellings of an option and its value, as `-n, --limit N`; the short spelling comes first."""
-    names = sorted(parameter.opts, key=len)
+    names: list[str] = sorted(parameter.opts, key=len)
     if not any(len(name) == 2 for name in names):
         names[0] = f"    {names[0]}"
     label = ", ".join(names)
@@ -187,7 +188,7 @@ def _value_name(parameter: Any) -> str:
     kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     if kind is Path:
         return "PATH"
-    option = max(parameter.opts, key=len)
+    option = str(max(parameter.opts, key=len))
     return VALUE_NAMES.get(option, option.lstrip("-").upper().replace("-", "_"))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.cli.common_options import INTERRUPTED, find_project, open_engine, resolve_root
+from context_engine.cli.common_options import INTERRUPTED, find_project, open_engine, print_json, resolve_root
 from context_engine.cli.console import escape_text, notes, out, print_rows, run_index, run_with_progress
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
@@ -23,7 +23,14 @@ LANGUAGES_MAX = 8
 
 
 def index(
-    path: Path | None, root: Path | None, *, force: bool, embed: bool = False, store: str = "", share: bool = False
+    path: Path | None,
+    root: Path | None,
+    *,
+    force: bool,
+    embed: bool = False,
+    store: str = "",
+    share: bool = False,
+    as_json: bool = False,
 ) -> int:
     """Index a workspace or a folder of it, and embed everything if `embed`; return the exit code.
 
@@ -37,11 +44,14 @@ def index(
             files = engine.status().files
             notes.print(f"[yellow]interrupted[/yellow]: {files:,} files are indexed; ctx index goes on from there")
             return INTERRUPTED
-        show_report(workspace, report)
+        if as_json:
+            print_json(_format_report(workspace, report))
+        else:
+            show_report(workspace, report)
         for what, step in engine.settings.notes():
             notes.print(f"[yellow]note[/yellow]: {escape_text(f'{what}. {step}')}")
         if embed:
-            return _embed(engine)
+            return _embed(engine, is_quiet=as_json)
         return 0
 
 
@@ -56,7 +66,7 @@ def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
     return replace(settings, store_url=address, store_shares=share or settings.store_shares)
 
 
-def _embed(engine: Engine) -> int:
+def _embed(engine: Engine, *, is_quiet: bool = False) -> int:
     """Embed all texts that have no vector yet; return the exit code."""
     try:
         files, chunks = run_with_progress(
@@ -73,8 +83,15 @@ def _embed(engine: Engine) -> int:
     else:
         taken = ""
     counts = f"{format_count(files, 'file')}, {format_count(chunks, 'chunk')} by {state.model}{taken}"
-    print_rows([("embedded", counts)])
+    if not is_quiet:
+        print_rows([("embedded", counts)])
     return 0
+
+
+def _format_report(workspace: Path, report: IndexReport) -> dict[str, object]:
+    names = ("files", "chunks", "symbols", "added", "changed", "removed", "unchanged")
+    counts = {name: getattr(report, name) for name in names}
+    return {"root": str(workspace), **counts, "skipped": report.count_skipped(), "seconds": round(report.seconds, 3)}
 
 
 def show_report(workspace: Path, report: IndexReport) -> None:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from context_engine.cli import shell_completion
-from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson, Root, Yes, command_group, open_engine
+from context_engine.cli.common_options import (
+    INTERRUPTED,
+    NOTHING_FOUND,
+    AsJson,
+    Root,
+    Yes,
+    command_group,
+    open_engine,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from context_engine.cli.console import Cell
@@ -240,6 +249,7 @@ def memory_edit(
     revalidate: Annotated[
         bool, typer.Option("--revalidate", help="Confirm that it is still valid although its files changed.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Change a memory; fields without an option stay as they are. You can also edit the file by hand.
 
@@ -266,12 +276,15 @@ def memory_edit(
         entry = _find_memory(engine, memory)
         assert entry.memory
         updated = engine.memory.memories.update(entry.memory.id, revision, expected_version=entry.version)
+    if as_json:
+        print_json({"id": entry.memory.id, "path": updated.entry.path, "changed": list(updated.changed)})
+        return
     changed = ", ".join(name.replace("_", " ") for name in updated.changed) or "nothing"
     out.print(f"changed: {changed}  {escape_text(updated.entry.path)}")
 
 
 @app.command("delete")
-def memory_delete(memory: Id, root: Root = None, yes: Yes = False) -> None:
+def memory_delete(memory: Id, root: Root = None, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a memory permanently. A memory that it superseded becomes valid again.
 
     **Examples**
@@ -291,11 +304,14 @@ def memory_delete(memory: Id, root: Root = None, yes: Yes = False) -> None:
             err.print("nothing was deleted")
             raise typer.Exit(NOTHING_FOUND)
         engine.memory.memories.delete(found.id, expected_version=entry.version)
-    out.print(f"deleted: {escape_text(entry.path)}")
+    if as_json:
+        print_json({"id": found.id, "deleted": entry.path})
+    else:
+        out.print(f"deleted: {escape_text(entry.path)}")
 
 
 @app.command("rules")
-def memory_rules(root: Root = None) -> None:
+def memory_rules(root: Root = None, as_json: AsJson = False) -> None:
     """Print all valid rules and decisions with their sources: what an agent should know before it begins.
 
     **Examples**
@@ -304,13 +320,17 @@ def memory_rules(root: Root = None) -> None:
     - `ctx memory rules > RULES.md`
     """
     from context_engine.cli.console import print_markdown
+    from context_engine.secrets import redact_file
     from context_engine.tools import render_rules_page
 
     with open_engine(root) as engine:
         if not _collect_knowledge(engine):
             raise typer.Exit(INTERRUPTED)
         page = render_rules_page(engine, chars_max=RULES_CHARS_MAX)
-    print_markdown(page)
+    if as_json:
+        print_json({"markdown": redact_file(page)})
+    else:
+        print_markdown(page)
 
 
 # -- shared steps -----------------------------------------------------------------------------------------------------

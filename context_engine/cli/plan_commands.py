@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from context_engine.cli import shell_completion
-from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson, Root, Yes, command_group, open_engine
+from context_engine.cli.common_options import (
+    INTERRUPTED,
+    NOTHING_FOUND,
+    AsJson,
+    Root,
+    Yes,
+    command_group,
+    open_engine,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from context_engine.cli.console import Cell
@@ -285,7 +294,7 @@ def plan_diff(
 
 
 @app.command("archive")
-def plan_archive(plan: PlanName, root: Root = None) -> None:
+def plan_archive(plan: PlanName, root: Root = None, as_json: AsJson = False) -> None:
     """Archive a plan: all its versions stay readable, old ones are packed into less space.
 
     **Examples**
@@ -293,10 +302,15 @@ def plan_archive(plan: PlanName, root: Root = None) -> None:
     - `ctx plan archive retries`
     """
     from context_engine.cli.console import out
+    from context_engine.text import format_count
 
     with open_engine(root) as engine:
-        packed = engine.plans.repository.archive(_resolve_plan(engine, plan), author="user")
-    out.print(f"archived; {packed} older versions were packed")
+        plan_id = _resolve_plan(engine, plan)
+        packed = engine.plans.repository.archive(plan_id, author="user")
+    if as_json:
+        print_json({"archived": plan_id, "versions_packed": packed})
+    else:
+        out.print(f"archived; {format_count(packed, 'older version')} packed")
 
 
 # -- approval ---------------------------------------------------------------------------------------------------------

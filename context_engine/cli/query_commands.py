@@ -162,12 +162,15 @@ def parse_arguments(text: str) -> dict[str, Any]:
     return arguments
 
 
-def list_tools() -> None:
+def list_tools(*, as_json: bool) -> None:
     """Print the name and the first sentence of every tool."""
     from context_engine import tools
     from context_engine.cli.console import print_rows
 
-    print_rows((tool.name, tool.one_liner) for tool in tools.ALL)
+    if as_json:
+        print(json.dumps([{"name": tool.name, "description": tool.one_liner} for tool in tools.ALL]))
+    else:
+        print_rows((tool.name, tool.one_liner) for tool in tools.ALL)
 
 
 def symbol(place: QueryPlace, options: Options) -> int:

@@ -1,6 +1,6 @@
 """`ctx review`: review a change, and print it for people or in the formats of CI and code hosts.
 
-Exit codes: 0 reviewed, 1 not reviewed, 3 a finding of `--fail-on`, 130 interrupted. With `--fail-on`, a review that
+Exit codes: 0 reviewed, 2 not reviewed, 3 a finding of `--fail-on`, 130 interrupted. With `--fail-on`, a review that
 could not look at everything fails, too.
 """
 
@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine import __version__
-from context_engine.cli.common_options import INTERRUPTED, open_engine
+from context_engine.cli.common_options import INTERRUPTED, open_engine, print_json
 from context_engine.cli.console import err, escape_text, notes, out, print_note, run_with_progress
+from context_engine.cli.exit_codes import FINDINGS
 from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 from context_engine.model import Finding
 from context_engine.repo import DiffRequest, write_atomic
@@ -20,8 +21,6 @@ from context_engine.review import PRIORITIES, ReviewOptions, render_review
 if TYPE_CHECKING:
     from context_engine.review import ReviewResult
 
-FOUND = 3
-"""Neither 1, which means that there is no review, nor 2, which means wrong usage."""
 COLORS = ("bold red", "red", "yellow", "cyan")
 """By priority."""
 NAMED_MAX = 5
@@ -66,6 +65,8 @@ def review(
         except PreconditionFailed as error:
             if "reason" not in error.details:
                 raise
+            if format == "json":
+                print_json({"findings": [], "nothing_to_review": error.details["reason"]})
             print_note(f"nothing to review: {error.details['reason']}")  # an empty change must not fail a hook or CI
             return 0
     if sarif:
@@ -76,7 +77,7 @@ def review(
     else:
         print(render_review(result, format, version=__version__), end="")
     if result.should_fail:
-        return FOUND
+        return FINDINGS
     return 0
 
 

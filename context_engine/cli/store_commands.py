@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from context_engine.cli.common_options import INTERRUPTED, AsJson, Root, command_group, open_engine, resolve_root
+from context_engine.cli.common_options import (
+    INTERRUPTED,
+    AsJson,
+    Root,
+    Yes,
+    command_group,
+    open_engine,
+    print_json,
+    resolve_root,
+)
 
 if TYPE_CHECKING:
     from context_engine.index import RepairReport, Tenant
@@ -177,8 +186,9 @@ def store_remove(
     repository: Annotated[str, typer.Argument(help="As `ctx store list` names it.")],
     store: Store = "",
     schema: Annotated[int, typer.Option(help="The schema of another release, as in the list; 0: this release.")] = 0,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     root: Root = None,
+    as_json: AsJson = False,
 ) -> None:
     """Remove the index of a repository from a database, for everybody who uses it there. It needs the right to write.
 
@@ -196,9 +206,12 @@ def store_remove(
     address = _choose_address(store, root)
     with closing(open_remote_store(address)) as remote, closing(open_vector_store(address)) as vectors:
         if not yes and not confirm(f"Remove the index of {repository} from {remote.name}, for everybody?"):
-            raise NotConfirmed("nothing was removed", suggestion="answer y, or say --yes")
+            raise NotConfirmed("nothing was removed", suggestion="Answer y, or repeat it with --yes.")
         freed = remove_tenant(remote, vectors, repository, schema or SCHEMA_VERSION)
-    print(f"removed {repository}, {format_size(freed)}")
+    if as_json:
+        print_json({"removed": repository, "bytes": freed})
+    else:
+        print(f"removed {repository}, {format_size(freed)}")
 
 
 def _choose_address(address: str, root: Path | None) -> str:
@@ -213,6 +226,6 @@ def _choose_address(address: str, root: Path | None) -> str:
     if chosen in ("", "embedded"):
         raise InvalidArgument(
             "no database is named",
-            suggestion="say --store postgresql://user@host/database, or set CTX_STORE_URL",
+            suggestion="Repeat it with --store postgresql://user@host/database, or set CTX_STORE_URL.",
         )
     return chosen

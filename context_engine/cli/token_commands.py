@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from context_engine.cli.common_options import AsJson, command_group
+from context_engine.cli.common_options import AsJson, command_group, print_json
 
 if TYPE_CHECKING:
     from context_engine.cli.console import Cell
@@ -44,6 +44,7 @@ def token_create(
     expires: Annotated[str, typer.Option("--expires", help="90d, 12h, a date, or never.")] = "90d",
     per_minute: Annotated[int, typer.Option("--per-minute", min=0, help="Calls per minute; 0: unlimited.")] = 0,
     tokens: Tokens = None,
+    as_json: AsJson = False,
 ) -> None:
     """Create a token and print it. It is shown only this once: the file stores a hash.
 
@@ -53,6 +54,7 @@ def token_create(
     - `ctx token create ann --role write --project web --project api --per-minute 120`
     - `ctx token create ops --role admin --project '*' --expires never`
     """
+    import json
     import time
 
     from context_engine.cli.console import print_note
@@ -62,6 +64,10 @@ def token_create(
     projects = [_resolve_project(value) for value in project or []]
     wish = TokenRequest(name, role, projects, parse_expiry(expires, time.time()), per_minute)
     grant, token = _open_tokens(tokens).create(wish)
+    if as_json:
+        limits = {"role": role, "projects": list(grant.projects), "expires_s": grant.expires_s}
+        print(json.dumps({"name": name, "token": token, **limits}))
+        return
     print(token)  # the only line on stdout, so that a script can read it
     if grant.expires_s is not None:
         until = f"until {format_timestamp(grant.expires_s)}"
@@ -95,7 +101,7 @@ def token_list(tokens: Tokens = None, as_json: AsJson = False) -> None:
 
 
 @app.command("revoke")
-def token_revoke(name: Name, tokens: Tokens = None) -> None:
+def token_revoke(name: Name, tokens: Tokens = None, as_json: AsJson = False) -> None:
     """Revoke a token. Running servers refuse it from the next request on.
 
     **Examples**
@@ -105,7 +111,10 @@ def token_revoke(name: Name, tokens: Tokens = None) -> None:
     from context_engine.cli.console import out
 
     _open_tokens(tokens).revoke(name)
-    out.print(f"{name} is revoked")
+    if as_json:
+        print_json({"revoked": name})
+    else:
+        out.print(f"{name} is revoked")
 
 
 def parse_expiry(text: str, now_s: float) -> float | None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from context_engine.cli.common_options import AsJson, command_group
+from context_engine.cli.common_options import AsJson, command_group, print_json
+from context_engine.cli.exit_codes import FAILED
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -31,6 +32,7 @@ def workspace_add(
     name: Annotated[str, typer.Option("--name", help="Name in the workspace; default: last part of its path.")] = "",
     branch: Annotated[str, typer.Option("--branch", help="Clone this branch instead of the remote's default.")] = "",
     depth: Annotated[int, typer.Option("--depth", min=0, help="Clone only this many commits; 0: all.")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Add a repository to a workspace. A URL (https, ssh, file) is cloned into the cache, which is not for editing.
 
@@ -52,6 +54,9 @@ def workspace_add(
         "cloning",
         unit="objects",
     )
+    if as_json:
+        print_json({"name": member.name, "workspace": workspace, "root": member.root})
+        return
     print(f"{member.name} is in workspace {workspace}: {member.root}")
     option = f"--workspace {workspace}"
     print_note(f"index it with ctx workspace update {option}; serve it with ctx serve {option}")
@@ -97,6 +102,7 @@ def workspace_list(
 def workspace_remove(
     name: Annotated[str, typer.Argument(help="Its name, or its folder.")],
     workspace: Workspace = "default",
+    as_json: AsJson = False,
 ) -> None:
     """Remove a repository from a workspace. A clone that no workspace uses is deleted, your own folders never.
 
@@ -106,6 +112,9 @@ def workspace_remove(
     - `ctx workspace remove lib --workspace team`
     """
     is_deleted = load_repositories().remove(name, workspace=workspace)
+    if as_json:
+        print_json({"removed": name, "workspace": workspace, "clone_deleted": is_deleted})
+        return
     print(f"{name} is no longer in workspace {workspace}{'; its clone is deleted' if is_deleted else ''}")
 
 
@@ -113,10 +122,11 @@ def workspace_remove(
 def workspace_update(
     names: Annotated[list[str] | None, typer.Argument(help="Only these; default: all.")] = None,
     workspace: Workspace = "default",
+    as_json: AsJson = False,
 ) -> None:
     """Fetch new commits for the clones of a workspace and update the index of each repository.
 
-    Exit code 1 when one of them fails; the others are updated all the same.
+    Exit code 2 when one of them fails; the others are updated all the same.
 
     **Examples**
 
@@ -127,13 +137,16 @@ def workspace_update(
 
     repositories = load_repositories()
     chosen = repositories.members(workspace, names=names or ())
-    failed = [member for member in chosen if not _update_member(repositories, member)]
-    if not chosen:
+    failed = [member for member in chosen if not _update_member(repositories, member, is_quiet=as_json)]
+    if as_json:
+        names_failed = [member.name for member in failed]
+        print_json({"updated": [one.name for one in chosen if one not in failed], "failed": names_failed})
+    elif not chosen:
         print_note(f"workspace {workspace} is empty: ctx workspace add PATH --workspace {workspace}")
-    raise typer.Exit(1 if failed else 0)
+    raise typer.Exit(FAILED if failed else 0)
 
 
-def _update_member(repositories: RepositoryRegistry, member: WorkspaceMember) -> bool:
+def _update_member(repositories: RepositoryRegistry, member: WorkspaceMember, *, is_quiet: bool) -> bool:
     """Fetch and index one repository and print a line about it; return whether that worked."""
     from context_engine.cli.console import print_rows, run_index, run_with_progress
     from context_engine.engine import Engine
@@ -162,7 +175,8 @@ def _update_member(repositories: RepositoryRegistry, member: WorkspaceMember) ->
     summary = (
         f"{commit}{format_count(report.files, 'file')}, {changed:,} of them new or changed, {report.seconds:.1f} s"
     )
-    print_rows([(member.name, summary)])
+    if not is_quiet:
+        print_rows([(member.name, summary)])
     return True
 
 

@@ -133,7 +133,7 @@ def test_styles_are_shown_where_they_are_forced_and_nowhere_in_a_pipe() -> None:
 def test_the_first_page_fits_a_screen_and_names_every_command_but_the_hidden_ones() -> None:
     page = find_page([], {})
     assert page
-    assert len(page.splitlines()) <= 37
+    assert len(page.splitlines()) <= 38
     assert max(map(len, page.splitlines())) <= 80
     names = {path.split()[0] for path in read_pages()["offers"] if path}
     assert {name for name in names if not re.search(rf"^  {name} | {name}(,|$)", page, re.MULTILINE)} == {*HIDDEN}
@@ -171,3 +171,15 @@ def test_completing_the_name_of_a_plan_imports_neither_typer_nor_rich(tmp_path: 
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, env=env
     )
     assert done.stdout.split() == ["False", "False"]
+
+
+WITHOUT_JSON = {
+    *("call", "completion", "daemon run", "hook", "serve", "setup", "version"),  # a tool's own text, a script, a server
+}
+
+
+def test_every_command_that_prints_data_prints_json() -> None:
+    offers = read_pages()["offers"]
+    groups = {path.rpartition(" ")[0] for path in offers}
+    without = {path for path, rows in offers.items() if path not in groups and "--json" not in dict(rows)}
+    assert without == WITHOUT_JSON

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from context_engine.cli import app
-from context_engine.cli.review_command import FOUND
+from context_engine.cli.exit_codes import FINDINGS
 from context_engine.text.lines import count_lines
 from tests.support.engines import cache_for
 from tests.support.trees import commit, git, repository, tree
@@ -54,9 +54,9 @@ def test_findings_are_on_stdout_and_everything_about_the_review_on_stderr(
     [
         (BAD, "none", 0),
         (BAD, "P1", 0),
-        (BAD, "P2", FOUND),
-        (BAD, "p2", FOUND),
-        (WORSE, "P0", FOUND),
+        (BAD, "P2", FINDINGS),
+        (BAD, "p2", FINDINGS),
+        (WORSE, "P0", FINDINGS),
         (WORSE, "none", 0),
     ],
 )
@@ -90,7 +90,7 @@ def test_each_way_to_name_a_change_finds_it(
         git(root, "add", "--all")
     elif words:
         commit(root, "change")
-    assert ctx(monkeypatch, *words, "--fail-on", "P2") == FOUND
+    assert ctx(monkeypatch, *words, "--fail-on", "P2") == FINDINGS
     assert "src/a.py:9" in capsys.readouterr().out
 
 
@@ -141,5 +141,5 @@ def test_the_hook_for_pre_commit_is_a_command_that_works(
     assert command[:2] == ["ctx", "review"]
     tree(root, {"src/a.py": WORSE})
     git(root, "add", "--all")
-    assert ctx(monkeypatch, *command[2:]) == FOUND
+    assert ctx(monkeypatch, *command[2:]) == FINDINGS
     assert count_lines(capsys.readouterr().out) > 0
