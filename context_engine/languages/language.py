@@ -381,6 +381,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "block_scopes": "flag",
         "assigned_members": "flag",
         "capitals_match": "flag",
+        "declarators": "flag",
         **dict.fromkeys(("identifiers", "transparent", "common", "builtins", "selves"), "texts"),
     },
     "outline": {

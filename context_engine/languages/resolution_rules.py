@@ -49,8 +49,8 @@ class ResolutionRules:
     `transparent` generic type has the value of its argument. `common` are members of built-in types and `builtins`
     names that need no binding. `selves` are the names of the object a method belongs to; `first_is_self` means that it
     is the first parameter. With `capitals_match` a capital name in a pattern is compared, not bound. In `lexical`
-    classes members are found without an object. With `block_scopes` a variable holds in the block around it; with
-    `assigned_members` `thing.name = value` makes a member.
+    classes members are found without an object. With `declarators` names are bound as in C. With `block_scopes` a
+    variable holds in the block around it; with `assigned_members` `thing.name = value` makes a member.
     """
 
     style: str = ""
@@ -65,6 +65,7 @@ class ResolutionRules:
     block_scopes: bool = False
     assigned_members: bool = False
     capitals_match: bool = False
+    declarators: bool = False
 
 
 @lru_cache(maxsize=128)

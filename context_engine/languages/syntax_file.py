@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
+from context_engine.languages.declarators import find_declared
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.name_occurrences import find_whole_words
@@ -89,6 +90,16 @@ class SyntaxFile:
         """Return line and column of a node, both from 1."""
         return node_position(self.data, node)
 
+    def position_of(self, offset: int) -> tuple[int, int]:
+        """Return line and column of an offset in bytes, both from 1; columns count characters."""
+        line_start = self.data.rfind(b"\n", 0, offset) + 1
+        column = len(self.data[line_start:offset].decode("utf-8", "replace")) + 1
+        return self.data.count(b"\n", 0, offset) + 1, column
+
+    def words(self, name: str) -> Iterator[tuple[int, int]]:
+        """Yield the places of a name in the text, in bytes; in strings and comments as well."""
+        return find_whole_words(self.data, name)
+
     def role_fields(self, node: Node, role: str) -> tuple[str, ...] | None:
         """Return the fields of a role, or None if the node does not have it."""
         return self.roles.get(node.type, {}).get(role)
@@ -162,6 +173,8 @@ class SyntaxFile:
     def binding_of(self, node: Node) -> NameBinding | None:
         """Return what an identifier binds there; None if it only uses the name."""
         name = self.text(node)
+        if self.rules.declarators:
+            return self._find_declared(name, node)
         at, parent, positions = self._leave_patterns(node)
         if parent is None:
             return None
@@ -177,6 +190,32 @@ class SyntaxFile:
         if statement is not None and self._is_imported(node, statement):
             return NameBinding(name, "import", node, statement, self.scope_at(statement.start_byte))
         return None
+
+    def _find_declared(self, name: str, node: Node) -> NameBinding | None:
+        found = find_declared(node)
+        if found is None:
+            return None
+        if found.role == "parameter":
+            number = self.scope_at(node.start_byte)
+            scope = number if number > 0 and self.scopes[number].role in ("function", "scope") else NOWHERE
+        else:
+            scope = self._declaring_scope(found.statement, found.role)
+        return NameBinding(name, found.role, node, found.statement, scope)
+
+    def _declaring_scope(self, statement: Node, role: str) -> int:
+        """Return the scope in which a declaration of C or C++ holds: enumerators hold around their enum."""
+        if statement.type.startswith("preproc_"):
+            return 0
+        number = self.scope_at(statement.start_byte)
+        while number > 0 and not self._holds(number, statement, role):
+            number = self.scopes[number].parent
+        return number
+
+    def _holds(self, number: int, statement: Node, role: str) -> bool:
+        """Whether a scope is around a declaration, and does not hand its names on."""
+        scope = self.scopes[number]
+        is_around = scope.stop >= statement.end_byte and (scope.node != statement or role == "loop")
+        return is_around and not _hands_on(scope.node, role)
 
     def _leave_patterns(self, node: Node) -> tuple[Node, Node | None, tuple[int | str, ...]]:
         at, parent = node, node.parent
@@ -275,6 +314,22 @@ class SyntaxFile:
                 return outer
             outer = outer.parent
         return None
+
+
+def _hands_on(scope: Node, role: str) -> bool:
+    """Whether what is declared in a node is visible around it: a plain enum, a struct without a name, a template."""
+    if scope.type == "template_declaration":
+        return role != "parameter"
+    if scope.type == "enum_specifier":
+        return not any(child.type in ("class", "struct") for child in scope.children)
+    is_unnamed = scope.type in ("struct_specifier", "union_specifier") and scope.child_by_field_name("name") is None
+    holder = scope.parent
+    return (
+        is_unnamed
+        and holder is not None
+        and holder.type == "field_declaration"
+        and holder.child_by_field_name("declarator") is None
+    )
 
 
 def _takes_itself(node: Node) -> bool:

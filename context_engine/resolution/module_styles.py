@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
-from context_engine.resolution.values import Meaning, NamePlace, NameUsage, Value, Values
+from context_engine.resolution.values import HiddenUse, Meaning, NamePlace, NameUsage, Value, Values
 
 if TYPE_CHECKING:
     from context_engine.resolution.resolver import Resolver
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 class ModuleStyle:
     """The rules of most languages.
 
-    With `joins_members` a class has a member in its body and another one of that name elsewhere.
+    With `joins_members` a class has a member in its body and another one of that name elsewhere. With
+    `joins_declarations` a thing has several declarations, and with `finds_all_names` the rules for scopes of the
+    resolver are not asked.
     With `depth_first` a member is looked up in the first base with all its bases before the others, and `super` is the
     first base.
     """
 
     joins_members = False
+    joins_declarations = False
+    finds_all_names = False
     depth_first = False
 
     # -- names --
@@ -59,6 +63,10 @@ class ModuleStyle:
     def accepts(self, file: SyntaxFile, binding: NameBinding, usage: NameUsage) -> bool:
         """Whether a use of a kind can mean a definition."""
         return True
+
+    def hidden_uses(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[HiddenUse]:
+        """Return the uses of a name where the syntax tree has only text."""
+        return []
 
     # -- imports and modules --
 
@@ -183,6 +191,10 @@ class ModuleStyle:
         """Return what calling a function gives, in a language with rules of its own; None for others."""
         return None
 
+    def elements_of(self, resolver: Resolver, value: Value) -> Values | None:
+        """Return what indexing an instance gives; None if its methods say it."""
+        return None
+
     def finish_results(self, resolver: Resolver, file: SyntaxFile, binding: NameBinding, results: Values) -> Values:
         """Return what a call gives if the function says that it returns something."""
         return results
@@ -203,6 +215,7 @@ class ModuleStyle:
 @lru_cache(maxsize=64)
 def style_of(name: str) -> ModuleStyle:
     """Return the style of a language."""
+    from context_engine.resolution.c_style import CStyle
     from context_engine.resolution.csharp_style import CSharpStyle
     from context_engine.resolution.go_style import GoStyle
     from context_engine.resolution.java_style import JavaStyle
@@ -213,6 +226,7 @@ def style_of(name: str) -> ModuleStyle:
     from context_engine.resolution.rust_style import RustStyle
 
     styles: dict[str, type[ModuleStyle]] = {
+        "c": CStyle,
         "csharp": CSharpStyle,
         "go": GoStyle,
         "java": JavaStyle,

@@ -64,11 +64,14 @@ class ReferenceFinder:
 
     def find(self, name: str, targets: Sequence[NamePlace], paths: Iterable[str]) -> list[Reference]:
         """Return the uses of definitions of one name in some files, each at most once, by file and place."""
-        target = self._target(name, frozenset(targets))
+        given = frozenset(targets)
+        target = self._target(name, given | self._find_joined(targets))
         found: dict[tuple[str, int], Reference] = {}
         for file in filter(None, map(self._project.read, paths)):
             for word in self._names_in(file, name):
                 for reference in self._uses_of(file, word, target):
+                    if NamePlace(reference.path, reference.start) in given:
+                        continue
                     found.setdefault((reference.path, reference.start), reference)
         return sorted(found.values())
 
@@ -153,29 +156,42 @@ class ReferenceFinder:
 
     def _uses_of(self, file: SyntaxFile, word: str, target: _Target) -> Iterator[Reference]:
         for node in file.find(word):
-            if NamePlace(file.path, node.start_byte) in target.places:
-                continue
-            certainty = self._judge(file, node, target)
+            certainty = self._judge(file, word, self.meaning(file, node), target)
             if certainty is not None:
                 line, column = file.position(node)
                 kind = find_kind(file, node)
                 yield Reference(file.path, node.start_byte, node.end_byte, line, column, kind, certainty)
+        for use in self.resolver.style(file).hidden_uses(self.resolver, file, word):
+            certainty = self._judge(file, word, use.meaning, target)
+            if certainty is not None:
+                line, column = file.position_of(use.start)
+                yield Reference(file.path, use.start, use.stop, line, column, use.kind, certainty)
 
-    def _judge(self, file: SyntaxFile, node: SyntaxNode, target: _Target) -> Certainty | None:
-        meaning = self.meaning(file, node)
+    def _judge(self, file: SyntaxFile, name: str, meaning: Meaning, target: _Target) -> Certainty | None:
         if target.places & set(meaning.places):
-            return "exact"
+            return "exact" if meaning.is_sure else "likely"
         if meaning.is_known or meaning.places:
             return None
         if meaning.is_member != target.is_member and not (target.is_member and file.rules.lexical):
             if meaning.is_member:
                 return "possible"
             return None
-        if file.text(node) in file.rules.common and meaning.is_member:
+        if name in file.rules.common and meaning.is_member:
             return "possible"
         if target.is_only:
             return "likely"
         return "possible"
+
+    def _find_joined(self, places: Iterable[NamePlace]) -> frozenset[NamePlace]:
+        """Return the other declarations of some definitions, in languages that declare a thing several times."""
+        found: set[NamePlace] = set()
+        for place in places:
+            bound = self._project.binding_at(place)
+            style = self.resolver.style(bound[0]) if bound is not None else None
+            if bound is not None and style is not None and style.joins_declarations:
+                meaning = style.binding_meaning(self.resolver, *bound)
+                found |= set(meaning.places) if meaning is not None else set()
+        return frozenset(found)
 
     def _target(self, name: str, places: frozenset[NamePlace]) -> _Target:
         is_member = any(map(self.is_member, places))

@@ -304,7 +304,7 @@ class Resolver:
     def name_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a plain name may be at an offset."""
         narrowed = self.style(file).narrowed_values(self, file, name, offset)
-        if narrowed:
+        if narrowed or self.style(file).finds_all_names:
             return narrowed
         bindings = self.visible_bindings(file, name, offset)
         if bindings:
@@ -430,12 +430,16 @@ class Resolver:
             elif value.kind == "external" and value.name not in SEQUENCES:
                 found.append(EXTERNAL)
             elif value.kind == "instance":
-                for method in ("__iter__", "__getitem__", "__next__"):
-                    results = self.results(self.member_values(value, method))
-                    if results:
-                        found += self.elements(results) if method == "__iter__" else results
-                        break
+                own = self._style_of_module(value).elements_of(self, value)
+                found += self._iterated_values(value) if own is None else own
         return tuple(found)
+
+    def _iterated_values(self, value: Value) -> Values:
+        for method in ("__iter__", "__getitem__", "__next__"):
+            results = self.results(self.member_values(value, method))
+            if results:
+                return self.elements(results) if method == "__iter__" else results
+        return ()
 
     # -- members --
 
@@ -616,7 +620,7 @@ class Resolver:
             return ()
         name = file.text(head).rpartition(".")[2]
         parts = [part for part in node.named_children if part != head]
-        if len(parts) == 1 and parts[0].type in ("type_parameter", "type_arguments", "tuple", "type_argument_list"):
+        if len(parts) == 1 and parts[0].type in ARGUMENT_LISTS:
             parts = parts[0].named_children
         arguments = tuple(self.type_values(file, part) for part in parts[:6])
         special = self.style(file).generic_values(self, file, name, arguments)
@@ -633,6 +637,7 @@ class Resolver:
         return tuple(value._replace(arguments=arguments) for value in self.type_values(file, head))
 
 
+ARGUMENT_LISTS = ("type_parameter", "type_arguments", "tuple", "type_argument_list", "template_argument_list")
 SELF_TYPE = "Self"
 SEQUENCES = frozenset("array list set list_comprehension set_comprehension generator_expression".split())
 """Literals whose elements have a type, as far as their first ones show it."""

@@ -49,12 +49,23 @@ EXTERNAL = Value("external")
 class Meaning(NamedTuple):
     """The definitions that a name at a place means.
 
-    `is_known` without places means that it is certainly not defined in this project by such a name.
+    `is_known` without places means that it is certainly not defined in this project by such a name. Places that are
+    not sure make a use `likely` at most.
     """
 
     places: tuple[NamePlace, ...] = ()
     is_known: bool = False
     is_member: bool = False
+    is_sure: bool = True
+
+
+class HiddenUse(NamedTuple):
+    """A use at `start` to `stop` in bytes that the syntax tree does not show, as in the body of a macro."""
+
+    start: int
+    stop: int
+    kind: str
+    meaning: Meaning
 
 
 UNKNOWN = Meaning()

@@ -298,6 +298,9 @@ def read_table(
         path, row, column, target, to_row, to_column = line.split("\t")
         targets = meant.setdefault((path, int(row), int(column)), set())
         targets.add((target, int(to_row), int(to_column)))
+    declared = {place for place, targets in meant.items() if place in targets}
+    if declared:  # the tool knows which definitions there are: none in code that a condition leaves out
+        chosen = [one for one in chosen if (one["path"], one["line"], one["column"]) in declared]
     places = find_places(root, language, sorted({one["name"] for one in chosen}), grammars)
     places = {path: listed for path, listed in places.items() if path.startswith(under)}
     asked = {at.name for listed in places.values() for at in listed}

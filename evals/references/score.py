@@ -112,17 +112,19 @@ def compare(checkout: Checkout, golden: list[dict[str, Any]], misses: int) -> tu
         own = [finder.place_of(path, name, line) for path, line, _ in entry["own"]]
         found = finder.find(name, [place for place in own if place is not None], holding)
         seconds.append(time.process_time() - start)
-        levels: dict[str, set[tuple[str, int, int]]] = {"exact": set(), "likely": set(), "possible": set()}
-        for reference in found:
-            if checkout.texts[reference.path][reference.start : reference.stop].decode() != name:
-                continue  # another name that an import gives: the server was not asked about it
-            levels[reference.certainty].add((reference.path, reference.line, reference.column))
         by_name = {
             (path, *file.position(node))
             for path in holding
             if (file := checkout.read(path)) is not None
             for node in file.find(name)
         } - set(entry["own"])
+        levels: dict[str, set[tuple[str, int, int]]] = {"exact": set(), "likely": set(), "possible": set()}
+        for reference in found:
+            if (reference.path, reference.line, reference.column) not in by_name:
+                continue  # in the body of a macro: no tool was asked about it
+            if checkout.texts[reference.path][reference.start : reference.stop].decode() != name:
+                continue  # another name that an import gives: the server was not asked about it
+            levels[reference.certainty].add((reference.path, reference.line, reference.column))
         ways = {
             "exact": levels["exact"],
             "exact+likely": levels["exact"] | levels["likely"],
@@ -156,9 +158,15 @@ def main() -> None:
         grammars = Grammars(Path(folder))
         for entry in listed:
             golden = HERE / "golden" / f"{entry['name'].replace('/', '+')}.jsonl"
-            if not golden.exists() or chosen.only not in entry["name"] or chosen.language not in entry["language"]:
+            if (
+                not golden.exists()
+                or chosen.only not in entry["name"]
+                or chosen.language not in ("", entry["language"])
+            ):
                 continue
             rows = [json.loads(line) for line in golden.read_text().splitlines()]
+            if not rows:
+                continue
             with tempfile.TemporaryDirectory() as checked_out:
                 root = Path(checked_out).resolve()
                 check_out(chosen.mirrors, entry["name"], entry["commit"], root, entry.get("under", ""))
