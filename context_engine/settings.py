@@ -208,18 +208,19 @@ class Settings:
 
         Raises: InvalidArgument, naming the place, the key and the nearest key that exists.
         """
-        env = os.environ if env is None else env
-        file = Path(root or "") / CONFIG_FILE
-        if root is None:
-            raw, unusable = (b"", "")
-        else:
-            raw, unusable = _repository_bytes(Path(root))
-        stated = _parse_file(file, raw)
-        permitted = {key: value for key, value in stated.items() if knobs()[key][1].repository}
-        ignored = tuple(key for key in stated if key not in permitted)
-        own = user_file()
-        trusted = _check_all(own, _parse_file(own, _user_bytes(own))) | _from_environment(env)
-        return cls(**(_check_all(file, permitted) | trusted), ignored=ignored, unusable=unusable)
+        layers = _read_layers(root, os.environ if env is None else env)
+        values = {name: value for layer in layers.by_source.values() for name, value in layer.items()}
+        return cls(**values, ignored=layers.ignored, unusable=layers.unusable)
+
+    @classmethod
+    def find_sources(cls, root: str | Path | None, env: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the settings that are not defaults, each with the file or the variable that it comes from.
+
+        Raises: InvalidArgument, as `load`.
+        """
+        by_source = _read_layers(root, os.environ if env is None else env).by_source
+        sources = {name: source for source, layer in by_source.items() for name in layer}
+        return {name: source or f"CTX_{name.upper()}" for name, source in sources.items()}
 
     def workspace_cache(self, root: Path) -> Path:
         """Return the folder of what is derived from a workspace: its index above all."""
@@ -267,6 +268,33 @@ def knobs() -> Mapping[str, tuple[Any, Knob]]:
     """Return name -> (default, knob), in the order of the class: what the docs table and the checks read."""
     listed = [one for one in fields(Settings) if "knob" in one.metadata]
     return MappingProxyType({one.name: (one.default, one.metadata["knob"]) for one in listed})
+
+
+@dataclass(frozen=True, slots=True)
+class SettingLayers:
+    """The values of each source, the least trusted first: two files by their paths, then the environment as `""`."""
+
+    by_source: Mapping[str, Mapping[str, Any]]
+    ignored: tuple[str, ...]
+    unusable: str
+
+
+def _read_layers(root: str | Path | None, env: Mapping[str, str]) -> SettingLayers:
+    """Read every source. Raises: InvalidArgument."""
+    file, own = Path(root or "") / CONFIG_FILE, user_file()
+    if root is None:
+        raw, unusable = (b"", "")
+    else:
+        raw, unusable = _repository_bytes(Path(root))
+    stated = _parse_file(file, raw)
+    permitted = {key: value for key, value in stated.items() if knobs()[key][1].repository}
+    ignored = tuple(key for key in stated if key not in permitted)
+    by_source = {
+        str(file): _check_all(file, permitted),
+        str(own): _check_all(own, _parse_file(own, _user_bytes(own))),
+        "": _from_environment(env),
+    }
+    return SettingLayers(by_source, ignored, unusable)
 
 
 def _repository_bytes(root: Path) -> tuple[bytes, str]:

@@ -110,6 +110,12 @@ PROGRAMS = (
         "this very program, in a folder of its own",
     ),
     Reach(
+        "cli/ui_command.py:_open_browser",
+        "the browser of the user",
+        "`ctx ui`, unless `--no-open`",
+        "by Python's `webbrowser`, with an address on 127.0.0.1 that leads to the page once",
+    ),
+    Reach(
         "server/shutdown.py:_read_ps",
         "`ps`",
         "a server that has no `/proc`",
@@ -127,10 +133,10 @@ ADDRESSES = (
         " on connections, sizes and times",
     ),
     Reach(
-        "server/http_server.py:bind_socket",
-        "listens on 127.0.0.1, or where the user says",
-        "`ctx serve --http`",
-        "asks for a token unless it is told not to",
+        "server/connections.py:bind_socket",
+        "listens on 127.0.0.1, or with `ctx serve --http` where the user says",
+        "`ctx serve --http`, `ctx ui`",
+        "asks for a token unless `ctx serve` is told not to; every path of `ctx ui` begins with a random token",
     ),
     Reach(
         "embedding/http_endpoint.py:Endpoint.open_client",
@@ -157,7 +163,7 @@ ADDRESSES = (
         "names of tools, times and outcomes; no arguments",
     ),
     Reach(
-        "server/http_server.py:bind_socket",
+        "server/connections.py:bind_socket",
         "the name service of this machine, for the address to listen on",
         "`ctx serve --http` with a name",
         "nothing else is looked up",

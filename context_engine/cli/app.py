@@ -460,6 +460,33 @@ def serve(context: typer.Context) -> None:
 
 
 @app.command()
+def ui(
+    root: Annotated[
+        list[Path] | None,
+        typer.Option("--root", help="Show this folder; repeatable. Default: the project here, and all workspaces."),
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port on 127.0.0.1; 0: any.")] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Let the page approve plans, edit memories and undo.")] = False,
+    workspace: WorkspaceName = "",
+) -> None:
+    """Open a page in the browser: the calls of agents live, search, symbol graphs, plans, reviews, memories, edits.
+
+    The page is served on 127.0.0.1 only, for those who have its address, until Ctrl-C. It loads nothing from elsewhere.
+
+    **Examples**
+
+    - `ctx ui`
+    - `ctx ui --write`
+    - `ctx ui --no-open --port 8123`
+    - `ctx ui --root ~/src/web --root ~/src/api`
+    """
+    from context_engine.cli.ui_command import serve_page
+
+    raise typer.Exit(serve_page(root or (), workspace, port=port, may_write=write, opens_browser=not no_open))
+
+
+@app.command()
 def call(
     tool: Annotated[
         str,

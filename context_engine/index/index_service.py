@@ -162,7 +162,7 @@ class IndexService:
             return format_utc(walked_at)
         return ""
 
-    def skipped(self) -> tuple[dict[str, int], tuple[Skipped, ...]]:
+    def skipped(self, examples_max: int = SKIPPED_EXAMPLES_MAX) -> tuple[dict[str, int], tuple[Skipped, ...]]:
         """Return why files are not indexed: how many for each reason, and some examples."""
         counts = Counter(json.loads(self.store.metadata("skipped_counts") or "{}"))
         examples = [Skipped(*row) for row in json.loads(self.store.metadata("skipped_examples") or "[]")]
@@ -170,7 +170,7 @@ class IndexService:
             counts[reason] += 1
             examples.append(Skipped(path, reason, detail))
         examples.sort(key=lambda skipped: (skipped.reason == "ignored", skipped.path))
-        return dict(counts.most_common()), tuple(examples[:SKIPPED_EXAMPLES_MAX])
+        return dict(counts.most_common()), tuple(examples[:examples_max])
 
     def path_explainer(self) -> PathExplainer:
         """Return what explains why paths are in the index or not."""

@@ -10,9 +10,10 @@ call`.
 | sessions in the daemon | daemon_sessions |
 | projects | projects, chunk_server |
 | calls without the library | direct_calls, plain_call, call_progress |
-| calls | dispatcher, profiles, rate_limits, metrics, gain_store, gain_estimate, server_log, worker_threads |
+| calls | dispatcher, profiles, rate_limits, metrics, server_log, worker_threads |
+| record of calls | gain_store, gain_estimate, activity_log |
 | protocol | mcp_server, client_requests, resources, prompt_templates, tool_mounting |
-| HTTP | http_server, connections, message_checks, authentication, otel_spans |
+| HTTP | http_server, page_server, connections, message_checks, authentication, otel_spans |
 | shared servers | shared_server, grants, token_file |
 
 The modules of the fast start import only a small part of the standard library; a test checks that.
@@ -30,13 +31,22 @@ if TYPE_CHECKING:
     from context_engine.server.gain_store import (
         GainCounts,
         GainSession,
+        GainStore,
         add_counts,
         delete_counts,
         gain_file,
+        open_activity,
         read_sessions,
     )
+    from context_engine.server.page_server import PageRequest, PageResponse, PageServer
     from context_engine.server.profiles import PROFILES, ToolSelection
-    from context_engine.server.projects import CLIENT_VARIABLE, find_project_path
+    from context_engine.server.projects import (
+        CLIENT_VARIABLE,
+        Projects,
+        find_project_path,
+        name_folders,
+        workspace_folders,
+    )
     from context_engine.server.serve import main, read_catalogue
     from context_engine.server.serve_options import OPTIONS
     from context_engine.server.token_file import TokenFile, TokenRecord, TokenRequest
@@ -48,6 +58,11 @@ __all__ = [
     "PROFILES",
     "GainCounts",
     "GainSession",
+    "GainStore",
+    "PageRequest",
+    "PageResponse",
+    "PageServer",
+    "Projects",
     "SessionServer",
     "TokenFile",
     "TokenRecord",
@@ -59,10 +74,13 @@ __all__ = [
     "find_project_path",
     "gain_file",
     "main",
+    "name_folders",
+    "open_activity",
     "parse_call",
     "read_catalogue",
     "read_sessions",
     "single_engine",
+    "workspace_folders",
 ]
 __getattr__ = lazy_exports(
     __name__,
@@ -71,8 +89,13 @@ __getattr__ = lazy_exports(
         "GAIN_RULE": "gain_estimate",
         "GainCounts": "gain_store",
         "GainSession": "gain_store",
+        "GainStore": "gain_store",
         "OPTIONS": "serve_options",
         "PROFILES": "profiles",
+        "PageRequest": "page_server",
+        "PageResponse": "page_server",
+        "PageServer": "page_server",
+        "Projects": "projects",
         "SessionServer": "daemon_sessions",
         "TokenFile": "token_file",
         "TokenRecord": "token_file",
@@ -84,9 +107,12 @@ __getattr__ = lazy_exports(
         "find_project_path": "projects",
         "gain_file": "gain_store",
         "main": "serve",
+        "name_folders": "projects",
+        "open_activity": "gain_store",
         "parse_call": "dispatcher",
         "read_catalogue": "serve",
         "read_sessions": "gain_store",
         "single_engine": "dispatcher",
+        "workspace_folders": "projects",
     },
 )

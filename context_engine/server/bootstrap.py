@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from context_engine.server.instructions import format_instructions
-from context_engine.server.plain_call import PlainCall
+from context_engine.server.plain_call import PlainCall, read_client_name
 from context_engine.server.profiles import list_tools
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
@@ -78,6 +78,7 @@ class BootstrapResponder:
         self._protocol = ""
         self._is_initialized = False
         self._capabilities: dict[str, Any] = {}
+        self._client = ""
         self._version = ""
         self._waiting: list[dict[str, Any]] = []
         self._replays = 0
@@ -113,13 +114,14 @@ class BootstrapResponder:
         if not self._has_plain_result("tools/call", params):
             return None
         if protocol == "legacy":
-            return PlainCall(message, self._capabilities, self._version, {})
+            return PlainCall(message, self._capabilities, self._version, {}, self._client)
         meta = params["_meta"]
         if opens:  # the library learns from another request how this client speaks
             self._waiting.append(self.replay_of({**message, "method": "server/discover", "params": {"_meta": meta}}))
         listed = self._catalogue["modern"]["results"]["tools/list"]
         envelope = {key: listed[key] for key in ("resultType", "_meta")}
-        return PlainCall(message, meta[f"{META}clientCapabilities"], meta[PROTOCOL_VERSION], envelope)
+        client = read_client_name(meta.get(f"{META}clientInfo"))
+        return PlainCall(message, meta[f"{META}clientCapabilities"], meta[PROTOCOL_VERSION], envelope, client)
 
     def take_calls(self) -> list[PlainCall]:
         """Return the waiting calls that need nothing of the library, and keep the other messages."""
@@ -199,6 +201,7 @@ class BootstrapResponder:
             return None
         self._is_initialized = True
         self._capabilities = params["capabilities"]
+        self._client = read_client_name(params["clientInfo"])
         requested = params["protocolVersion"]
         if requested in era["versions"]:
             version = requested

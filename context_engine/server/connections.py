@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import re
+import socket
 import sys
 from collections import Counter
 from functools import partial
@@ -23,6 +24,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
+
+from context_engine.errors import HostError
 
 CONNECTIONS_MAX = 1_000
 """Two for each of 500 sessions: the open stream of a client, and a request at the same time."""
@@ -44,8 +47,15 @@ ONCE = frozenset(
 )
 """Headers that must not be repeated: this server, the library and a proxy might use different ones."""
 VERSIONS = (b" HTTP/1.1", b" HTTP/1.0")
+BACKLOG = 1_024
+"""Connections that the system keeps until they are accepted."""
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
+_TROUBLE = {
+    errno.EADDRINUSE: ("is taken by another process", "Choose another port, or 0 for any that is free."),
+    errno.EACCES: ("is reserved for the system", "Choose a port above 1023."),
+    errno.EADDRNOTAVAIL: ("is at an address that this machine does not have", "Bind to 127.0.0.1 or to 0.0.0.0."),
+}
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _LONE_LF = re.compile(rb"(?<!\r)\n")
 _LONE_CR = re.compile(rb"\r(?!\n)")
@@ -59,6 +69,21 @@ def _reply(status: str, text: str) -> bytes:
 
 FULL = _reply("503 Service Unavailable", "Too many connections are open, and all are in use. Try again in a moment.")
 LATE = _reply("408 Request Timeout", "The request did not come whole in time.")
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raises: HostError."""
+    try:
+        family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        every = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
+        return socket.create_server(place[:2], family=family, backlog=BACKLOG, dualstack_ipv6=every)
+    except socket.gaierror as error:
+        raise HostError(
+            f"{host} is not a name of this machine: {error.strerror}", suggestion="Bind to 127.0.0.1 or to 0.0.0.0."
+        ) from error
+    except OSError as error:
+        what, next_step = _TROUBLE.get(error.errno or 0, (f"cannot be used: {error.strerror}", "Choose another port."))
+        raise HostError(f"port {port} of {host} {what}", suggestion=next_step) from error
 
 
 def connection_limit(descriptors: int | None = None) -> int:

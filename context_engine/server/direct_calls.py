@@ -124,6 +124,7 @@ class DirectCaller:
             cancel=cancel,
             session=self._name,
             connection=self._name,
+            client=call.client,
             ask=_ask_by_library if call.shows_forms else no_answer,
         )
         ended = threading.Event()

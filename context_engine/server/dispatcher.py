@@ -31,6 +31,7 @@ from context_engine.errors import (
     TooLarge,
 )
 from context_engine.secrets import RedactedText, collect_redactions, redact_reply
+from context_engine.server.activity_log import CallFacts
 from context_engine.server.gain_store import GainStore
 from context_engine.server.grants import OWNER, Grant, forbids, required_role
 from context_engine.server.metrics import Metrics
@@ -204,8 +205,11 @@ class ToolDispatcher:
             outcome = self._finish_reply(outcome, metric)
         except Exception:  # noqa: BLE001 - what cannot be masked must not leave
             outcome = self._withhold_reply(metric)
-        self._record_call(outcome, resolved, metric, self._clock() - started)
-        self.gain.record(resolved.project if resolved else "", call.session, metric, outcome.reply)
+        took_s = self._clock() - started
+        self._record_call(outcome, resolved, metric, took_s)
+        asked = resolved.arguments if resolved else arguments
+        facts = CallFacts(call.client, asked, took_s * 1_000, outcome.error.code if outcome.error else "")
+        self.gain.record(resolved.project if resolved else "", call.session, metric, outcome.reply, facts)
         return outcome
 
     def engine(self, project: str = "") -> Engine:

@@ -3,9 +3,10 @@
     gain.db    in the user's data folder, readable by its owner alone
     session    a client of one server process: its name, the workspace, its first and last call
     used       calls, failed calls, characters shown and estimated, by session and tool
+    call       the newest calls, for the local page (`activity_log`)
 
-It contains no code, no query and no path of a file. Every process writes its own calls; none waits for another, and no
-error of the disk reaches a call.
+It contains no code, no query and no path of a file, except while a page of `ctx ui` is open. Every process writes its
+own calls; none waits for another, and no error of the disk reaches a call.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import astuple, dataclass, field, replace
@@ -22,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from context_engine.server import activity_log
+from context_engine.server.activity_log import ActivityReader, CallFacts, RecordedCall
 from context_engine.server.gain_estimate import CLAIMING_TOOLS, FILE_CHARS_MAX, find_shown_files
 from context_engine.storage import is_network_drive, storage_errors, transaction, user_data_folder, workspace_id
 from context_engine.storage.database import open_in_cache, read_inode
@@ -143,6 +147,7 @@ class GainStore:
         self._engines: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
         self._newest = ""
         self._waiting: dict[tuple[str, str], tuple[GainSession, GainCounts]] = {}
+        self._calls: deque[RecordedCall] = deque(maxlen=activity_log.CALLS_MAX)
         self._shown: dict[str, set[str]] = {}
         self._db: apsw.Connection | None = None
         self._inode = 0
@@ -151,7 +156,14 @@ class GainStore:
         """Remember which engine answers for a project, without keeping it alive."""
         self._engines[project], self._newest = engine, project
 
-    def record(self, project: str, session: str, tool: str, reply: Reply) -> None:
+    def record(
+        self,
+        project: str,
+        session: str,
+        tool: str,
+        reply: Reply,
+        facts: CallFacts = CallFacts(),  # noqa: B008 - a value that cannot change
+    ) -> None:
         """Count a call of a client; an empty `session` is one at the terminal. Never fails."""
         if not self._enabled or self.problem:
             return
@@ -159,7 +171,7 @@ class GainStore:
             engine = self._engines.get(project) or self._engines.get(self._newest)
             if engine is not None and engine.settings.gain:
                 with self._lock:
-                    self._record(engine, session, tool, reply)
+                    self._record(engine, session, tool, reply, facts)
         except Exception as error:  # noqa: BLE001 - statistics must not fail the call that they count
             self.problem = f"{type(error).__name__}: {error}"
 
@@ -170,7 +182,7 @@ class GainStore:
                 self._db.close()
                 self._db = None
 
-    def _record(self, engine: Engine, client: str, tool: str, reply: Reply) -> None:
+    def _record(self, engine: Engine, client: str, tool: str, reply: Reply, facts: CallFacts) -> None:
         now = self._clock()
         workspace = workspace_id(engine.root)
         if client:
@@ -182,7 +194,11 @@ class GainStore:
         counts = GainCounts(1, int(reply.is_error), len(reply.text), estimate)
         first, before = self._waiting.get((session.name, tool), (session, GainCounts()))
         self._waiting[session.name, tool] = replace(first, ended=now), before.plus(counts)
-        self._write(gain_file(engine.settings))
+        call = RecordedCall(
+            *(now, facts.client or (TERMINAL if not client else ""), session.name, workspace, session.folder, tool),
+            *(round(facts.took_ms, 1), facts.error, counts.shown, counts.estimate),
+        )
+        self._write(gain_file(engine.settings), call, facts, reply)
 
     def _estimate(self, engine: Engine, session: str, tool: str, reply: Reply) -> int:
         """Return the characters that the same would have cost by reading files (`gain_estimate.GAIN_RULE`)."""
@@ -201,18 +217,25 @@ class GainStore:
         seen.update(numbers)
         return sum(min(int(sizes[number]), FILE_CHARS_MAX) for number in numbers.values() if number is not None)
 
-    def _write(self, file: Path) -> None:
+    def _write(self, file: Path, call: RecordedCall, facts: CallFacts, reply: Reply) -> None:
         """Write what waits in one transaction; while another process is writing, it waits for the next call."""
+        self._calls.append(call)
         try:
             db = self._open(file)
+            is_viewed = activity_log.has_viewer(db, call.at)
+            if is_viewed:
+                asked, got = activity_log.shorten_arguments(facts.arguments), activity_log.shorten_text(reply.text)
+                self._calls[-1] = replace(call, asked=asked, got=got)
             with transaction(db):
                 for (name, tool), (session, counts) in self._waiting.items():
                     db.execute(_PUT_SESSION, (name, session.workspace, session.folder, session.began, session.ended))
                     db.execute(_ADD_COUNTS, (name, tool, *astuple(counts)))
                 _fold_oldest(db)
+                activity_log.insert_calls(db, self._calls, is_viewed=is_viewed)
         except apsw.BusyError:
             return
         self._waiting.clear()
+        self._calls.clear()
 
     def _open(self, file: Path) -> apsw.Connection:
         """Return the database; a new one if the file was replaced. Raises: apsw.Error, OSError."""
@@ -249,6 +272,17 @@ def read_sessions(file: Path) -> list[GainSession]:
     return [GainSession(*row, counts.get(row[0], {})) for row in rows]
 
 
+def open_activity(settings: Settings) -> ActivityReader:
+    """Return a view on the calls of all clients, for one page."""
+
+    def connect() -> apsw.Connection:
+        db = _connect(gain_file(settings))
+        db.set_busy_timeout(READER_BUSY_MS)
+        return db
+
+    return ActivityReader(connect)
+
+
 def delete_counts(file: Path) -> None:
     """Delete all counts, also from the free pages of the file. Processes that have it open go on counting.
 
@@ -257,7 +291,7 @@ def delete_counts(file: Path) -> None:
     if read_inode(file):
         with storage_errors.translate_errors(file, ADVICE), closing(_connect(file)) as db:
             db.set_busy_timeout(READER_BUSY_MS)
-            db.execute("PRAGMA secure_delete = ON; DELETE FROM used; DELETE FROM session").fetchall()
+            db.execute("PRAGMA secure_delete = ON; DELETE FROM used; DELETE FROM session; DELETE FROM call").fetchall()
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
@@ -272,6 +306,8 @@ def _connect(file: Path) -> apsw.Connection:
             found = db.pragma("user_version")
             if not found:
                 db.execute(_SCHEMA)
+            if found in (0, SCHEMA_VERSION):  # files of version 0.2 have no calls, and its processes do not need them
+                db.execute(activity_log.SCHEMA)
         if found not in (0, SCHEMA_VERSION):
             raise storage_errors.newer_format_error(file, ADVICE, int(found), SCHEMA_VERSION)
     except BaseException:

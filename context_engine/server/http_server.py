@@ -8,7 +8,6 @@ every request, and the authenticator of a shared server checks it next. /mcp ser
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import re
 import signal
@@ -32,7 +31,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from context_engine.errors import ContextEngineError, HostError, InvalidArgument
+from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.server import authentication, connections, mcp_server, metrics
 from context_engine.server.authentication import AllowedHosts, HttpRefusal, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
@@ -63,19 +62,12 @@ LET_IN_SHARE = 0.25
 LET_IN_STEP_S = 0.02
 WINDING_UP_S = 0.3
 """How long the library has to finish. With the time of `ShutdownCoordinator` the whole end takes under two seconds."""
-BACKLOG = 1_024
-"""Connections that the system keeps until they are accepted."""
 ACCEPTED_AT_ONCE = 32
 """asyncio accepts this many connections at once, so at most this many can exceed the limit."""
 STORE_AWAY = "the shared store cannot be reached, and there is no local index to answer from"
 STORE_KEPT = "the shared store cannot be reached: answers come from the local index"
 
 _ADDRESS = re.compile(r"(?:(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:/\s]*)):)?(?P<port>\d{1,5})")
-_TROUBLE = {
-    errno.EADDRINUSE: ("is taken by another process", "Choose another port, or 0 for any that is free."),
-    errno.EACCES: ("is reserved for the system", "Choose a port above 1023."),
-    errno.EADDRNOTAVAIL: ("is at an address that this machine does not have", "Bind to 127.0.0.1 or to 0.0.0.0."),
-}
 
 
 def serve_http(
@@ -100,7 +92,7 @@ def serve_http(
         token = authentication.choose_token(
             given=options.http_token, file=options.token_file, is_loopback=hosts.is_loopback
         )
-    listening = bind_socket(host, port)
+    listening = connections.bind_socket(host, port)
     install_bridge(dispatcher.log)
     projects.settle()  # clients share these projects, so none of them is asked for its own folders
     projects.start()
@@ -163,21 +155,6 @@ def parse_seconds(option: str, text: str | None, default: float) -> float:
             f"{option} {text!r} is not a duration", suggestion=f"Write seconds, 0 to {ENDING_S_MAX:,.0f}, such as 20."
         )
     return seconds
-
-
-def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises: HostError."""
-    try:
-        family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        every = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
-        return socket.create_server(place[:2], family=family, backlog=BACKLOG, dualstack_ipv6=every)
-    except socket.gaierror as error:
-        raise HostError(
-            f"{host} is not a name of this machine: {error.strerror}", suggestion="Bind to 127.0.0.1 or to 0.0.0.0."
-        ) from error
-    except OSError as error:
-        what, next_step = _TROUBLE.get(error.errno or 0, (f"cannot be used: {error.strerror}", "Choose another port."))
-        raise HostError(f"port {port} of {host} {what}", suggestion=next_step) from error
 
 
 def endpoint_url(listening: socket.socket) -> str:
@@ -386,7 +363,7 @@ class _GracefulServer(uvicorn.Server):
         asyncio.get_running_loop().set_exception_handler(self._connections.handle_loop_error)
         await super().startup(sockets)
         for listening in sockets or ():
-            listening.listen(BACKLOG)
+            listening.listen(connections.BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the open subscriptions, then shut down without waiting for streams that answer no call."""

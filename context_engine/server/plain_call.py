@@ -13,14 +13,17 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from typing import Any
 
+CLIENT_CHARS_MAX = 60
 TURN_KEY = "x-codex-turn-metadata"
 """One client sends its folders with every call, under this key of `_meta`."""
 
-_PlainCallFields = namedtuple("_PlainCallFields", "message capabilities version envelope")  # noqa: PYI024 - see above
+_PlainCallFields = namedtuple(  # noqa: PYI024 - see above
+    "_PlainCallFields", "message capabilities version envelope client", defaults=[""]
+)
 
 
 class PlainCall(_PlainCallFields):
-    """A request `tools/call`, the capabilities of its client, and the version of the protocol.
+    """A request `tools/call`, the capabilities of its client with its name, and the version of the protocol.
 
     `envelope` has the fields that each result of a version since 2026-07-28 has besides its own.
 
@@ -72,6 +75,16 @@ class PlainCall(_PlainCallFields):
     def has_roots(self) -> bool:
         """Whether the client can be asked for its folders."""
         return self.capabilities.get("roots") is not None
+
+
+def read_client_name(info: Any) -> str:
+    """Return the name that a client gives itself in its `clientInfo`; empty without one.
+
+    >>> read_client_name({"name": "some-agent", "version": "1"}), read_client_name(None)
+    ('some-agent', '')
+    """
+    name = info.get("name") if isinstance(info, dict) else ""
+    return str(name or "")[:CLIENT_CHARS_MAX]
 
 
 def workspaces_in_meta(meta: Mapping[str, Any] | None) -> list[str]:

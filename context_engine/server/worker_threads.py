@@ -18,6 +18,7 @@ from context_engine.server.call_progress import EVERY_S, ProgressTicker
 from context_engine.server.client_requests import Ask, ClientInputRequired
 from context_engine.server.direct_calls import AT_ONCE, SESSION_CHARS, new_session_name
 from context_engine.server.grants import OWNER, SCOPE_KEY
+from context_engine.server.plain_call import CLIENT_CHARS_MAX
 from context_engine.server.shutdown import RunningCalls
 from context_engine.tools import Call, no_answer
 
@@ -48,6 +49,7 @@ class WorkerThreads:
             cancel=threading.Event(),
             session=self._session(context),
             connection=self._connection(context),
+            client=_client_name(context),
             ask=ask,
         )
         failure: Exception | ClientInputRequired | None = None
@@ -91,6 +93,14 @@ class WorkerThreads:
     def _run_tracked(self, work: Callable[[Call], Result], call: Call) -> Result:
         with self._running.track(call.cancel):
             return work(call)
+
+
+def _client_name(context: ServerRequestContext[Any]) -> str:
+    """Return the name that a client gives itself; empty if it gives none."""
+    parameters = context.session.client_params
+    if parameters is None:
+        return ""
+    return parameters.client_info.name[:CLIENT_CHARS_MAX]
 
 
 async def _send_progress(context: ServerRequestContext[Any], newest: list[Progress]) -> None:

@@ -98,8 +98,9 @@ class Call:
     `chunks` returns the folder of chunk files that is served with the workspace, None if there is none. `listed` are
     the tool names that the client sees, None if unknown. `disabled` maps a tool to the option that disables it.
     `session` identifies the client, whose reads and edits are tracked; empty if unknown. `connection` is the same where
-    no two clients can share it, else empty. `shown` has the lines that this connection was shown: tools that find code
-    add what they show and leave out what is in it; tools that read a named place only add.
+    no two clients can share it, else empty. `client` is the name that the program gives itself. `shown` has the lines
+    that this connection was shown: tools that find code add what they show and leave out what is in it; tools that read
+    a named place only add.
 
     `ask` asks the user of the client and returns None without an answer: the tool continues and leaves the decision
     open. Some clients answer by repeating the call. The tool then runs again from the start, so the code before a
@@ -116,6 +117,7 @@ class Call:
     disabled: Mapping[str, str] = field(default_factory=dict)
     session: str = ""
     connection: str = ""
+    client: str = ""
     shown: ShownLines = field(default_factory=ShownLines)
     ask: Callable[[UserQuestion], UserAnswer | None] = no_answer
     structured: bool = False

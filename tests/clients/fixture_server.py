@@ -16,7 +16,7 @@ from typing import Any
 import mcp_types as types
 from mcp.server.lowlevel import Server
 
-from context_engine.server import http_server, mcp_server
+from context_engine.server import connections, http_server, mcp_server
 from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.projects import Projects
@@ -34,7 +34,7 @@ def main(root: Path) -> None:
     projects.start()
     server = furnished(mcp_server.build_server(gate, projects=projects))
     app = http_server.create_application(server, gate, projects, RequestGuard(AllowedHosts("127.0.0.1"), token=""))
-    listening = http_server.bind_socket("127.0.0.1", 0)
+    listening = connections.bind_socket("127.0.0.1", 0)
     print(http_server.endpoint_url(listening), flush=True)
     http_server.create_http_server(app, server).run(sockets=[listening])
     projects.close()

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from context_engine.errors import InvalidArgument
-from context_engine.server import http_server, mcp_server
+from context_engine.server import connections, http_server, mcp_server
 from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.shutdown import ShutdownCoordinator
@@ -51,7 +51,7 @@ class Server:
         self._hosted = http_server.create_http_server(
             application, server, shutdown=cast("Any", Quiet(self.life)), timeout_s=drain_s, delay_s=notice_s
         )
-        listening = http_server.bind_socket("127.0.0.1", 0)
+        listening = connections.bind_socket("127.0.0.1", 0)
         self.base = http_server.endpoint_url(listening).removesuffix("/mcp")
         self.thread = threading.Thread(target=self._hosted.run, kwargs={"sockets": [listening]})
         self.thread.start()

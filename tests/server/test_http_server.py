@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from context_engine import __version__
 from context_engine.errors import HostError, InvalidArgument
-from context_engine.server import authentication, http_server, mcp_server
+from context_engine.server import authentication, connections, http_server, mcp_server
 from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.profiles import ToolSelection
@@ -321,16 +321,16 @@ def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
 
 
 def test_a_port_that_is_taken_is_named_with_the_next_step() -> None:
-    with http_server.bind_socket("127.0.0.1", 0) as taken:
+    with connections.bind_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(HostError, match=f"port {port} of 127.0.0.1 is taken") as caught:
-            http_server.bind_socket("127.0.0.1", port)
+            connections.bind_socket("127.0.0.1", port)
     assert "another port, or 0" in caught.value.suggestion
 
 
 def test_it_listens_on_the_newer_internet_protocol_too() -> None:
     try:
-        listening = http_server.bind_socket("::1", 0)
+        listening = connections.bind_socket("::1", 0)
     except HostError:
         pytest.skip("this machine has no IPv6")
     with listening:
@@ -381,7 +381,7 @@ def test_it_tells_where_it_listens_and_ends_well_with_streams_open(tmp_path: Pat
 
 
 def test_a_port_that_is_taken_ends_it_with_one_line(tmp_path: Path) -> None:
-    with http_server.bind_socket("127.0.0.1", 0) as taken:
+    with connections.bind_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with started(tmp_path, "--http", str(port)) as process:
             _, told = process.communicate(timeout=60)

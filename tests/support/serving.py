@@ -7,13 +7,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from context_engine.server import http_server
+from context_engine.server import connections, http_server
 
 
 @contextmanager
 def in_thread(hosted: Any) -> Generator[str]:
     """Serve on a free port until the block ends, by when the thread must have ended; the base address."""
-    listening = http_server.bind_socket("127.0.0.1", 0)
+    listening = connections.bind_socket("127.0.0.1", 0)
     thread = threading.Thread(target=hosted.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

@@ -1,0 +1,91 @@
+// Activity: every call of every client, as it happens.
+
+import { chip, count, el, empty, fact, fill, head, number, page, short, time, tokens } from "./kit.js";
+
+let wanted = { client: "", tool: "", text: "", everywhere: false };
+let list, facts, filters, open = new Set();
+
+export function open_(node) {
+  facts = el("dl", { class: "facts" });
+  list = el("div", { class: "calls", role: "list", "aria-label": "Calls, newest first" });
+  filters = el("div", { class: "filters" });
+  fill(node, head("Activity", "What agents ask, what they get, and what it saves them."), facts, filters, list);
+  drawFilters();
+  update();
+}
+export { open_ as open };
+
+function field(label, control) {
+  return el("label", { class: "field" }, el("span", {}, label), control);
+}
+
+function choice(name, label) {
+  const values = [...new Set(page.calls.map((call) => call[name]))].filter(Boolean).sort();
+  const control = el("select", { onchange: () => { wanted[name] = control.value; update(); } },
+    el("option", { value: "" }, "all"), values.map((value) => el("option", { value }, value)));
+  control.value = wanted[name];
+  return field(label, control);
+}
+
+function drawFilters() {
+  const text = el("input", { type: "search", placeholder: "words of a question", value: wanted.text,
+    oninput: () => { wanted.text = text.value; update(); } });
+  const everywhere = el("input", { type: "checkbox", onchange: () => { wanted.everywhere = everywhere.checked; update(); } });
+  everywhere.checked = wanted.everywhere;
+  fill(filters, field("Filter", text), choice("client", "Client"), choice("tool", "Tool"),
+    el("label", { class: "check" }, everywhere, "all repositories"));
+  filters.known = known();
+}
+
+const known = () => new Set(page.calls.flatMap(({ client, tool }) => [client, tool])).size;
+
+/** Draw the calls that pass the filters. */
+export function update() {
+  if (filters.known !== known() && !filters.contains(document.activeElement)) drawFilters();
+  const here = page.projects.find(({ name }) => name === page.project)?.workspace;
+  const words = wanted.text.toLowerCase();
+  const calls = page.calls.filter((call) => (wanted.everywhere || call.workspace === here)
+    && (!wanted.client || call.client === wanted.client) && (!wanted.tool || call.tool === wanted.tool)
+    && (!words || `${call.asked} ${call.got} ${call.tool}`.toLowerCase().includes(words)));
+  drawFacts(calls);
+  if (!calls.length) {
+    fill(list, page.calls.length && !wanted.everywhere
+      ? empty("No calls here yet", "Other repositories have some: tick “all repositories”.")
+      : empty("No calls yet", "Calls appear here within a second. Connect an agent, or make one yourself:", "ctx call search_code '{\"query\": \"where does it start\"}'"));
+    return;
+  }
+  const rows = calls.slice().reverse().map((call) => list.rows?.get(call.id) || row(call));
+  list.rows = new Map(rows.map((node) => [node.call, node]));
+  fill(list, rows);
+}
+
+function drawFacts(calls) {
+  const sum = (name) => calls.reduce((total, call) => total + call[name], 0);
+  const took = calls.map((call) => call.ms).sort((a, b) => a - b);
+  const saved = tokens(sum("estimate") - sum("shown"));
+  fill(facts, fact("Calls", number(calls.length), count(calls.filter((call) => call.error).length, "error")),
+    fact("Tokens sent", short(tokens(sum("shown")))),
+    fact("Saved, estimated", short(saved), "against reading whole files"),
+    fact("Half take less than", took.length ? `${number(took[took.length >> 1])} ms` : "–"),
+    fact("Clients", number(new Set(calls.map((call) => call.client)).size)));
+}
+
+function row(call) {
+  const saved = tokens(call.estimate - call.shown);
+  const node = el("details", { class: `call ${call.error ? "failed" : ""}`, role: "listitem" },
+    el("summary", {},
+      el("time", {}, time(call.at)), chip(call.client || "unnamed client"), el("b", {}, call.tool),
+      el("span", { class: "asked" }, call.asked || el("em", {}, "before this page was open")),
+      call.error ? chip(call.error.toLowerCase().replaceAll("_", " "), "bad") : el("span", { class: "figure" }, `${short(tokens(call.shown))} tokens`),
+      el("span", { class: "figure" }, `${number(call.ms)} ms`),
+      el("span", { class: `figure ${saved > 0 ? "good" : "muted"}` }, saved > 0 ? `saved ${short(saved)}` : "")),
+    el("dl", { class: "rows" },
+      el("dt", {}, "Asked"), el("dd", {}, call.asked || "The text of a call is recorded only while a page is open."),
+      el("dt", {}, "Got"), el("dd", { class: "mono" }, call.got || "–"),
+      el("dt", {}, "Cost"), el("dd", {}, `${number(call.shown)} characters, about ${count(tokens(call.shown), "token")}; reading the files: ${count(tokens(call.estimate), "token")}`),
+      el("dt", {}, "Repository"), el("dd", {}, call.folder)));
+  node.call = call.id;
+  node.open = open.has(call.id);
+  node.addEventListener("toggle", () => (node.open ? open.add(call.id) : open.delete(call.id)));
+  return node;
+}

@@ -1,0 +1,144 @@
+// The frame: views by the address after #, repositories, theme, shortcuts, and the stream of events.
+
+import { button, el, fill, page, problem, read } from "./kit.js";
+import * as activity from "./activity.js";
+import * as search from "./search.js";
+import * as graph from "./graph.js";
+import * as health from "./health.js";
+import * as plans from "./plans.js";
+import * as reviews from "./reviews.js";
+import { edits, memories, settings } from "./records.js";
+
+const VIEWS = [
+  ["activity", "Activity", activity],
+  ["search", "Search", search],
+  ["graph", "Graph", graph],
+  ["plans", "Plans", plans],
+  ["reviews", "Reviews", reviews],
+  ["memories", "Memories", memories],
+  ["edits", "Edits", edits],
+  ["index", "Index", health],
+  ["settings", "Settings", settings],
+];
+const KEYS = [
+  ["1 – 9", "open a view, in the order of the list"],
+  ["/", "go to the field of the view"],
+  ["r", "load the view again"],
+  ["[ and ]", "the repository before and after this one"],
+  ["t", "switch between light and dark"],
+  ["?", "show these shortcuts"],
+  ["Esc", "close, or leave a field"],
+];
+const main = document.getElementById("main");
+const picker = document.getElementById("project");
+
+// -- views
+
+/** The address after #: a view and its arguments, such as #search?q=login. */
+export function place() {
+  const [name, query] = location.hash.slice(1).split("?");
+  return { name: name || "activity", given: new URLSearchParams(query || "") };
+}
+
+function show() {
+  const { name, given } = place();
+  const [key, title, view] = VIEWS.find(([key]) => key === name) || VIEWS[0];
+  document.title = `${title} · ${page.project} · Context Engine`;
+  for (const link of document.querySelectorAll("#nav a")) {
+    if (link.dataset.view === key) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  main.className = `view-${key}`;
+  fill(main);
+  view.open(main, given);
+}
+
+function begin(state) {
+  Object.assign(page, state);
+  page.project = page.projects.find(({ name }) => name === localStorage.getItem("ctx-project"))?.name || page.projects[0].name;
+  fill(picker, page.projects.map(({ name, path }) => el("option", { value: name, title: path }, name)));
+  picker.value = page.project;
+  fill(document.getElementById("nav"), VIEWS.map(([key, title], at) =>
+    el("a", { href: `#${key}`, "data-view": key }, el("span", {}, title), el("kbd", { "aria-hidden": "true" }, String(at + 1)))));
+  const mode = document.getElementById("mode");
+  mode.textContent = page.write ? "may write" : "read-only";
+  mode.title = page.write ? "This page may approve plans, edit memories and undo edits." : "Start it with ctx ui --write to approve, edit and undo.";
+  window.addEventListener("hashchange", show);
+  picker.addEventListener("change", () => choose(picker.value));
+  listen();
+  show();
+}
+
+function choose(name) {
+  page.project = picker.value = name;
+  localStorage.setItem("ctx-project", name);
+  show();
+}
+
+function turn(step) {
+  const at = page.projects.findIndex(({ name }) => name === page.project);
+  choose(page.projects[(at + step + page.projects.length) % page.projects.length].name);
+}
+
+// -- events
+
+function listen() {
+  const live = document.getElementById("live");
+  const state = (name, text) => { live.className = `live ${name}`; live.textContent = text; };
+  const events = new EventSource("api/events");
+  events.onopen = () => state("on", "live");
+  events.onerror = () => state("off", "not connected");
+  events.onmessage = (message) => {
+    page.calls.push(JSON.parse(message.data));
+    if (page.calls.length > 500) page.calls.shift();
+    if (main.classList.contains("view-activity")) activity.update();
+  };
+}
+
+// -- theme and shortcuts
+
+function paint(theme) {
+  document.documentElement.dataset.theme = theme;
+  window.dispatchEvent(new Event("ctx-theme"));
+}
+
+function switchTheme() {
+  const isDark = getComputedStyle(document.body).getPropertyValue("--is-dark").trim() === "1";
+  localStorage.setItem("ctx-theme", isDark ? "light" : "dark");
+  paint(isDark ? "light" : "dark");
+}
+
+function openShortcuts() {
+  const dialog = document.getElementById("shortcuts");
+  fill(dialog, el("h2", { id: "shortcuts-title" }, "Keyboard"),
+    el("dl", { class: "keys" }, KEYS.map(([key, meaning]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, meaning)])),
+    button("Close", () => dialog.close()));
+  if (!dialog.open) dialog.showModal();
+}
+
+const ACTIONS = {
+  "/": () => main.querySelector("input:not([type=checkbox]), select")?.focus(),
+  "?": openShortcuts,
+  r: show,
+  t: switchTheme,
+  "[": () => turn(-1),
+  "]": () => turn(1),
+};
+
+window.addEventListener("keydown", (event) => {
+  const isTyping = event.target.matches?.("input, textarea, select");
+  if (event.key === "Escape" && isTyping) event.target.blur();
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const view = /^[1-9]$/.test(event.key) && VIEWS[Number(event.key) - 1];
+  if (view) location.hash = view[0];
+  else if (ACTIONS[event.key]) {
+    event.preventDefault();
+    ACTIONS[event.key]();
+  }
+});
+
+document.getElementById("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+document.getElementById("theme").addEventListener("click", switchTheme);
+document.getElementById("help").addEventListener("click", openShortcuts);
+paint(localStorage.getItem("ctx-theme") || "");
+read("state").then(begin, (error) => fill(main, problem(error)));

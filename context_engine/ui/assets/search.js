@@ -1,0 +1,47 @@
+// Search, with the parts of each score.
+
+import { chip, code, count, el, empty, fill, head, load } from "./kit.js";
+
+const FAMILIES = [["words", "chunk top3 file coverage doc"], ["names", "path def name symbol mention named"], ["meaning", "static static3 static_card model model3 model_card"], ["structure", "scope importance"], ["history", "alike together recent"], ["use", ""]];
+const family = (name) => (FAMILIES.findIndex(([, names]) => names.split(" ").includes(name)) + FAMILIES.length) % FAMILIES.length;
+let last = "";
+
+export function open(node, given) {
+  const input = el("input", { type: "search", name: "query", "aria-label": "Question", placeholder: "a question, words from the code, or a symbol", value: given.get("q") || last });
+  const results = el("div", {});
+  const run = () => {
+    last = input.value.trim();
+    if (!last) return fill(results, empty("Ask for something", "Ranked by words, names, structure and meaning; every part of a score is shown. At the terminal:", "ctx search \"where are passwords hashed\" --why"));
+    history.replaceState(null, "", `#search?q=${encodeURIComponent(last)}`);
+    return load(results, "search", { query: last, limit: 15 }, show);
+  };
+  fill(node, head("Search", "The places that an agent would be shown, and why."),
+    el("form", { class: "ask", onsubmit: (event) => { event.preventDefault(); run(); } }, input, el("button", { class: "primary" }, "Search")), results);
+  input.focus();
+  run();
+}
+
+function show(found) {
+  if (!found.results?.length) return empty("Nothing found", found.reason || found.note || "Try other words, or the name of a symbol.", "ctx why NAME");
+  const top = Math.max(...found.results.map((hit) => hit.score || 0));
+  const families = [...new Set(found.results.flatMap((hit) => Object.keys(hit.why || {})).map(family))].sort();
+  return [
+    el("p", { class: "muted" }, `${count(found.total, "match")} · ${found.engine} · ${found.freshness}`.replace("matchs", "matches")),
+    el("ul", { class: "legend" }, families.map((at) => el("li", {}, el("i", { class: `part part-${at}` }), FAMILIES[at][0]))),
+    el("ol", { class: "hits" }, found.results.map((hit) => card(hit, top))),
+    found.more?.length ? el("p", { class: "muted" }, `Also: ${found.more.map((hit) => `${hit.path}:${hit.lines}`).join(", ")}`) : null,
+  ];
+}
+
+function card(hit, top) {
+  const parts = Object.entries(hit.why || {}).sort((a, b) => family(a[0]) - family(b[0]) || b[1] - a[1]);
+  const total = parts.reduce((sum, [, share]) => sum + share, 0) || 1;
+  return el("li", { class: "card" },
+    el("div", { class: "place" }, el("b", {}, hit.path), code(hit.lines || ""), hit.symbol && chip(hit.symbol), hit.stale && chip("edited since", "warn"),
+      el("span", { class: "space" }), el("span", { class: "figure" }, hit.score?.toFixed(2) ?? "")),
+    parts.length > 0 && el("div", { class: "why" },
+      el("div", { class: "stack", style: { width: `${Math.max(8, (100 * hit.score) / top)}%` }, role: "img", "aria-label": parts.map(([name, share]) => `${name} ${share}`).join(", ") },
+        parts.map(([name, share]) => el("i", { class: `part part-${family(name)}`, style: { flex: String(share / total) } }))),
+      el("p", { class: "muted small" }, parts.map(([name, share]) => `${name.replace("static", "meaning").replaceAll("_", " ")} ${share.toFixed(2)}`).join("  ·  "))),
+    hit.content && el("pre", { tabindex: "0", "aria-label": `Lines ${hit.lines} of ${hit.path}` }, hit.content));
+}

@@ -1,0 +1,272 @@
+"""The page of `ctx ui` in Chromium: every view, live updates, writes, hostile texts, accessibility. `make ui-browser` runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.engine import Engine
+from context_engine.memory import MemoryDraft
+from context_engine.server import ToolDispatcher, single_engine
+from context_engine.tools import Call
+from tests.support.trees import tree
+from tests.ui.conftest import XSS, Browser, serve
+
+CHROMIUM = os.environ.get("CTX_TEST_CHROMIUM", "")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="make ui-browser sets CTX_TEST_CHROMIUM")
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync"
+).split()
+VIEWS = (
+    "activity",
+    "search?q=login",
+    "graph?symbol=login",
+    "plans",
+    "reviews",
+    "memories",
+    "edits",
+    "index",
+    "settings",
+)
+TITLES = ("Activity", "Search", "Graph", "Plans", "Reviews", "Memories", "Edits", "Index", "Settings")
+SHAPES = {"light": ("light", 1280, 860), "dark": ("dark", 1280, 860), "narrow": ("light", 390, 844)}
+BIG_NODES = 10_000
+FILES = {
+    "till/auth.py": f'def login(user):\n    """{XSS}"""\n    return check(user)\n\n\ndef check(user):\n    return user\n',
+    f"till/{XSS.replace('/', '')}.py": "from till.auth import login\n\n\ndef again():\n    return login('x')\n",
+    ".gitignore": ".context-engine/\n",
+}
+
+
+@pytest.fixture(scope="module")
+def shop(places: Path) -> Path:
+    """A repository with a plan, memories, edits and a change, each with a text that tries to become HTML."""
+    root = tree(places / "shop", FILES)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "begin"]):
+        subprocess.run([*git, *words], cwd=root, check=True)
+    with Engine.open(root) as engine:
+        engine.index.update()
+        engine.memory.memories.add(MemoryDraft(category="decisions", content=f"Users log in once. {XSS}", title=XSS))
+        door = dispatcher(engine)
+        made = door.call("create_plan", {"task": f"Let login refuse an empty user {XSS}"}, Call())
+        assert not made.error, made.error
+        written = door.call(
+            "write_file", {"path": "till/new.py", "content": f"def f(a=[]):\n    return a  # {XSS}\n"}, Call()
+        )
+        assert not written.error, written.error
+    return root
+
+
+def dispatcher(engine: Engine) -> ToolDispatcher:
+    from context_engine.server import ToolSelection
+
+    return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
+
+
+@pytest.fixture(scope="module")
+def read_only(shop: Path) -> Generator[Browser]:
+    with serve(shop) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def may_write(shop: Path) -> Generator[Browser]:
+    with serve(shop, may_write=True) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A tab that notes every error, every dialog, and every request that goes elsewhere."""
+
+    def __init__(self, chromium: Any, page: Browser, shape: str = "light") -> None:
+        scheme, width, height = SHAPES[shape]
+        self.base = page.base
+        self.context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        self.tab = self.context.new_page()
+        self.trouble: list[str] = []
+        self.tab.on("console", lambda line: self.trouble.append(line.text) if line.type == "error" else None)
+        self.tab.on("pageerror", lambda error: self.trouble.append(str(error)))
+        self.tab.on("request", lambda request: self._check(request.url))
+        self.tab.on("dialog", self._note_dialog)
+
+    def _check(self, url: str) -> None:
+        if not url.startswith(self.base):
+            self.trouble.append(f"a request to {url}")
+
+    def _note_dialog(self, dialog: Any) -> None:
+        self.trouble.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def open(self, view: str) -> Any:
+        """Open a view and wait until it is complete."""
+        self.tab.goto(f"{self.base}#{view}")
+        self.tab.locator("main h1").wait_for()
+        self.tab.locator(".loading").first.wait_for(state="detached", timeout=60_000)
+        return self.tab
+
+    def close(self) -> None:
+        """Close the tab. Raises: AssertionError for whatever was noted."""
+        self.context.close()
+        assert self.trouble == []
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_view_opens_without_an_error_and_without_serious_findings_of_axe(
+    chromium: Any, read_only: Browser, shape: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    watched = Watched(chromium, read_only, shape)
+    for view, title in zip(VIEWS, TITLES, strict=True):
+        tab = watched.open(view)
+        assert tab.locator("main h1").inner_text() == title
+        found = Axe().run(tab).response["violations"]
+        serious = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]
+        assert [
+            row for row, one in zip(serious, found, strict=True) if one["impact"] in ("serious", "critical")
+        ] == [], view
+        assert tab.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"), f"{view} is too wide"
+    watched.close()
+
+
+def test_texts_of_others_are_shown_as_text(chromium: Any, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only)
+    for view in VIEWS:
+        tab = watched.open(view)
+        assert tab.locator("main img").count() == 0, view
+        if view.partition("?")[0] in ("search", "plans", "reviews", "memories"):
+            assert XSS in tab.locator("main").inner_text(), view
+    watched.close()
+
+
+def test_the_first_paint_comes_within_half_a_second(chromium: Any, read_only: Browser) -> None:
+    took = []
+    for _ in range(3):
+        watched = Watched(chromium, read_only)
+        tab = watched.open("activity")
+        took.append(tab.evaluate("() => performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+        watched.close()
+    print(f"first paint: {[round(ms) for ms in took]} ms")
+    assert min(took) <= 500
+
+
+def test_a_call_of_an_agent_appears_within_a_second(chromium: Any, read_only: Browser, shop: Path) -> None:
+    watched = Watched(chromium, read_only)
+    tab = watched.open("activity")
+    tab.locator(".live.on").wait_for()
+    with Engine.open(shop) as engine:
+        door = dispatcher(engine)
+        door.call("find_symbol", {"name": "warm"}, Call(session="s", client="warm-up"))
+        tab.locator(".call", has_text="warm-up").wait_for()
+        door.call("find_symbol", {"name": XSS}, Call(session="s", client="some-agent"))
+        row = tab.locator(".call", has_text="some-agent")
+        row.wait_for(timeout=1_000)
+        assert XSS in row.inner_text()
+    watched.close()
+
+
+def test_approving_and_undoing_are_refused_without_write(chromium: Any, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only)
+    for view, name in (("plans", "Approve"), ("edits", "Undo"), ("memories", "Edit")):
+        assert watched.open(view).get_by_role("button", name=name, exact=True).first.is_disabled(), view
+    assert read_only.write("undo", project="shop").status == 403
+    assert read_only.write("decide", project="shop").status == 403
+    watched.close()
+
+
+def test_approving_editing_and_undoing_work_with_write(chromium: Any, may_write: Browser, shop: Path) -> None:
+    watched = Watched(chromium, may_write)
+    tab = watched.open("plans")
+    tab.get_by_role("button", name="Approve", exact=True).click()
+    tab.get_by_text("approval approved").wait_for()
+    tab = watched.open("memories")
+    tab.get_by_role("button", name="Edit", exact=True).click()
+    tab.get_by_label("Tags").fill("session, users")
+    tab.get_by_role("button", name="Save").click()
+    tab.get_by_text("#session").wait_for()
+    tab.get_by_role("button", name="Expire now").click()
+    tab.locator(".chip", has_text="expired").wait_for()
+    tab = watched.open("edits")
+    tab.get_by_role("button", name="Undo", exact=True).click()
+    tab.locator(".chip", has_text="undone").wait_for()
+    assert not (shop / "till/new.py").exists()
+    tab.get_by_role("button", name="Redo", exact=True).click()
+    tab.get_by_role("button", name="Undo", exact=True).wait_for()
+    assert (shop / "till/new.py").exists()
+    watched.close()
+
+
+def test_the_keyboard_reaches_views_fields_and_help(chromium: Any, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only)
+    tab = watched.open("activity")
+    tab.keyboard.press("2")
+    tab.locator("main h1", has_text="Search").wait_for()
+    tab.locator("main").focus()
+    tab.keyboard.press("/")
+    assert tab.evaluate("() => document.activeElement.name") == "query"
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("?")
+    tab.get_by_role("heading", name="Keyboard").wait_for()
+    tab.keyboard.press("Escape")
+    before = tab.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    tab.keyboard.press("t")
+    assert tab.evaluate("() => getComputedStyle(document.body).backgroundColor") != before
+    tab.keyboard.press("Tab")
+    outline = tab.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid", "the focus is visible"
+    watched.close()
+
+
+def test_a_graph_of_ten_thousand_symbols_is_fluid(chromium: Any, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only)
+    middle = [f"middle_{number}" for number in range(200)]
+    edges = [edge(name, "login", 1) for name in middle]
+    edges += [edge(f"user_{number}", middle[number % 200], 2) for number in range(BIG_NODES - 200)]
+    graph = {"target": "login", "path": "till/auth.py", "line": 1, "kind": "function", "signature": "", "ms": 1}
+    graph |= {"relation": "callers", "edges": edges, "tests": [], "notes": [], "possible": 0, "truncated": False}
+    watched.tab.route(
+        "**/api/graph", lambda route: route.fulfill(body=json.dumps(graph), content_type="application/json")
+    )
+    tab = watched.open("graph?symbol=login")
+    box = tab.locator("canvas").bounding_box()
+    tab.evaluate(
+        "() => { window.frames_ = []; const note = (at) => { window.frames_.push(at); requestAnimationFrame(note); };"
+        " requestAnimationFrame(note); }"
+    )
+    x, y = box["x"] + 300, box["y"] + 300
+    tab.mouse.move(x, y)
+    tab.mouse.down()
+    for step in range(60):
+        tab.mouse.move(x + 2 * step, y + step)
+    tab.mouse.up()
+    for _ in range(10):
+        tab.mouse.wheel(0, -60)
+    gaps = tab.evaluate(
+        "() => window.frames_.slice(1).map((at, before) => at - window.frames_[before]).sort((a, b) => a - b)"
+    )
+    print(f"frames: {len(gaps)}, middle {gaps[len(gaps) // 2]:.0f} ms, 95 % under {gaps[int(len(gaps) * 0.95)]:.0f} ms")
+    assert gaps[len(gaps) // 2] <= 50
+    watched.close()
+
+
+def edge(source: str, target: str, depth: int) -> dict[str, Any]:
+    place = {"path": f"till/{source}.py", "line": 3, "evidence": "login()", "certainty": "exact", "uses": 1}
+    return {"source": source, "target": target, "depth": depth, **place}

@@ -1,0 +1,170 @@
+"""The views of the local page: a review without files of secrets, decisions, memories and edits, settings and sources."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from context_engine.engine import Engine
+from context_engine.memory import MemoryDraft
+from context_engine.server import ToolDispatcher, ToolSelection, delete_counts, gain_file, open_activity, single_engine
+from context_engine.tools import Call
+from tests.support.trees import tree
+from tests.ui.conftest import FILES, WAIT_S, Browser, serve
+
+KEY = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.fixture
+def shop(places: Path, tmp_path: Path) -> Path:
+    """A git repository with a plan, a memory, an edit, and a change with a secret."""
+    root = tree(tmp_path / "shop", {path: text for path, text in FILES.items() if "<" not in path})
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "-Af"], ["commit", "-q", "-m", "begin"]):
+        subprocess.run([*git, *words], cwd=root, check=True)
+    with Engine.open(root) as engine:
+        engine.index.update()
+        engine.memory.memories.add(MemoryDraft(category="facts", content="The till is open at noon."))
+        door = ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
+        for tool, arguments in (
+            ("create_plan", {"task": "Let login refuse an empty user"}),
+            ("write_file", {"path": "till/new.py", "content": f"def f(a=[]):\n    return a\n\n\nTOKEN = '{KEY}'\n"}),
+        ):
+            assert not door.call(tool, arguments, Call()).error
+    (root / "till/.env").write_text("PASSWORD=changed-hunter2\n")
+    return root
+
+
+@pytest.fixture
+def page(shop: Path) -> Iterator[Browser]:
+    with serve(shop, may_write=True) as browser:
+        yield browser
+
+
+# -- reviews --
+
+
+def test_a_review_has_its_findings_and_its_diff_without_secrets(page: Browser) -> None:
+    shown = page.read("review", project="shop", target="head")
+    assert shown.status == 200, shown.text
+    files = {file["path"]: file for file in shown.json["files"]}
+    assert files["till/new.py"]["hunks"][0]["lines"][0] == ["+", 0, 1, "def f(a=[]):"]
+    assert files["till/.env"]["hunks"] == []
+    assert "secrets" in files["till/.env"]["note"]
+    assert KEY not in shown.text
+    assert "hunter2" not in shown.text
+    assert any(finding["rule"] == "mutable-default" for finding in shown.json["review"]["findings"])
+
+
+# -- plans --
+
+
+def test_a_decision_at_the_page_is_that_of_a_person_at_a_terminal(page: Browser, shop: Path) -> None:
+    plan = page.read("plans", project="shop").json["plans"][0]
+    assert page.read("plan", project="shop", plan_id=plan["id"]).json["plan"]["goal"] == plan["goal"]
+    decided = page.write("decide", project="shop", plan_id=plan["id"], version=1, action="approve", comment="yes")
+    assert decided.json["status"] == "approved"
+    with Engine.open(shop) as engine:
+        (approval,) = engine.plans.repository.load(plan["id"]).approvals
+    assert (approval.decided_by, approval.comment) == ("user", "yes")
+
+
+def test_a_decision_at_a_page_that_an_agent_started_is_that_of_an_agent(shop: Path) -> None:
+    with serve(shop, may_write=True, is_person=False) as page:
+        plan = page.read("plans", project="shop").json["plans"][0]
+        decided = page.write("decide", project="shop", plan_id=plan["id"], version=1, action="reject")
+    assert decided.json["status"] == "rejected"
+    with Engine.open(shop) as engine:
+        assert engine.plans.repository.load(plan["id"]).approvals[0].decided_by == "agent"
+
+
+def test_a_decision_about_a_version_that_was_not_looked_at_is_refused(page: Browser) -> None:
+    plan = page.read("plans", project="shop").json["plans"][0]
+    refused = page.write("decide", project="shop", plan_id=plan["id"], version=7, action="approve")
+    assert (refused.status, refused.json["error"]["code"]) == (409, "CONFLICT")
+    assert page.write("decide", project="shop", plan_id=plan["id"], version=1, action="x").status == 409
+
+
+# -- records --
+
+
+def test_a_memory_is_edited_expired_and_deleted_at_the_page(page: Browser) -> None:
+    (memory,) = page.read("memories", project="shop").json["memories"]
+    changed = page.write("memory", project="shop", id=memory["id"], expected_version=memory["version"], tags=["hours"])
+    assert changed.json["changed"] == ["tags"]
+    stale = page.write("memory", project="shop", id=memory["id"], expected_version=memory["version"], tags=["x"])
+    assert stale.status == 409, "another writer was faster"
+    page.write("memory", project="shop", id=memory["id"], expires_at="2026-01-01")
+    (memory,) = page.read("memories", project="shop").json["memories"]
+    assert (memory["status"], memory["tags"]) == ("expired", ["hours"])
+    assert page.write("forget", project="shop", id=memory["id"]).status == 200
+    assert page.read("memories", project="shop").json["memories"] == []
+
+
+def test_an_edit_is_undone_and_redone_at_the_page(page: Browser, shop: Path) -> None:
+    (edit,) = page.read("edits", project="shop").json["edits"]
+    assert (edit["files"], edit["undone"]) == ([{"path": "till/new.py", "change": "created"}], False)
+    assert page.write("undo", project="shop", undo_id=edit["id"]).json["text"].startswith("undone")
+    assert not (shop / "till/new.py").exists()
+    assert page.read("edits", project="shop").json["edits"][0]["undone"]
+    assert page.write("undo", project="shop", undo_id=edit["id"], redo=True).status == 200
+    assert (shop / "till/new.py").exists()
+
+
+# -- settings --
+
+
+def test_each_setting_names_the_place_that_its_value_comes_from(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CTX_STORE_URL", "postgresql://me:sesame-street@localhost/db")
+    config = shop / ".context-engine" / "config.yml"
+    config.write_text("quiet_ms: 250\nlog_level: debug\n")
+    with serve(shop) as page:
+        shown = page.read("settings", project="shop")
+    rows = {row["name"]: row for row in shown.json["settings"]}
+    assert (rows["quiet_ms"]["value"], rows["quiet_ms"]["source"]) == ("250", str(config))
+    assert rows["workers"]["source"] == "CTX_WORKERS"
+    assert (rows["watch"]["value"], rows["watch"]["source"]) == ("true", "default")
+    assert rows["log_level"]["source"] == "default", "a repository may not set it"
+    assert "log_level" in shown.json["notes"][0]["problem"]
+    assert rows["store_url"]["source"] == "CTX_STORE_URL"
+    assert "sesame-street" not in shown.text
+
+
+# -- the record of calls --
+
+
+def test_calls_without_a_page_have_no_text_and_are_deleted_with_the_counts(shop: Path) -> None:
+    with Engine.open(shop) as engine:
+        ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "login"}, Call(client="some-agent"))
+        reader = open_activity(engine.settings)
+        calls = [call for call in reader.read_new() if call["client"] == "some-agent"]
+        assert [(call["tool"], call["asked"], call["got"]) for call in calls] == [("find_symbol", "", "")]
+        assert reader.read_new() == []
+        delete_counts(gain_file(engine.settings))
+        assert reader.read_new() == []
+        reader.close()
+
+
+# -- the command --
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_the_command_prints_the_address_and_ends_with_an_interrupt(shop: Path) -> None:
+    command = [sys.executable, "-m", "context_engine", "ui", "--no-open", "--root", str(shop)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        address = process.stdout.readline().strip()
+        with urllib.request.urlopen(address, timeout=WAIT_S) as page:
+            assert b"Context Engine" in page.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) in (0, 130)
+        assert "Traceback" not in (process.stderr.read() if process.stderr else "")
