@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,11 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 PICTURES = ROOT / "docs" / "pictures" / "ui"
 BYTES_MAX = 120_000
 COLORS = 96
-SHAPES = {"light": ("light", 1280, 800), "dark": ("dark", 1280, 800), "narrow": ("light", 390, 800)}
+SHAPES: dict[str, tuple[Any, int, int]] = {
+    "light": ("light", 1280, 800),
+    "dark": ("dark", 1280, 800),
+    "narrow": ("light", 390, 800),
+}
 VIEWS = {
     "activity": "activity",
     "search": "search?q=where+are+secrets+masked+in+replies",
@@ -114,7 +118,7 @@ def save_picture(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def serve_sample(folder: Path) -> Iterator[str]:
+def serve_sample(folder: Path) -> Generator[str]:
     """Serve the page over a clone of this repository; yield its address."""
     os.environ |= {
         "CTX_CACHE_FOLDER": str(folder / "cache"),

@@ -240,7 +240,14 @@ def test_a_graph_of_ten_thousand_symbols_is_fluid(chromium: Any, read_only: Brow
     middle = [f"middle_{number}" for number in range(200)]
     edges = [edge(name, "login", 1) for name in middle]
     edges += [edge(f"user_{number}", middle[number % 200], 2) for number in range(BIG_NODES - 200)]
-    graph = {"target": "login", "path": "till/auth.py", "line": 1, "kind": "function", "signature": "", "ms": 1}
+    graph: dict[str, Any] = {
+        "target": "login",
+        "path": "till/auth.py",
+        "line": 1,
+        "kind": "function",
+        "signature": "",
+        "ms": 1,
+    }
     graph |= {"relation": "callers", "edges": edges, "tests": [], "notes": [], "possible": 0, "truncated": False}
     watched.tab.route(
         "**/api/graph", lambda route: route.fulfill(body=json.dumps(graph), content_type="application/json")
