@@ -16,11 +16,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ROOT / "build" / "ui-browser"
@@ -28,7 +28,7 @@ PACKAGES = ("playwright", "axe-playwright-python", "pillow")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PICTURES = ROOT / "docs" / "pictures" / "ui"
 BYTES_MAX = 120_000
-COLORS = 96
+COLORS = 160
 SHAPES: dict[str, tuple[Any, int, int]] = {
     "light": ("light", 1280, 800),
     "dark": ("dark", 1280, 800),
@@ -135,8 +135,12 @@ def serve_sample(folder: Path) -> Generator[str]:
     thread = threading.Thread(target=page.run, daemon=True)
     thread.start()
     try:
-        ask_questions(root, page)
-        yield page.address
+        # the texts of calls are kept while a page is open, which the pictures do later
+        with urlopen(f"{page.address}api/events") as events:  # noqa: S310 - on this machine
+            events.readline()
+            for client, tool, arguments in QUESTIONS:
+                call_tools(root, ((tool, arguments),), client=client)
+            yield page.address
     finally:
         page.stop()
         thread.join()
@@ -149,7 +153,7 @@ def prepare_work(root: Path) -> None:
         ("create_plan", {"task": "Show the duration of each tool call in ctx status"}),
         ("create_plan", {"task": "Retry a lost connection to the shared store, with a limit on the time of all tries"}),
         ("add_memory", {
-            "content": "Tokens are estimated at four characters each, everywhere. A tokenizer would cost 60 ms at the start.",
+            "content": "Tokens are estimated at four characters each, everywhere; no tokenizer is loaded.",
             "title": "Four characters are a token", "category": "decisions", "tags": ["budget"],
             "linked_files": ["context_engine/text/words.py"],
         }),
@@ -164,7 +168,7 @@ def prepare_work(root: Path) -> None:
         ("write_file", {"path": "context_engine/sharing/retry_policy.py", "content": RETRIES}),
     )  # fmt: skip
     replies = call_tools(root, calls, client="claude-code")
-    plan = json.loads(replies[2])["plan"]
+    plan = json.loads(replies[1])["plan"]
     further = (
         ("refine_plan", {"plan_id": plan["id"], "feedback": f"remove step {len(plan['steps'])}"}),
         ("request_approval", {"plan_id": plan["id"]}),
@@ -195,17 +199,6 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("claude-code", "search_memory", {"query": "how are tokens counted"}),
     ("claude-code", "search_code", {"query": "where are secrets masked in replies"}),
 )
-
-
-def ask_questions(root: Path, page: Any) -> None:
-    """Call tools as two clients would, while the page is open."""
-    from urllib.request import urlopen
-
-    with urlopen(f"{page.address}api/events") as events:  # noqa: S310 - on this machine
-        events.readline()
-        for client, tool, arguments in QUESTIONS:
-            call_tools(root, ((tool, arguments),), client=client)
-            time.sleep(0.2)
 
 
 def call_tools(root: Path, calls: Any, *, client: str) -> list[str]:

@@ -487,6 +487,28 @@ def ui(
 
 
 @app.command()
+def top(
+    root: Root = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="Begin with so many calls.")] = 20,
+    as_json: AsJson = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the newest calls and end.")] = False,
+) -> None:
+    """Print what agents ask as it happens, a line for each call, until Ctrl-C; the same as the page of ctx ui.
+
+    Without `--root` the calls in all repositories are shown.
+
+    **Examples**
+
+    - `ctx top`
+    - `ctx top --root . --once -n 5`
+    - `ctx top --json | jq .asked`
+    """
+    from context_engine.cli.top_command import show_calls
+
+    raise typer.Exit(show_calls(root, limit=limit, as_json=as_json, follows=not once))
+
+
+@app.command()
 def call(
     tool: Annotated[
         str,

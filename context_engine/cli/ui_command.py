@@ -10,6 +10,9 @@ from pathlib import Path
 
 from context_engine.cli.common_options import resolve_root
 
+DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
+"""Without one of these, Linux has no screen to show a browser on."""
+
 
 def serve_page(roots: Sequence[Path], workspace: str, *, port: int, may_write: bool, opens_browser: bool) -> int:
     """Serve the page until Ctrl-C, and open it in the browser or print its address. Return the exit code."""
@@ -61,7 +64,9 @@ def _registered_folders() -> list[str]:
 
 
 def _open_browser(address: str) -> None:
-    """Open the address, without a word of the browser on this terminal."""
+    """Open the address in a browser with a window; one that takes the terminal is not started."""
     import webbrowser
 
-    webbrowser.open(address)
+    has_display = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in DISPLAY_VARIABLES)
+    if has_display:
+        webbrowser.open(address)

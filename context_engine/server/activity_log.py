@@ -100,7 +100,8 @@ def shorten_arguments(arguments: Any) -> str:
     'where are passwords hashed · limit 3'
     """
     if isinstance(arguments, Mapping):
-        text = " · ".join(f"{name} {value}" for name, value in arguments.items())
+        values = [", ".join(map(str, value)) if isinstance(value, list) else value for value in arguments.values()]
+        text = " · ".join(f"{name} {value}" for name, value in zip(arguments, values, strict=True))
         text = text.removeprefix(f"{next(iter(arguments), '')} ")
     else:
         text = str(arguments or "")

@@ -45,6 +45,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "review": [["--format", kind] for kind in ("text", "markdown", "json", "sarif", "rdjson")] + [["HEAD~1..HEAD"]],
     "status": [[], ["--json"]],
     "serve": [["--help"]],
+    "top": [["--once"], ["--once", "--json"], ["--root", "no\x1b[2J"]],
     "ui": [["--root", "no\x1b[2J"], ["--workspace", "no\x1b[2J", "--no-open"]],
     "call": [
         ["list_directory"], ["read_file", json.dumps({"path": NAME})], ["search_files", '{"query": "alpha", "context": 1}'],

@@ -65,7 +65,7 @@ function drawFacts(calls) {
   const saved = tokens(sum("estimate") - sum("shown"));
   fill(facts, fact("Calls", number(calls.length), count(calls.filter((call) => call.error).length, "error")),
     fact("Tokens sent", short(tokens(sum("shown")))),
-    fact("Saved, estimated", short(saved), "against reading whole files"),
+    fact("Saved, estimated", short(saved), "against whole files"),
     fact("Half take less than", took.length ? `${number(took[took.length >> 1])} ms` : "–"),
     fact("Clients", number(new Set(calls.map((call) => call.client)).size)));
 }

@@ -215,7 +215,8 @@ export function draw(canvas, nodes, onpick) {
       const cells = [];
       for (let cell = Math.floor(left / 16); cell <= Math.floor((left + width) / 16); cell++) cells.push(`${cell} ${Math.floor(y / 15)}`);
       const isFirst = first.includes(node);
-      if (!isFirst && cells.some((cell) => taken.has(cell))) continue;
+      const isCut = left < 2 || left + width > canvas.clientWidth - 2;
+      if (!isFirst && (isCut || cells.some((cell) => taken.has(cell)))) continue;
       cells.forEach((cell) => taken.add(cell));
       written++;
       if (isFirst) {

@@ -113,7 +113,7 @@ function versions(loaded, history) {
   return el("section", {}, el("h2", {}, "History"),
     el("ul", { class: "timeline" }, [...rows.map((row) => ({ at: row.created_at, text: `version ${row.version}: ${row.change_summary}`, who: row.author })),
       ...(history.events || []).filter(({ kind }) => !kind.startsWith("plan_c")).map((event) => ({ at: event.at, text: word(event.kind), who: event.actor }))]
-      .sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 20).map((row) => el("li", {}, el("time", {}, ago(row.at)), " ", row.text, " ", el("small", {}, `by ${row.who || "unknown"}`)))),
+      .sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 20).map((row) => el("li", {}, el("time", {}, ago(row.at)), " ", row.text, " ", row.who && el("small", {}, `by ${row.who}`)))),
     loaded.versions.length > 1 && el("div", { class: "tools" }, from, to, button("Compare", compare)), result);
 }
 
