@@ -24,7 +24,7 @@ class LocalPage:
         # not followed: the page reads the index, and the server next to it keeps the index up to date
         self._projects = Projects(list(folders), log=lambda _line: None, follow=False, given_names=folders)
         self._settings = Settings.load(next(iter(folders), None))
-        routes = PageRoutes(self._projects, may_write=may_write, is_person=is_person)
+        routes = PageRoutes(self._projects, may_write=may_write, is_person=is_person, is_recording=self._settings.gain)
         self._server = PageServer(routes.answer, open_events=self._open_events, may_write=may_write)
 
     @property

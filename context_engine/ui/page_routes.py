@@ -53,10 +53,11 @@ READ_VIEWS: Mapping[str, View] = {
 class PageRoutes:
     """The answers of one page. Thread-safe."""
 
-    def __init__(self, projects: Projects, *, may_write: bool, is_person: bool) -> None:
+    def __init__(self, projects: Projects, *, may_write: bool, is_person: bool, is_recording: bool) -> None:
         self._projects = projects
         self._may_write = may_write
         self._is_person = is_person
+        self._is_recording = is_recording
         self._dispatcher = ToolDispatcher(
             projects.engine,
             selection=ToolSelection(profiles=("all",), read_only=not may_write, structured=True),
@@ -119,7 +120,12 @@ class PageRoutes:
             {"name": name, "path": path, "workspace": workspace_id(Path(path))}
             for name, path in self._projects.paths_by_name.items()
         ]
-        return {"version": __version__, "write": self._may_write, "projects": projects}
+        return {
+            "version": __version__,
+            "write": self._may_write,
+            "recording": self._is_recording,
+            "projects": projects,
+        }
 
 
 def _split_project(given: Arguments) -> tuple[str, dict[str, Any]]:

@@ -48,6 +48,7 @@ export function update() {
     && (!wanted.client || call.client === wanted.client) && (!wanted.tool || call.tool === wanted.tool)
     && (!words || `${call.asked} ${call.got} ${call.tool}`.toLowerCase().includes(words)));
   drawFacts(calls);
+  if (!calls.length && !page.recording) return fill(list, empty("Nothing is recorded", "The setting gain is off, which counts calls. Turn it on and start the server and this page again:", "CTX_GAIN=true ctx ui"));
   if (!calls.length) {
     fill(list, page.calls.length && !wanted.everywhere
       ? empty("No calls here yet", "Other repositories have some: tick “all repositories”.")
