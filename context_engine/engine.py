@@ -161,6 +161,7 @@ class Engine(Workspace, DeprecatedMethods):
             git=self.git,
             index=self.index,
             files=self.files,
+            symbols=self.symbols,
             search=self.search,
             access=self.usage,
             scrubber=self.scrubber,
@@ -223,10 +224,7 @@ class Engine(Workspace, DeprecatedMethods):
 
     @cached_property
     def _reviews(self) -> ReviewService:
-        from context_engine.review import (
-            ReviewService,  # 40 ms
-            ReviewWorkspace,
-        )
+        from context_engine.review import ReviewService, ReviewWorkspace  # 40 ms
 
         workspace = ReviewWorkspace(
             root=self._root,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from context_engine.context import ProjectKnowledge, estimate_max_tokens, load_tokenizer
 from context_engine.history import FileHistory, predict_changes
-from context_engine.index import IndexService, StaticEncoder
+from context_engine.index import IndexService, StaticEncoder, SymbolService
 from context_engine.memory.background_refresh import WAIT_S, BackgroundRefresh, RefreshSources
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
@@ -46,6 +46,7 @@ class KnowledgeDependencies:
     git: Git
     index: IndexService
     files: WorkspaceFiles
+    symbols: SymbolService
     search: SearchService
     access: FileUsage
     scrubber: Redactor
@@ -74,7 +75,7 @@ class KnowledgeService:
         self.access = access
         self.memories = Memories(
             shelves,
-            LinkedFiles(parts.root),
+            LinkedFiles(parts.root, parts.symbols.outline),
             recall,
             now=parts.now,
             embed=_embed(parts.encoder),

@@ -189,7 +189,7 @@ class Memories:
         stamp = format_timestamp(at)
         plain = {field.name: getattr(draft, field.name) for field in fields(draft) if field.name != "scope"}
         plain |= {
-            "linked_files": self._linked.hash_files(draft.linked_files),
+            "linked_files": self._linked.hash_files(draft.linked_files, _subject(draft)),
             "expires_at": memory_checks.parse_expiry(draft.expires_at),
         }
         made = Memory(id=self._new_id(at), created_at=stamp, updated_at=stamp, **plain)
@@ -295,7 +295,7 @@ class Memories:
             old = _check_version(entry, expected_version)
             clean, redactions = memory_checks.remove_secrets(revision, self._scrub)
             new = memory_checks.apply_revision(old, clean, self._categories)
-            new = replace(new, linked_files=self._links(old, clean))
+            new = replace(new, linked_files=self._links(new, clean))
             changed = tuple(field.name for field in fields(new) if getattr(new, field.name) != getattr(old, field.name))
             if not changed:
                 return UpdateResult(entry, (), redactions)
@@ -304,12 +304,12 @@ class Memories:
             _rewrite(shelf, entry, new)
         return UpdateResult(self.get(id), changed, redactions)
 
-    def _links(self, old: Memory, revision: MemoryRevision) -> tuple[LinkedFile, ...]:
+    def _links(self, memory: Memory, revision: MemoryRevision) -> tuple[LinkedFile, ...]:
         if revision.linked_files is not None:
-            return self._linked.hash_files(revision.linked_files)
+            return self._linked.hash_files(revision.linked_files, _subject(memory))
         if revision.still_true:
-            return self._linked.hash_files(link.path for link in old.linked_files)
-        return old.linked_files
+            return self._linked.hash_files((link.path for link in memory.linked_files), _subject(memory))
+        return memory.linked_files
 
     def delete(self, id: str, *, expected_version: str = "") -> MemoryEntry:  # noqa: A002
         """Delete a memory and return it. A memory that it superseded becomes active again.
@@ -337,6 +337,11 @@ class Memories:
         except StorageBusy:
             return False
         return True
+
+
+def _subject(memory: Memory | MemoryDraft) -> str:
+    """Return the text in which a memory mentions names of code."""
+    return "\n".join((memory.title, memory.content, *(f"`{symbol}`" for symbol in memory.linked_symbols)))
 
 
 def _find_named(entries: Sequence[MemoryEntry], ids: Sequence[str]) -> list[MemoryEntry]:

@@ -7,6 +7,8 @@ r"""A memory: one thing somebody wrote down for later, and the Markdown file tha
     - billing
     linked_files:
       src/billing/money.py: 9daeafb9...   the blob that was true when this was written
+    linked_lines:
+      src/billing/money.py: to_cents=1a2b3c4d5e6f   a name that the text mentions, and a hash of its lines
     ---
 
     Amounts are whole numbers of cents everywhere; only the last template divides by a hundred.
@@ -29,6 +31,7 @@ from context_engine.text import make_slug, short_id, uuid8
 DERIVED_TITLE_CHARS_MAX = 80
 """Characters of a title that is taken from the first line of the content."""
 
+_LINES = re.compile(r"[\w$]{1,80}(?:,[\w$]{1,80}){0,15}=[0-9a-f]{12}")
 _CONFLICT = re.compile(r"^<{7} .*?^={7}\r?$.*?^>{7} ", re.MULTILINE | re.DOTALL)
 _TEXTS = ("id", "title", "subtype", "priority", "source", "owner", "evidence", "superseded_by")
 _LISTS = ("tags", "linked_symbols", "linked_plans", "supersedes")
@@ -37,10 +40,15 @@ _DATES = ("created_at", "updated_at", "expires_at")
 
 @dataclass(frozen=True, slots=True)
 class LinkedFile:
-    """A file that a memory links, and its hash at that time; empty if only its existence counts."""
+    """A file that a memory links, and its hash at that time; empty if only its existence counts.
+
+    `lines` has the names in it that the memory mentions, and a hash of the lines with them: `cents,total=1a2b3c4d5e6f`;
+    empty if the whole file counts.
+    """
 
     path: str
     blob: str = ""
+    lines: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +127,7 @@ def _fields(memory: Memory) -> dict[str, Any]:
     }
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
     plain["linked_files"] = {link.path: link.blob for link in memory.linked_files}
+    plain["linked_lines"] = {link.path: link.lines for link in memory.linked_files if link.lines}
     return {name: value for name, value in plain.items() if value}
 
 
@@ -193,11 +202,21 @@ def _date(stated: Mapping[str, Any], key: str) -> str:
     return timestamps.format_timestamp(at)
 
 
+def _linked_lines(stated: Mapping[str, Any]) -> dict[str, str]:
+    """Return the well-formed hashes of lines by path; another one counts as absent, so the whole file counts."""
+    value = stated.get("linked_lines", {})
+    pairs = value.items() if isinstance(value, dict) else ()
+    return {path: text for path, text in pairs if isinstance(text, str) and _LINES.fullmatch(text)}
+
+
 def _links(stated: Mapping[str, Any]) -> tuple[LinkedFile, ...]:
     """Return paths with their hashes, or a list of paths as a person writes it."""
     value = stated.get("linked_files", {})
     if isinstance(value, dict) and all(isinstance(part, str) for pair in value.items() for part in pair):
-        return tuple(LinkedFile(path, "" if blob in ("null", "~") else blob) for path, blob in value.items())
+        lines = _linked_lines(stated)
+        return tuple(
+            LinkedFile(path, "" if blob in ("null", "~") else blob, lines.get(path, "")) for path, blob in value.items()
+        )
     return tuple(LinkedFile(path) for path in _list(stated, "linked_files"))
 
 

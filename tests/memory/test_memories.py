@@ -226,6 +226,49 @@ def test_a_person_and_a_project_remember_apart(here: Remembering) -> None:
 # -- standing ----------------------------------------------------------------------------------------------------------
 
 
+MONEY = """CENT = 1
+
+
+def to_cents(euros):
+    return round(euros * 100)
+
+
+def from_cents(cents):
+    return cents / 100
+"""
+
+
+def test_a_memory_that_mentions_names_is_stale_only_when_their_lines_change(here: Remembering) -> None:
+    here.write("src/money.py", MONEY)
+    said = replace(CENTS, content="Only `to_cents` rounds.", linked_files=("src/money.py",))
+    here.memories.add(said)
+    assert statuses(here)["cents"] == ("active", "")
+    here.write("src/money.py", "# amounts\n" + MONEY.replace("cents / 100", "cents / CENT / 100"))
+    assert statuses(here)["cents"] == ("active", ""), "a comment and another function"
+    here.write("src/money.py", MONEY.replace("    return round", "        return round"))
+    assert statuses(here)["cents"] == ("active", ""), "indents"
+    here.write("src/money.py", MONEY.replace("round(euros * 100)", "int(euros * 100)"))
+    assert statuses(here)["cents"] == ("stale", "src/money.py changed where it has to_cents"), "its body"
+    here.write("src/money.py", MONEY.replace("to_cents", "as_cents"))
+    assert statuses(here)["cents"][0] == "stale"
+    assert names(here, status="stale") == ["Cents"]
+    memory = here.memories.list_page(MemoryQuery(status="stale")).rows[0].entry.memory
+    assert memory is not None
+    here.memories.update(memory.id, MemoryRevision(still_true=True))
+    assert statuses(here)["cents"] == ("active", "")
+
+
+def test_a_malformed_hash_of_lines_makes_the_whole_file_count(here: Remembering) -> None:
+    here.write("src/money.py", MONEY)
+    here.memories.add(replace(CENTS, content="Only `to_cents` rounds.", linked_files=("src/money.py",)))
+    (file,) = here.files()
+    text = file.read_text("utf-8")
+    assert "linked_lines:" in text
+    file.write_text(text.replace("to_cents=", "to_cents="[:-1] + "=not a hash"), encoding="utf-8")
+    here.write("src/money.py", MONEY + "# more\n")
+    assert statuses(here)["cents"] == ("stale", "src/money.py changed")
+
+
 def test_a_changed_linked_file_makes_a_memory_stale_and_is_named(here: Remembering) -> None:
     here.write("src/money.py", "CENT = 1\n")
     added = here.memories.add(replace(CENTS, linked_files=("src/money.py",)))

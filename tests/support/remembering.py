@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from context_engine import tools
+from context_engine.index import ParsedFileCache, SymbolService, load_languages
+from context_engine.languages import Grammars
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_folder import MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
+from context_engine.repo import WorkspaceFiles
 from context_engine.repo.paths import Root
+from context_engine.secrets import RedactedDocuments
 from context_engine.sharing.records import RecordFolder
 from context_engine.sharing.shared_records import SharedRecords
 from context_engine.timestamps import make_clock
+from tests.support.engines import grammars_folder
 
 NOON = "2026-11-21T12:00:00Z"
 FOLDER = ".context-engine/memories"
@@ -40,7 +46,12 @@ class Remembering:
             "project": self._shelf("project", root / ".context-engine", FOLDER, shared_records),
             "user": self._shelf("user", home, str(home / "memories")),
         }
-        linked = LinkedFiles(Root(root))
+        texts = RedactedDocuments()
+        languages = load_languages(root)
+        files = WorkspaceFiles(Root(root), languages, texts)
+        parses = ParsedFileCache(languages, Grammars(grammars_folder()), files.read_kept, texts)
+        unused: Any = None  # outlines need no index
+        linked = LinkedFiles(Root(root), SymbolService(Root(root), unused, parses).outline)
         self.memories = Memories(shelves, linked, self.recall, now=self.now, embed=embed)
         self.knowledge = Knowledge(self.memories, now=self.now, access=access)
         self.memory = self
