@@ -50,6 +50,8 @@ def index(
             show_report(workspace, report)
         for what, step in engine.settings.notes():
             notes.print(f"[yellow]note[/yellow]: {escape_text(f'{what}. {step}')}")
+        if engine.index.live.last_error:
+            notes.print(f"[yellow]warning[/yellow]: {escape_text(engine.index.live.last_error)}")
         if embed:
             return _embed(engine, is_quiet=as_json)
         return 0

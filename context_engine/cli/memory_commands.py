@@ -270,7 +270,7 @@ def memory_edit(
     if revision == MemoryRevision():
         raise InvalidArgument(
             "no option says what to change",
-            suggestion="Pass --content, --title, --tag, ... or --revalidate; ctx memory show names its file.",
+            suggestion="Pass --content, --title, --tag, ... or --revalidate; `ctx memory show` names its file.",
         )
     with open_engine(root) as engine:
         entry = _find_memory(engine, memory)
@@ -327,6 +327,7 @@ def memory_rules(root: Root = None, as_json: AsJson = False) -> None:
         if not _collect_knowledge(engine):
             raise typer.Exit(INTERRUPTED)
         page = render_rules_page(engine, chars_max=RULES_CHARS_MAX)
+    page = page.replace("add_memory", "ctx memory add")
     if as_json:
         print_json({"markdown": redact_file(page)})
     else:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
 from typing import Any
 
 from context_engine.errors import ContextEngineError, NextStep
 
 TOOL_COMMANDS = {
+    "add_memory": "ctx memory add",
     "compare_plan_versions": "ctx plan diff",
     "create_plan": "ctx plan create",
     "explain": "ctx why",
     "history": "ctx history",
+    "delete_memory": "ctx memory delete",
+    "get_context": "ctx context",
     "index_status": "ctx status",
     "index_workspace": "ctx index",
     "list_memories": "ctx memory list",
@@ -25,6 +30,7 @@ TOOL_COMMANDS = {
     "symbols": "ctx symbol",
     "trace": "ctx trace",
     "undo_edit": "ctx undo",
+    "update_memory": "ctx memory edit",
     "view_history": "ctx plan history",
     "view_progress": "ctx plan progress",
 }
@@ -39,6 +45,20 @@ ARGUMENT_OPTIONS = {
     "tags": "--tag",
 }
 """The option that passes an argument of a tool, where the two have different names."""
+TERMINAL_HINTS = (
+    ("INVALID_LINE_RANGE", "are not in", "`ctx read {path}:1-{lines}` shows all lines."),
+    ("ACCESS_DENIED", "git's own folder", "Ask git: `git log` or `git config --list`."),
+    ("BINARY_FILE", "is not text", "`ctx why {path}` says how it is treated."),
+    ("GIT_UNAVAILABLE", "is not in a git repository", "Name a folder in one: `ctx -C DIR review`."),
+    (
+        "UNSUITABLE_ROOT",
+        "is the root of the disk",
+        "Name the folder of a project: `ctx -C DIR ...`, --root DIR or CTX_ROOT.",
+    ),
+)
+"""Code, part of the message, and the hint of the terminal, with the error's details."""
+_OWN_WORD = re.compile(r"(?<![\w`/.])[a-z]+(?:_[a-z]+)+(?![\w`/.(])")
+"""A possible name of a tool: words joined by `_`, outside of backquotes and paths."""
 COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
 """Words that keep their lower case at the start of a sentence."""
 
@@ -49,8 +69,37 @@ def format_error(error: ContextEngineError) -> tuple[str, str]:
     message = error.message.rstrip(".")
     if argument in ARGUMENT_OPTIONS and message.startswith(argument):
         message = ARGUMENT_OPTIONS[argument] + message.removeprefix(argument)
-    hint = error.format_suggestion(format_step)
-    return " ".join(message.split()), " ".join(capitalize(hint).split())
+    hint = _find_hint(error) or name_commands(error.format_suggestion(format_step))
+    hint = " ".join(capitalize(hint).split())
+    if hint[-1:].isalnum():
+        hint += "."
+    return " ".join(message.split()), hint
+
+
+def _find_hint(error: ContextEngineError) -> str:
+    """Return the hint of the terminal for an error whose advice is meant for agents; empty without one."""
+    for code, part, hint in TERMINAL_HINTS:
+        if error.code == code and part in error.message:
+            return hint.format_map(defaultdict(str, error.details))
+    return ""
+
+
+def name_commands(text: str) -> str:
+    """Replace the names of tools in a text by the commands that do their work.
+
+    >>> name_commands("add_memory adds one; search_text finds its places")
+    '`ctx memory add` adds one; `ctx call search_text` finds its places'
+    """
+
+    def command(found: re.Match[str]) -> str:
+        name = found[0]
+        if name not in TOOL_COMMANDS and name not in list_names():
+            return name
+        return f"`{TOOL_COMMANDS.get(name, f'ctx call {name}')}`"
+
+    from context_engine.tools import list_names
+
+    return _OWN_WORD.sub(command, text)
 
 
 def format_step(step: NextStep) -> str:

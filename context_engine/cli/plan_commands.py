@@ -284,7 +284,7 @@ def plan_diff(
         if since < 1:
             raise InvalidArgument(
                 "the plan has only one version, so there is nothing to compare",
-                suggestion="Show it with ctx plan show.",
+                suggestion="Run `ctx plan show` to read it.",
             )
         if as_json:
             arguments = {"plan_id": plan_id, "from_version": since, "to_version": until}
@@ -380,18 +380,20 @@ def _decide(root: Path | None, which: str, verdict: ApprovalVerdict, *, as_json:
     from context_engine.plans import AGENT, PERSON
 
     is_person = sys.stdin.isatty()
-    if not (is_person or verdict.is_confirmed):
-        raise InvalidArgument(
-            "stdin is not a terminal, so no one can confirm this",
-            suggestion="Repeat it with --yes; the decision is recorded as an agent's.",
-        )
     with open_engine(root) as engine:
+        if not which.startswith(REQUEST_PREFIX):
+            _resolve_plan(engine, which)
+        if not (is_person or verdict.is_confirmed):
+            raise InvalidArgument(
+                "stdin is not a terminal, so no one can confirm this",
+                suggestion=f"Run `ctx plan approve {which} --yes`; the decision is recorded as an agent's.",
+            )
         request = _find_request(engine, which, verdict)
         newest = request.plan.version
         if verdict.version not in (None, newest):
             raise Conflict(
                 f"the plan is at version {newest}, not {verdict.version}",
-                suggestion=f"See what changed: ctx plan diff {which} {verdict.version} {newest}.",
+                suggestion=f"Run `ctx plan diff {which} {verdict.version} {newest}` to see what changed.",
                 details={"current": newest},
             )
         if not verdict.is_confirmed and not _confirm_action(request, verdict.action):
@@ -511,7 +513,7 @@ def _resolve_plan(engine: Engine, typed: str) -> str:
     if typed:
         return engine.plans.repository.resolve_id(typed, by_prefix=True)
     if not rows:
-        raise PlanNotFound("there is no plan yet", suggestion="Make one with ctx plan create.")
+        raise PlanNotFound("there is no plan yet", suggestion="Run `ctx plan create TASK` to make one.")
     return rows[0].id
 
 

@@ -155,7 +155,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise InvalidArgument(
             f"the arguments are not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
-            suggestion="""Quote them for the shell: ctx call symbols '{"name": "main"}'""",
+            suggestion="""Quote them for the shell: `ctx call symbols '{"name": "main"}'`.""",
         ) from None
     if not isinstance(arguments, dict):
         raise InvalidArgument("the arguments are not an object", suggestion='Write {"name": "value"}.')
@@ -274,6 +274,7 @@ def context(place: QueryPlace, options: Options) -> int:
     with place.open() as engine:
         if not place.ensure_index(engine, "bundled"):
             return INTERRUPTED
+        _warn_of_settings(engine, place.screen)
         arguments = {"query": options["task"], "max_files": options["limit"], "token_budget": options["budget"]}
         if options["as_json"]:
             return _print_call(build_dispatcher(engine), "get_context", arguments | {"format": "json"}, place.screen)
@@ -298,14 +299,31 @@ def search(place: QueryPlace, options: Options) -> int:
     """Search with the arguments of `search_code`, after indexing if there is no index."""
     from context_engine.tools import parse_search_arguments
 
+    if not options["query"].strip():
+        raise InvalidArgument("the question is empty", suggestion="For example: `ctx search where is the retry`.")
+
     arguments = _search_arguments(options)
+    query = parse_search_arguments(arguments)  # a mistake is reported before an index is built
     with place.open() as engine:
         if not place.ensure_index(engine, "searched"):
             return INTERRUPTED
+        _warn_of_settings(engine, place.screen)
         if _shape_of(options) == "json":
             return _print_search(build_dispatcher(engine), arguments, place.screen)
-        answer = engine.search.find(parse_search_arguments(arguments))
+        answer = engine.search.find(query)
     return _show_answer(answer, place.screen, options)
+
+
+def _warn_of_settings(engine: Engine, screen: Screen) -> None:
+    """Warn of settings that are ignored or wrong and do not stop a search, and of a store that does not answer."""
+    from context_engine.embedding import find_embedder_problem
+
+    for what, step in engine.settings.notes():
+        screen.warn("note", f"{what}. {step}")
+    if problem := find_embedder_problem(engine.settings.embedder):
+        screen.warn("warning", f"CTX_EMBEDDER: {problem} Words and static vectors alone are used.")
+    if engine.index.live.last_error:
+        screen.warn("warning", engine.index.live.last_error)
 
 
 def search_workspace(workspace: str, options: Options) -> int:

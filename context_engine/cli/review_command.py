@@ -67,7 +67,8 @@ def review(
                 raise
             if format == "json":
                 print_json({"findings": [], "nothing_to_review": error.details["reason"]})
-            print_note(f"nothing to review: {error.details['reason']}")  # an empty change must not fail a hook or CI
+            step = ": `ctx review` reviews what is not staged" if change.target == "staged" else ""
+            print_note(f"nothing to review: {error.details['reason']}{step}")  # this must not fail a hook or CI
             return 0
     if sarif:
         write_atomic(sarif.expanduser().absolute(), render_review(result, "sarif", version=__version__).encode())

@@ -18,6 +18,7 @@ from context_engine.cli.clients.config_paths import Machine
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable, starts_ctx
 from context_engine.cli.common_options import find_project
 from context_engine.cli.console import confirm, out, print_error, print_note, print_rows
+from context_engine.cli.exit_codes import FAILED
 from context_engine.cli.hook_setup import HookOptions, has_hooks, set_up_hooks
 from context_engine.errors import ContextEngineError, InvalidArgument, NotConfirmed
 from context_engine.repo import check_workspace_root, nearest_project
@@ -86,7 +87,9 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
     if not wanted.only_print:
         _check_confirmed([change for change in changes if not change.is_empty], wanted)
         changes = [change for change in changes if _write_change(change, wanted)]
-    return int(len(changes) < len(clients) or not hooks_went_well)
+    if len(changes) < len(clients) or not hooks_went_well:
+        return FAILED
+    return 0
 
 
 def _set_up_hooks(clients: Sequence[Client], machine: Machine, wanted: SetupOptions) -> bool:
@@ -130,7 +133,9 @@ def _select_all(machine: Machine, wanted: SetupOptions) -> list[Client]:
             problem = "no client has an entry for ctx"
         else:
             problem = "no client was found on this machine"
-        raise InvalidArgument(problem, suggestion="ctx setup lists the clients; name one that is installed elsewhere.")
+        raise InvalidArgument(
+            problem, suggestion="`ctx setup` lists the clients; name one that is installed elsewhere."
+        )
     return found
 
 
@@ -197,7 +202,7 @@ def plan_guidance(client: Client, wanted: SetupOptions) -> ConfigChange:
         files = sorted({one.guidance for one in client_table.ALL if one.guidance})
         raise InvalidArgument(
             f"the documentation of {client.title} names no file for guidance in a project",
-            suggestion=f"Clients that read {', '.join(files)} have one; ctx setup lists the clients.",
+            suggestion=f"Clients that read {', '.join(files)} have one; `ctx setup` lists the clients.",
         )
     path = (find_project(Path.cwd()) or Path.cwd()) / client.guidance
     now = client_config.read_config(path)
@@ -217,7 +222,7 @@ def plan_guidance(client: Client, wanted: SetupOptions) -> ConfigChange:
 def _check_profile(wanted: SetupOptions) -> None:
     profiles = tuple(part.strip() for part in wanted.profile.split(",") if part.strip())
     if wrong := ToolSelection(profiles=profiles).find_unknown_name():
-        raise InvalidArgument(wrong, suggestion="ctx serve --help lists the profiles.")
+        raise InvalidArgument(wrong, suggestion="`ctx serve --help` lists the profiles.")
 
 
 def _launch(client: Client, wanted: SetupOptions, project: Path | None) -> LaunchCommand:
@@ -240,7 +245,7 @@ def _root_for(client: Client) -> Path:
     if found is None:
         raise InvalidArgument(
             f"{client.title} has no open folder, and the current folder is not in a project",
-            suggestion=f"Name one: ctx setup {client.name} --root PATH",
+            suggestion=f"Name one: `ctx setup {client.name} --root PATH`.",
         )
     return found
 

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.embedding.deadline_embedder import DeadlineEmbedder
     from context_engine.embedding.embedder import Embedder, EmbedderConfig, compute_fingerprint, normalize_rows
-    from context_engine.embedding.embedder_registry import open_embedder
+    from context_engine.embedding.embedder_registry import find_embedder_problem, open_embedder
     from context_engine.embedding.http_endpoint import Endpoint, build_url
     from context_engine.embedding.http_retry import EndpointSpec, RetryPolicy, extract_json_message
     from context_engine.embedding.static_embedder import SHIPPED, StaticEmbedder, read_fingerprint
@@ -39,6 +39,7 @@ __all__ = [
     "build_url",
     "compute_fingerprint",
     "extract_json_message",
+    "find_embedder_problem",
     "hash_texts",
     "normalize_rows",
     "open_embedder",
@@ -66,6 +67,7 @@ __getattr__ = lazy_exports(
         "extract_json_message": "http_retry",
         "hash_texts": "vector_rows",
         "normalize_rows": "embedder",
+        "find_embedder_problem": "embedder_registry",
         "open_embedder": "embedder_registry",
         "quantize": "vector_rows",
         "read_fingerprint": "static_embedder",

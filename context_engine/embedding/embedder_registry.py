@@ -74,6 +74,21 @@ def open_embedder(choice: EmbedderConfig, rows: tuple[Provider, ...] | None = No
         raise _not_installed(row, error) from error
 
 
+def find_embedder_problem(name: str) -> str:
+    """Return the problem of an embedder name; empty if there is an embedder of that name.
+
+    >>> find_embedder_problem("minilm"), find_embedder_problem("minilmm")
+    ('', "there is no embedder 'minilmm'. Did you mean minilm?")
+    """
+    if name == "auto" or name in {row.name for row in PROVIDERS}:  # without a look at the installed packages
+        return ""
+    try:
+        _row(name, list_providers())
+    except EmbedderUnusable as error:
+        return f"{error.message}. {error.suggestion}"
+    return ""
+
+
 def _row(name: str, rows: tuple[Provider, ...]) -> Provider:
     names = [row.name for row in rows]
     if name in names:

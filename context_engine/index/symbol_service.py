@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from context_engine.errors import CallError, NotIndexed, SymbolNotFound
+from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
 from context_engine.index.graph_traversal import GraphTraversal
 from context_engine.index.live_index import LiveIndex
 from context_engine.index.neighbors import Neighbor, NeighborFinder
@@ -200,7 +200,7 @@ def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:
 
 def no_index() -> NotIndexed:
     """Return the error of a question that only an index can answer."""
-    return NotIndexed("this workspace has no index yet", suggestion="call index_workspace (at a terminal: ctx index)")
+    return NotIndexed("this workspace has no index yet", next_steps=NextStep("index_workspace", "to build it"))
 
 
 def _definition_of(path: RelPath, language: str, symbol: Symbol, qualified: str) -> Definition:
@@ -212,6 +212,6 @@ def _definition_of(path: RelPath, language: str, symbol: Symbol, qualified: str)
 def _unknown_symbol(target: str, near: Sequence[str]) -> SymbolNotFound:
     return SymbolNotFound(
         f"nothing named {target!r} is defined in this workspace",
-        suggestion=f"did you mean {' or '.join(near)}?" if near else "search for it with search_code",
+        suggestion=f"did you mean {' or '.join(near)}?" if near else "search_code looks for it in the text",
         details={"near": list(near)},
     )

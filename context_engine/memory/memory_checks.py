@@ -139,7 +139,7 @@ def parse_expiry(text: str) -> str:
     at = timestamps.parse_timestamp(text)
     if at is None:
         raise InvalidArgument(
-            f"expires_at is {text[:40]!r}, no date",
+            f"expires_at is {text[:40]!r}, not a date",
             suggestion="Write 2027-01-31 or 2027-01-31T12:00:00Z.",
             details={"argument": "expires_at"},
         )

@@ -246,7 +246,11 @@ def read_file(root: Root, path: RelPath, *, bytes_max: int = SOURCE_BYTES_MAX) -
     raw, status = read_bytes(root, path, bytes_max=bytes_max)
     source = SourceFile(path, raw, status.st_size, status.st_mtime_ns)
     if why := why_binary(raw) or _why_decoded_binary(source.text, source.encoding):
-        raise BinaryFile(f"{path} is not text: {why}", suggestion="Only text can be read.", details={"path": path})
+        raise BinaryFile(
+            f"{path} is not text: {why}",
+            suggestion="Only text can be read here; open it with a program for its format.",
+            details={"path": path},
+        )
     return source
 
 

@@ -122,8 +122,8 @@ class DiffReader:
         """
         if self._git.work_tree() is None:
             raise GitUnavailable(
-                f"{self._root.path} lies in no git repository",
-                suggestion=self._git.how_to_link() or "Hand the diff in: review_changes takes any unified diff.",
+                f"{self._root.path} is not in a git repository",
+                suggestion=self._git.how_to_link() or "Name a folder in one, or pass a unified diff to review_changes.",
             )
         try:
             return self._take(asked)
@@ -547,7 +547,7 @@ def _not_found(git: Git, name: str) -> NoReturn:
     if nearest:
         did = f"Did you mean {', '.join(nearest)}?"
     else:
-        did = "git branch --all and git tag list what there is."
+        did = "`git branch --all` and `git tag` list the names that exist."
     raise RefNotFound(
-        f"{name!r} names no branch, tag or commit", suggestion=did, details={"ref": name, "nearest": nearest}
+        f"{name!r} is not a branch, tag or commit", suggestion=did, details={"ref": name, "nearest": nearest}
     )

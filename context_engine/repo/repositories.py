@@ -94,7 +94,7 @@ class RepositoryRegistry:
         """
         known = self.workspaces()
         if workspace not in known and workspace != DEFAULT:
-            suggestion = "make one: ctx workspace add PATH --workspace NAME"
+            suggestion = "Make one: `ctx workspace add PATH --workspace NAME`."
             if known:
                 are = "is" if len(known) == 1 else "are"
                 suggestion = f"there {are} {', '.join(known)}; ctx workspace list shows them"
@@ -209,7 +209,7 @@ class RepositoryRegistry:
             missing = ", ".join(member.name for member in members)
             raise FileNotFound(
                 f"workspace {workspace} has no repository that is there{f': {missing} are gone' if missing else ''}",
-                suggestion=f"ctx workspace add PATH --workspace {workspace}, or ctx workspace update",
+                suggestion=f"`ctx workspace update -w {workspace}` fetches clones; `ctx workspace add PATH` adds one.",
             )
         return found
 
@@ -298,7 +298,7 @@ def remove_member(members: Iterable[WorkspaceMember], name_or_folder: str) -> tu
         names = [member.name for member in known]
         raise InvalidArgument(
             f"no repository here is called {name_or_folder[:64]!r}",
-            suggestion=f"there are: {', '.join(names)}" if names else "the workspace is empty",
+            suggestion=f"there are: {', '.join(names)}" if names else "`ctx workspace add PATH` adds one.",
             details={"argument": "name", "valid": names},
         )
     return kept

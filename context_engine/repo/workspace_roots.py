@@ -51,13 +51,13 @@ def check_workspace_root(root: str | Path, *, allow_any: bool = False) -> Path:
     except OSError as error:
         raise AccessFailed(
             f"the folder {text} is closed: {error.strerror}",
-            suggestion="give this user permission to list and enter it",
+            suggestion="Give this user permission to list and enter it.",
             details={"path": text},
         ) from error
     if not allow_any and (why := _unsuitable(path)):
         raise UnsuitableRoot(
             f"{path} is {why}, too much to take for one project",
-            suggestion="name the folder of a project: --root PATH, or the variable CTX_ROOT",
+            suggestion="Name the folder of a project: --root PATH, or the variable CTX_ROOT.",
             details={"path": path},
         )
     return Path(path)

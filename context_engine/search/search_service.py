@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from context_engine.embedding import EmbedderConfig, open_embedder
-from context_engine.errors import InvalidArgument, NotIndexed
+from context_engine.errors import InvalidArgument, NextStep, NotIndexed
 from context_engine.index import ROLES, IndexService, StaticEncoder, no_index
 from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
 from context_engine.repo import ReadFile, WorkspaceFiles
@@ -119,7 +119,7 @@ class SearchService:
         if not self._live.is_building:
             raise NotIndexed(
                 "this workspace has no index yet",
-                suggestion="call index_workspace (at a terminal: ctx index); it takes seconds",
+                next_steps=NextStep("index_workspace", "to build it; that takes seconds"),
                 details={"last_error": self._live.last_error} if self._live.last_error else {},
             )
         return Answer(

@@ -90,9 +90,9 @@ def test_printing_writes_nothing(work: Path) -> None:
 def test_a_file_behind_a_link_out_of_the_project_is_refused(work: Path) -> None:
     (work.parent / "secret.md").write_text("mine")
     (work / "AGENTS.md").symlink_to(work.parent / "secret.md")
-    setup("codex", "--guidance", code=1)
+    setup("codex", "--guidance", code=2)
     assert (work.parent / "secret.md").read_text() == "mine"
 
 
 def test_a_client_without_such_a_file_says_so(work: Path) -> None:
-    assert "names no file for guidance" in setup("claude-desktop", "--guidance", code=1).output
+    assert "names no file for guidance" in setup("claude-desktop", "--guidance", code=2).output

@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(home: Path) -> None:
     file = home / FILES["claude"]
     file.parent.mkdir(parents=True)
     file.write_text('{"hooks": ')
-    assert "Nothing was changed" in setup("claude", "--hooks", code=1).output.replace("\n", " ")
+    assert "Nothing was changed" in setup("claude", "--hooks", code=2).output.replace("\n", " ")
     assert file.read_text() == '{"hooks": '
 
 
@@ -129,12 +129,12 @@ def test_a_plugin_of_another_author_is_not_overwritten(home: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text("export const Other = async () => ({})\n")
     for option in ("--hooks", "--remove"):
-        setup("opencode", option, code=1)
+        setup("opencode", option, code=2)
         assert file.read_text() == "export const Other = async () => ({})\n"
 
 
 def test_a_client_without_hooks_says_which_have_them() -> None:
-    assert "claude, codex, gemini, cursor, opencode" in setup("vscode", "--hooks", code=1).output.replace("\n", " ")
+    assert "claude, codex, gemini, cursor, opencode" in setup("vscode", "--hooks", code=2).output.replace("\n", " ")
     setup("vscode", "--remove")
 
 

@@ -411,7 +411,7 @@ def test_a_plan_is_made_out_of_the_repository_and_kept(root: Path, ctx: Run) -> 
 
 def test_a_plan_that_is_put_away_can_still_be_read(root: Path, ctx: Run) -> None:
     kept(root, plan())
-    assert ctx("archive", "money") == (0, "archived; 0 older versions were packed\n", "")
+    assert ctx("archive", "money") == (0, "archived; 0 older versions packed\n", "")
     assert "archived" in ctx("list")[1]
     assert ctx("show", "money")[1].startswith("# Money in cents\n")
 

@@ -85,7 +85,7 @@ def test_a_client_without_an_open_folder_is_told_the_project_around_here(home: P
 
 def test_without_a_project_around_here_somebody_must_name_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
-    assert "--root PATH" in setup("claude-desktop", code=1).output
+    assert "--root PATH" in setup("claude-desktop", code=2).output
     assert not path_of("claude-desktop").exists()
 
 
@@ -158,7 +158,7 @@ def test_a_file_that_others_share_names_no_path_of_this_machine(home: Path, monk
 
 
 def test_a_client_without_settings_in_projects_says_so() -> None:
-    assert "no settings inside a project" in setup("claude-desktop", "--project", code=1).output
+    assert "no settings inside a project" in setup("claude-desktop", "--project", code=2).output
 
 
 # -- which file --------------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_printing_shows_the_change_and_writes_nothing() -> None:
 )
 def test_settings_that_cannot_be_read_stay_as_they_are(client: str, text: str, place: str, by_hand: str) -> None:
     path = written(client, text)
-    output = setup(client, code=1).output
+    output = setup(client, code=2).output
     assert str(path) in output.replace("\n", "")
     assert place in output
     assert by_hand in output
@@ -296,14 +296,14 @@ def test_settings_that_are_no_utf8_stay_as_they_are() -> None:
     path = path_of("gemini")
     path.parent.mkdir()
     path.write_bytes(b'{\n"a": "\xe9"}')
-    assert "line 2" in setup("gemini", code=1).output
+    assert "line 2" in setup("gemini", code=2).output
 
 
 def test_another_server_of_our_name_is_left_alone() -> None:
     text = '{"mcpServers": {"ctx": {"command": "npx", "args": ["-y", "contextual"]}}}'
     path = written("claude", text)
     for words in (["claude"], ["claude", "--remove"]):
-        assert "npx -y contextual" in setup(*words, code=1).output
+        assert "npx -y contextual" in setup(*words, code=2).output
     assert path.read_text() == text
 
 
@@ -311,14 +311,14 @@ def test_another_server_of_our_name_is_left_alone() -> None:
 def test_a_folder_that_may_not_be_written_is_named() -> None:
     path = written("gemini", MINE)
     path.parent.chmod(0o500)
-    assert "cannot be kept" in setup("gemini", code=1).output
+    assert "cannot be kept" in setup("gemini", code=2).output
     path.parent.chmod(0o700)
     assert path.read_text() == MINE
 
 
 def test_one_that_fails_does_not_stop_the_others() -> None:
     written("gemini", "{")
-    setup("gemini", "codex", code=1)
+    setup("gemini", "codex", code=2)
     assert path_of("codex").exists()
 
 

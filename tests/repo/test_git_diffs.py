@@ -195,7 +195,7 @@ def test_no_shell_and_no_crash_whatever_a_ref_is_called(repo: Path, name: str) -
 
 
 def test_without_a_repository_git_is_unavailable(tmp_path: Path) -> None:
-    with pytest.raises(GitUnavailable, match="no git repository"):
+    with pytest.raises(GitUnavailable, match="not in a git repository"):
         taken(tree(tmp_path / "plain", {"a": "1"}))
 
 

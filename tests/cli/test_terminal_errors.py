@@ -1,0 +1,131 @@
+"""Errors at the terminal: a line with the problem, and a line with a next step in the words of the terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from context_engine import tools
+from context_engine.cli.app import app
+from context_engine.cli.command_runner import report_failure
+from context_engine.cli.screens import RecordedScreen
+from tests.support.trees import repository, tree
+
+PROVOKED = [
+    ("serch", "there is no command 'serch'", "`ctx search`"),
+    ("plan shw", "there is no command 'shw'", "`ctx plan show`"),
+    ("search x --lmit 3", "ctx search has no option --lmit", "`ctx search --limit`"),
+    ("search x -n 500", "--limit must be a number from 1 to 50", "`ctx search --help`"),
+    ("search x --format lnes", "--format is 'lnes'; it must be one of text, lines, vimgrep, json", "--help"),
+    ("search x --kind banana", "--kind is 'banana'", "It must be one of documentation, symbols"),
+    ("search", "QUERY is missing", "`ctx search where are passwords hashed`"),
+    ("status now", "ctx status takes no further argument", "`ctx status --help`"),
+    ("read READM.md", "there is no 'READM.md'", "README.md"),
+    ("read ../../etc/passwd", "is not a path of this workspace", "relative to the workspace root"),
+    ("read .git/config", "git's own folder", "`git log`"),
+    ("read image.png", "image.png is not text", "`ctx why image.png`"),
+    ("read README.md:9000-9001", "lines 9000-9001 are not in README.md, which has 2", "`ctx read README.md:1-2`"),
+    ("plan show nope", "there is no plan 'nope'", "`ctx plan list`"),
+    ("plan approve nope", "there is no plan 'nope'", "`ctx plan list`"),
+    ("memory show nope", "no memory has the id 'nope'", "`ctx memory list`"),
+    ("memory add facts hello --expires soon", "--expires is 'soon', not a date", "2027-01-31"),
+    ("review --base nosuch", "'nosuch' is not a branch, tag or commit", "`git branch --all`"),
+    ("undo", "there is nothing to be undone", "`ctx undo --list`"),
+    ("setup claude --profile banana", "no profile is called banana", "`ctx serve --help`"),
+    ("completion tcsh", "does not support the shell tcsh", "zsh"),
+    ("model pull minilmm", "no model is called minilmm", "minilm"),
+    ("workspace remove nope", "no repository here is called 'nope'", "`ctx workspace add PATH`"),
+    ("search x -w nope", "no workspace is called 'nope'", "`ctx workspace add PATH --workspace NAME`"),
+    ("store list", "no database is named", "--store postgresql://"),
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CACHE", "CONFIG", "DATA"):
+        monkeypatch.setenv(f"CTX_{name}_FOLDER", str(tmp_path / name.lower()))
+    folder = repository(tmp_path / "project", {"README.md": "hello\nworld\n", "a.py": "def pay():\n    return 1\n"})
+    (folder / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def ctx(*words: str) -> tuple[Result, str, int]:
+    """Run a command; return its result, what is shown of its error, and the exit code."""
+    result = CliRunner().invoke(app, list(words), prog_name="ctx", standalone_mode=False)
+    if not isinstance(result.exception, Exception):
+        return result, result.stderr, result.return_value if isinstance(result.return_value, int) else result.exit_code
+    recorded = RecordedScreen({}, {})
+    code = report_failure(result.exception, recorded.screen)
+    return result, result.stderr + recorded.texts[1], code
+
+
+@pytest.mark.parametrize(("line", "problem", "step"), PROVOKED, ids=[row[0] for row in PROVOKED])
+def test_an_error_names_the_problem_and_a_step_that_exists(root: Path, line: str, problem: str, step: str) -> None:
+    _, shown, code = ctx(*line.split())
+    assert code == 2
+    error, hint = shown.splitlines()
+    assert error.startswith("error: ")
+    assert hint.startswith("hint: ")
+    assert problem in error
+    assert step in hint
+    assert not {*re.findall(r"\w+_\w+", shown)} & {*tools.list_names()}, "the name of a tool"
+    for command in re.findall(r"`ctx ([^`]*)`", hint):
+        assert is_command(command.split())
+
+
+def is_command(words: list[str]) -> bool:
+    """Whether the words begin with a command of this release."""
+    command = typer.main.get_command(app)
+    for word in words:
+        children = getattr(command, "commands", {})
+        if not children or word.startswith("-"):
+            return True
+        if word not in children:
+            return False
+        command = children[word]
+    return True
+
+
+def test_with_json_an_error_keeps_its_code_and_speaks_of_commands(root: Path) -> None:
+    recorded = RecordedScreen({}, {})
+    result = CliRunner().invoke(app, ["plan", "show", "nope"], prog_name="ctx", standalone_mode=False)
+    assert isinstance(result.exception, Exception)
+    assert report_failure(result.exception, recorded.screen, as_json=True) == 2
+    error = json.loads(recorded.texts[0])["error"]
+    assert error["code"] == "PLAN_NOT_FOUND"
+    assert error["suggestion"] == "Run `ctx plan list` to see all plans."
+
+
+def test_a_symbol_that_does_not_exist_is_nothing_found_and_names_similar_ones(root: Path) -> None:
+    result, shown, code = ctx("symbol", "pai")
+    assert (code, result.stdout) == (1, "")
+    assert "did you mean pay?" in shown
+    _, shown, code = ctx("trace", "pai")
+    assert code == 1
+    assert "Did you mean pay?" in shown
+
+
+def test_a_wrong_embedder_is_named_by_a_search_and_stops_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTX_EMBEDDER", "minilmm")
+    result, shown, code = ctx("search", "pay", "-l")
+    assert (code, result.stdout) == (0, "a.py\n")
+    assert "CTX_EMBEDDER: there is no embedder 'minilmm'. Did you mean minilm?" in shown
+
+
+def test_nothing_to_review_is_success(root: Path) -> None:
+    tree(root, {"a.py": "def pay():\n    return 2\n"})
+    _, shown, code = ctx("review", "--staged")
+    assert code == 0
+    assert "nothing is staged: `ctx review` reviews what is not staged" in shown
+
+
+def test_nothing_found_is_1_and_json_says_so_too(root: Path) -> None:
+    assert ctx("search", "zyxwvut")[2] == 1
+    result, _, code = ctx("search", "zyxwvut", "--json")
+    assert (code, json.loads(result.stdout)["results"]) == (1, [])
