@@ -111,9 +111,7 @@ def save_picture(path: Path, data: bytes) -> None:
     from PIL import Image
 
     with Image.open(io.BytesIO(data)) as image:
-        image.convert("RGB").quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
-            path, optimize=True
-        )
+        image.convert("RGB").quantize(COLORS, kmeans=3, dither=Image.Dither.NONE).save(path, optimize=True)
     size = path.stat().st_size
     assert size <= BYTES_MAX, f"{path.name} has {size:,} bytes"
     print(f"{path.relative_to(ROOT)}  {size:,} bytes")
