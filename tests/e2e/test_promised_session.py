@@ -295,7 +295,7 @@ def test_everything_a_tool_does_can_be_tried_at_the_terminal(repository: Path) -
 
 MADE = {"MEMORY": r'"id":"(mem_[^"]+)"', "REQUEST": r'"id":"(apr_[^"]+)"', "REVIEW": r'"session_id":"(rev_[^"]+)"'}
 """What a reply names that later calls ask for."""
-ENDED = {"pause_review": 1, "resume_review": 1}
+ENDED = {"pause_review": 2, "resume_review": 2}
 """The review has ended by then, and a refusal says so."""
 
 

@@ -269,10 +269,12 @@ def strange(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     arguments = draw(st.fixed_dictionaries(needed))
     for name, kind in properties.items():
         if kind.get("type") == "string" and "enum" not in kind and (name in arguments or draw(st.integers(0, 3)) == 0):
-            # What a caller has written down himself comes back in later replies, so there he does not name the project.
-            texts = WORDS | PATHS if tool.hints.read_only else WORDS
+            # What a caller wrote, the names of new files too, comes back in later replies: there it names no project.
+            reads = tool.hints.read_only
+            paths = PATHS if reads else PATHS.filter(lambda path: HIDDEN not in path)
+            texts = WORDS | PATHS if reads else WORDS
             arguments[name] = draw(
-                CURSORS if name == "cursor" else PATHS if "path" in name or name == "file" else texts
+                CURSORS if name == "cursor" else paths if "path" in name or name == "file" else texts
             )
     arguments |= {"project": project} if draw(st.booleans()) else {}
     if draw(st.integers(0, 4)) == 0:
