@@ -28,18 +28,19 @@ from context_engine.languages.grammars import Grammars
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "context_engine"
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
-SHORT, LONG = 8_000, 128_000
+SHORT, LONG = 8_000, 64_000
 """Longer than what our patterns bound, such as 4,000 characters of a link."""
 SLOW_SHARE = 0.2
 """Of the time that the quickest quadratic pattern takes on this machine over SHORT characters; a linear one takes a
 hundredth of it."""
-RATIO = 64
-"""Between 16 of a linear pattern and 256 of a quadratic one."""
+RATIO = 24
+"""Between 8 of a linear pattern and 64 of a quadratic one."""
 ROUNDS_MAX = 20
 """Of measurements: a busy machine makes some of them longer and none shorter, so the least time of each length counts."""
 AGREEING = 2
 """Rounds in a row that must say the same."""
-GIVES_UP_S = 1.0
+GIVES_UP_S = 3.0
+"""Of all threads: ten times what a linear pattern takes over LONG characters."""
 TEXTS_MAX = 24
 PARTS = 6
 """So that several workers of a test run share them."""
@@ -236,7 +237,7 @@ def slow_s() -> float:
 
 
 def is_too_slow(pattern: re.Pattern[Any], method: str, make: Callable[[int], Any]) -> bool:
-    """Tell whether sixteen times the length takes rather 256 times the time than sixteen times.
+    """Tell whether eight times the length takes rather 64 times the time than eight times.
 
     A disturbed measurement may say either, so measuring goes on until some rounds in a row agree.
     """
