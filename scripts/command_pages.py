@@ -1,6 +1,8 @@
 """Generate `command_pages.json`: the help of every command as `ctx --help` shows it, and the words that Tab completes.
 
 python -m scripts.command_pages --write     after a change of a command, an option or the library
+
+The same pages are one text for readers, docs/help.txt.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from context_engine.cli.quick_pages import PLANS
+from context_engine.cli.quick_pages import PLANS, STYLES
 
 FILE = Path(__file__).resolve().parents[1] / "context_engine" / "cli" / "command_pages.json"
+TEXT_FILE = FILE.parents[2] / "docs" / "help.txt"
+RULE = "-" * 80
 HELP = {"--help": 1, "-h": 2}
 """The last options, in this order; the library has them in a set, so theirs changes from run to run."""
 
@@ -119,7 +123,15 @@ def format_pages(pages: dict[str, Any]) -> str:
     return json.dumps(pages, ensure_ascii=False, indent=0, sort_keys=True) + "\n"
 
 
+def format_text(pages: dict[str, str]) -> str:
+    """Return all help pages as one text."""
+    parts = [f"$ ctx {path} --help".replace("  ", " ") + f"\n\n{STYLES.sub('', page)}" for path, page in pages.items()]
+    return f"{RULE}\n".join(parts)
+
+
 if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
         raise SystemExit(__doc__)
-    FILE.write_text(format_pages(build_pages()), encoding="utf-8")
+    written = build_pages()
+    FILE.write_text(format_pages(written), encoding="utf-8")
+    TEXT_FILE.write_text(format_text(written["help"]), encoding="utf-8")

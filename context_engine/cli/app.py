@@ -367,6 +367,7 @@ def review(
     - `ctx review --base origin/main --sarif review.sarif`
     - `ctx review HEAD~3..HEAD --format markdown`
     """
+    from context_engine.cli.query_commands import split_lists
     from context_engine.cli.review_command import review as run_review
     from context_engine.cli.review_command import select_change
     from context_engine.tools import parse_review_options
@@ -377,9 +378,9 @@ def review(
             "fail_on": fail_on,
             "max_findings": limit,
             "confidence_threshold": confidence,
-            "exclude_patterns": exclude or [],
+            "exclude_patterns": split_lists(exclude or ()),
             "invariants_path": invariants,
-            "analyzers": analyzer or ["auto"],
+            "analyzers": split_lists(analyzer or ["auto"]),
         }
     )
     raise typer.Exit(run_review(root, change, options, "json" if as_json else format, sarif))
@@ -470,9 +471,10 @@ def ui(
     write: Annotated[bool, typer.Option("--write", help="Let the page approve plans, edit memories and undo.")] = False,
     workspace: WorkspaceName = "",
 ) -> None:
-    """Open a page in the browser: the calls of agents live, search, symbol graphs, plans, reviews, memories, edits.
+    """Open a page in the browser that shows the calls of agents live.
 
-    The page is served on 127.0.0.1 only, for those who have its address, until Ctrl-C. It loads nothing from elsewhere.
+    It has search, symbol graphs, plans, reviews, memories and edits, too. It is served on 127.0.0.1 only,
+    for those who have its address, until Ctrl-C, and loads nothing from elsewhere.
 
     **Examples**
 
@@ -641,22 +643,25 @@ def doctor(
         ),
     ] = None,
     root: Root = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Offer the commands that repair something, one by one.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Check every part of the installation and suggest fixes.
 
     The checks reach from the packages to a real conversation with the server. Exit code 1 when something does not
-    work. Nothing is changed.
+    work. Nothing is changed without `--fix`, which asks before each command.
 
     **Examples**
 
     - `ctx doctor`
     - `ctx doctor claude`
+    - `ctx doctor --fix`
     - `ctx doctor --json | jq '.findings[] | select(.verdict != "ok")'`
     """
     from context_engine.cli.doctor.check_runner import doctor as run_doctor
 
-    raise typer.Exit(run_doctor(root, clients or (), as_json=as_json))
+    raise typer.Exit(run_doctor(root, clients or (), as_json=as_json, fix=fix, is_confirmed=yes))
 
 
 @app.command()

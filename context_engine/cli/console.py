@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.model import IndexReport, Progress
 
+RATE_AFTER_S = 0.1
 PLAIN_EVERY_S = 1.0
 """Without a terminal, a line of progress is printed this often."""
 
@@ -276,7 +277,7 @@ class _ProgressDisplay:
 
     def __enter__(self) -> Self:
         self._bar = None
-        self._last_s = time.monotonic()
+        self._last_s = self._began_s = time.monotonic()
         self._stage = ""
         self._is_quiet = is_quiet(os.environ)
         if err.is_terminal and not self._is_quiet:
@@ -294,10 +295,10 @@ class _ProgressDisplay:
             else:
                 done = MofNCompleteColumn()
             self._bar = Progress(
-                TextColumn("{task.description:>9}"), BarColumn(), done, TimeElapsedColumn(),
-                console=err, transient=True,
+                TextColumn("{task.description:>9}"), BarColumn(), done, TextColumn("{task.fields[rate]}"),
+                TimeElapsedColumn(), console=err, transient=True,
             )  # fmt: skip
-            self._task = self._bar.add_task("scanning", total=None)
+            self._task = self._bar.add_task("scanning", total=None, rate="")
             self._bar.start()
         return self
 
@@ -307,12 +308,31 @@ class _ProgressDisplay:
 
     def update(self, step: Progress) -> None:
         """Show a step; called from the thread that does the work."""
+        if step.stage != self._stage:
+            self._stage, self._began_s = step.stage, time.monotonic()
+        rate = format_rate(step.done, time.monotonic() - self._began_s, self._unit)
         if self._bar:
             total = step.total or None
-            self._bar.update(self._task, description=step.stage, completed=step.done, total=total)
+            self._bar.update(self._task, description=step.stage, completed=step.done, total=total, rate=rate)
         elif not self._is_quiet and time.monotonic() - self._last_s >= PLAIN_EVERY_S:
             self._last_s = time.monotonic()
-            print(f"{step.stage}: {_format_share(step.done, step.total, self._unit)}", file=sys.stderr, flush=True)
+            share = _format_share(step.done, step.total, self._unit)
+            print(", ".join(filter(None, (f"{step.stage}: {share}", rate))), file=sys.stderr, flush=True)
+
+
+def format_rate(done: int, seconds: float, unit: str) -> str:
+    """Format how fast work goes; empty in the first tenth of a second, which says nothing.
+
+    >>> format_rate(1_200, 2.0, "files"), format_rate(5_000_000, 2.0, "bytes"), format_rate(9, 0.05, "files")
+    ('600 files/s', '2.5 MB/s', '')
+    """
+    if seconds < RATE_AFTER_S or not done:
+        return ""
+    if unit != "bytes":
+        return f"{done / seconds:,.0f} {unit}/s"
+    from rich.filesize import decimal
+
+    return f"{decimal(int(done / seconds))}/s"
 
 
 def _format_share(done: int, total: int, unit: str) -> str:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 RULES_CHARS_MAX = 100_000
 """Of the page with all rules: more than anyone reads, and a limit all the same."""
+LISTED_MAX, RESULTS_MAX = 200, 20
+"""The largest --limit of each command."""
 STATUS_STYLES = {"active": "green", "stale": "yellow", "superseded": "dim", "expired": "dim", "invalid": "red"}
 TYPE_STYLES = {"rule": "magenta", "decision": "cyan", "pattern": "green", "issue": "yellow"}
 PRIORITY_MARKS = {"critical": "! ", "archive": "~ "}
@@ -53,7 +55,7 @@ def memory_list(
         Literal["", "relevance", "updated", "priority", "access"],
         typer.Option("--sort", help="Sort by this; default: relevance with --query, else updated."),
     ] = "",
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most memories to list.")] = 50,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=LISTED_MAX, help="Most memories to list.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the memories, also those that are stale, superseded, expired or unreadable.
@@ -65,10 +67,10 @@ def memory_list(
     - `ctx memory list --category decisions --query "money"`
     """
     from context_engine.cli.console import notes, print_note, print_table
-    from context_engine.cli.query_commands import drop_unset, print_reply
+    from context_engine.cli.query_commands import describe_rest, drop_unset, print_reply, split_lists
     from context_engine.memory import MemoryQuery
 
-    wanted = MemoryQuery(category.strip().lower(), query, tuple(tag or ()), status, sort=sort, limit=limit)
+    wanted = MemoryQuery(category.strip().lower(), query, tuple(split_lists(tag or ())), status, sort=sort, limit=limit)
     with open_engine(root) as engine:
         if as_json:
             arguments = drop_unset(category=wanted.category, query=query, tags=wanted.tags, status=status)
@@ -86,41 +88,43 @@ def memory_list(
     for warning in page.warnings:
         print_note(warning)
     if len(page.rows) < page.total:
-        print_note(f"{len(page.rows)} of {page.total:,} memories")
+        print_note(describe_rest(len(page.rows), page.total, LISTED_MAX))
 
 
 @app.command("search")
 def memory_search(
-    query: Annotated[str, typer.Argument(help="What to find out.")],
+    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to find out; it needs no quotes.")],
     root: Root = None,
     kind: Annotated[
         Literal["all", "pattern", "rule", "decision", "issue"], typer.Option("--type", help="Only this type.")
     ] = "all",
     module: Annotated[str, typer.Option("--module", help="Only about this folder, file or name.")] = "",
     stale: Annotated[bool, typer.Option("--stale", help="Include what is no longer valid.")] = False,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=20, help="Most results.")] = 5,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=RESULTS_MAX, help="Most results.")] = 5,
     as_json: AsJson = False,
 ) -> None:
     """Search memories, and the decisions, rules and issues found in files and commits.
 
     **Examples**
 
-    - `ctx memory search "how are amounts rounded"`
+    - `ctx memory search how are amounts rounded`
     - `ctx memory search deploy --type rule`
     - `ctx memory search timeout --type issue --module src/net`
     """
     from context_engine.cli.console import notes, out, print_note
-    from context_engine.cli.query_commands import drop_unset, print_reply
+    from context_engine.cli.query_commands import describe_rest, drop_unset, print_reply
     from context_engine.memory import KnowledgeQuery
     from context_engine.text import format_count
+
+    question = " ".join(query)
 
     with open_engine(root) as engine:
         if not _collect_knowledge(engine):
             raise typer.Exit(INTERRUPTED)
         if as_json:
-            arguments = drop_unset(query=query, type=kind, module=module, limit=limit) | {"include_stale": stale}
+            arguments = drop_unset(query=question, type=kind, module=module, limit=limit) | {"include_stale": stale}
             raise typer.Exit(print_reply(engine, "search_memory", arguments | {"format": "json"}))
-        found = engine.memory.get_knowledge().search(KnowledgeQuery(query, kind, module, limit, include_stale=stale))
+        found = engine.memory.get_knowledge().search(KnowledgeQuery(question, kind, module, limit, include_stale=stale))
     for number, result in enumerate(found.results):
         if number:
             out.print()
@@ -135,7 +139,7 @@ def memory_search(
         notes.print(f"[yellow]nothing found[/yellow]: use other words; ctx search finds code.{left_out}")
         raise typer.Exit(NOTHING_FOUND)
     if len(found.results) < found.total:
-        print_note(f"{len(found.results)} of {found.total:,} results")
+        print_note(describe_rest(len(found.results), found.total, RESULTS_MAX))
 
 
 @app.command("show")

@@ -36,6 +36,9 @@ STATUS_STYLES = {
     "needs_clarification": "yellow", "approved": "cyan", "archived": "dim", "draft": "dim",
 }  # fmt: skip
 
+LISTED_MAX = 200
+"""The largest --limit of a list."""
+
 app = command_group("plan", "List, create, read and approve plans, and follow their progress.")
 
 PlanName = Annotated[
@@ -70,7 +73,7 @@ def plan_list(
     sort: Annotated[
         Literal["updated_at", "created_at", "name", "progress"], typer.Option("--sort", help="Sort by this.")
     ] = "updated_at",
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most plans to list.")] = 20,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=LISTED_MAX, help="Most plans to list.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """List plans with their status and progress, the most recently changed first.
@@ -83,12 +86,12 @@ def plan_list(
     """
     from context_engine import timestamps
     from context_engine.cli.console import format_age, notes, print_note, print_table
-    from context_engine.cli.query_commands import drop_unset, print_reply
+    from context_engine.cli.query_commands import describe_rest, drop_unset, print_reply, split_lists
     from context_engine.plans import PlanQuery
-    from context_engine.text import make_slugs
+    from context_engine.text import format_count, make_slugs
 
     order = "asc" if sort == "name" else "desc"
-    plan_query = PlanQuery(status.replace(" ", "_"), tuple(tag or ()), query, sort, order, limit)
+    plan_query = PlanQuery(status.replace(" ", "_"), tuple(split_lists(tag or ())), query, sort, order, limit)
     with open_engine(root) as engine:
         if as_json:
             arguments = drop_unset(status=plan_query.status, tags=plan_query.tags, query=query, sort_by=sort)
@@ -96,7 +99,7 @@ def plan_list(
         rows, page, now_s = _all_plans(engine), engine.plans.repository.list_page(plan_query), engine.now()
     if not page.rows:
         if rows:
-            hint = f"{len(rows)} others exist: use fewer filters"
+            hint = f"there are {format_count(len(rows), 'plan')} without these filters"
         else:
             hint = "make one with ctx plan create"
         notes.print(f"[yellow]no plans[/yellow]: {hint}")
@@ -110,13 +113,15 @@ def plan_list(
         ],
     )
     if len(page.rows) < page.total:
-        print_note(f"{len(page.rows)} of {page.total:,} plans")
+        print_note(describe_rest(len(page.rows), page.total, LISTED_MAX))
     _print_warnings(f"{row.id}: {row.problem}" for row in page.rows if row.problem)
 
 
 @app.command("create")
 def plan_create(
-    task: Annotated[str, typer.Argument(help="What to do, in a sentence or as an issue describes it.")],
+    task: Annotated[
+        list[str], typer.Argument(metavar="TASK...", help="What to do, in a sentence or as an issue describes it.")
+    ],
     root: Root = None,
     name: Annotated[str, typer.Option("--name", help="Name of the plan; default: the task.")] = "",
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Add this tag; repeatable.")] = None,
@@ -129,19 +134,24 @@ def plan_create(
 
     **Examples**
 
-    - `ctx plan create "Rename hash_password to derive_key"`
-    - `ctx plan create "Retry failed requests" --include 'src/**' --name retries`
+    - `ctx plan create Rename hash_password to derive_key`
+    - `ctx plan create Retry failed requests --include 'src/**' --name retries`
     """
     from context_engine.cli.console import ensure_index, print_markdown, print_note
-    from context_engine.cli.query_commands import call_for_text, drop_unset
+    from context_engine.cli.query_commands import call_for_text, drop_unset, split_lists
     from context_engine.plans import render_plan
     from context_engine.text import make_slugs
 
-    options = drop_unset(save_name=name, save_tags=tag, include_paths=include, exclude_paths=exclude)
+    options = drop_unset(
+        save_name=name,
+        save_tags=split_lists(tag or ()),
+        include_paths=split_lists(include or ()),
+        exclude_paths=split_lists(exclude or ()),
+    )
     with open_engine(root) as engine:
         if not ensure_index(engine, "planned"):
             raise typer.Exit(INTERRUPTED)
-        text = call_for_text(engine, "create_plan", {"task": task, **options, "max_context_files": files})
+        text = call_for_text(engine, "create_plan", {"task": " ".join(task), **options, "max_context_files": files})
         if as_json:
             print(text)
             return
@@ -233,7 +243,7 @@ def plan_progress(
 def plan_history(
     plan: OptionalPlanName = "",
     root: Root = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most versions to list.")] = 20,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=LISTED_MAX, help="Most versions to list.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """List the versions of a plan: when and by whom it was changed, and what changed.
@@ -243,7 +253,7 @@ def plan_history(
     - `ctx plan history retries`
     """
     from context_engine.cli.console import print_markdown, print_note
-    from context_engine.cli.query_commands import print_reply
+    from context_engine.cli.query_commands import describe_rest, print_reply
     from context_engine.plans import render_history
 
     with open_engine(root) as engine:
@@ -253,7 +263,7 @@ def plan_history(
         versions, damages = engine.plans.repository.history(plan_id)
     print_markdown(render_history(versions[:limit]))
     if len(versions) > limit:
-        print_note(f"{limit} of {len(versions):,} versions")
+        print_note(describe_rest(limit, len(versions), LISTED_MAX))
     _print_warnings(damages)
 
 

@@ -104,8 +104,8 @@ def run_quickly(argv: Sequence[str], env: Mapping[str, str]) -> int | None:
 def parse_command(argv: Sequence[str]) -> tuple[str, str, dict[str, Any]] | None:
     """Return the command, its root and its options, or None where the full program must read the line.
 
-    >>> parse_command(["trace", "main", "--depth=2"])
-    ('trace', '', {'direction': 'callers', 'depth': 2, 'limit': 100, 'as_json': False, 'target': 'main'})
+    >>> parse_command(["why", "src/a.py", "--json"])
+    ('why', '', {'as_json': True, 'target': 'src/a.py'})
     >>> parse_command(["trace", "main", "--depth", "9"]), parse_command(["trace", "--help"])
     (None, None)
     """

@@ -14,7 +14,7 @@ from tests.support.tools_stand_in import StandIn
 
 def test_an_error_is_a_line_and_the_next_step_another(capsys: pytest.CaptureFixture[str]) -> None:
     console.print_error(FileNotFound("there is no [folder] x", suggestion="check the spelling"))
-    assert capsys.readouterr().err == "error: there is no [folder] x\nhint: Check the spelling\n"
+    assert capsys.readouterr().err == "error: there is no [folder] x\nhint: Check the spelling.\n"
 
 
 def test_rows_are_aligned_and_empty_ones_left_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,8 +22,9 @@ from context_engine.cli.clients.launch_command import LaunchCommand, find_own_la
 from context_engine.cli.doctor import check_runner, local_checks, server_checks
 from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok
 from context_engine.engine import Engine
-from context_engine.errors import HostError
+from context_engine.errors import HostError, InvalidArgument
 from context_engine.settings import Settings
+from tests.support.trees import repository
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +124,23 @@ def test_a_check_that_fails_itself_hides_no_other(home: Path) -> None:
     ]  # fmt: skip
     assert "ZeroDivisionError" in found[1].found
     assert found[2].step == "Make some."
+
+
+@pytest.mark.parametrize(("words", "has_index"), [(["--fix", "--yes"], True), ([], False)])
+def test_a_repair_runs_only_with_consent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], has_index: bool
+) -> None:
+    project = repository(tmp_path / "project", {"a.py": "def pay():\n    return 1\n"})
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(tmp_path / "cache"))
+    found = check_runner.run_checks(project, checks=(local_checks.index,))
+    assert [check_runner.find_repair(each) for each in found] == [[], ["index"]]
+    if words:
+        assert check_runner.repair(found, project, is_confirmed=True) == 1
+    else:
+        with pytest.raises(InvalidArgument, match="cannot be asked"):
+            check_runner.repair(found, project, is_confirmed=False)
+    with Engine.open(project) as engine:
+        assert engine.index.is_available() == has_index
 
 
 def test_an_unknown_client_is_refused() -> None:

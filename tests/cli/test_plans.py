@@ -172,7 +172,7 @@ def test_history_and_differences_are_shown(root: Path, ctx: Run) -> None:
     changed(root, plan_id, goal="Money in whole cents, everywhere")
     rows = ctx("history", "money", "-n", 2)
     assert [line.split("|")[1].strip() for line in rows[1].splitlines()[2:]] == ["3", "2"]
-    assert "2 of 3 versions" in rows[2]
+    assert "1 more: -n 3" in rows[2]
     assert "Version 2 to 3" in ctx("diff")[1]
     assert "Version 1 to 3" in ctx("diff", "money", 1)[1]
     assert "Version 1 to 2" in ctx("diff", "money", 1, 2)[1]

@@ -13,6 +13,7 @@ import pytest
 
 from context_engine.cli.help_pages import HIDDEN
 from context_engine.cli.quick_pages import PAGES_FILE, find_offers, find_page, read_pages
+from scripts.command_pages import format_text
 from tests.support import preloaded
 from tests.support.trees import tree
 
@@ -35,6 +36,12 @@ def test_the_generated_pages_are_those_of_this_release() -> None:
     env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == Path(PAGES_FILE).read_text(encoding="utf-8"), "python -m scripts.command_pages --write"
+
+
+def test_the_text_of_all_pages_is_current() -> None:
+    assert (ROOT / "docs" / "help.txt").read_text(encoding="utf-8") == format_text(read_pages()["help"]), (
+        "make help-text"
+    )
 
 
 @pytest.mark.parametrize("path", ["", "search", "memory", "memory add", "daemon status", "setup"])
@@ -173,9 +180,8 @@ def test_completing_the_name_of_a_plan_imports_neither_typer_nor_rich(tmp_path: 
     assert done.stdout.split() == ["False", "False"]
 
 
-WITHOUT_JSON = {
-    *("call", "completion", "daemon run", "hook", "serve", "setup", "version"),  # a tool's own text, a script, a server
-}
+WITHOUT_JSON = {"call", "completion", "daemon run", "hook", "serve", "setup", "ui", "version"}
+"""They print the text of a tool or a script, serve, or only say what they did."""
 
 
 def test_every_command_that_prints_data_prints_json() -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from context_engine import __version__
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.launch_command import find_own_launch_command
-from context_engine.cli.console import err, escape_text, out
+from context_engine.cli.console import confirm, err, escape_text, out
 from context_engine.cli.doctor import local_checks, server_checks
 from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem
-from context_engine.errors import ContextEngineError
+from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.repo import check_workspace_root
 
 Check = Callable[[DoctorContext], Iterator[CheckResult]]
@@ -37,11 +39,20 @@ CHECKS: tuple[Check, ...] = (
 )
 """In the order of the report. They run in parallel, since each mostly waits for a disk or another process."""
 
+REPAIRS = (["index"], ["index", "--force"])
+"""Commands that --fix offers, and `ctx setup CLIENT`. Nothing that needs a network or installs programs is one."""
 COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
-def doctor(root: Path | None, names: Sequence[str], *, as_json: bool) -> int:
-    """Run the checks and print the results; return 1 if something does not work. Raises: InvalidArgument."""
+def doctor(
+    root: Path | None, names: Sequence[str], *, as_json: bool, fix: bool = False, is_confirmed: bool = False
+) -> int:
+    """Run the checks and print the results; return 1 if something does not work. Raises: InvalidArgument.
+
+    With `fix` the commands that repair something are offered, and the checks run again after them.
+    """
+    if fix and as_json:
+        raise InvalidArgument("--fix asks, so it does not print JSON", suggestion="Run `ctx doctor --fix` without it.")
     for name in names:
         client_table.find_client(name)
     if as_json or not err.is_terminal:
@@ -60,7 +71,48 @@ def doctor(root: Path | None, names: Sequence[str], *, as_json: bool) -> int:
         print()
     else:
         _print_results(findings)
+    if fix and repair(findings, root, is_confirmed=is_confirmed):
+        out.print("\nAfter the repairs:\n", markup=False)
+        return doctor(root, names, as_json=False)
     return int(has_problem)
+
+
+def find_repair(result: CheckResult) -> list[str]:
+    """Return the words of the command that repairs what a check found; none where only a person can.
+
+    >>> find_repair(CheckResult("index", "warning", "none yet", "Build it: ctx index."))
+    ['index']
+    >>> find_repair(CheckResult("git", "problem", "not found", "Install git."))
+    []
+    """
+    _, is_there, command = result.step.partition("ctx ")
+    words = shlex.split(command.removesuffix(".")) if is_there and result.verdict != "ok" else []
+    if words in REPAIRS or words[:1] == ["setup"]:
+        return words
+    return []
+
+
+def repair(results: Sequence[CheckResult], root: Path | None, *, is_confirmed: bool) -> int:
+    """Offer the command of each problem, and run those that the user agrees to; return how many ran.
+
+    Raises: InvalidArgument where no one can be asked.
+    """
+    from context_engine.cli.app import app
+    from context_engine.cli.command_runner import run_to_exit_code
+
+    commands = [list(words) for words in dict.fromkeys(tuple(find_repair(result)) for result in results) if words]
+    if commands and not (is_confirmed or sys.stdin.isatty()):
+        raise InvalidArgument(
+            "stdin is not a terminal, so you cannot be asked",
+            suggestion="Run `ctx doctor --fix --yes` to run every command that it suggests.",
+        )
+    count = 0
+    for words in commands:
+        if is_confirmed or confirm(f"Run ctx {shlex.join(words)}?"):
+            place = ["--root", str(root)] if root and words[0] == "index" else []
+            run_to_exit_code(partial(app, [*words, *place], prog_name="ctx", standalone_mode=False))
+            count += 1
+    return count
 
 
 def run_checks(root: Path | None, names: tuple[str, ...] = (), checks: Sequence[Check] = CHECKS) -> list[CheckResult]:
