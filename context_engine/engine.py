@@ -39,7 +39,7 @@ from context_engine.repo import (
     find_text_engine,
     is_clone,
 )
-from context_engine.search import FileUsage, TextScanner
+from context_engine.search import FileUsage, GramIndex, TextScanner
 from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.semantic import EmbeddingDependencies, EmbeddingService
 from context_engine.settings import Settings
@@ -97,7 +97,8 @@ class Engine(Workspace, DeprecatedMethods):
             self.index, self.files, self.usage, encoder, self.embeddings, models_folder=self._cache / "models"
         )
         self._lister = FileLister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
-        self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts)
+        self._grams = GramIndex(self._lister, self.cache_folder / "grams")
+        self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts, self._grams)
         self._shared_records = self._open_shared_records()
         self._encoder = encoder
 
@@ -266,6 +267,7 @@ class Engine(Workspace, DeprecatedMethods):
         self.search.forget()
         self.symbols.forget()
         self.memory.clear()
+        self._grams.clear()
         return self.index.clear()
 
     def status(self) -> Status:
@@ -293,6 +295,7 @@ class Engine(Workspace, DeprecatedMethods):
             self._watcher.stop()
         if "_reviews" in self.__dict__:
             self._reviews.close()
+        self._grams.close()
         self.embeddings.close()
         self.second_pass.close()
         if "_memory" in self.__dict__:

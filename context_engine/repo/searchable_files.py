@@ -10,10 +10,11 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from context_engine.errors import ContextEngineError
 from context_engine.model import Skipped
 from context_engine.repo import file_reader
 from context_engine.repo.walker import Walk, WalkedFile, scan, walk_paths
@@ -80,6 +81,28 @@ class FileLister:
     def follow(self, watcher: WorkspaceWatcher) -> None:
         """Rely on a watcher as long as it runs; it reports through `note`."""
         self._watcher = watcher
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether a watcher reports edits, as in a process that lives long."""
+        return self._watcher is not None and self._watcher.is_running
+
+    def read_settled(self, files: Iterable[WalkedFile], *, bytes_max: int) -> Iterator[tuple[WalkedFile, bytes | None]]:
+        """Yield files with their content, without those that are not as listed, or could change and look the same.
+
+        None is the content of a file that is longer than `bytes_max`, or cannot be read.
+        """
+        with file_reader.open_root(self._confined) as top:
+            for file in files:
+                if file.mtime_ns >= time.time_ns() - SETTLED_NS:
+                    continue
+                try:
+                    data, status = file_reader.contents_in(top, file.path, file.path, bytes_max=bytes_max)
+                except ContextEngineError:
+                    yield file, None
+                    continue
+                if (len(data), status.st_size, status.st_mtime_ns) == (file.size, file.size, file.mtime_ns):
+                    yield file, data
 
     def note(self, paths: Iterable[str]) -> None:
         """Remember that these paths changed, appeared or vanished."""

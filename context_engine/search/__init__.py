@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from context_engine.search.chunk_folder import read_folder
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.fuse import WEIGHTS
+    from context_engine.search.gram_index import GramIndex
     from context_engine.search.named_places import find_paths, list_tails
     from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B, RankingView
@@ -44,6 +45,7 @@ __all__ = [
     "ExportReport",
     "FileCosines",
     "FileUsage",
+    "GramIndex",
     "Question",
     "Ranking",
     "RankingView",
@@ -82,6 +84,7 @@ __getattr__ = lazy_exports(
         "FILES": "chunk_files",
         "FileCosines": "vector_search",
         "FileUsage": "file_usage",
+        "GramIndex": "gram_index",
         "K1": "rankers",
         "Question": "question",
         "Ranking": "searcher",

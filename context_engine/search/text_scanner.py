@@ -29,6 +29,8 @@ from context_engine.repo import (
     near_names,
     read_lines_at,
 )
+from context_engine.search.gram_index import GramIndex
+from context_engine.search.pattern_factors import any_of, factors_of, factors_of_text
 from context_engine.search.text_search import (
     GlobSet,
     Marks,
@@ -74,13 +76,19 @@ class TextScanner:
     """Searches the text of one workspace. Thread-safe. `engine` is called at the first search."""
 
     def __init__(
-        self, root: Root, lister: FileLister, engine: Callable[[], TextEngine], texts: RedactedDocuments | None = None
+        self,
+        root: Root,
+        lister: FileLister,
+        engine: Callable[[], TextEngine],
+        texts: RedactedDocuments | None = None,
+        grams: GramIndex | None = None,
     ) -> None:
-        """`texts` remembers where the secrets of files are."""
+        """`texts` remembers where the secrets of files are, `grams` which files may match."""
         self._root = root
         self._lister = lister
         self._find_engine = engine
         self._texts = texts or RedactedDocuments()
+        self._grams = grams
         self._engine: TextEngine | None = None
         self._lock = threading.Lock()
         self._fresh: tuple[TextQuery | None, Mapping[str, Marks]] = (
@@ -114,7 +122,9 @@ class TextScanner:
         if known and known.files == files and self._lister.is_unchanged(known.listing, files, under):
             return known.scan
         on_progress(Progress("searching", 0, len(files)))
-        scan = self._scan_files(query, files, under, patience, definitions=definitions)
+        candidates = self._narrow(query, listing, files)
+        scan = self._scan_files(query, candidates, under, patience, definitions=definitions)
+        scan = replace(scan, files_searched=len(files))
         if not scan.files:
             why, next_step = self._explain_no_match(query, listing, files, under)
             scan = replace(scan, reason=why, next_step=next_step)
@@ -215,6 +225,17 @@ class TextScanner:
         with self._lock:
             _keep(self._choices, key, (listing, files))
         return files
+
+    def _narrow(self, query: TextQuery, listing: FileListing, files: tuple[WalkedFile, ...]) -> tuple[WalkedFile, ...]:
+        """Return the files that may match, by what the queries say and the index of trigrams knows."""
+        if self._grams is None:
+            return files
+        self._grams.wake(listing)
+        read = factors_of if query.regex else factors_of_text
+        factor = any_of(map(read, query.queries))
+        if factor is None:
+            return files
+        return self._grams.narrow(listing, files, factor)
 
     def _explain_no_match(
         self, query: TextQuery, listing: FileListing, files: tuple[WalkedFile, ...], under: str

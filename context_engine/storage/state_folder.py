@@ -8,6 +8,7 @@ refused: it is never read, never written, never deleted.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -187,6 +188,14 @@ class StateFolder:
             with suppress(PermissionError):
                 os.fchown(descriptor, *owner)
         return descriptor
+
+    def map(self, relative: str) -> memoryview:
+        """Return the content of a file, mapped into memory. Raises: OSError, ValueError (an empty file)."""
+        descriptor = self._files.open(relative)
+        try:
+            return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+        finally:
+            os.close(descriptor)
 
     def remove(self, relative: str) -> None:
         """Delete a file, if it exists."""

@@ -91,6 +91,7 @@ OPENS_BESIDE_STATE = {
     },
     "storage/locks.py": {"os.path.realpath": "a name for the workspace among machines"},
     "storage/state_folder.py": {
+        "mmap.mmap": "of the descriptor of an open file",
         "entry.is_dir": "of an open folder",
         "entry.is_file": "of an open folder",
         "entry.stat": "of an open folder",
