@@ -27,7 +27,8 @@ from bench.measure import ROOT, p50_p95, table
 from bench.start import Spoken, processor_ms
 from context_engine.daemon import ask_daemon
 
-CALL = {"name": "search_code", "arguments": {"query": "where is the limit of a reply decided"}}
+QUERY = "where is the limit of a reply decided"
+CALL = {"name": "search_code", "arguments": {"query": QUERY}}
 IDLE_S = 2.0
 """After this time a server has opened the index and its threads are idle."""
 WARM = 200
@@ -121,7 +122,7 @@ def stop(tree: Tree) -> None:
 def cold_search(tree: Tree) -> tuple[float, float]:
     """`ctx search` without a daemon."""
     before, began = os.times(), time.perf_counter()
-    words = tree.command("search", "--root", str(tree.root), CALL["arguments"]["query"])
+    words = tree.command("search", "--root", str(tree.root), QUERY)
     subprocess.run(words, env=tree.alone, check=True, capture_output=True)
     wall, after = (time.perf_counter() - began) * 1e3, os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
