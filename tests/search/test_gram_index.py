@@ -244,3 +244,42 @@ def test_answers_with_the_index_are_those_without_it(
     query = TextQuery(tuple(patterns), regex=regex, case_sensitive=case_sensitive)
     narrowed, whole = indexed.answers(query)
     assert narrowed == whole
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    contents=some.lists(LINES, min_size=2, max_size=6, unique=True),
+    changed=some.dictionaries(some.integers(0, 5), LINES, max_size=3),
+    place=some.tuples(some.integers(0, 8), some.integers(0, 20), some.integers(3, 6)),
+    swap_case=some.booleans(),
+)
+def test_a_text_of_any_file_is_found_as_without_the_index(
+    tmp_path_factory: pytest.TempPathFactory,
+    engine: str,
+    contents: list[str],
+    changed: dict[int, str],
+    place: tuple[int, int, int],
+    swap_case: bool,
+) -> None:
+    indexed = IndexedTree(tree(tmp_path_factory.mktemp("grams") / "work", {"first.txt": "ab c"}), engine)
+    indexed.write(**{f"f{number}": content for number, content in enumerate(contents)})
+    indexed.index()
+    indexed.write(**{f"f{number}": f"{content} changed" for number, content in changed.items()})
+    number, start, length = place
+    texts = [*changed.values(), *contents]
+    text = texts[number % len(texts)][start : start + length] or "changed"
+    narrowed, whole = indexed.answers(TextQuery((text.swapcase() if swap_case else text,)))
+    assert narrowed == whole
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("regex", [False, True])
+def test_letters_that_fold_to_ascii_are_found(tmp_path: Path, engine: str, regex: bool) -> None:
+    indexed = IndexedTree(tree(tmp_path / "work", {"first.txt": "nothing"}), engine)
+    indexed.write(long="claſſ", sign="\u212aelvin", plain="class kelvin")
+    indexed.index()
+    for text, found in (("CLASS", ["long.txt", "plain.txt"]), ("kelvin", ["plain.txt", "sign.txt"])):
+        narrowed, whole = indexed.answers(TextQuery((text,), regex=regex))
+        assert narrowed == whole
+        assert [file.path for file in narrowed.files] == found
