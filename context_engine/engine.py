@@ -295,9 +295,8 @@ class Engine(Workspace, DeprecatedMethods):
             self._watcher.stop()
         if "_reviews" in self.__dict__:
             self._reviews.close()
-        self._grams.close()
-        self.embeddings.close()
-        self.second_pass.close()
+        for part in (self._grams, self.embeddings, self.second_pass):
+            part.close()
         if "_memory" in self.__dict__:
             self._memory.close()
         self.usage.close()
