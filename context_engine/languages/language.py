@@ -382,7 +382,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "assigned_members": "flag",
         "capitals_match": "flag",
         "declarators": "flag",
-        **dict.fromkeys(("identifiers", "transparent", "common", "builtins", "selves"), "texts"),
+        **dict.fromkeys(("identifiers", "transparent", "common", "builtins", "selves", "symbol_definers"), "texts"),
     },
     "outline": {
         "definitions": "text",

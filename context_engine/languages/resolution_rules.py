@@ -49,8 +49,9 @@ class ResolutionRules:
     `transparent` generic type has the value of its argument. `common` are members of built-in types and `builtins`
     names that need no binding. `selves` are the names of the object a method belongs to; `first_is_self` means that it
     is the first parameter. With `capitals_match` a capital name in a pattern is compared, not bound. In `lexical`
-    classes members are found without an object. With `declarators` names are bound as in C. With `block_scopes` a
-    variable holds in the block around it; with `assigned_members` `thing.name = value` makes a member.
+    classes members are found without an object. With `declarators` names are bound as in C. Calls of `symbol_definers`
+    define the symbols that they get. With `block_scopes` a variable holds in the block around it; with
+    `assigned_members` `thing.name = value` makes a member.
     """
 
     style: str = ""
@@ -66,6 +67,7 @@ class ResolutionRules:
     assigned_members: bool = False
     capitals_match: bool = False
     declarators: bool = False
+    symbol_definers: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=128)

@@ -175,6 +175,8 @@ class SyntaxFile:
         name = self.text(node)
         if self.rules.declarators:
             return self._find_declared(name, node)
+        if node.type == "simple_symbol":
+            return self._symbol_binding(name, node)
         at, parent, positions = self._leave_patterns(node)
         if parent is None:
             return None
@@ -190,6 +192,14 @@ class SyntaxFile:
         if statement is not None and self._is_imported(node, statement):
             return NameBinding(name, "import", node, statement, self.scope_at(statement.start_byte))
         return None
+
+    def _symbol_binding(self, name: str, node: Node) -> NameBinding | None:
+        """Return the method that a call such as `attr_reader :name` defines."""
+        call = node.parent.parent if node.parent is not None else None
+        method = call.child_by_field_name("method") if call is not None else None
+        if call is None or method is None or self.text(method) not in self.rules.symbol_definers:
+            return None
+        return NameBinding(name, "function", node, call, self.scope_at(call.start_byte))
 
     def _find_declared(self, name: str, node: Node) -> NameBinding | None:
         found = find_declared(node)

@@ -64,6 +64,10 @@ class ModuleStyle:
         """Whether a use of a kind can mean a definition."""
         return True
 
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """Return how the definition of a name may be written."""
+        return (name,)
+
     def hidden_uses(self, resolver: Resolver, file: SyntaxFile, name: str) -> list[HiddenUse]:
         """Return the uses of a name where the syntax tree has only text."""
         return []
@@ -223,6 +227,7 @@ def style_of(name: str) -> ModuleStyle:
     from context_engine.resolution.kotlin_style import KotlinStyle
     from context_engine.resolution.php_style import PhpStyle
     from context_engine.resolution.python_style import PythonStyle
+    from context_engine.resolution.ruby_style import RubyStyle
     from context_engine.resolution.rust_style import RustStyle
 
     styles: dict[str, type[ModuleStyle]] = {
@@ -234,6 +239,7 @@ def style_of(name: str) -> ModuleStyle:
         "kotlin": KotlinStyle,
         "php": PhpStyle,
         "python": PythonStyle,
+        "ruby": RubyStyle,
         "rust": RustStyle,
     }
     return styles.get(name, ModuleStyle)()

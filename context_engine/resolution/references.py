@@ -54,7 +54,8 @@ class ReferenceFinder:
         file = self._project.read(path)
         if file is None:
             return None
-        found = [node for node in file.find(name) if node.start_point[0] + 1 == line]
+        words = self.resolver.style(file).spellings(name)
+        found = [node for word in words for node in file.find(word) if node.start_point[0] + 1 == line]
         roles = {node.id: binding.role for node in found if (binding := file.binding_of(node)) is not None}
         bound = [node for node in found if roles.get(node.id, "parameter") != "parameter"]
         chosen = next(iter(bound or found), None)
@@ -149,6 +150,8 @@ class ReferenceFinder:
                 if outer is None or len(names) > ALIASES_MAX:
                     break
                 alias = outer.child_by_field_name("alias")
+                if outer.type == "alias":  # the name before, in Ruby
+                    break
                 if alias is not None and file.is_identifier(alias) and file.text(alias) not in names:
                     names.append(file.text(alias))
                 outer = outer.parent
@@ -220,7 +223,8 @@ class ReferenceFinder:
         """Yield the definitions of a name, file by file, so that no more files are parsed than a caller needs."""
         for path in self._project.defining(name):
             file = self._project.read(path)
-            for binding in file.bindings(name) if file is not None else ():
+            words = self.resolver.style(file).spellings(name) if file is not None else ()
+            for binding in (one for word in words for one in file.bindings(word)) if file is not None else ():
                 is_found = binding.role == "attribute" or self._is_outer(file, binding.scope)
                 if is_found and binding.role != "import":
                     yield NamePlace(path, binding.node.start_byte)
