@@ -473,5 +473,5 @@ class TreeEntry:
 
 
 Direction = Literal[
-    "callers", "callees", "references", "implementations", "hierarchy", "imports", "importers", "impact"
+    "callers", "callees", "references", "implementations", "hierarchy", "imports", "importers", "impact", "unused"
 ]

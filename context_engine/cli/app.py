@@ -186,7 +186,7 @@ def trace(
         str,
         typer.Option(
             *("-d", "--direction"),
-            help="callers, callees, references, implementations, imports, importers or impact.",
+            help="callers, callees, references, implementations, imports, importers, impact or unused.",
             autocompletion=shell_completion.complete_directions,
         ),
     ] = "callers",
@@ -196,7 +196,7 @@ def trace(
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most steps.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Follow callers, callees, imports, or all that a change may affect.
+    """Follow callers, callees, imports, all that a change may affect, or unused definitions.
 
     Exit codes: 0 found, 1 nothing found, 2 error.
 
@@ -205,6 +205,7 @@ def trace(
     - `ctx trace Engine.search`
     - `ctx trace src/auth.py -d importers`
     - `ctx trace hash_password -d impact --depth 3`
+    - `ctx trace src -d unused`
     """
     from context_engine.cli.query_commands import run_query
 

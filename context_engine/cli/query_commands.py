@@ -236,7 +236,9 @@ NO_STEPS = "0 steps"
 def trace(place: QueryPlace, options: Options) -> int:
     """Follow the code graph from a symbol or a file; 1 if that leads nowhere."""
     target = options["target"]
-    is_path = "/" in target or (Path(target).suffix and (place.folder / target).exists())
+    is_path = (
+        options["direction"] == "unused" or "/" in target or (Path(target).suffix and (place.folder / target).exists())
+    )
     subject = "path" if is_path else "name"
     arguments = {subject: target, "relation": options["direction"], "depth": options["depth"]}
     with place.open() as engine:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 SHELLS = ("bash", "zsh", "fish", "powershell")
 CHUNK_KINDS = ("documentation", "symbols", "definitions", "data")
 MEMORY_CATEGORIES = ("preferences", "decisions", "facts")
-DIRECTIONS = ("callers", "callees", "references", "implementations", "imports", "importers", "impact")
+DIRECTIONS = ("callers", "callees", "references", "implementations", "imports", "importers", "impact", "unused")
 
 INDEX_BYTES_MAX = 4_000_000
 """Of the stored list of plans: some ten thousand."""

@@ -405,6 +405,64 @@ class SymbolGraph:
             uses.append(SymbolUse(source, reference.name, path, line, reference.kind, span, column=column))
         return uses
 
+    # -- for the search of unused definitions --
+
+    def paths_under(self, under: str) -> list[str]:
+        """Return the indexed files in a folder, or the one file, sorted."""
+        return sorted(path for path in self.snapshot.paths if is_under(path, under))
+
+    def definitions_of(self, path: str) -> list[SymbolDefinition]:
+        """Return the definitions of an indexed file."""
+        return list(self._definitions_in(self.snapshot.by_path[path])) if path in self.snapshot.by_path else []
+
+    def syntax(self, path: str) -> SyntaxFile | None:
+        """Return a file's current tree; None if its language has no rules of resolution."""
+        return self._parses.syntax(path)
+
+    def load(self, path: str) -> bytes:
+        """Return the current bytes of a file; none if it cannot be read."""
+        return self._parses.load(path)
+
+    def paths_with_word(self, name: str) -> list[str]:
+        """Return the files whose text has a name."""
+        word = name.encode("utf-8", "replace")
+        paths = (self.snapshot.paths[file] for file in self._files_using(name))
+        return [path for path in paths if word in self._parses.load(path)]
+
+    def uses_in_paths(self, definition: SymbolDefinition, paths: Sequence[str]) -> list[SymbolUse]:
+        """Return the uses of a definition in some files, those that may mean something else included."""
+        places = self.places_of([definition])
+        family = self._family(definition.path)
+        holding = [path for path in paths if self._family(path) == family]
+        found = self.finder.find(definition.name, places, holding) if places else []
+        return [self._as_use(one, definition.name) for one in found]
+
+    def is_used_in_its_file(self, definition: SymbolDefinition) -> bool:
+        """Whether a name in the same file certainly means a definition, outside of it."""
+        file = self._parses.syntax(definition.path)
+        place = self.finder.place_of(definition.path, definition.name, definition.line)
+        found: set[NamePlace] = set()
+        for node in file.find(definition.name) if file is not None and place is not None else ():
+            line = node.start_point[0] + 1
+            is_outside = not definition.span.first <= line <= definition.span.last
+            if is_outside and file is not None and file.binding_of(node) is None:
+                found.update(self.finder.meaning(file, node).places)
+            if place in found:
+                return True
+        return False
+
+    def names_a_member_of_others(self, definition: SymbolDefinition) -> bool:
+        """Whether a method may be called as one of another class: one that it inherits, or one of the same name."""
+        place = self.finder.place_of(definition.path, definition.name, definition.line)
+        file = self._parses.syntax(definition.path)
+        if place is None or file is None:
+            return True
+        if not self.finder.is_member(place):
+            return False
+        others = self.finder.members_named(definition.name) - {place}
+        is_common = bool(others) or definition.name in file.rules.common
+        return is_common or self.finder.is_bound_elsewhere(definition.name, place)
+
     def _files_using(self, name: str) -> list[int]:
         """Return files whose words can spell the name, from the postings."""
         terms = expand_words([name])[0][-1:] or [compound_term(name)]

@@ -12,6 +12,7 @@ from context_engine.index.neighbors import Neighbor, NeighborFinder
 from context_engine.index.parsed_files import ParsedFileCache
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.symbol_graph import SymbolDefinition, SymbolGraph
+from context_engine.index.unused_definitions import describe_search, find_unused
 from context_engine.languages import PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
 from context_engine.repo import Root, is_sensitive, path_of_listing, read_file, walk_paths
@@ -83,6 +84,8 @@ class SymbolService:
         counted, and listed `with_possible`. Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
         """
         graph = self._fresh_graph()
+        if direction == "unused":
+            return self._trace_unused(graph, target, limit)
         as_path = self._as_file(graph, target)
         steps = depth or (IMPACT_DEPTH if direction == "impact" and not as_path else 1)
         tracer = GraphTraversal(graph, steps, limit, with_possible=with_possible)
@@ -160,6 +163,15 @@ class SymbolService:
             if self._graph is None or self._graph[0] is not snapshot:
                 self._graph = snapshot, SymbolGraph(snapshot, self._parses)
             return self._graph[1]
+
+    def _trace_unused(self, graph: SymbolGraph, target: str, limit: int) -> Trace:
+        """Return the definitions in a file or a folder that nothing uses."""
+        under = "" if target in ("", ".") else str(self._root.rel(target))
+        with self._asking:
+            search = find_unused(graph, under, limit)
+        notes, freshness = tuple(describe_search(search)), self._live.describe_freshness()
+        is_cut = len(search.steps) > limit or not search.is_complete
+        return Trace(target, "unused", tuple(search.steps[:limit]), is_cut, notes, freshness)
 
     def _file_of(self, graph: SymbolGraph, target: str) -> str:
         """Return a path as given, or the file that defines a symbol."""

@@ -210,12 +210,14 @@ class CStyle(ModuleStyle):
         around = self._path_at(resolver, file, node.start_byte)
         prefixes = [around[:count] for count in range(len(around), -1, -1)]
         for path in prefixes:
-            found = _choose([one for one in near if one.path == path and not _is_field(one)], kinds)
+            found = _choose(resolver, [one for one in near if one.path == path and not _is_field(one)], kinds)
             if found is not None:
                 return found
         for names, single in used_namespaces(file):
             path = find_scope(resolver, around, list(names)) or names
-            found = _choose([one for one in near if one.path == path], kinds) if single in ("", name) else None
+            found = (
+                _choose(resolver, [one for one in near if one.path == path], kinds) if single in ("", name) else None
+            )
             if found is not None:
                 return found
         if kinds[0] in ("class", "type"):  # a type of another file, which this one may declare without its members
@@ -245,11 +247,11 @@ class CStyle(ModuleStyle):
         if not written:
             seen = find_included(resolver, file)
             top = [one for one in entities(resolver, name) if not one.path and _is_visible(one, seen)]
-            return _choose(top, kinds) or UNKNOWN
+            return _choose(resolver, top, kinds) or UNKNOWN
         path = self._resolve_path(resolver, file, node, written)
         if path is None:
             return self._find_in_hidden(resolver, file, name, written, kinds)
-        found = _choose([one for one in entities(resolver, name) if one.path == path], kinds)
+        found = _choose(resolver, [one for one in entities(resolver, name) if one.path == path], kinds)
         if found is not None:
             return found
         classes = self._classes_at(resolver, path)
@@ -258,7 +260,7 @@ class CStyle(ModuleStyle):
             return inherited
         above = [one for one in entities(resolver, name) if one.path == path[:-1] and not one.is_member]
         if above and classes:
-            return _choose(above, kinds) or UNKNOWN
+            return _choose(resolver, above, kinds) or UNKNOWN
         return UNKNOWN if classes else self._find_in_hidden(resolver, file, name, written, kinds)
 
     def _find_in_hidden(
@@ -269,7 +271,7 @@ class CStyle(ModuleStyle):
             return ELSEWHERE
         seen = find_included(resolver, file)
         near = [one for one in entities(resolver, name) if one.path == tuple(written[1:]) and _is_visible(one, seen)]
-        found = _choose(near, kinds)
+        found = _choose(resolver, near, kinds)
         return found._replace(is_sure=False) if found is not None else UNKNOWN
 
     def _resolve_path(
@@ -508,14 +510,14 @@ def _wanted_kinds(node: SyntaxNode) -> tuple[EntityKind, ...]:
 TYPES_FIRST: tuple[EntityKind, ...] = ("namespace", "class", "type", "macro", "value")
 
 
-def _choose(near: list[Entity], kinds: tuple[EntityKind, ...]) -> Meaning | None:
+def _choose(resolver: Resolver, near: list[Entity], kinds: tuple[EntityKind, ...]) -> Meaning | None:
     """Return the things of the first kind that there is any of."""
     for kind in kinds:
         chosen = [one for one in near if one.kind == kind]
         if not chosen:
             continue
         rivals = [one for one in near if "macro" in (one.kind, kind) and one.kind != kind]
-        if kind != "macro" and any(one.is_replaced or not _shares_file(one, chosen) for one in rivals):
+        if kind != "macro" and any(_replaces(resolver, one, chosen) for one in rivals):
             chosen, rivals = rivals, []  # a name that is replaced before the compiler sees it
         places = tuple(dict.fromkeys(place for one in (*chosen, *rivals) for place in one.places))
         is_member = all(one.is_member for one in chosen)
@@ -523,9 +525,31 @@ def _choose(near: list[Entity], kinds: tuple[EntityKind, ...]) -> Meaning | None
     return None
 
 
-def _shares_file(macro: Entity, values: list[Entity]) -> bool:
-    """Whether a file has a macro and a function of one name, as for two platforms."""
-    return any(place.path == macro.local for one in values for place in one.places)
+def _replaces(resolver: Resolver, macro: Entity, values: list[Entity]) -> bool:
+    """Whether a macro gives functions another name; not where a condition chooses between the macro and a function."""
+    is_near = any(place.path == macro.local for one in values for place in one.places)
+    if not is_near:
+        return True
+    branches = [_branches(resolver, place) for place in macro.places]
+    others = [_branches(resolver, place) for one in values for place in one.places if place.path == macro.local]
+    is_chosen = any(key in right and left[key] != right[key] for left in branches for right in others for key in left)
+    return macro.is_replaced and not is_chosen
+
+
+def _branches(resolver: Resolver, place: NamePlace) -> dict[int, int]:
+    """Return the conditions around a place, by their start, each with the start of the branch that it is in."""
+    found = resolver.project.binding_at(place)
+    at = found[1].node if found is not None else None
+    branches: dict[int, int] = {}
+    branch = 0
+    while at is not None:
+        if at.type in ("preproc_else", "preproc_elif", "preproc_elifdef"):
+            branch = branch or at.start_byte
+        elif at.type in ("preproc_if", "preproc_ifdef"):
+            branches[at.start_byte] = branch
+            branch = 0
+        at = at.parent
+    return branches
 
 
 def _is_visible(entity: Entity, seen: frozenset[str]) -> bool:

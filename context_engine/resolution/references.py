@@ -107,6 +107,24 @@ class ReferenceFinder:
         role = found[1].role if found is not None else ""
         return [place for place in places if place != member and self._role_at(place) == role]
 
+    def is_bound_elsewhere(self, name: str, member: NamePlace) -> bool:
+        """Whether a member overrides another one, or a base of its class is not known or not in the project."""
+        found = self._project.binding_at(member)
+        if found is None or not self.is_member(member):
+            return False
+        if self.find_overridden(name, member):
+            return True
+        waiting = [one.place for one in self.resolver.members.scope_values(found[0], found[1].scope, "class")]
+        seen: set[NamePlace] = set()
+        while waiting:
+            place = waiting.pop()
+            bases, is_known = self.resolver.members.bases(place)
+            if not is_known or any(base.kind == "external" for base in bases):
+                return True
+            waiting += [base.place for base in bases if base.place not in seen and base.kind == "class"]
+            seen.add(place)
+        return False
+
     def _role_at(self, place: NamePlace) -> str:
         found = self._project.binding_at(place)
         if found is not None:

@@ -19,10 +19,10 @@ TESTS_SHOWN = 8
 """Test files named with an impact."""
 DIRECTIONS: "tuple[Direction, ...]" = (
     *("callers", "callees", "references", "implementations", "hierarchy"),
-    *("imports", "importers", "impact"),
+    *("imports", "importers", "impact", "unused"),
 )
 RELATIONS = ("definition", *DIRECTIONS, "outline")
-OF_FILES = ("imports", "importers", "outline")
+OF_FILES = ("imports", "importers", "outline", "unused")
 
 
 @tool(touches="nothing", always_load=True, instead="grep_codebase", rare=("kind", "possible"))
@@ -31,7 +31,8 @@ def symbols(
     call: Call,
     name: Annotated[str, TextArg("Function, class, method or variable; Class.method, or a glob."), "symbol"] = "",
     relation: Annotated[
-        str, ChoiceArg("What to list; impact: all that a change affects, and its tests.", RELATIONS)
+        str,
+        ChoiceArg("What to list; impact: all that a change affects, and its tests; unused: of path.", RELATIONS),
     ] = "definition",
     path: Annotated[str, TextArg("Only in it; the file for imports, importers, outline.")] = "",
     kind: Annotated[str, TextArg("function, class, method, ...")] = "",
@@ -48,7 +49,7 @@ def symbols(
     if relation == "outline" or (relation == "definition" and path.strip() and not is_named):
         outline = engine.symbols.outline(path or name)
         return Reply(_outline_json(outline, chars_max) if call.structured else format_outline(outline, chars_max))
-    if not (is_named or path.strip()):
+    if not (is_named or path.strip() or relation == "unused"):
         raise InvalidArgument("name is missing", suggestion="Give name, or the path of a file for its outline.")
     if relation == "definition":
         found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
