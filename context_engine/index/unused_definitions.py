@@ -34,8 +34,6 @@ _PRIVATE = {
     "php": re.compile(_WORDS_BEFORE + r"private\b"),
     "typescript": re.compile(_WORDS_BEFORE + r"private\b"),
     "tsx": re.compile(_WORDS_BEFORE + r"private\b"),
-    "c": re.compile(_WORDS_BEFORE + r"static\b"),
-    "cpp": re.compile(_WORDS_BEFORE + r"static\b"),
 }
 _EXPORTED = re.compile(r"\b(?:export|module\.exports|exports)\b")
 _MODULE = re.compile(rb"^\s*(?:import|export)\b|\brequire\s*\(", re.MULTILINE)
@@ -100,8 +98,7 @@ def _candidates(graph: SymbolGraph, path: str) -> Iterator[SymbolDefinition]:
         return
     lines = file.data.decode("utf-8", "replace").split("\n")
     for definition in {(one.qualified, one.kind): one for one in graph.definitions_of(path)}.values():
-        is_header = definition.language in ("c", "cpp") and not _is_source(path)
-        if definition.kind in KINDS and _is_nameable(definition) and not is_header:
+        if definition.kind in KINDS and _is_nameable(definition):
             head = "\n".join(lines[definition.span.first - 1 : definition.line][:HEAD_LINES_MAX])
             head = head[: head.rfind(definition.name)]
             above = lines[definition.span.first - 2] if definition.span.first > 1 else ""
@@ -111,7 +108,7 @@ def _candidates(graph: SymbolGraph, path: str) -> Iterator[SymbolDefinition]:
 
 
 def _is_misread(file: SyntaxFile, definition: SymbolDefinition) -> bool:
-    """Whether the parser could not read what declares a definition, as with macros of C before a name."""
+    """Whether the parser could not read what declares a definition."""
     for node in file.find(definition.name):
         binding = file.binding_of(node) if node.start_point[0] + 1 == definition.line else None
         if binding is not None:
@@ -140,14 +137,8 @@ def _is_hidden(file: SyntaxFile, definition: SymbolDefinition, head: str) -> boo
         if definition.kind == "method":  # of an object that something else takes
             return False
         return bool(_MODULE.search(file.data)) and not _EXPORTED.search(head)
-    if language in ("c", "cpp") and not (is_top and definition.kind == "function" and _is_source(file.path)):
-        return False
     private = _PRIVATE.get(language)
     return private is not None and private.search(head) is not None
-
-
-def _is_source(path: str) -> bool:
-    return path.endswith((".c", ".cc", ".cpp", ".cxx"))
 
 
 # -- uses -------------------------------------------------------------------------------------------------------------
@@ -171,9 +162,7 @@ def _has_use(graph: SymbolGraph, definition: SymbolDefinition, paths: list[str])
 
 
 def _is_inside(definition: SymbolDefinition, path: str, line: int) -> bool:
-    """Whether a use is in the definition itself: a recursion. Conditions can make a function of C look longer."""
-    if definition.language in ("c", "cpp"):
-        return False
+    """Whether a use is in the definition itself: a recursion."""
     return path == definition.path and definition.span.first <= line <= definition.span.last
 
 
@@ -187,20 +176,20 @@ def _could_use(graph: SymbolGraph, path: str, definition: SymbolDefinition) -> b
         line = file.position_of(start)[0]
         if _is_inside(definition, path, line):
             continue
-        if node is not None and not _is_comment(node) and not _means_another(graph, file, node):
+        if node is not None and not _is_comment(node) and not _means_another(graph, file, node, definition):
             return True
     return False
 
 
-def _means_another(graph: SymbolGraph, file: SyntaxFile, node: SyntaxNode) -> bool:
+def _means_another(graph: SymbolGraph, file: SyntaxFile, node: SyntaxNode, definition: SymbolDefinition) -> bool:
     """Whether a place of a name defines it, or means another definition of the project."""
     if not file.is_identifier(node):
         return False
-    binding = file.binding_of(node)
-    if binding is None:
-        return bool(graph.finder.meaning(file, node).places)
-    # A call that the parser of C took for a declaration has no type.
-    return not file.rules.declarators or binding.statement.child_by_field_name("type") is not None
+    if file.binding_of(node) is not None:
+        return True
+    own = graph.places_of([definition])
+    places = graph.finder.meaning(file, node).places
+    return bool(places) and not set(own) & set(places)
 
 
 def _is_comment(node: SyntaxNode) -> bool:
