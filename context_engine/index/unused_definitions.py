@@ -46,7 +46,7 @@ _MARKED = re.compile(r"^\s*(?:@|#\[|\[[A-Z]\w*)")
 
 
 class UnusedSearch(NamedTuple):
-    """What was found, and how many definitions were left out because something could hide a use."""
+    """The definitions that were found, and how many were left out because something could hide a use."""
 
     steps: list[Edge]
     uncertain: int
