@@ -26,22 +26,15 @@ FILES_MAX = 60
 SECONDS_MAX = 20.0
 HEAD_LINES_MAX = 8
 OUTER_KINDS = ("string", "char", "template", "heredoc", "regex")
-_WORDS_BEFORE = r"(?:^|[^\w$])"
-_PRIVATE = {
-    "java": re.compile(_WORDS_BEFORE + r"private\b"),
-    "csharp": re.compile(_WORDS_BEFORE + r"private\b"),
-    "kotlin": re.compile(_WORDS_BEFORE + r"private\b"),
-    "php": re.compile(_WORDS_BEFORE + r"private\b"),
-    "typescript": re.compile(_WORDS_BEFORE + r"private\b"),
-    "tsx": re.compile(_WORDS_BEFORE + r"private\b"),
-}
+WITH_PRIVATE = frozenset({"java", "csharp", "kotlin", "php", "typescript", "tsx"})
+_PRIVATE = re.compile(r"(?:^|[^\w$])private\b")
 _EXPORTED = re.compile(r"\b(?:export|module\.exports|exports)\b")
-_MODULE = re.compile(rb"^\s*(?:import|export)\b|\brequire\s*\(", re.MULTILINE)
+_MODULE = re.compile(rb"^[ \t]{0,40}(?:import|export)\b|\brequire[ \t]{0,9}\(", re.MULTILINE)
 _BY_NAME = re.compile(
-    rb"\bgetattr\s*\([^,()]{1,80},\s*(?![\"'][\w]*[\"']\s*[,)])|\bglobals\s*\(|\b__dict__\b|\bvars\s*\("
+    rb"\bgetattr[ \t]{0,9}\([^,()]{1,80},[ \t]{0,9}(?![\"'][\w]*[\"']\s*[,)])|\bglobals[ \t]{0,9}\(|\b__dict__\b|\bvars[ \t]{0,9}\("
 )
 """A look-up of a name that is computed."""
-_MARKED = re.compile(r"^\s*(?:@|#\[|\[[A-Z]\w*)")
+_MARKED = re.compile(r"^[ \t]{0,80}(?:@|#\[|\[[A-Z]\w*)")
 """A decorator, an annotation or an attribute on a line of its own, or before a definition."""
 
 
@@ -137,8 +130,7 @@ def _is_hidden(file: SyntaxFile, definition: SymbolDefinition, head: str) -> boo
         if definition.kind == "method":  # of an object that something else takes
             return False
         return bool(_MODULE.search(file.data)) and not _EXPORTED.search(head)
-    private = _PRIVATE.get(language)
-    return private is not None and private.search(head) is not None
+    return language in WITH_PRIVATE and _PRIVATE.search(head) is not None
 
 
 # -- uses -------------------------------------------------------------------------------------------------------------
