@@ -31,7 +31,8 @@ _PRIVATE = re.compile(r"(?:^|[^\w$])private\b")
 _EXPORTED = re.compile(r"\b(?:export|module\.exports|exports)\b")
 _MODULE = re.compile(rb"^[ \t]{0,40}(?:import|export)\b|\brequire[ \t]{0,9}\(", re.MULTILINE)
 _BY_NAME = re.compile(
-    rb"\bgetattr[ \t]{0,9}\([^,()]{1,80},[ \t]{0,9}(?![\"'][\w]*[\"']\s*[,)])|\bglobals[ \t]{0,9}\(|\b__dict__\b|\bvars[ \t]{0,9}\("
+    rb"\bgetattr[ \t]{0,9}\([^,()]{1,80},[ \t]{0,9}(?![\"']\w*[\"'][ \t]{0,9}[,)])"
+    rb"|\bglobals[ \t]{0,9}\(|\b__dict__\b|\bvars[ \t]{0,9}\("
 )
 """A look-up of a name that is computed."""
 _MARKED = re.compile(r"^[ \t]{0,80}(?:@|#\[|\[[A-Z]\w*)")
