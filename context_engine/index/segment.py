@@ -31,7 +31,7 @@ from xxhash import xxh3_64_intdigest
 from context_engine.embedding import KEY_BYTES, VectorRows
 from context_engine.errors import NextStep, StorageCorrupt
 
-MAGIC = b"CTXSEG04"
+MAGIC = b"CTXSEG05"
 ALIGN_BYTES = 64
 CHECKED_BYTES_MAX = 1_000_000
 """Up to here a checksum over the whole content costs less than a millisecond at every opening."""
