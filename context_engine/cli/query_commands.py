@@ -208,7 +208,7 @@ def _show_definitions(row: Mapping[str, Any], name: str, screen: Screen) -> None
     if shown < row["total"]:
         screen.note(describe_rest(shown, row["total"], DEFINITIONS_MAX))
     elif row["freshness"] != "fresh":
-        screen.note(f"the index is {row['freshness']}")
+        screen.note(str(row["freshness"]))
 
 
 def describe_rest(shown: int, total: int, limit_max: int) -> str:
@@ -411,7 +411,7 @@ def _show_answer(answer: Answer, screen: Screen, options: Options) -> int:
     if answer.weakness:
         screen.warn("weak", answer.weakness)
     if answer.freshness != "fresh":
-        screen.note(f"the index is {answer.freshness}")
+        screen.note(answer.freshness)
     if len(answer.hits) < answer.total:
         screen.note(describe_rest(len(answer.hits), answer.total, SEARCH_HITS_MAX))
     return 0
