@@ -196,7 +196,7 @@ def trace(
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most steps.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Follow callers, callees, imports, all that a change may affect, or unused definitions.
+    """Follow callers, callees, imports, impact; list unused definitions.
 
     Exit codes: 0 found, 1 nothing found, 2 error.
 

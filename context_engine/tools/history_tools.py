@@ -46,9 +46,7 @@ class _HistoryTarget:
 @tool(touches="nothing", rare=("format",))
 def history(
     engine: "Engine",
-    target: Annotated[
-        str, TextArg("path, path:12, path:10-30, a symbol, or a commit; empty: the repository."), "path"
-    ] = "",
+    target: Annotated[str, TextArg("path, path:10-30, a symbol or a commit; empty: all."), "path"] = "",
     limit: Annotated[int, IntegerArg("Most commits.", 1, 100)] = 10,
     diff: Annotated[bool, BooleanArg("Show a commit's diff, too.")] = False,
     format: Annotated[str, ChoiceArg("text or json.", ("text", "json"))] = "text",  # noqa: A002 - the argument

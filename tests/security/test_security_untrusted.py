@@ -166,6 +166,7 @@ OTHERS = {
     "review/checks/syntax_regressions.py": "says where a text stops to be JSON, TOML or YAML, and builds nothing of YAML",
     "review/content_parsers.py": "the same, for content that is to be validated",
     "index/": "our own segments, and the manifest of an archive of at most a megabyte",
+    "search/gram_parts.py": "our own files in the cache",
     "semantic/served_model.py": "a note of our own in the cache",
     "repo/repositories.py": "a file of our own in the user's data folder",
     "repo/grep_child.py": "what our own process sends to its child",
