@@ -144,9 +144,9 @@ def test_each_setting_names_the_place_that_its_value_comes_from(
 
 def test_calls_without_a_page_have_no_text_and_are_deleted_with_the_counts(shop: Path) -> None:
     with Engine.open(shop) as engine:
-        ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "login"}, Call(client="some-agent"))
+        ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "login"}, Call(client="lonely-agent"))
         reader = open_activity(engine.settings)
-        calls = [call for call in reader.read_new() if call["client"] == "some-agent"]
+        calls = [call for call in reader.read_new() if call["client"] == "lonely-agent"]
         assert [(call["tool"], call["asked"], call["got"]) for call in calls] == [("find_symbol", "", "")]
         assert reader.read_new() == []
         delete_counts(gain_file(engine.settings))
