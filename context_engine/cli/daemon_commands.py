@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from context_engine.daemon import DaemonServices
     from context_engine.engine import Engine
 
-ANSWER_S = 2.0
-"""A daemon answers about itself at once."""
+ANSWER_S = 10.0
+"""A daemon answers about itself at once, and later on a machine with much other work."""
+END_LOOK_S = 0.02
 READ_AFTER_S = 5.0
 """Loading a model takes a second of work, which the first answers do not need."""
 
@@ -62,6 +64,7 @@ def stop(as_json: AsJson = False) -> None:
     - `CTX_DAEMON=0` in the environment keeps it off
     """
     stopped = _ask_all("stop")
+    _wait_for_end([row["pid"] for row in stopped])
     if as_json:
         print(json.dumps([row["pid"] for row in stopped]))
     for row in [] if as_json else stopped:
@@ -145,6 +148,13 @@ def _ask_all(kind: str) -> list[dict[str, Any]]:
     env = {**os.environ, "CTX_DAEMON": "1"}  # it may be switched off for this shell and still run for another client
     answers = (ask_daemon({"kind": kind}, ANSWER_S, env=env, key=key) for key in keys)
     return [answer for answer in answers if answer is not None]
+
+
+def _wait_for_end(stopped: list[int]) -> None:
+    """Wait until none of these processes answers any more, `ANSWER_S` at most."""
+    until = time.monotonic() + ANSWER_S
+    while {row["pid"] for row in _ask_all("status")}.intersection(stopped) and time.monotonic() < until:
+        time.sleep(END_LOOK_S)
 
 
 def _print_reason() -> None:

@@ -233,13 +233,14 @@ class DaemonServer:
             self._log_bug(kind, error)
         finally:
             self._leave(connection)
+            if kind == "stop":
+                self.stop("ctx daemon stop")
 
     def _answer(self, kind: str, request: Request, connection: DaemonConnection) -> Mapping[str, Any] | None:
         if kind == "status":
             return self._describe()
         if kind == "stop":
-            self.stop("ctx daemon stop")
-            return {"pid": os.getpid()}
+            return {"pid": os.getpid()}  # it ends when this is sent, since the end closes every connection
         if not self._loaded.is_set() and not request.get("patient"):
             return {"state": LOADING}
         self._loaded.wait()

@@ -59,7 +59,7 @@ class OperationsResult(NamedTuple):
 def apply_operations(
     plan: Plan, operations: Sequence[Operation], *, closed: Collection[str] = (), force_reopen: bool = False
 ) -> OperationsResult:
-    """Apply all operations to a copy of the plan. `closed` are the uids of done steps.
+    """Apply all operations to a copy of the plan. `closed` are the uids of its done steps; others do not count.
 
     Raises: InvalidArgument (with the index of the operation), PreconditionFailed when one changes a done step.
     """
@@ -69,7 +69,8 @@ def apply_operations(
             suggestion="Send a whole draft instead.",
         )
     _check_encodable(operations)
-    work = _PlanEditor(normalize_plan(plan), frozenset(closed), force_reopen)
+    start = normalize_plan(plan)
+    work = _PlanEditor(start, frozenset(start.step_numbers()).intersection(closed), force_reopen)
     applied = [_apply_operation(work, place, operation) for place, operation in enumerate(operations)]
     return OperationsResult(normalize_plan(work.plan()), tuple(applied), tuple(sorted(work.reopened)))
 

@@ -251,6 +251,26 @@ def test_an_unused_daemon_ends_by_itself(home: DaemonHome) -> None:
     assert home.files() == set()
 
 
+def test_a_stop_is_answered_however_soon_the_daemon_ends(home: DaemonHome) -> None:
+    code = (
+        "import os, time\n"
+        "from context_engine.daemon import *\n"
+        "class Prompt(DaemonServer):\n"
+        "    def stop(self, reason):\n"
+        "        super().stop(reason)\n"
+        "        time.sleep(5)\n"
+        "services = lambda: DaemonServices({}, 60, dict, lambda: None)\n"
+        "folder = RuntimeFolder.open(os.environ, create=True)\n"
+        "Prompt(folder, process_key(os.environ), services, log=lambda _: None).run()\n"
+    )
+    with preloaded.Popen([sys.executable, "-c", code], env=home.env) as process:
+        pid = wait_for(lambda: home.ask(kind="status", ready=True))["pid"]
+        assert home.ctx("daemon", "stop").stdout == f"stopped {pid}\n"
+        assert home.ask(kind="status") is None
+        assert process.wait() == 0
+    assert home.files() == set()
+
+
 def test_a_daemon_whose_program_is_replaced_ends_at_the_next_request(home: DaemonHome, tmp_path: Path) -> None:
     program = tmp_path / "installed" / "context_engine"
     shutil.copytree(HERE / "context_engine", program, ignore=shutil.ignore_patterns("__pycache__"))

@@ -53,6 +53,11 @@ ANY = st.one_of(
 )  # fmt: skip
 
 
+def test_a_step_that_an_operation_adds_is_never_a_done_one() -> None:
+    new = {"op": "add_step", "title": "New"}
+    assert uids(done(plan_of((), ()), new, {"op": "remove_step", "step": "s3"}, closed=("s3",))) == ["s1", "s2"]
+
+
 @given(plans(), st.lists(ANY, max_size=5), st.sets(st.sampled_from(["s1", "s2", "s3"])))
 def test_whatever_is_asked_a_plan_comes_out_or_a_refusal(
     plan: Plan, operations: list[dict[str, Any]], closed: set[str]

@@ -55,7 +55,7 @@ def file(engine: Engine) -> Path:
     assert engine.settings.data_folder
     file = engine.settings.data_folder / FILE_NAME
     for one in file.parent.glob(f"{FILE_NAME}*"):
-        one.unlink()
+        one.unlink(missing_ok=True)  # SQLite removes its own when the last connection closes
     return file
 
 
