@@ -142,19 +142,24 @@ def find_parallel(drawn: StepGraph, uid: str) -> tuple[str, ...]:
 
 
 def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
-    """Return the graph as JSON values: step numbers everywhere, except for `slack` by uid."""
+    """Return the graph as JSON values: step numbers everywhere, except for `slack` by uid.
+
+    `slack` and `duration_h` are hours, so a plan without estimates has neither.
+    """
     number = plan.step_numbers()
     timed = compute_timing(drawn, {step.uid: step.hours for step in plan.steps})
-    return {
+    graph = {
         "nodes": [{"id": step.uid, "step_number": number[step.uid]} for step in plan.steps],
         "edges": [{"from": number[one], "to": number[uid]} for uid in drawn.depends for one in drawn.depends[uid]],
         "critical_path": [number[uid] for uid in timed.critical_path],
         "parallel_groups": [[number[uid] for uid in group] for group in drawn.groups],
         "execution_order": [number[uid] for uid in drawn.order],
         "levels": [[number[uid] for uid in level] for level in drawn.levels],
-        "slack": {uid: round(hours, 2) for uid, hours in timed.slack.items()},
-        "duration_h": round(timed.duration_h, 2),
     }
+    if not plan.has_estimates:
+        return graph
+    slack = {uid: round(hours, 2) for uid, hours in timed.slack.items()}
+    return graph | {"slack": slack, "duration_h": round(timed.duration_h, 2)}
 
 
 def _levels(depends: Mapping[str, tuple[str, ...]]) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:

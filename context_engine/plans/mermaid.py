@@ -123,7 +123,10 @@ def draw_gantt(
             span = _format_span(view.timed.start[uid], view.timed.start[uid] + view.hours[uid], start)
             lines.append(f"  {_step_label(number[uid], title[uid], label_chars)} :{tags}{view.names[uid]}, {span}")
     lines += _grouped_bar(view, view.later, "Later", f"{len(view.later)} later steps", "", LATER_NODE, start)
-    legend = f"Earliest times in working hours; red: critical path, {view.timed.duration_h:g} h."
+    if plan.has_estimates:
+        legend = f"Earliest times in working hours; red: critical path, {view.timed.duration_h:g} h."
+    else:
+        legend = "Order, not time: a step without an estimate is drawn as one hour; red: critical path."
     return MermaidDiagram("\n".join(lines) + "\n", legend + view.grouped_note, view.omitted)
 
 

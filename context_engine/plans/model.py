@@ -29,7 +29,7 @@ Hours = Annotated[float, msgspec.Meta(ge=0, le=100_000)]
 """Fifty years of work; more is a mistake, and would not fit a calendar."""
 
 UNKNOWN_HOURS = 1.0
-"""Hours of a step without an estimate; without any estimates, hours simply count steps."""
+"""Weight of a step without an estimate, for the critical path and the share that is done; never shown as hours."""
 DAY_HOURS = 8.0
 """A working day."""
 NUMBER_DIGITS = 7
@@ -87,7 +87,7 @@ class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hours(self) -> float:
-        """The expected hours."""
+        """The expected hours; of a step without an estimate only its weight (`UNKNOWN_HOURS`)."""
         if self.estimate:
             return self.estimate.hours
         return UNKNOWN_HOURS
@@ -180,6 +180,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def files(self) -> frozenset[str]:
         """Every path that a step touches."""
         return frozenset().union(*(step.files for step in self.steps))
+
+    @property
+    def has_estimates(self) -> bool:
+        """Whether every step has an estimate: a sum of some of them would not be the time of the plan."""
+        return bool(self.steps) and all(step.estimate for step in self.steps)
 
     @property
     def open_questions(self) -> tuple[PlanQuestion, ...]:

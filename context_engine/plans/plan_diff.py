@@ -49,7 +49,7 @@ class GraphChange(NamedTuple):
     edges_removed: tuple[tuple[str, str], ...]
     critical_path_before: tuple[str, ...]
     critical_path_after: tuple[str, ...]
-    duration_delta_h: float
+    duration_delta_h: float | None  # None if a step has no estimate
 
 
 class PlanDifference(NamedTuple):
@@ -211,13 +211,14 @@ def _graph_change(before: Plan, after: Plan) -> GraphChange:
         compute_timing(one, {step.uid: step.hours for step in plan.steps})
         for one, plan in zip(drawn, (before, after), strict=True)
     ]
+    is_estimated = before.has_estimates and after.has_estimates
     old, new = ({(other, uid) for uid, waits in one.depends.items() for other in waits} for one in drawn)
     return GraphChange(
         tuple(sorted(new - old)),
         tuple(sorted(old - new)),
         timed[0].critical_path,
         timed[1].critical_path,
-        round(timed[1].duration_h - timed[0].duration_h, 2),
+        round(timed[1].duration_h - timed[0].duration_h, 2) if is_estimated else None,
     )
 
 

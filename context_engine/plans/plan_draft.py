@@ -44,7 +44,6 @@ from context_engine.plans.changeset import (
 )
 from context_engine.plans.model import (
     TASK_CHARS_MAX,
-    Estimate,
     Level,
     Milestone,
     Plan,
@@ -54,18 +53,11 @@ from context_engine.plans.model import (
     PlanScope,
     PlanStep,
     TestingStrategy,
-    format_effort,
 )
 from context_engine.text import STOP_WORDS, shorten_line, split_words
 
 EVIDENCE_MAX = 40
 CRITERIA_MAX = 6
-MAIN_H, TEST_H, REFERENCE_H, LOOK_H, STEP_H = 0.5, 0.5, 0.15, 0.1, 0.25
-"""Hours for a file that is changed substantially, tested, adapted or looked through, and for a step at all. These are
-guesses in quarters of an hour that show which steps are long; refine_plan sets better ones.
-"""
-BEST, WORST = 0.5, 3.0
-"""Of the likely time: half when nothing surprises, three times when something does."""
 FOCUS_MAX = 2
 """Tests or documents that a task about them is likely to change, when none of them is sure."""
 REFERENCE_GROUPS_MAX = 8
@@ -136,7 +128,6 @@ class StepDraft(NamedTuple):
     after: tuple[int, ...]
     criteria: tuple[str, ...]
     checks: tuple[str, ...]
-    hours: float
     priority: Level = "medium"
     creates: tuple[str, ...] = ()
 
@@ -212,7 +203,6 @@ def _failing_test_draft(task: PlanTask) -> StepDraft:
         (),
         ("the new test fails, and for the reason that the task describes",),
         task.command("test"),
-        TEST_H,
         "high",
         creates,
     )
@@ -240,7 +230,6 @@ def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
             group.needs,
             (),
             (),
-            MAIN_H * len(group.paths),
             "high",
         )
         for group in groups
@@ -281,7 +270,6 @@ def _reference_drafts(task: PlanTask) -> list[StepDraft]:
             (),
             (f"no line of these files uses `{name}` in its old meaning",),
             task.command("lint", "types"),
-            REFERENCE_H * len(group.paths),
             "high",
         )
         for group in groups
@@ -294,9 +282,7 @@ def _related_drafts(task: PlanTask) -> Iterator[StepDraft]:
     for part, title, says, criterion in _RELATED:
         files = tuple(_certain_files(task, part))
         if files:
-            yield StepDraft(
-                _format_title(title, files), says, files, (), (criterion,), checks, REFERENCE_H * len(files)
-            )
+            yield StepDraft(_format_title(title, files), says, files, (), (criterion,), checks)
 
 
 def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
@@ -318,9 +304,7 @@ def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
         title = _format_title("Update the tests in", files)
     else:
         title = f"Write a test: {task.new_test}"
-    yield StepDraft(
-        title, says, files, (), criteria, task.command("test"), TEST_H * (len(files) + len(creates)), "high", creates
-    )
+    yield StepDraft(title, says, files, (), criteria, task.command("test"), "high", creates)
 
 
 def _doc_drafts(task: PlanTask) -> Iterator[StepDraft]:
@@ -328,9 +312,7 @@ def _doc_drafts(task: PlanTask) -> Iterator[StepDraft]:
     if files:
         says = "Describe what is different for users; add a line to the changelog."
         criterion = ("nothing in these files describes what was before",)
-        yield StepDraft(
-            _format_title("Update the documents:", files), says, files, (), criterion, (), STEP_H * len(files), "low"
-        )
+        yield StepDraft(_format_title("Update the documents:", files), says, files, (), criterion, (), "low")
 
 
 def _remaining_drafts(task: PlanTask, drafts: Sequence[StepDraft]) -> list[StepDraft]:
@@ -341,7 +323,7 @@ def _remaining_drafts(task: PlanTask, drafts: Sequence[StepDraft]) -> list[StepD
         return []
     says = "Only search and history suggest these. Read the places, and change what the task affects."
     title, criterion = _format_title("Check possibly related files:", files), ("each of them was checked",)
-    return [StepDraft(title, says, files, (), criterion, (), LOOK_H * len(files), "low")]
+    return [StepDraft(title, says, files, (), criterion, (), "low")]
 
 
 def _files_in_focus(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
@@ -372,7 +354,6 @@ def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
 
 
 def _new_step(number: int, draft: StepDraft) -> PlanStep:
-    likely = max(STEP_H, round(draft.hours * 4) / 4)
     proofs = [proof for file in draft.files for proof in file.evidence]
     return PlanStep(
         uid=f"s{number}",
@@ -382,7 +363,6 @@ def _new_step(number: int, draft: StepDraft) -> PlanStep:
         files_to_create=draft.creates,
         depends_on=tuple(f"s{at + 1}" for at in draft.after),
         priority=draft.priority,
-        estimate=Estimate(likely * BEST, likely, likely * WORST),
         acceptance_criteria=draft.criteria,
         checks=draft.checks,
         evidence=tuple(proofs[:EVIDENCE_MAX]),
@@ -798,11 +778,7 @@ def _milestones(made: Sequence[PlanStep]) -> tuple[Milestone, ...]:
     """Return two milestones: it works, and it is complete."""
     working = [step for step in made if step.priority != "low"]
     parts = [("It works", working), ("It is complete", [step for step in made if step.priority == "low"])]
-    return tuple(
-        Milestone(name, tuple(step.uid for step in part), format_effort(sum(step.hours for step in part)))
-        for name, part in parts
-        if part
-    )
+    return tuple(Milestone(name, tuple(step.uid for step in part)) for name, part in parts if part)
 
 
 def _testing_strategy(change: ChangeSet, known: Sequence[Command]) -> TestingStrategy:

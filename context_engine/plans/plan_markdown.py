@@ -65,12 +65,13 @@ def render_progress(plan: Plan, execution: Execution) -> str:
     bar = "█" * filled + "░" * (BAR_CHARS - filled)
     counted = f"{execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}"
     head = f"{bar} {counted}{_render_damage(execution)}"
+    has_estimate = any(step.estimate for step in plan.steps)
     rows = [
         [
             str(number[step.uid]),
             single_line(step.title),
             *_state_cells(execution.steps[step.uid], number),
-            format_effort(step.hours),
+            *([_render_estimate(step)] if has_estimate else []),
         ]
         for step in plan.steps
     ]
@@ -84,8 +85,12 @@ def render_progress(plan: Plan, execution: Execution) -> str:
         if execution.eta_hours is not None
         else "",
     ]
-    table = render_table(("step", "title", "state", "", "takes"), rows)
+    table = render_table(("step", "title", "state", "", *(["takes"] if has_estimate else [])), rows)
     return "\n\n".join(part for part in (head, table, "\n".join(filter(None, tail))) if part) + "\n"
+
+
+def _render_estimate(step: PlanStep) -> str:
+    return format_effort(step.hours) if step.estimate else ""
 
 
 def _render_damage(execution: Execution | None) -> str:
@@ -169,16 +174,17 @@ def shorten_value(value: Any) -> str:
 
 
 def _render_head(plan: Plan, execution: Execution | None) -> str:
-    """Render one line: id, version, progress and duration."""
+    """Render one line: id, version, progress, and the duration if every step has an estimate."""
     number = plan.step_numbers()
     timed = compute_timing(build_graph(plan), {step.uid: step.hours for step in plan.steps})
     path = " → ".join(str(number[uid]) for uid in timed.critical_path[:12])
     more = " …" if len(timed.critical_path) > 12 else ""
+    duration = f"{format_effort(timed.duration_h)} at least" if plan.has_estimates else "longest chain"
     facts = [
         f"`{plan.id}`" if plan.id else "",
         f"version {plan.version}" if plan.version else "",
         f"{execution.status}, {execution.percentage:g} % done" if execution else "",
-        f"{len(plan.steps)} steps, {format_effort(timed.duration_h)} at least ({path}{more})" if plan.steps else "",
+        f"{len(plan.steps)} steps, {duration} ({path}{more})" if plan.steps else "",
         f"confidence {plan.confidence_score:.2f}" if plan.confidence_score else "",
     ]
     return " · ".join(part for part in facts if part)
@@ -209,7 +215,7 @@ def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution 
     facts = [
         f"after {waits}" if waits else "",
         f"{step.priority} priority" if step.priority != "medium" else "",
-        step.estimated_effort or (format_effort(step.hours) if step.estimate else ""),
+        step.estimated_effort or _render_estimate(step),
         f"`{step.uid}`",
     ]
     if state and state.status == "completed":
@@ -362,9 +368,11 @@ def _graph_line(found: PlanDifference, number: Mapping[str, str]) -> str:
     """Render the critical path before and after, if it or its length changed."""
     paths = found.graph.critical_path_before, found.graph.critical_path_after
     before, after = (" → ".join(number[uid] for uid in path) for path in paths)
-    if paths[0] == paths[1] and not found.graph.duration_delta_h:
+    delta_h = found.graph.duration_delta_h
+    if paths[0] == paths[1] and not delta_h:
         return ""
-    return f"Critical path: {before or 'none'}, now {after or 'none'}; {found.graph.duration_delta_h:+g} h."
+    longer = f"; {delta_h:+g} h" if delta_h is not None else ""
+    return f"Critical path: {before or 'none'}, now {after or 'none'}{longer}."
 
 
 # -- one HTML file -----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 
@@ -15,7 +16,7 @@ from context_engine.plans.dependency_graph import (
     serialize_graph,
     sort_in_plan_order,
 )
-from context_engine.plans.model import Plan
+from context_engine.plans.model import Estimate, Plan
 from tests.support.planned import plan_of, plans
 
 
@@ -127,7 +128,18 @@ def test_a_graph_is_told_in_numbers() -> None:
     assert told["edges"] == [{"from": 1, "to": 2}, {"from": 1, "to": 3}, {"from": 2, "to": 4}, {"from": 3, "to": 4}]
     assert (told["levels"], told["execution_order"]) == ([[1], [2, 3], [4]], [1, 2, 3, 4])
     assert (told["critical_path"], told["parallel_groups"]) == ([1, 2, 4], [[2, 3]])
-    assert (told["slack"]["s3"], told["duration_h"]) == (0.0, 3.0)
+    assert told.keys().isdisjoint({"slack", "duration_h"})
+
+
+def test_a_graph_has_hours_only_if_every_step_has_an_estimate() -> None:
+    plan = plan_of((), (1,), (1,), (2, 3))
+    steps = [msgspec.structs.replace(step, estimate=Estimate(1, 1, 1)) for step in plan.steps]
+    for estimated in range(4):
+        partly = msgspec.structs.replace(plan, steps=(*steps[:estimated], *plan.steps[estimated:]))
+        assert "duration_h" not in serialize_graph(partly, build_graph(partly))
+    whole = msgspec.structs.replace(plan, steps=tuple(steps))
+    graph = serialize_graph(whole, build_graph(whole))
+    assert (graph["slack"]["s3"], graph["duration_h"]) == (0.0, 3.0)
 
 
 def test_a_circle_behind_a_step_is_found_and_the_rest_keeps_its_order() -> None:

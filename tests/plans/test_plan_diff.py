@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Plan, PlanQuestion, PlanScope, PlanStep
+from context_engine.plans.model import Estimate, Plan, PlanQuestion, PlanScope, PlanStep
 from context_engine.plans.plan_diff import (
     FieldChange,
     comparable_value,
@@ -78,8 +78,20 @@ def test_what_changes_in_the_graph_is_told() -> None:
         "edges_removed": [{"from": "s2", "to": "s3"}],
         "critical_path_before": ["s1", "s2", "s3"],
         "critical_path_after": ["s1", "s2"],
-        "duration_delta_h": -1.0,
+        "duration_delta_h": None,
     }
+
+
+def test_a_difference_of_hours_needs_estimates() -> None:
+    plans = [plan_of((), (1,), (2,)), plan_of((), (1,), (1,))]
+    before, after = (
+        msgspec.structs.replace(
+            plan, steps=tuple(msgspec.structs.replace(step, estimate=Estimate(2, 2, 2)) for step in plan.steps)
+        )
+        for plan in plans
+    )
+    assert compare_plans(before, after).graph.duration_delta_h == -2.0
+    assert compare_plans(before, plans[1]).graph.duration_delta_h is None
 
 
 def test_files_that_come_and_go_are_told() -> None:

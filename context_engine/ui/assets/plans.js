@@ -45,7 +45,7 @@ function detail(loaded, history, again) {
       ...(loaded.approvals || []).map((approval) => chip(`approval ${word(approval.status)}`, approval.status === "pending" ? "warn" : KINDS[approval.status]))))),
     (loaded.warnings || []).map((text) => el("p", { class: "problem" }, text)),
     el("dl", { class: "facts" }, fact("Progress", `${done} %`, el("progress", { value: done, max: "100", "aria-label": "Progress" })), fact("Steps", String(plan.steps.length), execution.next ? `next: ${execution.next}` : ""),
-      fact("Estimated", `${(plan.dependency_graph?.duration_h || 0).toFixed(1)} h`, "on the longest path"), fact("Confidence", `${Math.round((plan.confidence_score || 0) * 100)} %`)),
+      plan.dependency_graph?.duration_h ? fact("Estimated", `${plan.dependency_graph.duration_h.toFixed(1)} h`, "on the longest path") : null, fact("Confidence", `${Math.round((plan.confidence_score || 0) * 100)} %`)),
     decision(loaded, again),
     el("section", {}, el("h2", {}, "Steps"), diagram(plan, states), el("ol", { class: "steps" }, plan.steps.map((step) => stepRow(step, states.get(step.step_number))))),
     plan.risks?.length ? el("section", {}, el("h2", {}, "Risks"), el("ul", {}, plan.risks.map((risk) => el("li", {}, risk.issue || String(risk))))) : null,
