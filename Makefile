@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -132,12 +132,13 @@ bench-tenants: ## fifty repositories on one store: leaks over 10,000 questions, 
 bench-sizes: ## an index of 10,000 and 100,000 chunks (--chunks 1000000: a million), alone and on PostgreSQL: make bench-sizes ARGS="--tasks FILE --corpus DIR"
 	@$(PYTHON) bench/sizes.py $(ARGS)
 
-bench-engines: ## what the databases' own search costs and finds, beside ours: make bench-engines ARGS="--tasks FILE --corpus DIR"
-	@$(PYTHON) bench/engines.py $(ARGS)
+bench-remote-search: ## search inside PostgreSQL next to a local index: quality, time, memory, tenants: make bench-remote-search ARGS="--tasks FILE --corpus DIR"
+	@$(PYTHON) bench/remote_search.py $(ARGS)
 
 postgres: ## the stores that machines share, with all their trouble, on a real PostgreSQL that is started and stopped
 	@CTX_TEST_SHARED_KILLS=20 CTX_TEST_TEAM_KILLS=20 CTX_TEST_TEAM_WRITES=12 \
 		$(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py tests/contracts/test_shared_vectors.py \
+		tests/contracts/test_remote_search.py \
 		tests/contracts/test_team_records.py tests/contracts/test_team_reviews.py tests/e2e/test_team.py \
 		tests/index/test_tenants.py tests/index/test_index_repair.py tests/cli/test_store.py $(ARGS)
 

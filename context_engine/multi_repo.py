@@ -27,7 +27,15 @@ from context_engine.errors import (
     NotIndexed,
     SymbolNotFound,
 )
-from context_engine.index import REPOSITORY_SEPARATOR, ROLES, IndexService, Neighbor, SymbolService, UnionSnapshot
+from context_engine.index import (
+    REPOSITORY_SEPARATOR,
+    ROLES,
+    IndexService,
+    Neighbor,
+    StaticEncoder,
+    SymbolService,
+    UnionSnapshot,
+)
 from context_engine.memory import KnowledgeQuery, KnowledgeResults
 from context_engine.model import (
     Answer,
@@ -45,8 +53,17 @@ from context_engine.model import (
     TreeEntry,
 )
 from context_engine.repo import WorkspaceFile, WorkspaceFiles, path_of_listing
-from context_engine.search import Searcher, SearchService, SearchState, TextScanner, answer_query
+from context_engine.search import (
+    RemoteSearch,
+    Searcher,
+    SearchService,
+    SearchState,
+    TextScanner,
+    answer_query,
+    list_searchable,
+)
 from context_engine.settings import Settings
+from context_engine.sharing import open_candidate_store
 from context_engine.text import LineSpan
 
 NONE_YET = "no index"
@@ -73,6 +90,26 @@ class MultiRepo(Workspace):
     def settings(self) -> Settings:
         """The settings of the first Engine: they limit the length of replies."""
         return next(iter(self.engines.values())).settings
+
+
+class RemoteRepositories(Workspace):
+    """Repositories that a database searches, without a copy on this machine: `search` answers, nothing else does."""
+
+    def __init__(self, address: str, settings: Settings, repositories: Collection[str] = ()) -> None:
+        """`repositories`: those that its user may see, by their names in the database; empty: all.
+
+        Raises: InvalidArgument where it is not a PostgreSQL, UnsupportedHost, StoreUnavailable, StoreUnusable.
+        """
+        self.settings = settings
+        store = open_candidate_store(address)
+        encoder = None if settings.embedder == "none" else StaticEncoder()
+        names = repositories or list_searchable(store)
+        self._store = store
+        self.search = RemoteSearch(store, names, encoder.query if encoder else None)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._store.close()
 
 
 class EngineSet:

@@ -146,6 +146,10 @@ class Settings:
         False,
         "Share what is indexed here with all who use that database; off: it stays here, over theirs.",
     )
+    store_search: bool = knob(
+        False,
+        "Also share what that PostgreSQL needs to search by itself, so that `ctx store search` needs no index.",
+    )
     store_records: bool = knob(
         False,
         "Plans, memories and reviews are the team's as well, on that PostgreSQL; off: this machine's.",

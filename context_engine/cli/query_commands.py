@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -345,6 +345,25 @@ def search_workspace(workspace: str, options: Options) -> int:
             return _print_search(build_workspace_dispatcher(engines), arguments, screen)
         answer = MultiRepo(engines).search.find(parse_search_arguments(arguments))
     return _show_answer(answer, screen, options)
+
+
+def search_store(address: str, repositories: Collection[str], options: Options) -> int:
+    """Search repositories of a database, without an index here. Raises: as `RemoteRepositories` and its search."""
+    from context_engine.multi_repo import RemoteRepositories
+    from context_engine.secrets import redact_reply
+    from context_engine.settings import Settings
+    from context_engine.tools import Call, parse_search_arguments, search_code
+
+    arguments, screen = _search_arguments(options), process_screen(os.environ)
+    query = parse_search_arguments(arguments)
+    with closing(RemoteRepositories(address, Settings.load(Path.cwd()), repositories)) as remote:
+        if _shape_of(options) != "json":
+            return _show_answer(remote.search.find(query), screen, options)
+        reply = search_code.call(remote, arguments | {"format": "json"}, Call())
+    screen.out.write(redact_reply(reply.text).text)
+    if json.loads(reply.text)["results"]:
+        return 0
+    return NOTHING_FOUND
 
 
 def _search_arguments(options: Options) -> dict[str, Any]:

@@ -181,6 +181,39 @@ def _format_row(tenant: Tenant) -> Sequence[str]:
     return tenant.repository, format_size(tenant.bytes), *counts, committed, f"{tenant.schema}{other_release}"
 
 
+@app.command("search")
+def store_search(
+    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="A question, words, or a symbol.")],
+    repository: Annotated[
+        list[str] | None,
+        typer.Option("--repository", help="Only this repository, as `ctx store list` names it; none: all."),
+    ] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=50, help="Most results.")] = 10,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only this kind, as for `ctx search`.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Must have this tag; of several tags, all.")] = None,
+    lang: Annotated[list[str] | None, typer.Option("--lang", help="Only this language.")] = None,
+    include: Annotated[list[str] | None, typer.Option("--include", help="Only paths that match this glob.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths that match this glob.")] = None,
+    store: Store = "",
+    root: Root = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search the repositories of a PostgreSQL, without a copy of their indexes on this machine.
+
+    It finds those that were published with CTX_STORE_SEARCH=1. Exit codes: 0 found, 1 nothing found, 2 error.
+
+    **Examples**
+
+    - `ctx store search where are sessions closed`
+    - `ctx store search RetryPolicy --repository github.com/team/app --lang python`
+    """
+    from context_engine.cli.query_commands import search_store
+
+    filters = {"kind": kind, "tag": tag, "lang": lang, "include": include, "exclude": exclude}
+    options = {"query": " ".join(query), "limit": limit, "as_json": as_json, "why": False, **filters}
+    raise typer.Exit(search_store(_choose_address(store, root), repository or (), options))
+
+
 @app.command("remove")
 def store_remove(
     repository: Annotated[str, typer.Argument(help="As `ctx store list` names it.")],

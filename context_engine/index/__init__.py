@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.path_explanation import PathExplanation
     from context_engine.index.postings import FieldBuilder, Lexicon
+    from context_engine.index.search_publisher import unpack_texts
+    from context_engine.index.search_rows import COUNTED_FIELDS, IMPACT_UNIT, LENGTH_TOTALS, join_files
     from context_engine.index.segment import Postings, term_hashes
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
     from context_engine.index.store_factory import AnyStore, Tenant, list_tenants, open_store, remove_tenant
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from context_engine.index.worker import load_languages
 
 __all__ = [
+    "COUNTED_FIELDS",
+    "IMPACT_UNIT",
+    "LENGTH_TOTALS",
     "PLAIN",
     "REPOSITORY_SEPARATOR",
     "ROLES",
@@ -63,6 +68,7 @@ __all__ = [
     "Vectors",
     "build_chunk_texts",
     "build_file_summary",
+    "join_files",
     "list_tenants",
     "load_languages",
     "no_index",
@@ -74,21 +80,25 @@ __all__ = [
     "symbol_chain",
     "term_hashes",
     "translate_disk_errors",
+    "unpack_texts",
 ]
 __getattr__ = lazy_exports(
     __name__,
     {
         "AnyStore": "store_factory",
+        "COUNTED_FIELDS": "search_rows",
         "ChunkEmbeddingText": "embedding_text",
         "ChunkLocation": "embedding_text",
         "FieldBuilder": "postings",
+        "IMPACT_UNIT": "search_rows",
         "IndexOptions": "index_service",
         "IndexService": "index_service",
+        "LENGTH_TOTALS": "search_rows",
         "Lexicon": "postings",
         "LiveIndex": "live_index",
         "Matches": "snapshot",
-        "PLAIN": "describe",
         "Neighbor": "neighbors",
+        "PLAIN": "describe",
         "ParsedFileCache": "parsed_files",
         "PathExplanation": "path_explanation",
         "Postings": "segment",
@@ -107,6 +117,7 @@ __getattr__ = lazy_exports(
         "Vectors": "index_store",
         "build_chunk_texts": "embedding_text",
         "build_file_summary": "embedding_text",
+        "join_files": "search_rows",
         "list_tenants": "store_factory",
         "load_languages": "worker",
         "no_index": "symbol_service",
@@ -118,5 +129,6 @@ __getattr__ = lazy_exports(
         "symbol_chain": "embedding_text",
         "term_hashes": "segment",
         "translate_disk_errors": "embedded_store",
+        "unpack_texts": "search_publisher",
     },
 )

@@ -1,4 +1,4 @@
-"""Start the index of a work tree with a copy of that of another work tree of the same repository."""
+"""Start the index of a work tree with a copy of another one: of another work tree, or of this one in another store."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from context_engine.errors import ContextEngineError
 from context_engine.index import segment as segments
 from context_engine.index.embedded_store import UNFINISHED, EmbeddedStore, EmbeddedWriter
 from context_engine.index.segment import Segment
-from context_engine.index.shared_writer import file_states
+from context_engine.index.shared_store import SharedStore
+from context_engine.index.shared_writer import SharedWriter, file_states
 from context_engine.index.snapshot import Snapshot
 
 UNKNOWN_NS = -1
 """A modification time that no file has: its content is compared again before the index counts as current."""
 
 
-def seed(target: EmbeddedStore, folders: Iterable[Path], identity: str) -> bool:
+def seed(target: EmbeddedStore | SharedStore, folders: Iterable[Path], identity: str) -> bool:
     """Start a missing index with that of another work tree of the repository; return whether that was done.
 
     `folders` contain the other indexes. The largest one with static vectors of this `identity` (empty: none) is copied.
@@ -43,7 +44,7 @@ def seed(target: EmbeddedStore, folders: Iterable[Path], identity: str) -> bool:
     return True
 
 
-def copy_index(snapshot: Snapshot, writer: EmbeddedWriter) -> None:
+def copy_index(snapshot: Snapshot, writer: EmbeddedWriter | SharedWriter) -> None:
     """Copy the segments of a snapshot, dead files included, so that files keep their numbers.
 
     Every file counts as changed until its hash has been compared, because on another work tree equal sizes and times

@@ -232,11 +232,16 @@ class IndexService:
             listener()
 
     def _copy_sibling(self, identity: str) -> None:
-        """Begin the index with that of another work tree of this repository, where there is a similar one."""
+        """Begin the index with that of another work tree of this repository, where there is a similar one.
+
+        A shared index begins with the one that this work tree had alone.
+        """
         if isinstance(self.store, EmbeddedStore):
             trees = Git(self._root.path).other_work_trees(unless=OWN_FOLDER)
             indexes = [self._cache_folder.parent / workspace_id(Path(tree)) for tree in trees]
             seed(self.store, [index for index in indexes if index != self._cache_folder], identity)
+        else:
+            seed(self.store, [self._cache_folder], identity)
 
 
 def _worker_count(configured: int) -> int:

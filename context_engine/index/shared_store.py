@@ -36,6 +36,7 @@ from context_engine.index.embedded_store import (
 )
 from context_engine.index.index_store import FileState, IndexStats, count_stats
 from context_engine.index.manifest import Manifest, SegmentRef, decode_manifest, encode_manifest
+from context_engine.index.search_publisher import SearchPublisher
 from context_engine.index.segment import Segment
 from context_engine.index.shared_writer import SharedWriter, confirmed_states, file_states
 from context_engine.index.snapshot import Snapshot
@@ -75,8 +76,9 @@ class SharedStore:
         publishes: bool = True,
         rest_s: float = 0.0,
         wait_s: float | None = None,
+        search: SearchPublisher | None = None,
     ) -> None:
-        """Open, ask and create nothing yet."""
+        """Open, ask and create nothing yet. `search` publishes what the remote store searches by itself."""
         self.folder = folder
         self.remote = remote
         self.repository = f"{SCHEMA_VERSION}/{repository}"
@@ -86,6 +88,7 @@ class SharedStore:
         answers."""
         self._rest_s = rest_s
         self._wait_s = wait_s
+        self._search = search
         self._lock = threading.RLock()
         self._ask_at = 0.0
         self._poll: _RevisionPoll | None = None
@@ -378,6 +381,8 @@ class SharedStore:
             self._snapshot = self._poll = None
             self._manifests = {}
             self.remote.close()
+            if self._search is not None:
+                self._search.close()
 
     # -- writing --
 
@@ -394,6 +399,7 @@ class SharedStore:
             try:
                 yield writer
                 self._share_first_index()
+                self._publish_search()
                 self._remove_leftovers(None)
             finally:
                 writer.close()
@@ -527,6 +533,13 @@ class SharedStore:
         if manifest is not None:
             self._share(here.revision, manifest, {name: self.path(name) for name in manifest.names})
             self._here_file.remove()
+
+    def _publish_search(self) -> None:
+        """Publish the rows that the remote store searches; an interrupted run is completed by the next one."""
+        base = self._base
+        manifest = self._parse(base, "base")
+        if self._search is not None and self.publishes and manifest is not None:
+            self._search.publish(self.repository, base.revision, manifest, self._segment)
 
     def _remove_leftovers(self, shown: Manifest | None) -> None:
         """Delete files that no state names. Only a writer may: only writers make files that are not named yet."""

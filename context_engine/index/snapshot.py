@@ -27,13 +27,15 @@ class Matches:
     """Postings of a query's terms in one field: parallel arrays, by term, then document.
 
     `terms` indexes the query's terms, `docs` counts chunks or files of the snapshot, `counts` is how often.
-    `frequency[t]` is the number of living documents with term t.
+    `frequency[t]` is the number of living documents with term t. `in_files[t]` is the number of files with term t in
+    their bodies, where it is known without the postings of all files.
     """
 
     docs: Ints
     counts: Floats
     terms: Ints
     frequency: Ints
+    in_files: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,19 @@ class Snapshot:
         if field == "body":
             return self._column("chunk", "length")
         return self._column("lengths", field)
+
+    def length_statistics(self, field: str) -> tuple[int, float]:
+        """Return the number of living documents of a field, and their mean length in terms.
+
+        `file` is the bodies of all chunks of a file as one document.
+        """
+        if field == "file":
+            lengths = np.bincount(self.chunk_file, self.lengths("body"), self.files)
+        else:
+            lengths = self.lengths(field).astype(np.float64)
+        alive = self.chunk_alive if field == "body" else self.file_alive
+        count = int(alive.sum())
+        return count, float(lengths[alive].mean()) if count else 1.0
 
     @cached_property
     def _columns(self) -> dict[tuple[str, str], npt.NDArray[Any]]:

@@ -11,9 +11,11 @@ import msgspec
 from context_engine.errors import NotIndexed
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore, EmbeddedWriter
 from context_engine.index.manifest import Manifest, decode_manifest
+from context_engine.index.search_publisher import SearchPublisher
 from context_engine.index.shared_store import LOOK_WAIT_S, SharedStore
 from context_engine.index.shared_writer import SharedWriter
-from context_engine.sharing import open_remote_store
+from context_engine.repo import ReadFile
+from context_engine.sharing import open_candidate_store, open_remote_store
 
 if TYPE_CHECKING:
     from context_engine.sharing import RemoteStore, RemoteVectorStore
@@ -25,20 +27,27 @@ REST_S = 1.0
 
 
 def open_store(
-    address: str, folder: Path, *, repository: str = "", publishes: bool = False, rest_s: float = REST_S
+    address: str,
+    folder: Path,
+    repository: str = "",
+    *,
+    publishes: bool = False,
+    rest_s: float = REST_S,
+    read: ReadFile | None = None,
 ) -> AnyStore:
     """Return the store of one work tree, with its files in `folder`: the embedded one, or a shared one at an address.
 
-    `repository`: its name there; `publishes`: what is indexed here is published. Nothing is connected.
+    `repository`: its name there; `publishes`: what is indexed here is published. With `read`, which returns a file of
+    the work tree, the database also gets what it needs to search by itself. Nothing is connected.
     Raises: InvalidArgument, UnsupportedHost when a library is missing.
     """
     if address in ("", "embedded"):
         return EmbeddedStore(folder)
     mark = hashlib.blake2b(f"{address}\n{repository}".encode(), digest_size=6).hexdigest()
     kept = folder / f"shared-{mark}"
-    return SharedStore(
-        kept, open_remote_store(address), repository, publishes=publishes, rest_s=rest_s, wait_s=LOOK_WAIT_S
-    )
+    search = SearchPublisher(open_candidate_store(address), read) if read and publishes else None
+    remote = open_remote_store(address)
+    return SharedStore(kept, remote, repository, publishes=publishes, rest_s=rest_s, wait_s=LOOK_WAIT_S, search=search)
 
 
 # -- the repositories of a remote store ------------------------------------------------------------------------------

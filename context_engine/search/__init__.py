@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from context_engine.search.named_places import find_paths, list_tails
     from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B, RankingView
+    from context_engine.search.remote_search import RemoteSearch, list_searchable
     from context_engine.search.search_service import SearchService, SearchState, answer_query
     from context_engine.search.searcher import SCORE_DIGITS, Ranking, Searcher
     from context_engine.search.semantic_scores import AnswerModel, CandidateScores, SemanticSignals
@@ -49,6 +50,7 @@ __all__ = [
     "Question",
     "Ranking",
     "RankingView",
+    "RemoteSearch",
     "SearchService",
     "SearchState",
     "Searcher",
@@ -64,6 +66,7 @@ __all__ = [
     "fold_by_file",
     "format_cursor",
     "hash_search",
+    "list_searchable",
     "list_tails",
     "parse_cursor",
     "rank_files",
@@ -89,6 +92,7 @@ __getattr__ = lazy_exports(
         "Question": "question",
         "Ranking": "searcher",
         "RankingView": "rankers",
+        "RemoteSearch": "remote_search",
         "SCORE_DIGITS": "searcher",
         "SearchService": "search_service",
         "SearchState": "search_service",
@@ -106,6 +110,7 @@ __getattr__ = lazy_exports(
         "fold_by_file": "vector_search",
         "format_cursor": "text_search",
         "hash_search": "text_search",
+        "list_searchable": "remote_search",
         "list_tails": "named_places",
         "parse_cursor": "text_search",
         "rank_files": "text_search",

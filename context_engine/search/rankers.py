@@ -125,12 +125,8 @@ class RankingView:
                 lengths = np.bincount(snapshot.chunk_file, snapshot.lengths("body"), snapshot.files)
             else:
                 lengths = snapshot.lengths(field).astype(np.float64)
-            if field == "body":
-                alive = snapshot.chunk_alive
-            else:
-                alive = snapshot.file_alive
-            count = int(alive.sum())
-            mean = max(float(lengths[alive].mean()) if count else 1.0, 1e-9)
+            count, mean = snapshot.length_statistics(field)
+            mean = max(mean, 1e-9)
             known = self._norms[field, k1] = ((k1 * (1 - B + B * lengths / mean)).astype(np.float32), count)
         return known
 
@@ -239,7 +235,7 @@ def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.
     else:
         keep = allowed[body.docs]
         passing = Matches(body.docs[keep], body.counts[keep], body.terms[keep], body.frequency)
-    idf = _idf(body.frequency, view.norms("body", K1)[1]) * asked.weights
+    idf = compute_idf(body.frequency, view.norms("body", K1)[1]) * asked.weights
     norms = view.norms("body", K1)[0]
     impacts = idf[passing.terms] * (passing.counts * (K1 + 1) / (passing.counts + norms[passing.docs]))
     chunk = np.bincount(passing.docs, impacts, snapshot.chunks).astype(np.float32)
@@ -260,7 +256,8 @@ def compute_signals(view: RankingView, asked: Question, allowed: npt.NDArray[np.
     return Signals(signals, chunk, chunk, title.astype(np.float32), defines, places)
 
 
-def _idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
+def compute_idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
+    """Return the rarity of terms that are in so many of `count` documents."""
     return (np.log1p((count - frequency + 0.5) / (frequency + 0.5)) ** IDF_POWER).astype(np.float32)
 
 
@@ -275,7 +272,7 @@ def _rank_fields(view: RankingView, asked: Question) -> dict[str, Floats]:
     counts = np.concatenate([matches.counts for matches in found])
     terms = np.concatenate([matches.terms + number * len(asked.hashes) for number, matches in enumerate(found)])
     norms, count = view.field_norms()
-    idf = _idf(np.concatenate([matches.frequency for matches in found]), count)
+    idf = compute_idf(np.concatenate([matches.frequency for matches in found]), count)
     idf = (idf.reshape(len(FILE_FIELDS), -1) * asked.weights).ravel()
     impacts = idf[terms] * (counts * (K1 + 1) / (counts + norms[docs]))
     scores = np.bincount(docs, impacts, snapshot.files * len(FILE_FIELDS)).astype(np.float32)
@@ -295,7 +292,8 @@ def _rank_whole_files(view: RankingView, body: Matches, weights: Floats) -> tupl
     counts = np.add.reduceat(body.counts, starts)
     terms, files = body.terms[starts], owners[starts]
     norms, count = view.norms("file", K1_FILE)
-    idf = _idf(np.bincount(terms, minlength=len(body.frequency)), count) * weights
+    in_files = np.bincount(terms, minlength=len(body.frequency)) if body.in_files is None else body.in_files
+    idf = compute_idf(in_files, count) * weights
     worth = idf[terms]
     impacts = worth * (counts * (K1_FILE + 1) / (counts + norms[files]))
     score = np.bincount(files, impacts, snapshot.files).astype(np.float32)

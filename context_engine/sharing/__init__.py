@@ -6,6 +6,19 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
+    from context_engine.sharing.candidate_store import (
+        CANDIDATES_MAX,
+        Candidate,
+        CandidateQuery,
+        CandidateStore,
+        FileFilter,
+        SearchableRevision,
+        SearchableTotals,
+        SegmentState,
+        StoredFile,
+        StoredTerm,
+        open_candidate_store,
+    )
     from context_engine.sharing.postgres_records import RecordLease
     from context_engine.sharing.records import RecordFolder, VersionedRecords
     from context_engine.sharing.remote_store import (
@@ -24,18 +37,29 @@ if TYPE_CHECKING:
     from context_engine.sharing.shared_records import SharedRecords, open_shared_records
 
 __all__ = [
+    "CANDIDATES_MAX",
     "RETRY_DELAY_S",
+    "Candidate",
+    "CandidateQuery",
+    "CandidateStore",
+    "FileFilter",
     "ManifestRevision",
     "RecordFolder",
     "RecordLease",
     "RemoteStore",
     "RemoteVectorStore",
     "RepositoryLease",
+    "SearchableRevision",
+    "SearchableTotals",
+    "SegmentState",
     "SharedRecords",
+    "StoredFile",
+    "StoredTerm",
     "TeamStore",
     "VersionedRecords",
     "busy_error",
     "hash_file",
+    "open_candidate_store",
     "open_remote_store",
     "open_shared_records",
     "open_vector_store",
@@ -44,6 +68,17 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "CANDIDATES_MAX": "candidate_store",
+        "Candidate": "candidate_store",
+        "CandidateQuery": "candidate_store",
+        "CandidateStore": "candidate_store",
+        "FileFilter": "candidate_store",
+        "SearchableRevision": "candidate_store",
+        "SearchableTotals": "candidate_store",
+        "SegmentState": "candidate_store",
+        "StoredFile": "candidate_store",
+        "StoredTerm": "candidate_store",
+        "open_candidate_store": "candidate_store",
         "ManifestRevision": "remote_store",
         "RETRY_DELAY_S": "remote_store",
         "RecordFolder": "records",

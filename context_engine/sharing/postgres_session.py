@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, LiteralString, NamedTuple
@@ -76,7 +76,7 @@ class PostgresSession:
     def _pool(self) -> _ConnectionPool:
         return _pool_of(self._address, os.getpid())
 
-    def query(self, part: SchemaPart, query: Statement, values: Sequence[Any] = ()) -> Rows:
+    def query(self, part: SchemaPart, query: Statement, values: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
         """Return the rows of a query; none while the part does not exist."""
 
         def execute(session: _Session) -> Rows:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 
+from context_engine.sharing.postgres_search import PostgresSearch
 from context_engine.sharing.postgres_session import (
     PostgresSession,
     SchemaPart,
@@ -62,6 +63,7 @@ class PostgresStore(RemoteStore):
         """`address`: `postgresql://user@host/database`; the password may be in it, or where libpq looks for it."""
         self._database = PostgresSession(address)
         self.name = self._database.name
+        self.search = PostgresSearch(address)
 
     def revision(self, repository: str) -> int:
         """Return the revision."""
@@ -158,6 +160,7 @@ class _PostgresLease(RepositoryLease):
                 (self._repository,),
             )
             self._connection.execute("DELETE FROM context_engine.piece WHERE repository = %s", (self._repository,))
+        self._store.search.remove(self._repository)
         return freed
 
     def write_piece(self, name: str, number: int, size: int, content: bytes) -> None:

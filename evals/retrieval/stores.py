@@ -135,7 +135,7 @@ def opened(root: Path, cache: Path, place: Places | None, *, shares: bool = True
         def _open_store(self) -> AnyStore:
             if place is None:
                 return super()._open_store()
-            return SharedStore(self.cache_folder / "shared", place(), str(root), shares=shares)
+            return SharedStore(self.cache_folder / "shared", place(), str(root), publishes=shares)
 
     return Placed.open(root, settings=Settings(cache_folder=cache, workers=0, staleness_ms=600_000, embedder="static"))
 

@@ -84,6 +84,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "workspace update": [["no\x1b[2J"]],
     "store check": [[]],
     "store list": [[]],
+    "store search": [["lion"]],
     "store remove": [["no\x1b[2J"]],
     "token create": [["no\x1b[2J", "--project", "p"]],
     "token list": [[]],

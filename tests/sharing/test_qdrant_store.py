@@ -55,7 +55,7 @@ def machine(tmp_path: Path) -> Iterator[Callable[..., SharedStore]]:
 
 
 def test_the_engine_behind_http_answers_as_the_clients_own_imitation_does(shim: Shim) -> None:
-    """Vectors and words with filters, pages and counts: what the product, its vectors and bench/engines.py ask."""
+    """Vectors and words with filters, pages and counts: what the product and its vectors ask."""
     told: list[list[Any]] = []
     for client in (qdrant_session._connect_over_http(shim.url, ""), QdrantClient(":memory:")):
         client.create_collection(

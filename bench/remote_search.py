@@ -1,0 +1,238 @@
+"""Search inside PostgreSQL next to a local index: quality, time, memory of the server, and whether tenants stay apart.
+
+    python bench/remote_search.py --tasks FILE --corpus DIR [--whole] [--isolation 2000]
+
+Each repository of FILE is indexed into a PostgreSQL that is started for the run. All questions and commits are put to
+its local index and to the database. Memory is that of fresh processes that have no index: one asks one repository, one
+asks all of them. Tenants see some repositories, and their questions name files and words of others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.measure import p50_p95, table
+from bench.scale import rss_anon_mb
+from context_engine.engine import Engine
+from context_engine.index import StaticEncoder
+from context_engine.model import Query
+from context_engine.search import RemoteSearch
+from context_engine.settings import Settings
+from context_engine.sharing import open_candidate_store
+from evals.retrieval.metrics import Target, ndcg, ranks
+from evals.retrieval.score import targets_of
+
+DEPTH = 50
+SETS = {"queries": "questions", "commit_queries": "commits"}
+DIFFERENCE_MAX = 0.01
+"""Of the means, as the requirement has it."""
+SEED = 11
+
+
+@dataclass(slots=True)
+class Measured:
+    """What one set of questions gave, in order."""
+
+    local: list[float] = field(default_factory=list)
+    remote: list[float] = field(default_factory=list)
+    same: list[bool] = field(default_factory=list)
+    targets: list[bool] = field(default_factory=list)
+    local_s: list[float] = field(default_factory=list)
+    remote_s: list[float] = field(default_factory=list)
+
+
+def main() -> None:
+    """Index, ask, print tables; exit with 1 when a mean differs by more than .01 or a tenant saw another one's file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=Path)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--whole", action="store_true", help="whole trees instead of the annotated part of each")
+    parser.add_argument("--isolation", type=int, default=2_000, help="questions of tenants")
+    parser.add_argument("--ask", nargs="+", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.ask:
+        ask(*chosen.ask)
+        return
+    from tests.support.databases import new_database
+
+    tasks = list(repositories(chosen.tasks, chosen.corpus, whole=chosen.whole))
+    address = new_database()
+    measured = {name: Measured() for name in SETS}
+    with tempfile.TemporaryDirectory(prefix="ctx-remote-") as folder:
+        chunks = sum(measure(address, Path(folder), root, task, measured) for root, task in tasks)
+    print(f"{len(tasks)} repositories, {chunks:,} chunks\n")
+    failed = report(measured)
+    names = [task["name"] for _, task in tasks]
+    print_sizes(address)
+    print_memory(address, names)
+    failed |= isolation(address, tasks, chosen.isolation)
+    sys.exit(failed)
+
+
+def repositories(tasks: Path, corpus: Path, *, whole: bool) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The repositories that are there, each with its folder."""
+    for task in json.loads(tasks.read_text("utf-8")):
+        root = corpus / task["name"] / ("" if whole else task["root"] or "")
+        if root.is_dir():
+            yield root, task
+
+
+def measure(address: str, folder: Path, root: Path, task: dict[str, Any], measured: dict[str, Measured]) -> int:
+    """Publish one repository, and put its questions to both; return its chunks."""
+    name = task["name"]
+    settings = Settings(
+        cache_folder=folder / name,
+        workers=0,
+        staleness_ms=600_000,
+        embedder="static",
+        store_url=address,
+        store_repository=name,
+        store_shares=True,
+        store_search=True,
+    )
+    with closing(Engine.open(root, settings=settings)) as engine:
+        engine.index.update()
+        snapshot = engine.index.live.snapshot()
+        assert snapshot is not None
+        remote = RemoteSearch(open_candidate_store(address), [name], StaticEncoder().query)
+        remote.find(Query("warm up"))
+        for kind, found in measured.items():
+            for asked in task[kind]:
+                compare(engine, remote, name, asked, found, set(snapshot.paths))
+        return snapshot.chunks
+
+
+def compare(
+    engine: Engine, remote: RemoteSearch, name: str, asked: dict[str, Any], found: Measured, paths: set[str]
+) -> None:
+    """Put one question to both."""
+    query, targets = Query(asked["query"], DEPTH), targets_of(dict(asked), by_file=False)
+    began = time.perf_counter()
+    here = engine.search.find(query)
+    found.local_s.append(time.perf_counter() - began)
+    began = time.perf_counter()
+    there = remote.find(query)
+    found.remote_s.append(time.perf_counter() - began)
+    local, distant = shown(here, 0), shown(there, len(name) + 1)
+    found.local.append(ndcg(ranks(local, targets), wanted=len(targets)))
+    found.remote.append(ndcg(ranks(distant, targets), wanted=len(targets)))
+    found.same.append(local[:10] == distant[:10])
+    candidates = set(remote.candidates(query).paths)
+    known = [target for target in targets if is_there(target, paths)]
+    found.targets += [is_there(target, candidates) for target in known]
+
+
+def shown(answer: Any, cut: int) -> list[dict[str, Any]]:
+    """The rows of an answer; `cut` characters of each path are the name of its repository."""
+    return [
+        {"path": str(hit.chunk.path)[cut:], "start": hit.chunk.span.first, "end": hit.chunk.span.last}
+        for hit in answer.hits
+    ]
+
+
+def is_there(target: Target, paths: set[str]) -> bool:
+    """Whether the file of a target is among these paths."""
+    return any(Target(target.path).is_hit_by({"path": path, "start": 0, "end": 0}) for path in paths)
+
+
+def report(measured: dict[str, Measured]) -> int:
+    """Print the table of both sets; 1 when a mean differs too much."""
+    rows, failed = [], 0
+    for kind, found in measured.items():
+        here, there = statistics.mean(found.local), statistics.mean(found.remote)
+        failed |= abs(here - there) > DIFFERENCE_MAX
+        times = [
+            f"{p50_p95(values)[0] * 1_000:.0f} / {p50_p95(values)[1] * 1_000:.0f}"
+            for values in (found.local_s, found.remote_s)
+        ]
+        rows.append(
+            [
+                f"{len(found.local)} {SETS[kind]}",
+                f"{here:.4f}",
+                f"{there:.4f}",
+                f"{sum(found.same)} of {len(found.same)}",
+                f"{statistics.mean(found.targets):.4f}",
+                *times,
+            ]
+        )
+    head = ["", "NDCG@10 local", "in PostgreSQL", "same first ten", "recall@300", "local p50 / p95 ms", "PostgreSQL"]
+    print(table(head, rows))
+    return int(failed)
+
+
+def print_sizes(address: str) -> None:
+    """Print what the rows take in the database, next to the segments."""
+    import psycopg
+
+    query = (
+        "SELECT relname LIKE 'search%%', sum(pg_total_relation_size(c.oid)) / 1e6 FROM pg_class c JOIN pg_namespace n "
+        "ON n.oid = relnamespace WHERE nspname = 'context_engine' AND relkind = 'r' GROUP BY 1"
+    )
+    with psycopg.connect(address) as connection:
+        sizes = {bool(is_search): float(size) for is_search, size in connection.execute(query).fetchall()}
+    print(f"\nrows that are searched {sizes[True]:.0f} MB, segments {sizes[False]:.0f} MB")
+
+
+# -- memory --------------------------------------------------------------------------------------------------------
+
+
+def print_memory(address: str, names: Sequence[str]) -> None:
+    """Print the memory of fresh processes that ask one repository, and all of them."""
+    for some in (names[:1], names):
+        command = [sys.executable, __file__, "--ask", address, *some]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        print(f"a process that asks {len(some)} of them: {done.stdout.strip()}")
+
+
+def ask(address: str, *names: str) -> None:
+    """Ask 100 questions about these repositories at once; print time and anonymous memory."""
+    remote = RemoteSearch(open_candidate_store(address), names, StaticEncoder().query)
+    words = ("session", "parse", "retry", "buffer", "schedule", "encode", "request", "error", "config", "close")
+    times = []
+    for number in range(100):
+        text = f"where is the {words[number % 10]} of a {words[number // 10]} handled"
+        began = time.perf_counter()
+        remote.find(Query(text, 10))
+        times.append(time.perf_counter() - began)
+    middle, late = p50_p95(times)
+    print(f"{rss_anon_mb():.0f} MB of anonymous memory, p50 {middle * 1_000:.0f} ms, p95 {late * 1_000:.0f} ms")
+
+
+# -- tenants -------------------------------------------------------------------------------------------------------
+
+
+def isolation(address: str, tasks: Sequence[tuple[Path, dict[str, Any]]], count: int) -> int:
+    """Ask as tenants that see some repositories, mostly with questions to others; 1 when a hit is of another one."""
+    chance, store, encoder = random.Random(SEED), open_candidate_store(address), StaticEncoder()
+    names = [task["name"] for _, task in tasks]
+    texts = [(task["name"], asked["query"]) for _, task in tasks for kind in SETS for asked in task[kind]]
+    leaks = hidden = hits = 0
+    for _ in range(count):
+        seen = set(chance.sample(names, chance.randint(1, max(1, len(names) // 3))))
+        about, text = chance.choice(texts)
+        hidden += about not in seen
+        found = RemoteSearch(store, seen, encoder.query).find(Query(text, DEPTH)).hits
+        hits += len(found)
+        leaks += sum(hit.project not in seen for hit in found)
+    print(
+        f"{count:,} questions by tenants, {hidden:,} about a repository they do not see: {hits:,} hits, {leaks} leaks"
+    )
+    return int(leaks > 0)
+
+
+if __name__ == "__main__":
+    main()

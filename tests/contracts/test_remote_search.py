@@ -1,0 +1,402 @@
+"""Search inside PostgreSQL: the order is that of a local index, filters and rights are applied in the database."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from context_engine.engine import Engine
+from context_engine.errors import InvalidArgument, NotIndexed, StoreUnavailable
+from context_engine.index import SCHEMA_VERSION, StaticEncoder, index_job, search_publisher
+from context_engine.model import Filter, Query
+from context_engine.search import RemoteSearch, list_searchable
+from context_engine.search.question import Question
+from context_engine.sharing import CandidateQuery, CandidateStore, FileFilter, open_candidate_store
+from context_engine.sharing.postgres_search import SEARCH, compose_candidates
+from context_engine.sharing.postgres_session import PostgresSession
+from tests.support.databases import forbid, new_database, sql
+from tests.support.engines import open_engine
+from tests.support.trees import tree
+
+FILES = {
+    "src/pool.py": '"""Connections that wait."""\n\n\nclass Pool:\n    """Keeps lions."""\n\n    def drain(self):\n'
+    "        return self.close_all()\n",
+    "src/web/session.py": "def close_session(pool):\n    pool.drain()  # lion\n",
+    "src/web/retry.go": "package web\n\n// Retry calls again.\nfunc Retry(times int) error { return drain(times) }\n",
+    "tests/test_pool.py": "from src.pool import Pool\n\n\ndef test_drain():\n    assert Pool().drain() == []\n",
+    "docs/pool.md": "# The pool\n\nIt drains connections. #tuning\n\n## Retry\n\nA lion is tried again.\n",
+    "config.json": '{"pool": {"size": 4, "drain": true}}\n',
+}
+QUESTIONS = ("how is the pool drained", "Pool", "where is the lion", "retry in src/web/retry.go:4")
+FILTERS = (
+    Filter(),
+    Filter(kinds=("documentation",)),
+    Filter(kinds=("symbols",)),
+    Filter(languages=("python",)),
+    Filter(tags=("tuning",)),
+    Filter(tags=("web", "code")),
+    Filter(include_paths=("src/**",)),
+    Filter(include_paths=("*.py", "docs/")),
+    Filter(exclude_paths=("*.py",)),
+    Filter(exclude_paths=("src/", "!src/pool.py")),
+    Filter(languages=("go",), include_paths=("**/web/*.go",)),
+)
+
+
+@cache
+def database() -> str:
+    return new_database()
+
+
+@cache
+def encoder() -> StaticEncoder:
+    return StaticEncoder()
+
+
+@pytest.fixture
+def publish(tmp_path: Path) -> Iterator[Callable[..., Engine]]:
+    """Opens a machine that publishes its files as a repository, and indexes them."""
+    opened: list[Engine] = []
+
+    def open_one(name: str = "app", files: dict[str, str] = FILES, *, searchable: bool = True) -> Engine:
+        root = tree(tmp_path / name, files)
+        engine = open_engine(
+            root,
+            store_url=database(),
+            store_repository=f"{tmp_path}/{name}",
+            store_shares=True,
+            store_search=searchable,
+        )
+        opened.append(engine)
+        engine.index.update()
+        return engine
+
+    yield open_one
+    for engine in opened:
+        engine.close()
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Callable[..., RemoteSearch]:
+    """Opens the search of some repositories as a server does that has none of them."""
+
+    def open_one(*names: str) -> RemoteSearch:
+        known = [f"{tmp_path}/{name}" for name in names]
+        return RemoteSearch(open_candidate_store(database()), known, encoder().query)
+
+    return open_one
+
+
+def rows(found: Any, cut: int = 0) -> list[tuple[Any, ...]]:
+    """What a reply shows of each hit; `cut` characters of each path are the name of its repository."""
+    return [
+        (str(hit.chunk.path)[cut:], hit.chunk.span, hit.chunk.kind, hit.chunk.text, hit.chunk.tags, hit.score)
+        for hit in found.hits
+    ]
+
+
+# -- order --
+
+
+def test_a_search_in_the_database_answers_as_the_local_index(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path
+) -> None:
+    """Same places, texts and scores: all files of so small a repository are candidates."""
+    engine, remote = publish(), search("app")
+    for text, chosen in product(QUESTIONS, FILTERS):
+        if "retry.go" in text and not chosen.is_empty:
+            continue  # a file that is named and filtered out changes the local order of the others
+        query = Query(text, 50, chosen)
+        local, answer = engine.search.find(query), remote.find(query)
+        found, expected = rows(answer, len(f"{tmp_path}/app:")), rows(local)
+        if not chosen.is_empty:  # the best value of a signal is that of the files that pass
+            found, expected = ([row[:-1] for row in shown] for shown in (found, expected))
+        assert found == expected, (text, chosen)
+        assert answer.engine == "hybrid" or not answer.hits
+
+
+def test_edited_and_removed_files_are_searched_as_they_are_now(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path
+) -> None:
+    engine = publish(files=FILES | {f"src/other{number}.py": f"def other{number}(): ...\n" for number in range(12)})
+    (engine.root / "src/pool.py").write_text("class Pool:\n    def fill(self):\n        return 'walrus'\n")
+    (engine.root / "docs/pool.md").unlink()
+    engine.index.update()
+    snapshot = engine.index.store.snapshot()
+    assert snapshot is not None
+    assert not snapshot.all_alive
+    found = {str(hit.chunk.path).rpartition(":")[2] for hit in search("app").find(Query("pool walrus drain", 50)).hits}
+    assert "src/pool.py" in found
+    assert "docs/pool.md" not in found
+    texts = [hit.chunk.text for hit in search("app").find(Query("walrus")).hits]
+    assert "walrus" in texts[0]
+    assert (
+        rows(search("app").find(Query("walrus", 1)), len(f"{tmp_path}/app:"))[0][:2]
+        == rows(engine.search.find(Query("walrus", 1)))[0][:2]
+    )
+
+
+def test_several_repositories_are_ranked_as_one(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path
+) -> None:
+    publish("one", {"a.py": "def lion():\n    return 'cat'\n"})
+    publish("two", {"b.py": "def lion_cage():\n    return lion\n", "c.md": "# Tiger\n"})
+    answer = search("one", "two").find(Query("lion"))
+    assert [(hit.project, str(hit.chunk.path)) for hit in answer.hits] == [
+        (f"{tmp_path}/one", f"{tmp_path}/one:a.py"),
+        (f"{tmp_path}/two", f"{tmp_path}/two:b.py"),
+    ]
+    alone = search("one").find(Query("lion")).hits[0]
+    assert alone.score != answer.hits[0].score, "its statistics are those of both"
+
+
+# -- what the database does --
+
+
+def test_the_database_filters_before_it_counts_candidates(publish: Callable[..., Engine], tmp_path: Path) -> None:
+    publish()
+    with closing(open_candidate_store(database())) as store:
+        query = candidates_of("pool drain")
+        everything = found_paths(store, tmp_path, query)
+        assert set(everything) == FILES.keys()
+        for chosen, path in (
+            (FileFilter(languages=["go"]), "src/web/retry.go"),
+            (FileFilter(tags_all=["tuning"]), "docs/pool.md"),
+            (FileFilter(tags_any=["data"]), "config.json"),
+            (FileFilter(included=["^src/web/s"]), "src/web/session.py"),
+            (FileFilter(excluded=["^src/", "^tests/", "md$"]), "config.json"),
+        ):
+            assert found_paths(store, tmp_path, replace(query, filter=chosen, limit=1)) == [path]
+
+
+def candidates_of(text: str) -> CandidateQuery:
+    hashes = Question.of(text).hashes
+    return CandidateQuery(hashes.view("<i8").tolist(), [[1.0] * len(hashes)] * 5)
+
+
+def found_paths(store: CandidateStore, tmp_path: Path, query: CandidateQuery) -> list[str]:
+    from context_engine.index import join_files, term_hashes
+
+    found = store.find_candidates([f"{SCHEMA_VERSION}/{tmp_path}/app"], query)
+    return join_files([row.payload for row in found], term_hashes([])).paths
+
+
+def test_every_part_of_the_plan_is_reached_through_the_repositories_that_may_be_seen(
+    publish: Callable[..., Engine], tmp_path: Path
+) -> None:
+    publish()
+    statement, values = compose_candidates([f"{tmp_path}/app"], candidates_of("pool drain"))
+    with psycopg.connect(database()) as connection:
+        ((plan,),) = connection.execute(b"EXPLAIN (FORMAT JSON) " + statement.encode(), values).fetchall()
+    scans = list(scans_of(plan[0]["Plan"], ""))
+    assert {table for table, _ in scans} == {"search_segment", "search_term", "search_file"}
+    for table, conditions in scans:
+        if table == "search_segment":
+            assert f"repository = ANY ('{{{tmp_path}/app}}'" in conditions.replace('"', "")
+        else:
+            assert re.search(r"\bsegment(_\d+)?\.id\b|\bfound\.segment\b", conditions), (table, conditions)
+
+
+def scans_of(node: dict[str, Any], above: str) -> Iterator[tuple[str, str]]:
+    """Each scan of a table of ours with its conditions and those of the joins around it."""
+    conditions = above + "".join(str(value) for name, value in node.items() if name.endswith(("Cond", "Filter")))
+    if str(node.get("Relation Name", "")).startswith("search_"):
+        inner = "".join(str(part.get("Index Cond", "")) for part in node.get("Plans", []))
+        yield node["Relation Name"], conditions + inner
+    for part in node.get("Plans", []):
+        yield from scans_of(part, conditions)
+
+
+def test_no_question_shows_what_another_repository_has(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
+) -> None:
+    """Each repository has a word of its own in all its texts; 100 questions ask for words of others."""
+    chance = random.Random(5)
+    names = [f"tenant{number}" for number in range(6)]
+    for name in names:
+        mark = f"zq{name}"
+        texts = {f"{mark}/{place}.py": f"def {mark}_{place}():\n    return 'lion {mark}'\n" for place in range(3)}
+        publish(name, texts)
+    for _ in range(100):
+        seen = chance.sample(names, chance.randint(1, 3))
+        other = chance.choice(names)
+        text = chance.choice([f"zq{other}", f"lion zq{other}_1", f"zq{other}/2.py:1 fails", "lion"])
+        chosen = chance.choice([Filter(), Filter(include_paths=(f"zq{other}/**",)), Filter(tags=(f"zq{other}",))])
+        answer = search(*seen).find(Query(text, 50, chosen))
+        assert {hit.project.rpartition("/")[2] for hit in answer.hits} <= set(seen)
+        shown = repr(answer)
+        assert not [name for name in names if name not in seen and f"zq{name}" in shown]
+        assert answer.hits or other not in seen, "what may be seen is found"
+
+
+def test_texts_of_a_repository_that_may_not_be_seen_are_not_read(
+    publish: Callable[..., Engine], tmp_path: Path
+) -> None:
+    publish("one", {"a.py": "lion = 1\n"})
+    publish("two", {"b.py": "lion = 2\n"})
+    with closing(open_candidate_store(database())) as store:
+        mine, other = (f"{SCHEMA_VERSION}/{tmp_path}/{name}" for name in ("one", "two"))
+        hidden = store.find_candidates([other], candidates_of("lion"))
+        places = [(row.segment, row.number) for row in hidden]
+        assert store.read_texts([other], places)
+        assert store.read_texts([mine], places) == {}
+
+
+def test_secrets_are_masked_before_they_are_stored(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
+) -> None:
+    secret = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
+    publish(files={"deploy.py": f'def deploy():\n    token = "{secret}"\n    return token\n'})
+    text = search("app").find(Query("deploy token")).hits[0].chunk.text
+    assert "def deploy" in text
+    assert secret not in text
+    with psycopg.connect(database()) as connection:
+        for (packed,) in connection.execute("SELECT texts FROM context_engine.search_file"):
+            assert secret not in repr(search_publisher.unpack_texts(packed))
+
+
+# -- publishing --
+
+
+def test_a_run_that_is_interrupted_before_it_publishes_is_completed_by_the_next_one(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = publish()
+    (engine.root / "new.py").write_text("def walrus(): ...\n")
+
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(search_publisher.SearchPublisher, "publish", fail)
+        with pytest.raises(StoreUnavailable):
+            engine.index.update()
+    answer = search("app").find(Query("walrus pool"))
+    assert "walrus" not in repr(answer.hits), "the former revision is searched"
+    assert answer.freshness.endswith("1 repository being published")
+    engine.index.update()
+    answer = search("app").find(Query("walrus"))
+    assert [str(hit.chunk.path).rpartition(":")[2] for hit in answer.hits] == ["new.py"]
+    assert "being published" not in answer.freshness
+
+
+def test_a_revision_changes_whole_or_not_at_all(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database ends the connection in the middle of a publication."""
+    engine = publish()
+    before = rows(search("app").find(Query("pool", 50)))
+    (engine.root / "src/pool.py").write_text("def pool_of_walrus(): ...\n")
+    split = search_publisher.split_files
+
+    def split_and_cut(segment: Any) -> Iterator[Any]:
+        for number, row in enumerate(split(segment)):
+            if number == 0:
+                sql(
+                    database(),
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE 'COPY%'",
+                )
+            yield row
+
+    with monkeypatch.context() as patched:
+        patched.setattr(search_publisher, "split_files", split_and_cut)
+        with pytest.raises(StoreUnavailable):
+            engine.index.update()
+    assert rows(search("app").find(Query("pool", 50))) == before
+    engine.index.update()
+    assert rows(search("app").find(Query("pool", 50))) != before
+
+
+def test_an_index_that_was_published_before_becomes_searchable_without_being_read_again(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
+) -> None:
+    publish(searchable=False)
+    with pytest.raises(NotIndexed, match="can be searched"):
+        search("app").find(Query("pool"))
+    engine = publish()
+    report = engine.index.update()
+    assert (report.added, report.changed, report.unchanged) == (0, 0, len(FILES))
+    assert search("app").find(Query("pool")).hits
+
+
+def test_a_repository_that_is_removed_is_searched_no_more(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path
+) -> None:
+    engine = publish()
+    with closing(open_candidate_store(database())) as store:
+        assert f"{tmp_path}/app" in list_searchable(store)
+        engine.index.store.clear()
+        assert f"{tmp_path}/app" not in list_searchable(store)
+    with pytest.raises(NotIndexed):
+        search("app").find(Query("pool"))
+    with psycopg.connect(database()) as connection:
+        left = connection.execute(
+            "SELECT count(*) FROM context_engine.search_file WHERE segment NOT IN "
+            "(SELECT id FROM context_engine.search_segment)"
+        ).fetchone()
+    assert left == (0,)
+
+
+# -- trouble --
+
+
+def test_a_database_that_was_never_searchable_has_nothing_to_search() -> None:
+    address = new_database()
+    with closing(open_candidate_store(address)) as store:
+        assert store.list_repositories() == {}
+        with pytest.raises(NotIndexed):
+            RemoteSearch(store, ["app"], None).find(Query("lion"))
+        assert not PostgresSession(address).query(SEARCH, "SELECT 1"), "and a question creates no tables"
+
+
+def test_a_database_that_does_not_answer_is_an_error_at_once(
+    publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
+) -> None:
+    publish()
+    remote = search("app")
+    with forbid(database()), pytest.raises(StoreUnavailable):
+        remote.find(Query("pool"))
+    assert remote.find(Query("pool")).hits
+
+
+def test_only_postgresql_searches() -> None:
+    with pytest.raises(InvalidArgument, match="only PostgreSQL"):
+        open_candidate_store("qdrant://localhost")
+
+
+# -- between the stores --
+
+
+def test_an_index_of_one_machine_becomes_searchable_in_the_database_without_parsing_a_file(
+    publish: Callable[..., Engine],
+    search: Callable[..., RemoteSearch],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with open_engine(tree(tmp_path / "app", FILES)) as alone:
+        alone.index.update()
+        expected = rows(alone.search.find(Query("pool drain", 50)))
+    parsed: list[str] = []
+    describe = index_job.describe_file
+
+    def describe_and_note(path: str, *rest: Any, **more: Any) -> Any:
+        parsed.append(path)
+        return describe(path, *rest, **more)
+
+    monkeypatch.setattr(index_job, "describe_file", describe_and_note)
+    engine = publish()
+    assert parsed == []
+    assert rows(search("app").find(Query("pool drain", 50)), len(f"{tmp_path}/app:")) == expected
+    (engine.root / "src/pool.py").write_text("def walrus(): ...\n")
+    engine.index.update()
+    assert parsed == ["src/pool.py"], "and later changes are indexed as ever"
