@@ -45,7 +45,7 @@ SEED = 11
 
 @dataclass(slots=True)
 class Measured:
-    """What one set of questions gave, in order."""
+    """The results of one set of questions, in order."""
 
     local: list[float] = field(default_factory=list)
     remote: list[float] = field(default_factory=list)

@@ -57,7 +57,7 @@ POSTINGS_MAX = 100_000
 
 
 class CorpusStatistics:
-    """What ranking needs to know of all repositories of a question: their sizes, and how frequent its terms are."""
+    """The statistics of all repositories of a question: their sizes, and how frequent its terms are."""
 
     def __init__(self, totals: SearchableTotals, frequencies: Mapping[int, Sequence[int]]) -> None:
         """`frequencies`: documents by `COUNTED_FIELDS`, then files, by hash."""
@@ -259,7 +259,7 @@ def _weigh_terms(
 
 
 def translate_filter(wanted: Filter) -> FileFilter:
-    """Return what a file must satisfy to have a chunk that passes.
+    """Return the conditions of a file that has a chunk that passes.
 
     The ranker applies the whole filter again: to single chunks, and with globs that take others back (`!docs/`).
     Outlines are made of files with any kinds.

@@ -42,7 +42,7 @@ class SearchableTotals(NamedTuple):
 
 
 class FileFilter(NamedTuple):
-    """What a file must satisfy. Empty parts restrict nothing.
+    """The conditions of a file. Empty parts restrict nothing.
 
     Languages and tags are in lower case. `included` and `excluded` are regular expressions: a path must match one of
     the included ones and none of the excluded ones.
@@ -65,7 +65,7 @@ EVERY_FILE = FileFilter()
 
 @dataclass(frozen=True, slots=True)
 class CandidateQuery:
-    """The terms of a question by hash, and what they are worth.
+    """The terms of a question by hash, and their worth.
 
     `worths[f]` has a number for each term, for bodies, paths, definitions, leading comments and symbols, in this order.
     `names` are file names in the question.
@@ -103,7 +103,7 @@ class StoredFile(NamedTuple):
 
 
 class SegmentState(NamedTuple):
-    """What changes about a segment: its place, its dead files, and the importance of each file (float16)."""
+    """The changeable part of a segment: its place, its dead files, and the importance of each file (float16)."""
 
     name: str
     number: int

@@ -98,7 +98,7 @@ def search(tmp_path: Path) -> Callable[..., RemoteSearch]:
 
 
 def rows(found: Any, cut: int = 0) -> list[tuple[Any, ...]]:
-    """What a reply shows of each hit; `cut` characters of each path are the name of its repository."""
+    """The parts of each hit that a reply shows; `cut` characters of each path are the name of its repository."""
     return [
         (str(hit.chunk.path)[cut:], hit.chunk.span, hit.chunk.kind, hit.chunk.text, hit.chunk.tags, hit.score)
         for hit in found.hits
