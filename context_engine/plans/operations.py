@@ -298,12 +298,13 @@ def _split_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOpera
     estimate = whole.estimate
     share = estimate and Estimate(estimate.o / len(parts), estimate.m / len(parts), estimate.p / len(parts))
     heir = msgspec.structs.replace(whole, estimate=share, estimated_effort="")
+    inherited = {name: getattr(whole, name) for name in ("description", "priority", "checks") if getattr(whole, name)}
     first = parse_part(
         PlanStep, {key: value for key, value in parts[0].items() if key not in _UNTOUCHED}, heir, where="into[0]"
     )
     steps = [first]
     for part in parts[1:]:
-        made = _new_step(work, part)
+        made = _new_step(work, inherited | dict(part))
         waits = (*made.depends_on, steps[-1].uid)
         steps.append(msgspec.structs.replace(made, depends_on=waits, estimate=made.estimate or share))
     steps = _share_files(steps, parts)
@@ -331,9 +332,9 @@ def _natural_parts(whole: PlanStep) -> list[dict[str, Any]]:
 def _share_files(steps: Sequence[PlanStep], parts: Sequence[Mapping[str, Any]]) -> list[PlanStep]:
     """Share the files of the whole: a file that no part names stays with the first."""
     named_paths = frozenset().union(*(step.files for step in steps[1:]))
-    named_fields = set(parts[0]) & set(_FILES)
-    kept = {name: tuple(path for path in getattr(steps[0], name) if path not in named_paths) for name in _FILES}
-    return [steps[0] if named_fields else msgspec.structs.replace(steps[0], **kept), *steps[1:]]
+    inherited = [name for name in _FILES if name not in parts[0]]
+    kept = {name: tuple(path for path in getattr(steps[0], name) if path not in named_paths) for name in inherited}
+    return [msgspec.structs.replace(steps[0], **kept), *steps[1:]]
 
 
 def _merge_steps(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
@@ -383,6 +384,38 @@ def _move_step(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperat
     work.steps.remove(step)
     work.steps.insert(_target_index(work, arguments, len(work.steps)), step)
     return AppliedOperation("move_step", f"moved step {work.label(uid)} to {work.place(uid) + 1}", (uid,))
+
+
+def _swap_steps(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    """Let two steps change places. If the later one waits for the earlier one, it is the other way round afterwards."""
+    uids = list(dict.fromkeys(work.uid(which) for which in _as_list(arguments["steps"])))
+    if len(uids) != 2:
+        raise InvalidArgument("steps must name two steps", suggestion='Write "steps": [2, 3].')
+    first, second = sorted(uids, key=work.place)
+    places = work.place(first), work.place(second)
+    if first in work.step(second).depends_on:
+        work.unlock(first, second)
+        before = work.step(first).depends_on
+        after = (uid for uid in work.step(second).depends_on if uid != first)
+        # What waited for the later one waited for both.
+        for step in [step for step in work.steps if second in step.depends_on and step.uid != first]:
+            work.change(step.uid, depends_on=tuple(dict.fromkeys((*step.depends_on, first))))
+        work.change(first, depends_on=(*before, second))
+        work.change(second, depends_on=tuple(dict.fromkeys((*before, *after))))
+    work.steps[places[0]], work.steps[places[1]] = work.steps[places[1]], work.steps[places[0]]
+    return AppliedOperation(
+        "swap_steps", f"swapped steps {work.label(first)} and {work.label(second)}", (first, second)
+    )
+
+
+def _add_check(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOperation:
+    uid = work.uid(arguments["step"])
+    work.unlock(uid)
+    command = " ".join(str(arguments["command"]).split())
+    if not command:
+        raise InvalidArgument("the command is empty", suggestion='Write "command": "make test".')
+    work.change(uid, checks=tuple(dict.fromkeys((*work.step(uid).checks, command))))
+    return AppliedOperation("add_check", f"step {work.label(uid)} runs `{command[:80]}`", (uid,))
 
 
 _POSITION_FIELDS = ("to", "before", "after")
@@ -551,6 +584,8 @@ OPERATIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_PlanEditor, Mapping[s
     "split_step": (("step!", "into"), _split_step),
     "merge_steps": (("steps!", "title"), _merge_steps),
     "move_step": (("step!", *_POSITION_FIELDS), _move_step),
+    "swap_steps": (("steps!",), _swap_steps),
+    "add_check": (("step!", "command!"), _add_check),
     "set_dependencies": (("step!", "depends_on", "add", "remove"), _set_dependencies),
     "set_files": (("step!", *_FILES), _set_files),
     "set_estimate": (("step!", "o", "m", "p", "hours", "effort"), _set_estimate),
@@ -587,6 +622,13 @@ _STEP = r"(?:step|#)\s*#?(\d{1,6})"
 _STEPS = r"(?:steps?|#)?\s*#?(\d{1,6}(?:\s*(?:,|and|&|,\s*and)\s*(?:step\s*)?#?\d{1,6})*)"
 _LEVEL = r"(high|medium|low)(?: priority)?"
 _QUOTED = r"[\"'“”‘’`](.+)[\"'“”‘’`]"
+_PROGRAM = (
+    r"(?:\./|(?:bash|bazel|bun|bundle|cargo|composer|ctest|deno|dotnet|eslint|flake8|go|golangci-lint|gradle|just|make|mix|mvn"
+    r"|mypy|nox|npm|npx|phpstan|phpunit|pnpm|pre-commit|pyright|pytest|python3?|rake|rspec|rubocop|ruff|sbt|swift|tox|tsc|uv"
+    r"|yarn|zig)(?= |$))"
+)
+"""The beginning of a command that is not quoted: "step 2 should run faster" names none."""
+_COMMAND = rf"(?:(?:the )?(?:check|command) )?(?:{_QUOTED}|({_PROGRAM}[^\n]*?))"
 _BULLET = re.compile(r"^[ \t]*+(?:[-*+]|\d+[.)])\s+", re.MULTILINE)
 _CLAUSE = re.compile(r"(?<=[^\s.])\.(?:\s+|\Z)|[;\n]+|(?:,|(?<!\s))\s++(?:and )?then\s+", re.IGNORECASE)
 _POLITE = re.compile(r"(?:please|also|and|now|can you|could you|i want you to|let's)[, ]+", re.IGNORECASE)
@@ -635,12 +677,26 @@ def _step_operation(name: str, match: re.Match[str], **fields: Any) -> list[dict
 
 
 def _exclude_operations(match: re.Match[str]) -> list[dict[str, Any]]:
-    """Return an operation per path or glob; none if a word is a part of the work instead."""
-    paths = [path.strip(" `\"'") for path in re.split(r",|\s+and\s+", match[1])]
-    are_paths = all(path and " " not in path and set(path) & set("/*.") for path in paths)
-    if are_paths:
+    """Return an operation per path or glob; none if a word is a part of the work instead.
+
+    What is not to be touched is a file or folder, also without a dot: "don't touch Makefile".
+    """
+    paths = [path.strip(" `\"'") for path in re.split(r",|\s+(?:and|or)\s+", match[2])]
+    is_certain = "touch" in match[1].lower()
+    if all(path and " " not in path and (is_certain or set(path) & set("/*.")) for path in paths):
         return [{"op": "exclude", "path": path} for path in paths]
     return []
+
+
+def _swap_operation(match: re.Match[str]) -> list[dict[str, Any]]:
+    steps = _parse_numbers(match[1])
+    return [{"op": "swap_steps", "steps": steps}] if len(steps) == 2 else []
+
+
+def _check_operation(step: str, *commands: str | None) -> list[dict[str, Any]]:
+    """Return the operation for the first command that matched."""
+    command = next(command for command in commands if command)
+    return [{"op": "add_check", "step": int(step), "command": command.strip()}]
 
 
 def _split_operation(match: re.Match[str]) -> list[dict[str, Any]]:
@@ -664,7 +720,8 @@ def _add_operation(match: re.Match[str]) -> list[dict[str, Any]]:
         position = {match[2].lower(): int(match[3])}
     else:
         position = {}
-    return [{"op": "add_step", "title": match[1].strip(), **position}]
+    title = match[1].strip()
+    return [{"op": "add_step", "title": title[:1].upper() + title[1:], **position}]
 
 
 _WAIT = "set_dependencies"
@@ -687,11 +744,21 @@ _CLAUSES: tuple[tuple[str, Callable[[re.Match[str]], list[dict[str, Any]]]], ...
     ),
     (rf"{_STEP} (?:depends on|waits for) nothing", lambda match: _step_operation(_WAIT, match, depends_on=[])),
     (
-        r"(?:exclude|leave out|ignore|do not touch|don't touch) (?:the )?(?:files? |folders? |path )?(\S.*)",
+        r"(exclude|leave out|ignore|(?:do not|don['’]?t|never) touch) (?:the )?(?:files? |folders? |path )?(\S.*)",
         _exclude_operations,
     ),
     (rf"split {_STEP}(?: (?:in|into|up into):? (.+))?", _split_operation),
+    (rf"{_STEP} is (?:far |much )?too (?:big|large|long)", lambda match: _step_operation("split_step", match)),
     (rf"(?:merge|join|combine) {_STEPS}", _merge_operation),
+    (rf"(?:swap|exchange) (?:the order of )?{_STEPS}", _swap_operation),
+    (
+        rf"{_STEP} (?:should|must|has to|needs to) (?:also )?run {_COMMAND}(?: too| as well)?",
+        lambda match: _check_operation(match[1], match[2], match[3]),
+    ),
+    (
+        rf"(?:also )?(?:run|add) {_COMMAND} (?:in|to|after|at the end of) {_STEP}",
+        lambda match: _check_operation(match[3], match[1], match[2]),
+    ),
     (
         rf"move {_STEP} (to|before|after) (?:place |position |step )?#?(\d{{1,6}})",
         lambda match: _step_operation("move_step", match, **{match[2].lower(): int(match[3])}),
@@ -708,8 +775,11 @@ _CLAUSES: tuple[tuple[str, Callable[[re.Match[str]], list[dict[str, Any]]]], ...
         rf"(?:{_STEP} (?:takes?|needs?) (?:about )?|estimate {_STEP} (?:at|as|with)? ?)(\d.*)",
         lambda match: [{"op": "set_estimate", "step": int(match[1] or match[2]), "effort": match[3]}],
     ),
+    (
+        r"add (?:a |another )?(?:new )?step(?::| to| that) ([^\"'“`].*?)(?: (before|after) step #?(\d{1,6}))?",
+        _add_operation,
+    ),
     (rf"add (?:a )?(?:new )?step:? {_QUOTED}(?: (before|after) (?:step )?#?(\d{{1,6}}))?", _add_operation),
-    (r"add (?:a )?(?:new )?step: ([^\"'“`].*?)(?: (before|after) step #?(\d{1,6}))?", _add_operation),
     (
         r"add (?:a |the )?risk:? [\"'“`]?(.+?)[\"'”`]?",
         lambda match: [{"op": "add_risk", "issue": match[1].strip()}],

@@ -144,6 +144,40 @@ def test_a_step_with_several_files_knows_its_parts() -> None:
         done(plan_of(()), {"op": "split_step", "step": 1})
 
 
+def test_a_file_is_in_one_part_only_and_each_part_knows_what_it_is_about() -> None:
+    start = plan_of(())
+    whole = msgspec.structs.replace(
+        start.steps[0],
+        files_to_modify=("a",),
+        files_to_create=("new",),
+        description="Cents, not floats.",
+        priority="high",
+        checks=("make test",),
+    )
+    plan = done(msgspec.structs.replace(start, steps=(whole,)), {"op": "split_step", "step": 1})
+    assert [step.files for step in plan.steps] == [{"a"}, {"new"}]
+    for step in plan.steps:
+        assert (step.description, step.priority, step.checks) == ("Cents, not floats.", "high", ("make test",))
+
+
+def test_swapped_steps_change_places_and_the_order_in_which_they_wait() -> None:
+    plan = done(plan_of((), (1,), (2,), (3,)), {"op": "swap_steps", "steps": [2, 3]})
+    assert uids(plan) == ["s1", "s3", "s2", "s4"]
+    assert waits(plan) == {"s1": (), "s3": ("s1",), "s2": ("s1", "s3"), "s4": ("s2", "s3")}
+    assert build_graph(plan).cycle == ()
+    apart = done(plan_of((), (), ()), {"op": "swap_steps", "steps": [3, 1]})
+    assert (uids(apart), waits(apart)) == (["s3", "s2", "s1"], {"s1": (), "s2": (), "s3": ()})
+    with pytest.raises(InvalidArgument, match="two steps"):
+        done(plan, {"op": "swap_steps", "steps": [1, "s1"]})
+
+
+def test_a_check_is_added_once() -> None:
+    twice = [{"op": "add_check", "step": 1, "command": " make  lint "}] * 2
+    assert done(plan_of(()), *twice).steps[0].checks == ("make lint",)
+    with pytest.raises(InvalidArgument, match="empty"):
+        done(plan_of(()), {"op": "add_check", "step": 1, "command": " "})
+
+
 def test_merged_steps_do_the_work_of_all() -> None:
     start = plan_of((), (1,), (1,), (2, 3))
     extra = {"acceptance_criteria": ("x",), "estimate": Estimate(1, 1, 1), "priority": "high"}
