@@ -151,12 +151,13 @@ def plan_create(
     with open_engine(root) as engine:
         if not ensure_index(engine, "planned"):
             raise typer.Exit(INTERRUPTED)
-        text = call_for_text(engine, "create_plan", {"task": " ".join(task), **options, "max_context_files": files})
+        options |= {"max_context_files": files, "detail": as_json}
+        text = call_for_text(engine, "create_plan", {"task": " ".join(task), **options})
         if as_json:
             print(text)
             return
         reply = json.loads(text)
-        loaded = engine.plans.repository.load(reply["persistence"]["plan_id"])
+        loaded = engine.plans.repository.load(reply["plan_id"])
         slug = make_slugs((row.id, row.name) for row in _all_plans(engine))[loaded.plan.id]
     print_markdown(render_plan(loaded.plan))
     _print_warnings(reply.get("warnings", ()))

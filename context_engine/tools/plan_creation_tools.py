@@ -1,8 +1,9 @@
 """Tools that create plans from the facts of the repository, and refine them."""
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
@@ -21,11 +22,15 @@ from context_engine.tools.arguments import (
 )
 from context_engine.tools.context_tools import count_model_tokens
 from context_engine.tools.plan_tools import (
+    DETAIL,
     ObjectRows,
     PlanArgument,
+    describe_next,
     fit_difference,
     fit_plan,
+    format_step,
     limit_rows,
+    question_rows,
 )
 from context_engine.tools.reply import NOTE_CHARS, reply_size
 from context_engine.tools.tool import Call, Reply, tool
@@ -45,6 +50,7 @@ PROOFS_SHOWN = 6
     rare=(
         *("max_context_files", "generate_diagrams", "mvp_only", "context_token_budget", "auto_scope", "include_paths"),
         *("exclude_paths", "auto_save", "save_name", "save_tags", "assist", "strict", "submission_id", "format"),
+        "detail",
     ),
 )
 def create_plan(
@@ -67,6 +73,7 @@ def create_plan(
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies of a draft.")] = True,
     submission_id: Annotated[str, TextArg("As next says it.", 0, 80)] = "",
     format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
+    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Plan a task: find its files, tests, risks and questions in this repository, as steps in order."""
     from context_engine.plans import SaveOptions
@@ -75,7 +82,7 @@ def create_plan(
     saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id, submission_id)
     if draft is not None:
         made = engine.plans.factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
-        return _plan_reply(engine, made, SecondPassResult("none"), began, "host", format)
+        return _plan_reply(engine, made, SecondPassResult("none"), _ReplyOptions(began, "host", format, detail))
     if plan_id:
         raise InvalidArgument(
             "plan_id goes with a draft: it says which plan the draft replaces",
@@ -86,7 +93,8 @@ def create_plan(
         _plan_request(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope), saving
     )
     made, climbed = _refine_by_model(engine, call, made, saving, assist, context_token_budget)
-    return _plan_reply(engine, made, climbed, began, climbed.used, format)
+    climbed = climbed if detail or assist == "host" else replace(climbed, next=None)
+    return _plan_reply(engine, made, climbed, _ReplyOptions(began, climbed.used, format, detail))
 
 
 def _plan_request(task: str, files: int, chosen: Filter, mvp_only: bool, diagrams: bool, scoped: bool) -> Any:
@@ -102,8 +110,6 @@ def _refine_by_model(
 
     Else the next call of the caller.
     """
-    from dataclasses import replace
-
     second = made.prompt(tokens)
     again = replace(saving, plan_id=made.plan.id if made.saved else "", submission_id=second.submission_id)
     tried = replace(again, auto=False)
@@ -125,30 +131,66 @@ def _refine_by_model(
     return replace(better, base=made.base), climbed
 
 
-def _plan_reply(
-    engine: "Engine", made: "CreationResult", climbed: SecondPassResult, began: float, used: str, shape: str
-) -> Reply:
-    """Return the reply for a plan."""
+class _ReplyOptions(NamedTuple):
+    """When the call began, who made the plan, and the form of the reply: brief unless `is_detailed`."""
+
+    began: float
+    used: str
+    shape: str
+    is_detailed: bool
+
+
+def _plan_reply(engine: "Engine", made: "CreationResult", climbed: SecondPassResult, options: _ReplyOptions) -> Reply:
+    """Return the reply for a plan. A plan that is neither saved nor rejected is only in the reply, so it is whole."""
     from context_engine.plans import render_plan
 
     warnings = [*made.warnings, *climbed.warnings]
-    if shape == "markdown":
+    if options.shape == "markdown":
         return Reply("\n\n".join([render_plan(made.plan), *(f"warning: {warning}" for warning in warnings)]))
+    if not options.is_detailed and (made.saved or made.status == "draft_rejected"):
+        return Reply(compact_json(_brief_plan(made) | drop_empty({"warnings": warnings} | {"next": climbed.next})))
     reply: dict[str, Any] = {"ok": made.status != "draft_rejected", "status": made.status, "plan": {}}
     reply |= {"validation": made.checked.serialize(), "persistence": _persistence_row(made)}
     reply |= drop_empty(
         {
             "planning_context": _context_row(made),
-            "rejected": [{"place": rejection.place, "reason": rejection.reason} for rejection in made.rejected],
+            **_rejected_rows(made.rejected),
             "next": climbed.next,
             "warnings": warnings,
         }
     )
-    ms = round((time.perf_counter() - began) * 1_000)
-    meta = {"tool": "create_plan", "ms": ms, "assist_used": used, "model": count_model_tokens(climbed)}
+    ms = round((time.perf_counter() - options.began) * 1_000)
+    meta = {"tool": "create_plan", "ms": ms, "assist_used": options.used, "model": count_model_tokens(climbed)}
     reply["meta"] = drop_empty(meta | {"index_freshness": made.base.change.freshness if made.base else ""})
     room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(compact_json(reply))
     return Reply(compact_json(reply | {"plan": _fit_created_plan(made.plan, room)}))
+
+
+def _brief_plan(made: "CreationResult") -> dict[str, Any]:
+    """Return what the caller needs to go on: the id, the steps in a line each, the questions; or what is wrong."""
+    plan = made.plan
+    if made.saved is None:
+        errors = made.checked.serialize()["errors"]
+        return {"ok": False, "status": made.status, **_rejected_rows(made.rejected), **limit_rows("errors", errors)}
+    fields = {
+        "ok": True,
+        "status": made.status,
+        "plan_id": plan.id,
+        "version": made.saved.version.version,
+        "confidence": plan.confidence_score,
+        **limit_rows("steps", [format_step(plan, number) for number in range(1, len(plan.steps) + 1)]),
+        "questions": question_rows(plan),
+        "rules": list(plan.scope.constraints),
+        "risks": [risk.issue for risk in plan.risks if risk.likelihood == "high"],
+        **_rejected_rows(made.rejected),
+        "next": describe_next(plan, None),
+    }
+    return drop_empty(fields)
+
+
+def _rejected_rows(rejected: Sequence[Any]) -> dict[str, Any]:
+    rows = [{"place": rejection.place, "reason": rejection.reason} for rejection in rejected]
+    return limit_rows("rejected", rows) if rows else {}
 
 
 def _persistence_row(made: "CreationResult") -> dict[str, Any]:
@@ -208,7 +250,7 @@ ROOM_LEAST = 2_000
     touches="records",
     rare=(
         *("current_plan", "clarifications", "focus_steps", "expected_version", "auto_save", "assist", "force_reopen"),
-        *("strict", "submission_id", "format"),
+        *("strict", "submission_id", "format", "detail"),
     ),
 )
 def refine_plan(
@@ -230,6 +272,7 @@ def refine_plan(
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies.")] = True,
     submission_id: Annotated[str, TextArg("As next says it.", 0, 80)] = "",
     format: Annotated[str, ChoiceArg("Of the reply.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
+    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
     from context_engine.plans import RefinementRequest
@@ -251,19 +294,17 @@ def refine_plan(
     )
     made = engine.plans.refiner.refine(request)
     if draft is not None or made.status == "draft_rejected":
-        return _revision_reply(
-            engine, made, SecondPassResult("none"), "host" if draft is not None else "none", began, format
-        )
+        used = "host" if draft is not None else "none"
+        return _revision_reply(engine, made, SecondPassResult("none"), _ReplyOptions(began, used, format, detail))
     made, climbed = _revise_by_model(engine, call, made, request, assist)
-    return _revision_reply(engine, made, climbed, climbed.used, began, format)
+    climbed = climbed if detail or assist == "host" else replace(climbed, next=None)
+    return _revision_reply(engine, made, climbed, _ReplyOptions(began, climbed.used, format, detail))
 
 
 def _revise_by_model(
     engine: "Engine", call: Call, made: "Refinement", request: "RefinementRequest", assist: str
 ) -> "tuple[Refinement, SecondPassResult]":
     """Let a model take up the open feedback, or pass it to the caller; do nothing when there is none."""
-    from dataclasses import replace
-
     from context_engine.plans import RefinementRequest
 
     if assist == "off" or (assist == "auto" and not made.plan.open_feedback):
@@ -291,12 +332,10 @@ def _revise_by_model(
     ), climbed
 
 
-def _revision_reply(
-    engine: "Engine", made: "Refinement", climbed: SecondPassResult, used: str, began: float, shape: str
-) -> Reply:
+def _revision_reply(engine: "Engine", made: "Refinement", climbed: SecondPassResult, options: _ReplyOptions) -> Reply:
     """Return the reply for a refinement."""
     warnings, is_kept = [*made.warnings, *climbed.warnings], made.status != "draft_rejected"
-    if shape == "markdown":
+    if options.shape == "markdown":
         wrong = [f"rejected, nothing was kept: {error.message}" for error in made.checked.errors if not is_kept]
         parts = [
             *wrong,
@@ -305,6 +344,8 @@ def _revision_reply(
             *(f"warning: {warning}" for warning in warnings),
         ]
         return Reply("\n\n".join(parts))
+    if not options.is_detailed and (made.saved or not is_kept):
+        return Reply(compact_json(_brief_revision(made) | drop_empty({"warnings": warnings} | {"next": climbed.next})))
     reply: dict[str, Any] = {
         "ok": is_kept,
         "status": made.status,
@@ -318,21 +359,58 @@ def _revision_reply(
     }
     reply |= drop_empty(
         {
-            "answers_resolved": {
-                question: [str(place) for place in places] for question, places in made.answered.items() if places
-            },
-            "rejected": [{"place": rejection.place, "reason": rejection.reason} for rejection in made.rejected],
+            **_resolved_row(made),
+            **_rejected_rows(made.rejected),
             "next": climbed.next,
             "warnings": warnings,
         }
     )
-    ms = round((time.perf_counter() - began) * 1_000)
-    meta = {"tool": "refine_plan", "ms": ms, "assist_used": used, "tokens": climbed.tokens and climbed.tokens._asdict()}
+    ms = round((time.perf_counter() - options.began) * 1_000)
+    meta = {
+        "tool": "refine_plan",
+        "ms": ms,
+        "assist_used": options.used,
+        "tokens": climbed.tokens and climbed.tokens._asdict(),
+    }
     reply["meta"] = drop_empty(meta)
     room = engine.settings.result_chars_max - NOTE_CHARS
     reply["diff"] = fit_difference(made.found.serialize(), max(room - reply_size(compact_json(reply)), ROOM_LEAST) // 3)
     plan, cut = fit_plan(made.plan, max(room - reply_size(compact_json(reply)), ROOM_LEAST))
     return Reply(compact_json(reply | {"plan": plan} | cut))
+
+
+def _brief_revision(made: "Refinement") -> dict[str, Any]:
+    """Return what a refinement did, what is still open, and what to do next; or what is wrong."""
+    is_kept = made.saved is not None
+    errors = made.checked.serialize()["errors"]
+    fields = {
+        "ok": is_kept,
+        "status": made.status,
+        "plan_id": made.plan.id,
+        "version": made.plan.version,
+        "unchanged": (made.saved is not None and made.saved.unchanged) or None,
+        **limit_rows("applied", [applied.said for applied in made.applied]),
+        "changed": "" if made.applied or not is_kept else made.found.summary,
+        **limit_rows("open_feedback", list(made.plan.open_feedback)),
+        "questions": question_rows(made.plan),
+        **_resolved_row(made),
+        **limit_rows("errors", errors),
+        **_rejected_rows(made.rejected),
+    }
+    if not is_kept:
+        next_step = "correct what errors name, and send it again"
+    elif made.plan.open_feedback:
+        next_step = "open_feedback needs operations or a draft of yours; assist: host returns a brief for one"
+    else:
+        next_step = (
+            describe_next(made.plan, None) if made.plan.open_questions else "view_progress, or load_plan for all"
+        )
+    return drop_empty(fields | {"next": next_step}) | {"ok": is_kept}
+
+
+def _resolved_row(made: "Refinement") -> dict[str, Any]:
+    resolved = {question: [str(place) for place in places] for question, places in made.answered.items() if places}
+    return {"answers_resolved": resolved} if resolved else {}
 
 
 def _revision_row(made: "Refinement") -> dict[str, Any]:

@@ -40,6 +40,7 @@ from context_engine.tools.arguments import (
 from context_engine.tools.context_tools import count_model_tokens
 from context_engine.tools.edit_arguments import ContentArg, EditListArg, read_fields, read_objects
 from context_engine.tools.plan_tools import (
+    DETAIL,
     FORMATS,
     PLAN_ID,
     STEP,
@@ -49,7 +50,9 @@ from context_engine.tools.plan_tools import (
     ObjectRows,
     PlanArgument,
     approval_row,
+    brief_progress,
     cut_lines,
+    describe_next,
     format_reply,
     parse_step_numbers,
     which_step,
@@ -152,10 +155,10 @@ EVENTS_MAX = 10_000_000
 Seq = IntegerArg("Refused unless this is the last event.", 0, EVENTS_MAX)
 Actor = TextArg("Who does it.", 0, 100)
 Key = TextArg("Makes a repeated call count once.", 0, 100)
-RARE = ("step_uid", "expected_seq", "actor", "idempotency_key")
+RARE = ("step_uid", "expected_seq", "actor", "idempotency_key", "detail")
 
 
-@tool(touches="records", rare=("note", "expires_in_hours", "ask_user"))
+@tool(touches="records", rare=("note", "expires_in_hours", "ask_user", "detail"))
 def request_approval(
     engine: "Engine",
     call: Call,
@@ -164,14 +167,16 @@ def request_approval(
     note: Annotated[str, TextArg("Why now.")] = "",
     expires_in_hours: Annotated[int | None, IntegerArg("Else never.", 1, APPROVAL_HOURS_MAX)] = None,
     ask_user: Annotated[bool, BooleanArg("Ask the user at once, where the client can.")] = True,
+    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Show the user a plan or steps to approve of."""
     request = engine.plans.approvals.request(
         plan_id, steps=parse_step_numbers(step_numbers), note=note, expires_in_hours=expires_in_hours
     )
     planned = _request_diffstat(engine, request)
+    row = _request_row if detail else _brief_request
     fields: dict[str, Any] = {
-        "request": _request_row(request, planned),
+        "request": row(request, planned),
         "is_new": request.is_new,
         "damage": request.damage,
     }
@@ -181,7 +186,7 @@ def request_approval(
         decided = None
     if decided:
         fields |= {
-            "request": _request_row(request, planned, decided),
+            "request": row(request, planned, decided),
             "decision": decided.approval.status,
             **_status_row(decided),
         }
@@ -229,6 +234,7 @@ def start_step(
     expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
+    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Start a step of a plan, before you edit files."""
     moved = engine.plans.steps.start(
@@ -237,7 +243,8 @@ def start_step(
         force=force,
         caller=StepCaller(expected_seq, actor, idempotency_key),
     )
-    fields = _step_row(moved) | (_packet_field(engine, moved) if include_packet else {})
+    fields = _step_row(moved) if detail else _brief_step(moved, with_criteria=True)
+    fields |= _packet_field(engine, moved) if include_packet else {}
     way_on = "Edit the files, then complete_step or fail_step; or send the changes to execute_plan with apply_changes."
     return Reply(format_reply(fields | {"next": way_on}))
 
@@ -259,6 +266,7 @@ def complete_step(
     expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
+    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Complete a started step: its checks ran, and `criteria_met` must list its criteria; failing evidence fails it."""
     report = CompletionReport(notes, files_modified, evidence, criteria_met, auto_detect_files)
@@ -271,8 +279,10 @@ def complete_step(
         "missing_files": list(work.missing_files),
         "unmet_criteria": list(work.unmet_criteria),
     }
-    head = _step_row(moved)
-    return Reply(format_reply(head | fields, kept=("unlocked", "unexpected_files", "missing_files")))
+    if not detail:
+        del fields["files_modified"]
+        return Reply(format_reply(_brief_step(moved) | fields))
+    return Reply(format_reply(_step_row(moved) | fields, kept=("unlocked", "unexpected_files", "missing_files")))
 
 
 @tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
@@ -289,6 +299,7 @@ def fail_step(
     expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
+    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Fail a step, open it again or skip it; list what is blocked."""
     moved, skipped = engine.plans.steps.fail(
@@ -307,6 +318,8 @@ def fail_step(
         "skipped": _numbers(moved.plan, skipped),
         "retries_left": moved.state.retries_left,
     }
+    if not detail:
+        return Reply(format_reply(_brief_step(moved) | fields))
     return Reply(format_reply(_step_row(moved) | fields, kept=("blocked", "skipped")))
 
 
@@ -314,18 +327,19 @@ def fail_step(
 def view_progress(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
-    include_steps: Annotated[bool, BooleanArg("Every step.")] = True,
+    include_steps: Annotated[bool, BooleanArg("Every step, and all figures.")] = False,
     format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
     """Show how far a plan is: steps ready, running, blocked, next."""
     now = engine.plans.steps.read_state(plan_id)
     if format == "markdown":
         return Reply(cut_lines(render_progress(now.plan, now.execution), engine.settings.result_chars_max))
-    fields = now.execution.serialize(now.plan, with_steps=include_steps)
-    steps = fields.pop("steps", [])
+    if not include_steps:
+        return Reply(format_reply({"plan_id": now.plan.id, **brief_progress(now.plan, now.execution)}))
+    fields = now.execution.serialize(now.plan)
+    steps = fields.pop("steps")
     shown = take_fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(format_reply(fields)))
-    if include_steps:
-        fields["steps"] = shown
+    fields["steps"] = shown
     if len(shown) < len(steps):
         fields["warnings"] = [f"{len(shown)} of {len(steps)} steps are shown"]
     return Reply(format_reply(fields, kept=tuple(fields)))
@@ -374,6 +388,16 @@ def _request_diffstat(engine: "Engine", request: "ApprovalRequest") -> "Diffstat
     return compute_diffstat(request.plan, request.steps, lines_of)
 
 
+def _brief_request(
+    request: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
+) -> dict[str, Any]:
+    """Return a request as the caller has to know it: a person reads the rest in `ctx plan show`, or with `detail`."""
+    approval = decided.approval if decided else request.approval
+    row = approval_row(approval, request.plan)
+    kept = ("id", "status", "type", "steps", "plan_version", "expires_at", "decided_by", "comment", "modifications")
+    return {name: row[name] for name in kept if name in row} | {"changes": planned.summary}
+
+
 def _request_row(
     request: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
 ) -> dict[str, Any]:
@@ -409,6 +433,18 @@ def _packet_field(engine: "Engine", moved: "StepUpdate") -> dict[str, Any]:
         return {"warnings": [*moved.warnings, f"there is no packet: {error.message}"]}
     shown_fields = ("step", "uid", "title", "status", "acceptance_criteria", "checks")
     return {"packet": {key: value for key, value in packet.items() if key not in shown_fields}}
+
+
+def _brief_step(moved: "StepUpdate", *, with_criteria: bool = False) -> dict[str, Any]:
+    """Return what became of a step, and what to do next."""
+    state, step = moved.state, moved.step
+    row: dict[str, Any] = {"step_number": moved.plan.step_numbers()[step.uid], "status": state.status}
+    if with_criteria:
+        row |= {"title": step.title, "acceptance_criteria": list(step.acceptance_criteria), "checks": list(step.checks)}
+    progress = brief_progress(moved.plan, moved.execution)
+    progress = {name: progress[name] for name in ("plan_status", "damage", "done", "next") if name in progress}
+    lists = {"unlocked": _numbers(moved.plan, moved.unlocked), "warnings": list(moved.warnings)}
+    return {"plan_id": moved.plan.id, "step": drop_empty(row), "repeated": moved.repeated or None, **lists, **progress}
 
 
 def _step_row(moved: "StepUpdate") -> dict[str, Any]:
@@ -521,7 +557,7 @@ class _PlanState(NamedTuple):
 
 @tool(
     touches="files",
-    rare=("mode", "plan", "max_steps", "verify", "stop_on_failure", "additional_context", "assist", "strict"),
+    rare=("mode", "plan", "max_steps", "verify", "stop_on_failure", "additional_context", "assist", "strict", "detail"),
 )
 def execute_plan(
     engine: "Engine",
@@ -538,6 +574,7 @@ def execute_plan(
     additional_context: Annotated[str, TextArg("For a model, if one is asked.", 0, 10_000)] = "",
     assist: Annotated[str, ChoiceArg("Who may write the changes: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     strict: Annotated[bool, BooleanArg("Refuse files that the step does not name.")] = False,
+    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
     began = time.perf_counter()
@@ -569,11 +606,13 @@ def execute_plan(
         steps = []
     packets = packet_rows(engine, state.plan, state.execution, steps)
     warnings = [*state.warnings, *(done.warnings if done else ()), *climbed.warnings]
-    reply |= {"packets": packets, **_progress_row(state)}
-    reply |= drop_empty({"next": climbed.next, "warnings": warnings})
+    reply["packets"] = packets
+    reply |= _progress_row(state) if detail else {"plan_status": state.execution.status}
+    way_on = climbed.next if detail or assist == "host" else describe_next(state.plan, state.execution)
+    reply |= drop_empty({"next": way_on, "warnings": warnings})
     ms = round((time.perf_counter() - began) * 1_000)
     meta = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}
-    reply["meta"] = meta | drop_empty({"model": count_model_tokens(climbed)})
+    reply |= {"meta": meta | drop_empty({"model": count_model_tokens(climbed)})} if detail else {}
     return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
 
 

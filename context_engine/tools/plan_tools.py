@@ -9,6 +9,7 @@ import msgspec
 from context_engine import timestamps
 from context_engine.errors import NotIndexed
 from context_engine.plans import (
+    DONE,
     LABEL_CHARS,
     PROGRESS_MODES,
     Plan,
@@ -199,6 +200,64 @@ def cut_lines(text: str, room: int) -> str:
     )
 
 
+DETAIL = BooleanArg("The whole reply.")
+STEP_FILES_SHOWN = 4
+"""Files of a step in one line; load_plan has all."""
+
+
+def format_step(plan: Plan, number: int) -> str:
+    """Return a step in one line: number, title, what it waits for, and files that its title does not name."""
+    step = plan.steps[number - 1]
+    numbers = plan.step_numbers()
+    waits = ", ".join(str(numbers[uid]) for uid in step.depends_on if uid in numbers)
+    others = [path for path in (*step.files_to_modify, *step.files_to_create) if path not in step.title]
+    more = len(others) - STEP_FILES_SHOWN
+    files = ", ".join([*others[:STEP_FILES_SHOWN], *([f"{more} more"] if more > 0 else [])])
+    return f"{number}. {step.title}" + (f" (after {waits})" if waits else "") + (f": {files}" if files else "")
+
+
+def question_rows(plan: Plan) -> list[dict[str, Any]]:
+    """Return the open questions of a plan."""
+    return [
+        drop_empty({"id": question.id, "text": question.text, "candidates": list(question.candidates)})
+        for question in plan.open_questions
+    ]
+
+
+def describe_next(plan: Plan, execution: "Execution | None") -> str:
+    """Return what to do next with a saved plan."""
+    if plan.open_questions:
+        return "refine_plan with clarifications answers the questions; load_plan has the whole plan"
+    number = plan.step_numbers()
+    if execution is None:
+        return "start_step 1; load_plan has the whole plan" if plan.steps else "refine_plan adds steps"
+    if execution.current:
+        return f"complete_step or fail_step {', '.join(str(number[uid]) for uid in execution.current)}"
+    if execution.next:
+        return f"start_step {number[execution.next]}"
+    failed = [number[uid] for uid, state in execution.steps.items() if state.status == "failed"]
+    if failed:
+        return f"fail_step {failed[0]} with retry: true opens it again, with skip: true leaves it out"
+    return "nothing is left to do" if execution.status == "completed" else "view_progress says what is open"
+
+
+def brief_progress(plan: Plan, execution: "Execution") -> dict[str, Any]:
+    """Return the state of a plan in few words: how many steps are done, which can start, which are blocked."""
+    number = plan.step_numbers()
+    done = sum(state.status in DONE for state in execution.steps.values())
+    fields = {
+        "plan_status": execution.status,
+        "damage": execution.damage,
+        "done": f"{done} of {len(plan.steps)}",
+        "current_steps": sorted(number[uid] for uid in execution.current),
+        "ready_steps": sorted(number[uid] for uid in execution.ready),
+        "blocked_steps": sorted(number[uid] for uid in execution.blocked),
+        "eta_hours": execution.eta_hours,
+        "next": describe_next(plan, execution),
+    }
+    return drop_empty(fields)
+
+
 def format_reply(fields: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
     """Return a reply: `ok`, then the fields that are not empty, and those in `kept`."""
     full = {"ok": True, **fields}
@@ -368,7 +427,7 @@ def view_history(
     return Reply(format_reply(fields, kept=("versions",)))
 
 
-@tool(touches="records", rare=("reason", "execution", "expected_version", "force"))
+@tool(touches="records", rare=("reason", "execution", "expected_version", "force", "detail"))
 def rollback_plan(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
@@ -377,15 +436,19 @@ def rollback_plan(
     execution: Annotated[str, ChoiceArg("What becomes of progress.", PROGRESS_MODES)] = "reconcile",
     expected_version: Annotated[int | None, Versions] = None,
     force: Annotated[bool, BooleanArg("Also while a step is in progress.")] = False,
+    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Undo changes of a plan: an earlier version becomes the newest."""
     back = engine.plans.repository.rollback(
         plan_id, target_version, reason=reason, execution=execution, expected_version=expected_version, force=force
     )
-    plan, cut = fit_plan(back.plan, engine.settings.result_chars_max - 2 * NOTE_CHARS)
     lists = {"kept_completed": list(back.kept), "lost": list(back.lost), "reopened": list(back.reopened)}
-    fields = {"success": True, "plan_id": back.plan.id, "new_version": back.version.version, "reconciled": lists}
-    return Reply(format_reply(fields | {"change_summary": back.version.change_summary, "plan": plan, **cut}))
+    fields = {"success": True, "plan_id": back.plan.id, "new_version": back.version.version}
+    fields |= {"change_summary": back.version.change_summary}
+    if not detail:
+        return Reply(format_reply(fields | drop_empty(lists)))
+    plan, cut = fit_plan(back.plan, engine.settings.result_chars_max - 2 * NOTE_CHARS)
+    return Reply(format_reply(fields | {"reconciled": lists, "plan": plan, **cut}))
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------

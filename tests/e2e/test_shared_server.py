@@ -173,7 +173,7 @@ def test_an_id_of_something_in_a_hidden_project_names_nothing_in_another(one: Wo
     written = one.call("admin", "write_file", project=HIDDEN, path="kept.py", content=f"{MARK} = 1\n")
     added = one.call("admin", "add_memory", project=HIDDEN, category="facts", content=f"The {MARK} eats.")
     planned = one.call("admin", "create_plan", project=HIDDEN, task=f"change {MARK}_balance")
-    undo, memory, plan = written.split()[-1], json.loads(added)["id"], json.loads(planned)["plan"]["id"]
+    undo, memory, plan = written.split()[-1], json.loads(added)["id"], json.loads(planned)["plan_id"]
     by_plan = (
         "load_plan",
         "visualize_plan",

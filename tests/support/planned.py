@@ -22,6 +22,7 @@ from context_engine.plans.plan_diff import FieldChange
 from context_engine.plans.plan_events import MOVES, PlanEvent
 from context_engine.plans.plan_json import normalize_plan
 from context_engine.plans.plan_validation import WorkspacePaths
+from context_engine.tools.tool import Tool
 
 FILES = ("src/app.py", "src/db.py", "src/web.py", "tests/test_app.py")
 TITLES = st.sampled_from(["Write it", "Test it", "end", 'say "x" [y]; %%', "Ship 🎉", "a|b", "direction LR", "<b>"])
@@ -113,3 +114,10 @@ def apply_changes(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> d
         else:
             inner[last] = deepcopy(change.new)
     return made
+
+
+def detailed(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, and those that make its reply whole, as far as the tool has them."""
+    names = {parameter.name for parameter in tool.parameters}
+    whole = {name: True for name in ("detail", "include_steps") if name in names}
+    return whole | dict(arguments)

@@ -39,6 +39,7 @@ from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.plan_step_tools import execute_plan
 from context_engine.tools.tool import Call, Tool
 from tests.support.engines import indexed
+from tests.support.planned import detailed
 from tests.support.trees import git, repository
 
 FILES = {
@@ -74,7 +75,7 @@ def shop(opened: Engine) -> Iterator[Engine]:
 
 
 def told(made: Tool, engine: Engine, **arguments: Any) -> dict[str, Any]:
-    reply = made.call(engine, arguments, Call(session="agent"))
+    reply = made.call(engine, detailed(made, arguments), Call(session="agent"))
     return json.loads(reply.text)
 
 
@@ -120,7 +121,7 @@ def test_a_plan_is_made_kept_and_answered_with_what_it_rests_on(shop: Engine) ->
 
 
 def test_a_plan_has_the_fields_that_were_promised(shop: Engine) -> None:
-    made = plan(shop, task="Fix tax: it must round up", generate_diagrams=True)["plan"]
+    made = plan(shop, task="Fix `tax`: it must round up", generate_diagrams=True)["plan"]
     for name in (
         "id",
         "version",
@@ -326,6 +327,41 @@ def test_a_plan_id_without_a_draft_is_refused(shop: Engine) -> None:
         plan(shop, task="Sell in cents", plan_id="plan_1")
 
 
+def test_a_reply_has_the_steps_what_is_open_and_what_to_do_next_and_load_plan_has_the_rest(shop: Engine) -> None:
+    text = create_plan.call(shop, {"task": "rename function price to cost"}, Call()).text
+    made = json.loads(text)
+    assert set(made) == {"ok", "status", "plan_id", "version", "confidence", "steps", "next"}
+    assert (made["ok"], made["status"], made["version"]) == (True, "ready", 1)
+    assert made["steps"][0] == "1. Rename it in price (shop/prices.py)"
+    assert made["next"].startswith("start_step 1")
+    whole = create_plan.call(shop, {"task": "rename function price to cost", "detail": True}, Call()).text
+    assert 4 * len(text) < len(whole)
+    asked = json.loads(create_plan.call(shop, {"task": "Let `prise` round up"}, Call()).text)
+    assert (asked["status"], asked["questions"][0]["id"]) == ("needs_clarification", "q1")
+    assert "clarifications" in asked["next"]
+
+
+def test_a_plan_that_is_not_saved_is_in_the_reply(shop: Engine) -> None:
+    made = json.loads(create_plan.call(shop, {"task": "Let tax round up", "auto_save": False}, Call()).text)
+    assert made["plan"]["steps"]
+
+
+def test_a_rejected_draft_is_answered_with_what_is_wrong_alone(shop: Engine) -> None:
+    draft = steps({"files_to_modify": ["shop/taxes.py"]})
+    made = json.loads(create_plan.call(shop, {"task": "Round up", "draft": draft}, Call()).text)
+    assert (made["ok"], made["status"], [error["code"] for error in made["errors"]]) == (
+        False,
+        "draft_rejected",
+        ["FILE_NOT_FOUND"],
+    )
+    assert "plan" not in made
+
+
+def test_a_brief_and_a_schema_come_only_to_a_caller_that_asks_for_them(shop: Engine) -> None:
+    asked = json.loads(create_plan.call(shop, {"task": "Let tax round up", "assist": "host"}, Call()).text)
+    assert asked["next"].keys() >= {"brief", "schema", "arguments_template"}
+
+
 def test_a_plan_of_very_many_files_still_fits_a_reply(tmp_path: Path) -> None:
     files = {
         f"package_with_a_name_{number % 40}/module_with_a_name_{number}.py": "greet_everybody()\n"
@@ -333,7 +369,7 @@ def test_a_plan_of_very_many_files_still_fits_a_reply(tmp_path: Path) -> None:
     }
     root = repository(tmp_path / "many", files | {"core.py": "def greet_everybody(): return 1\n"})
     with indexed(root, watch=False, flush=False) as engine:
-        reply = create_plan.call(engine, {"task": "rename greet_everybody to hail"}, Call())
+        reply = create_plan.call(engine, {"task": "rename greet_everybody to hail", "detail": True}, Call())
         made = json.loads(reply.text)
         assert len(reply.text) <= engine.settings.result_chars_max
         assert "shortened" in made["plan"]["note"]

@@ -20,7 +20,7 @@ from context_engine.tools.plan_step_tools import complete_step, start_step
 from context_engine.tools.plan_tools import compare_plan_versions, load_plan, save_plan, view_history, visualize_plan
 from context_engine.tools.tool import Call, Tool
 from tests.support.engines import indexed, open_engine
-from tests.support.planned import apply_changes
+from tests.support.planned import apply_changes, detailed
 from tests.support.trees import repository
 
 FILES = {
@@ -55,7 +55,7 @@ def shop(template: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 
 def told(made: Tool, engine: Engine, **arguments: Any) -> dict[str, Any]:
-    return json.loads(made.call(engine, arguments, Call(session="agent")).text)
+    return json.loads(made.call(engine, detailed(made, arguments), Call(session="agent")).text)
 
 
 def text(made: Tool, engine: Engine, **arguments: Any) -> str:
@@ -332,6 +332,16 @@ def test_a_version_that_is_not_there_is_refused(shop: Engine) -> None:
 # -- large plans -------------------------------------------------------------------------------------------------------
 
 
+def test_a_refinement_is_answered_with_what_was_done_and_what_is_open(shop: Engine) -> None:
+    plan_id = told(save_plan, shop, plan={"goal": "G", "steps": [{"title": "One"}, {"title": "Two"}]})["plan_id"]
+    feedback = "Swap steps 1 and 2. Step 1 should run make lint too; also consider discounts"
+    made = json.loads(text(refine_plan, shop, plan_id=plan_id, feedback=feedback))
+    assert (made["ok"], made["version"], made["open_feedback"]) == (True, 2, ["also consider discounts"])
+    assert made["applied"] == ["swapped steps 1 and 2", "step 1 runs `make lint`"]
+    assert "draft" in made["next"]
+    assert made.keys().isdisjoint({"plan", "diff", "validation"})
+
+
 def test_replies_about_a_thousand_steps_fit(shop: Engine) -> None:
     big = {
         "goal": "Much",
@@ -340,7 +350,7 @@ def test_replies_about_a_thousand_steps_fit(shop: Engine) -> None:
     plan_id = told(save_plan, shop, plan=big)["plan_id"]
     operations = [{"op": "update_step", "step": n, "description": "x" * 500} for n in range(1, 201)]
     most = shop.settings.result_chars_max
-    refined = text(refine_plan, shop, plan_id=plan_id, operations=operations)
+    refined = text(refine_plan, shop, plan_id=plan_id, operations=operations, detail=True)
     assert len(refined) <= most
     assert json.loads(refined)["diff"]["field_changes_left_out"] > 0
     assert len(text(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2)) <= most

@@ -34,6 +34,7 @@ from context_engine.tools.plan_tools import (
 )
 from context_engine.tools.tool import Call, Tool, UserAnswer, UserQuestion
 from tests.support.desks import PLANS, Desks
+from tests.support.planned import detailed
 
 CENTS = {
     "goal": "Money in cents",
@@ -58,7 +59,7 @@ def call(here: Desks, tool: Tool, answered: UserAnswer | None = None, /, **argum
         asked.append(question)
         return answered
 
-    reply = json.loads(here.run(tool, Call(ask=ask), **arguments).text)
+    reply = json.loads(here.run(tool, Call(ask=ask), **detailed(tool, arguments)).text)
     assert reply["ok"] is True
     return reply | ({"asked": [question.text for question in asked]} if asked else {})
 
@@ -161,6 +162,24 @@ def test_a_plan_goes_from_start_to_end(here: Desks) -> None:
         *("completed", 100.0, {"completed": 2, "skipped": 1}),
     )
     assert [row["status"] for row in progress["steps"]] == ["completed", "skipped", "completed"]
+
+
+def test_a_step_is_answered_with_what_became_of_it_and_what_to_do_next(here: Desks) -> None:
+    saved(here)
+
+    def brief(tool: Tool, **arguments: object) -> dict[str, Any]:
+        return json.loads(here.run(tool, Call(), plan_id="Cents", **arguments).text)
+
+    started = brief(start_step, step_number=1, include_packet=False)
+    assert started.keys() <= {"ok", "plan_id", "step", "plan_status", "done", "next"}
+    assert started["step"]["status"] == "in_progress"
+    failed = brief(fail_step, step_number=1, error="it rains")
+    assert (failed["step"], failed["plan_status"]) == ({"step_number": 1, "status": "failed"}, "failed")
+    assert failed["next"].startswith("fail_step 1 with retry: true")
+    assert brief(fail_step, step_number=1, retry=True)["next"] == "start_step 1"
+    assert brief(view_progress)["next"] == "start_step 1"
+    assert brief(start_step, step_number=1, include_packet=False)["done"] .startswith("0 of ")
+    assert brief(view_progress)["next"] == "complete_step or fail_step 1"
 
 
 def test_progress_has_the_names_of_the_contract_before_anything_has_started(here: Desks) -> None:
