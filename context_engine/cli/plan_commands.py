@@ -233,7 +233,7 @@ def plan_progress(
     with open_engine(root) as engine:
         plan_id = _resolve_plan(engine, plan)
         if as_json:
-            raise typer.Exit(print_reply(engine, "view_progress", {"plan_id": plan_id}))
+            raise typer.Exit(print_reply(engine, "view_progress", {"plan_id": plan_id, "include_steps": True}))
         steps = engine.plans.steps
         if watch:
             raise typer.Exit(watch_progress.watch(lambda: steps.read_state(plan_id), engine.now))

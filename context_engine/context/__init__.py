@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         check_claims,
     )
     from context_engine.context.gather import gather_files
-    from context_engine.context.localizer import GatheredFiles, GatherRequest, glob_for_path
+    from context_engine.context.localizer import NO_HIT, BestHit, GatheredFiles, GatherRequest, glob_for_path
     from context_engine.context.project_knowledge import (
         QUOTED_FROM_REPOSITORY,
         ProjectKnowledge,
@@ -73,9 +73,11 @@ __all__ = [
     "BINDING_TYPES",
     "BRIEF_TOKENS_MAX",
     "EVERYWHERE",
+    "NO_HIT",
     "PRICE_POWER",
     "PROBLEM_CHARS_MAX",
     "QUOTED_FROM_REPOSITORY",
+    "BestHit",
     "BriefSection",
     "Bundle",
     "BundleRequest",
@@ -153,6 +155,8 @@ __getattr__ = lazy_exports(
         "EnhanceMode": "enhance",
         "EnhancedPrompt": "enhance",
         "GatherRequest": "localizer",
+        "NO_HIT": "localizer",
+        "BestHit": "localizer",
         "GatheredFiles": "localizer",
         "LeftOut": "bundle",
         "LikelyFile": "enhance",

@@ -58,6 +58,16 @@ class FoundFile:
     is_stale: bool = False
 
 
+class BestHit(NamedTuple):
+    """The best hit of a search: its file and its score."""
+
+    path: str = ""
+    score: float = 0.0
+
+
+NO_HIT = BestHit()
+
+
 @dataclass(frozen=True, slots=True)
 class GatheredFiles:
     """Files, best first. `sources` counts the places that each kind of signal helped to find.
@@ -73,6 +83,7 @@ class GatheredFiles:
     reason: str = ""  # why there are none
     next_files: tuple[str, ...] = ()  # the best of those beyond `files_max`
     curve: tuple[float, ...] = ()
+    best: BestHit = NO_HIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +136,7 @@ def locate_files(
         reason=answer.reason,
         next_files=tuple(path for path, _ in others)[:NEXT_FILES],
         curve=tuple(round(share, 4) for _, share in relevant),
+        best=BestHit(str(hits[0].chunk.path), hits[0].score) if hits else NO_HIT,
     )
     return found, bool(answer.hits) or "building" not in answer.freshness
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from context_engine.context import (
+    NO_HIT,
+    BestHit,
     Command,
     GatheredFiles,
     GatherRequest,
@@ -362,6 +364,8 @@ class ChangeSet:
     freshness: str
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    leader: str = ""  # the first file of the ranking
+    best: BestHit = NO_HIT
 
     def of(self, *parts: FileRelation) -> list[AffectedFile]:
         """Return the files with these relations."""
@@ -393,7 +397,10 @@ def find_change_set(
     files = _merge_files([*certain, *likely, *related, *_docs(wanted, references, sources)])
     affected_paths = {file.path for file in files}
     left_out = tuple(path for path in found.next_files if path not in affected_paths)
-    return ChangeSet(tuple(files), found.curve, references, found.freshness, left_out, found.warnings)
+    leader = str(found.files[0].path) if found.files else ""
+    return ChangeSet(
+        tuple(files), found.curve, references, found.freshness, left_out, found.warnings, leader, found.best
+    )
 
 
 def _drop_duplicates(reference: PromptReference) -> PromptReference:
@@ -433,9 +440,17 @@ def _references(
 
 
 def bare_name(reference: PromptReference) -> str:
-    """Return the last part of a qualified name, as it occurs in code."""
-    name = re.split(r"::|[.#]|->", reference.text.strip("`").removesuffix("()"))[-1]
-    return name or reference.text
+    """Return the last part of what a reference names, as it occurs in code."""
+    return last_part(reference.text)
+
+
+def last_part(name: str) -> str:
+    """Return the last part of a qualified name.
+
+    >>> last_part("Cage.lock_gate()"), last_part("std::vec"), last_part("gate")
+    ('lock_gate', 'vec', 'gate')
+    """
+    return re.split(r"::|[.#]|->", name.strip("`").removesuffix("()"))[-1] or name
 
 
 def _find_word(name: str, sources: PlanSources) -> Iterator[AffectedFile]:

@@ -397,7 +397,7 @@ def _swap_steps(work: _PlanEditor, arguments: Mapping[str, Any]) -> AppliedOpera
         work.unlock(first, second)
         before = work.step(first).depends_on
         after = (uid for uid in work.step(second).depends_on if uid != first)
-        # What waited for the later one waited for both.
+        # A step that waited for the later one waited for both.
         for step in [step for step in work.steps if second in step.depends_on and step.uid != first]:
             work.change(step.uid, depends_on=tuple(dict.fromkeys((*step.depends_on, first))))
         work.change(first, depends_on=(*before, second))
@@ -679,7 +679,7 @@ def _step_operation(name: str, match: re.Match[str], **fields: Any) -> list[dict
 def _exclude_operations(match: re.Match[str]) -> list[dict[str, Any]]:
     """Return an operation per path or glob; none if a word is a part of the work instead.
 
-    What is not to be touched is a file or folder, also without a dot: "don't touch Makefile".
+    A word after "don't touch" is a file or folder, also without a dot: "don't touch Makefile".
     """
     paths = [path.strip(" `\"'") for path in re.split(r",|\s+(?:and|or)\s+", match[2])]
     is_certain = "touch" in match[1].lower()

@@ -1,7 +1,8 @@
 """Draft a plan for a task from the repository alone: no model is asked, and nothing is written.
 
 The names in the task are looked up. Their files, related files, and files that search and history suggest become steps
-with evidence. `confidence_score` says how sure the plan is; open points become questions.
+with evidence. `confidence_score` is the probability that the first two steps name a changed file; if it is too low, and
+for open points, the plan asks.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from context_engine.plans.changeset import (
     find_tests,
     folder_of,
     group_files,
+    last_part,
     parse_intent,
     strip_commit_prefix,
 )
@@ -53,6 +55,13 @@ from context_engine.plans.model import (
     PlanScope,
     PlanStep,
     TestingStrategy,
+)
+from context_engine.plans.readiness import LIKELY_TITLE, READY_MIN, ask_about_places, estimate_readiness, read_facts
+from context_engine.plans.step_criteria import (
+    criteria_of_commands,
+    criteria_of_names,
+    criteria_of_paths,
+    criteria_without_word,
 )
 from context_engine.text import STOP_WORDS, shorten_line, split_words
 
@@ -78,27 +87,16 @@ _TITLE_VERBS: Mapping[TaskKind, str] = {
 }
 
 
-_RELATED: tuple[tuple[FileRelation, str, str, str], ...] = (
-    (
-        "registry",
-        "Update the registration in",
-        "Exports, routes and tables name the parts of a package.",
-        "it can be reached as before, or under its new name",
-    ),
-    (
-        "config",
-        "Update the configuration in",
-        "Change it where the task changes what is configured.",
-        "the files parse, and defaults are as before",
-    ),
+_RELATED: tuple[tuple[FileRelation, str, str], ...] = (
+    ("registry", "Update the registration in", "Exports, routes and tables name the parts of a package."),
+    ("config", "Update the configuration in", "Change it where the task changes what is configured."),
     (
         "partner",
         "Change what usually changes together:",
         "Nearly every commit that changed the one changed the other.",
-        "each is changed, or checked and left as it is",
     ),
 )
-"""Part, the beginning of the title, what is to be done, and when it is done."""
+"""Part, the beginning of the title, and what is to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +115,18 @@ class PlanTask:
         """Return the first command of each of these kinds."""
         first = {command.kind: command.text for command in reversed(self.commands)}
         return tuple(first[kind] for kind in kinds if kind in first)
+
+    def criteria(self, paths: Sequence[str], *kinds: str) -> tuple[str, ...]:
+        """Return criteria by the commands of these kinds; without a command, by the files that change."""
+        return criteria_of_commands(self.command(*kinds)) or criteria_of_paths(paths)
+
+    @property
+    def old_names(self) -> tuple[str, ...]:
+        """The names that a rename or removal takes away, as they occur in code."""
+        if self.wanted.kind not in RENAMING_KINDS:
+            return ()
+        named = [reference for reference in self.change.references if reference.kind == "symbol"]
+        return tuple(dict.fromkeys(self.wanted.names or [bare_name(reference) for reference in named]))
 
 
 class StepDraft(NamedTuple):
@@ -181,28 +191,31 @@ def _append_drafts(drafts: list[StepDraft], more: Iterable[StepDraft], after: tu
 def _first_drafts(task: PlanTask) -> Iterator[StepDraft]:
     """Yield the drafts that come first: the failing test, or what the task is really about."""
     if task.wanted.kind == "fix":
-        yield _failing_test_draft(task)
+        yield from _failing_test_drafts(task)
     elif task.wanted.kind == "docs":
         yield from _doc_drafts(task)
     elif task.wanted.kind == "test":
         yield from _test_drafts(task)
 
 
-def _failing_test_draft(task: PlanTask) -> StepDraft:
-    """Return the draft of a failing test: a fix without one is a guess."""
+def _failing_test_drafts(task: PlanTask) -> Iterator[StepDraft]:
+    """Yield the draft of a failing test: a fix without one is a guess. Where no test can be named, yield none."""
     tests = _nearest_test(task)
     if not tests and task.new_test:
         creates = (task.new_test,)
     else:
         creates = ()
     where = tests[0].path if tests else task.new_test
-    return StepDraft(
-        f"Write a test that fails{f': {where}' if where else ''}",
-        "Reproduce the bug in a test before you change anything.",
+    if not where:
+        return
+    run = "".join(f" Run `{command}`." for command in task.command("test"))
+    yield StepDraft(
+        f"Write a test that fails: {where}",
+        f"Reproduce the bug in a test before you change anything.{run}",
         tuple(tests),
         (),
-        ("the new test fails, and for the reason that the task describes",),
-        task.command("test"),
+        (f"`{where}` has a new test, and it fails",),
+        (),  # a check has to pass
         "high",
         creates,
     )
@@ -220,38 +233,40 @@ def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
     if task.wanted.kind == "test" and first:
         return []
     files = [*_certain_files(task, "definition"), *_certain_files(task, "source"), *_certain_files(task, "migration")]
-    groups = group_files([file.path for file in files], task.imports)
+    named = {file.path for file in files if file.part == "definition"}
+    # Only what the task names is put in the order of its imports; of the rest, the surest comes first.
+    groups = group_files([file.path for file in files], {path: task.imports.get(path, ()) for path in named})
     known = {file.path: file for file in files}
-    drafts = [
+    return [
         StepDraft(
             _format_title(_TITLE_VERBS[task.wanted.kind], [known[path] for path in group.paths]),
             "; ".join(task.clauses) or "Do what the task says here.",
             tuple(known[path] for path in group.paths),
             group.needs,
-            (),
-            (),
+            _main_criteria(task, group.paths, is_tested_first=bool(first) and task.wanted.kind == "fix"),
+            _main_checks(task),
             "high",
         )
         for group in groups
     ]
-    if first and task.wanted.kind == "fix":
-        done = ("the test of step 1 passes",)
-    else:
-        done = ()
-    criteria = (*task.clauses, *_rename_criteria(task), *done)[:CRITERIA_MAX]
+
+
+def _main_checks(task: PlanTask) -> tuple[str, ...]:
+    """Return the commands that can pass after a main step; those of tests only if no later step is about tests."""
     has_tests = bool(_certain_files(task, "test") or task.new_test)
-    fallback = () if has_tests else task.command("test")
-    checks = (*task.command("lint", "types"), *fallback)
-    return [draft._replace(criteria=criteria or ("the task is done",), checks=checks) for draft in drafts]
+    return (*task.command("lint", "types"), *(() if has_tests else task.command("test")))
 
 
-def _rename_criteria(task: PlanTask) -> tuple[str, ...]:
-    old, new = task.wanted.names[0] if task.wanted.names else "", task.wanted.new_name
-    if task.wanted.kind == "rename" and old:
-        return (f"nothing is defined as `{old}` any more", *((f"`{new}` is defined in its place",) if new else ()))
-    if task.wanted.kind == "remove" and old:
-        return (f"nothing is defined as `{old}` any more",)
-    return ()
+def _main_criteria(task: PlanTask, paths: Sequence[str], *, is_tested_first: bool) -> tuple[str, ...]:
+    """Return when a main step is done: names that are gone or new, a test that passes, else its commands."""
+    new = [task.wanted.new_name] if task.wanted.new_name else []
+    if task.wanted.kind == "add":
+        new = [bare_name(item) for item in task.change.references if item.kind == "symbol" and item.is_missing]
+    criteria = criteria_of_names(gone=task.old_names, new=new)
+    if is_tested_first:
+        tests = [f"`{command}` passes, with the test of step 1" for command in task.command("test")]
+        criteria = (*criteria, *(tests or ["the test of step 1 passes"]))
+    return (criteria or criteria_of_commands(_main_checks(task)) or criteria_of_paths(paths))[:CRITERIA_MAX]
 
 
 def _reference_drafts(task: PlanTask) -> list[StepDraft]:
@@ -261,14 +276,14 @@ def _reference_drafts(task: PlanTask) -> list[StepDraft]:
     if len(groups) > REFERENCE_GROUPS_MAX:
         groups = [groups[0]._replace(paths=tuple(file.path for file in files), needs=())]
     known = {file.path: file for file in files}
-    name = task.wanted.names[0] if task.wanted.names else "it"
+    gone = tuple(criterion for name in task.old_names for criterion in criteria_without_word(last_part(name)))
     return [
         StepDraft(
             _format_title("Update usages in", [known[path] for path in group.paths]),
             "Change every place that names it; a search for the word finds all of them.",
             tuple(known[path] for path in group.paths),
             (),
-            (f"no line of these files uses `{name}` in its old meaning",),
+            (gone or task.criteria(group.paths, "lint", "types"))[:CRITERIA_MAX],
             task.command("lint", "types"),
             "high",
         )
@@ -278,11 +293,11 @@ def _reference_drafts(task: PlanTask) -> list[StepDraft]:
 
 def _related_drafts(task: PlanTask) -> Iterator[StepDraft]:
     """Yield the drafts for registries, configuration, and files that always change together."""
-    checks = task.command("lint")
-    for part, title, says, criterion in _RELATED:
+    for part, title, says in _RELATED:
         files = tuple(_certain_files(task, part))
         if files:
-            yield StepDraft(_format_title(title, files), says, files, (), (criterion,), checks)
+            criteria = task.criteria([file.path for file in files], "lint")
+            yield StepDraft(_format_title(title, files), says, files, (), criteria, task.command("lint"))
 
 
 def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
@@ -299,7 +314,7 @@ def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
     if not files and not creates:
         return
     says = "Update the tests to the new behavior, and test what is new."
-    criteria = tuple(f"`{command}` passes" for command in task.command("test")) or ("all tests pass",)
+    criteria = task.criteria([*(file.path for file in files), *creates], "test")
     if files:
         title = _format_title("Update the tests in", files)
     else:
@@ -311,8 +326,9 @@ def _doc_drafts(task: PlanTask) -> Iterator[StepDraft]:
     files = tuple(_files_in_focus(task, "docs"))
     if files:
         says = "Describe what is different for users; add a line to the changelog."
-        criterion = ("nothing in these files describes what was before",)
-        yield StepDraft(_format_title("Update the documents:", files), says, files, (), criterion, (), "low")
+        gone = tuple(criterion for name in task.old_names for criterion in criteria_without_word(last_part(name)))
+        criteria = gone[:CRITERIA_MAX] or criteria_of_paths([file.path for file in files])
+        yield StepDraft(_format_title("Update the documents:", files), says, files, (), criteria, (), "low")
 
 
 def _remaining_drafts(task: PlanTask, drafts: Sequence[StepDraft]) -> list[StepDraft]:
@@ -322,8 +338,8 @@ def _remaining_drafts(task: PlanTask, drafts: Sequence[StepDraft]) -> list[StepD
     if not files:
         return []
     says = "Only search and history suggest these. Read the places, and change what the task affects."
-    title, criterion = _format_title("Check possibly related files:", files), ("each of them was checked",)
-    return [StepDraft(title, says, files, (), criterion, (), "low")]
+    criteria = criteria_of_commands(task.command("test")) or ("`git diff --stat HEAD` lists only files of this plan",)
+    return [StepDraft(_format_title(LIKELY_TITLE, files), says, files, (), criteria, (), "low")]
 
 
 def _files_in_focus(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
@@ -369,11 +385,9 @@ def _new_step(number: int, draft: StepDraft) -> PlanStep:
     )
 
 
-QUESTIONS_MAX = 6
+QUESTIONS_MAX = 3
+"""Of more, the first ones decide what the others mean."""
 CANDIDATES_MAX = 5
-FLAT_FROM = 5
-FLAT_SHARE = 0.9
-"""When the fifth file scores nine tenths of the first, no file stands out."""
 PROHIBITING_TYPES = frozenset(("rule", "decision", "decisions", "preferences"))
 CLASH_WORDS = 2
 """Words of the task that a rule must speak of before it is asked whether the task breaks it."""
@@ -392,12 +406,15 @@ TEXT_CHARS_MAX = 240
 
 
 def find_questions(
-    task: str, wanted: TaskIntent, change: ChangeSet, recalled: Sequence[RememberedItem]
+    task: str, wanted: TaskIntent, change: ChangeSet, recalled: Sequence[RememberedItem], *, is_likely_right: bool
 ) -> tuple[PlanQuestion, ...]:
-    """Find open questions, the most important first; ids count from q1."""
+    """Find open questions, the most important first; ids count from q1.
+
+    A plan that is not `is_likely_right` asks which of the best places is meant.
+    """
     open_points = [
         *_ask_about_names(wanted, change.references),
-        *_ask_about_ranking(task, change),
+        *_ask_about_ranking(task, change, is_likely_right=is_likely_right),
         *_ask_about_rename(wanted),
         *_ask_about_rules(task, recalled),
     ]
@@ -426,20 +443,17 @@ def _is_spelled_longer(reference: PromptReference) -> bool:
     return any(near != name and near.rstrip("?!=") == name for near in reference.near)
 
 
-def _ask_about_ranking(task: str, change: ChangeSet) -> Iterator[tuple[str, list[str]]]:
-    """Ask about a ranking without a clear result, unless the task names its files."""
-    if change.of("definition", "reference"):
-        return
-    if change.files and _significant_words(task) <= VAGUE:
+def _ask_about_ranking(task: str, change: ChangeSet, *, is_likely_right: bool) -> Iterator[tuple[str, list[str]]]:
+    """Ask about a task that says nothing, and about a ranking that is probably wrong."""
+    if not change.files:
+        yield "No file of this workspace matches the words of the task: where does it belong?", []
+    elif not change.of("definition", "reference") and _significant_words(task) <= VAGUE:
         yield (
             "The task does not say what to change: which part, and what should it be like?",
             [file.path for file in change.files],
         )
-        return
-    if not change.files:
-        yield "No file of this workspace matches the words of the task: where does it belong?", []
-    elif len(change.curve) >= FLAT_FROM and change.curve[FLAT_FROM - 1] >= FLAT_SHARE:
-        yield "No file stands out for this task: where does it belong?", [file.path for file in change.files]
+    elif not is_likely_right:
+        yield from ask_about_places(change)
 
 
 def _ask_about_rename(wanted: TaskIntent) -> Iterator[tuple[str, list[str]]]:
@@ -588,13 +602,6 @@ FOLDERS_MAX = 12
 """With more of them the top ones say as much."""
 SIBLINGS_MAX = 10
 """Files next to a new one; their tests show where the tests of this folder are."""
-CONFIDENCE_MAX = 0.75
-"""Without refinement by an agent or a model no plan is surer than that."""
-NAMES_SHARE, MARGIN_SHARE, FRESH_SHARE, TESTS_SHARE = 0.35, 0.35, 0.2, 0.1
-"""The shares of the resolved names, the lead of the best file, a fresh index and the tests in the confidence score."""
-RIVAL = 5
-"""The lead of the best file is measured over the sixth: that many files may well belong to one task."""
-_STALE = re.compile(r"\b(\d+) files? edited")
 
 
 @dataclass(frozen=True, slots=True)
@@ -632,7 +639,8 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     )
     recalled = _recall_rules(request.task, [file.path for file in change.files], sources)
     made = build_steps(task)
-    open_now = find_questions(request.task, wanted, change, recalled)
+    chance = estimate_readiness(read_facts(change, made, len(_significant_words(request.task))))
+    open_now = find_questions(request.task, wanted, change, recalled, is_likely_right=chance >= READY_MIN)
     plan = Plan(
         goal=extract_objective(request.task),
         task=shorten_line(request.task, 0, TASK_CHARS_MAX),
@@ -644,7 +652,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
         milestones=_milestones(made),
         steps=made,
         testing_strategy=_testing_strategy(change, known),
-        confidence_score=score_confidence(change),
+        confidence_score=round(chance, 2),
         questions=open_now,
         evidence=tuple(proof for file in change.files[: request.files_max] for proof in file.evidence[:1]),
         provenance="core",
@@ -655,40 +663,6 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     else:
         source = "search" if change.files else "none"
     return PlanDraft(plan, "needs_clarification" if open_now or not made else "ready", change, known, source)
-
-
-def score_confidence(change: ChangeSet) -> float:
-    """Score how sure a drafted plan is: 0 to 0.75.
-
-    A task without names gets no share for them; the lead of the best file always counts.
-    """
-    looked_up = [reference for reference in change.references if reference.kind in ("path", "symbol")]
-    clear = sum(len(item.places) == 1 and not item.more for item in looked_up)
-    names = clear / len(looked_up) if looked_up else 0.0
-    # A short ranking has no sixth file to compare with: it counts as half a lead.
-    if len(change.curve) > RIVAL:
-        margin = 1.0 - change.curve[RIVAL]
-    else:
-        margin = 0.5 * bool(change.curve)
-    score = NAMES_SHARE * names + MARGIN_SHARE * margin + FRESH_SHARE * score_freshness(change.freshness)
-    return round(min(CONFIDENCE_MAX, score + TESTS_SHARE * bool(change.of("test"))), 2)
-
-
-def score_freshness(freshness: str) -> float:
-    """Score the freshness of an index: 1 if fresh, 0 without an index, less than 1 if outdated.
-
-    >>> [score_freshness(words) for words in ("fresh", "no index", "3 files edited since index", "index building 63 %")]
-    [1.0, 0.0, 0.9, 0.5]
-    """
-    if freshness == "fresh":
-        return 1.0
-    if edited := _STALE.search(freshness):
-        if int(edited[1]) < SIBLINGS_MAX:
-            return 0.9
-        return 0.5
-    if freshness == "no index":
-        return 0.0
-    return 0.5
 
 
 # -- the basis of the steps -------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from context_engine.model import Filter
 from context_engine.plans import plan_draft
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.model import PlanStep
-from context_engine.plans.plan_draft import CONFIDENCE_MAX, PlanDraft, draft_plan
+from context_engine.plans.plan_draft import PlanDraft, draft_plan
+from context_engine.plans.readiness import READY_MIN
 from context_engine.repo.git import Git
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import git, repository, tree
@@ -133,7 +134,40 @@ def test_a_fix_begins_with_a_test_that_fails(zoo: Engine) -> None:
         True,
     )
     assert step_with(made, "zoo/cages.py").depends_on == (first.uid,)
-    assert "the test of step 1 passes" in step_with(made, "zoo/cages.py").acceptance_criteria
+    assert first.acceptance_criteria == ("`tests/test_cages.py` has a new test, and it fails",)
+    assert first.checks == ()  # a check has to pass
+    assert "`make test` passes, with the test of step 1" in step_with(made, "zoo/cages.py").acceptance_criteria
+
+
+def test_a_fix_without_a_place_for_a_test_has_no_step_without_files(tmp_path: Path) -> None:
+    with indexed(repository(tmp_path / "bare", {"main.zig": "fn greet() void {}\n"}), watch=False) as engine:
+        made = planned(engine, "Fix greet: it hangs")
+    assert [step.files_to_modify for step in made.plan.steps] == [("main.zig",)]
+
+
+@pytest.mark.parametrize(
+    ("task", "criteria"),
+    [
+        (
+            "rename `lock_gate` to `bolt`",
+            {
+                "zoo/cages.py": ("nothing is defined as `lock_gate` any more", "`bolt` is defined"),
+                "zoo/feeding.py": ("`git grep -lwF lock_gate` lists none of these files",),
+                "tests/test_cages.py": ("`make test` passes",),
+                "docs/keepers.md": ("`git grep -lwF lock_gate` lists none of these files",),
+            },
+        ),
+        ("Let `lock_gate` take minutes", {"zoo/cages.py": ("`make lint` passes",)}),
+    ],
+)
+def test_a_step_is_done_when_a_command_or_a_name_says_so(zoo: Engine, task: str, criteria: dict[str, Any]) -> None:
+    made = planned(zoo, task)
+    assert {path: step_with(made, path).acceptance_criteria for path in criteria} == criteria
+
+
+def test_what_is_added_has_to_be_defined_in_the_end(zoo: Engine) -> None:
+    made = planned(zoo, "Add `lock_gates` to Cage")
+    assert "`lock_gates` is defined" in [text for step in made.plan.steps for text in step.acceptance_criteria]
 
 
 def test_a_missing_test_is_created_where_those_of_its_neighbours_lie(tmp_path: Path) -> None:
@@ -227,9 +261,12 @@ def test_a_task_that_nothing_here_has_to_do_with_is_asked_about(zoo: Engine) -> 
     assert "where does it belong" in made.plan.questions[0].text
 
 
-@pytest.mark.parametrize("task", ["make the cages better", "fix cages"])
-def test_a_task_that_says_little_is_planned(zoo: Engine, task: str) -> None:
-    assert planned(zoo, task).status == "ready"
+def test_a_plan_that_is_probably_wrong_asks_which_place_is_meant(zoo: Engine) -> None:
+    made = planned(zoo, "visits")
+    assert (made.status, made.plan.confidence_score < READY_MIN) == ("needs_clarification", True)
+    (question,) = made.plan.questions
+    assert question.text.startswith("Is the change in ")
+    assert all(candidate.split(":")[0] in made.plan.files for candidate in question.candidates)
 
 
 @pytest.mark.parametrize("task", ["make it better", "please fix the code"])
@@ -311,7 +348,8 @@ def test_what_many_people_have_changed_is_a_risk(lived: tuple[Engine, FileHistor
     assert "4 people have changed zoo/visits/tickets.py more than once" in issues
 
 
-def test_confidence_rests_on_names_the_lead_freshness_and_tests_and_is_never_high(zoo: Engine) -> None:
-    named = planned(zoo, "Let `lock_gate` take minutes").plan.confidence_score
+def test_a_plan_with_a_named_place_is_surer_than_a_vague_one(zoo: Engine) -> None:
+    named = planned(zoo, "Let `lock_gate` take minutes")
     vague = planned(zoo, "make it better somehow").plan.confidence_score
-    assert vague < named <= CONFIDENCE_MAX
+    assert vague < READY_MIN <= named.plan.confidence_score
+    assert named.status == "ready"

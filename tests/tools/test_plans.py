@@ -178,7 +178,7 @@ def test_a_step_is_answered_with_what_became_of_it_and_what_to_do_next(here: Des
     assert failed["next"].startswith("fail_step 1 with retry: true")
     assert brief(fail_step, step_number=1, retry=True)["next"] == "start_step 1"
     assert brief(view_progress)["next"] == "start_step 1"
-    assert brief(start_step, step_number=1, include_packet=False)["done"] .startswith("0 of ")
+    assert brief(start_step, step_number=1, include_packet=False)["done"].startswith("0 of ")
     assert brief(view_progress)["next"] == "complete_step or fail_step 1"
 
 
