@@ -29,6 +29,7 @@ from context_engine.tools.plan_tools import (
     fit_difference,
     fit_plan,
     format_step,
+    is_offered,
     limit_rows,
     question_rows,
 )
@@ -93,7 +94,7 @@ def create_plan(
         _plan_request(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope), saving
     )
     made, climbed = _refine_by_model(engine, call, made, saving, assist, context_token_budget)
-    climbed = climbed if detail or assist == "host" else replace(climbed, next=None)
+    climbed = climbed if detail or is_offered(climbed, assist) else replace(climbed, next=None)
     return _plan_reply(engine, made, climbed, _ReplyOptions(began, climbed.used, format, detail))
 
 
@@ -297,7 +298,7 @@ def refine_plan(
         used = "host" if draft is not None else "none"
         return _revision_reply(engine, made, SecondPassResult("none"), _ReplyOptions(began, used, format, detail))
     made, climbed = _revise_by_model(engine, call, made, request, assist)
-    climbed = climbed if detail or assist == "host" else replace(climbed, next=None)
+    climbed = climbed if detail or is_offered(climbed, assist) else replace(climbed, next=None)
     return _revision_reply(engine, made, climbed, _ReplyOptions(began, climbed.used, format, detail))
 
 

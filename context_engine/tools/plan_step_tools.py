@@ -54,6 +54,7 @@ from context_engine.tools.plan_tools import (
     cut_lines,
     describe_next,
     format_reply,
+    is_offered,
     parse_step_numbers,
     which_step,
 )
@@ -608,7 +609,9 @@ def execute_plan(
     warnings = [*state.warnings, *(done.warnings if done else ()), *climbed.warnings]
     reply["packets"] = packets
     reply |= _progress_row(state) if detail else {"plan_status": state.execution.status}
-    way_on = climbed.next if detail or assist == "host" else describe_next(state.plan, state.execution)
+    way_on: Any = climbed.next if detail or is_offered(climbed, assist) else None
+    if way_on is None and not detail:
+        way_on = describe_next(state.plan, state.execution)
     reply |= drop_empty({"next": way_on, "warnings": warnings})
     ms = round((time.perf_counter() - began) * 1_000)
     meta = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}

@@ -40,6 +40,7 @@ from context_engine.tools.reply import NOTE_CHARS, count_fitting, cut_to_size, r
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
+    from context_engine.context import SecondPassResult
     from context_engine.engine import Engine
     from context_engine.plans import Approval, Execution, LoadedPlan, Plan, PlanVersion
 
@@ -239,6 +240,11 @@ def describe_next(plan: Plan, execution: "Execution | None") -> str:
     if failed:
         return f"fail_step {failed[0]} with retry: true opens it again, with skip: true leaves it out"
     return "nothing is left to do" if execution.status == "completed" else "view_progress says what is open"
+
+
+def is_offered(second_pass: "SecondPassResult", assist: str) -> bool:
+    """Return whether a brief reply has the brief and the schema of a second pass: on request, or if a model failed."""
+    return assist != "auto" or bool(second_pass.warnings)
 
 
 def brief_progress(plan: Plan, execution: "Execution") -> dict[str, Any]:
