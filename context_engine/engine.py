@@ -93,12 +93,11 @@ class Engine(Workspace, DeprecatedMethods):
 
         self.usage = FileUsage(self.cache_folder / "access.db", clock=self.now, enabled=settings.access_scoring)
         self.embeddings = self._create_embeddings(encoder)
-        self.search = CallableSearchService(
-            self.index, self.files, self.usage, encoder, self.embeddings, models_folder=self._cache / "models"
-        )
         self._lister = FileLister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
         self._grams = GramIndex(self._lister, self.cache_folder / "grams")
         self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts, self._grams)
+        ranks = (self.index, self.files, self.usage, encoder, self.embeddings, self.text_search)
+        self.search = CallableSearchService(*ranks, models_folder=self._cache / "models")
         self._shared_records = self._open_shared_records()
         self._encoder = encoder
 

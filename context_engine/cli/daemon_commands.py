@@ -119,6 +119,7 @@ def load_services() -> DaemonServices:
     return DaemonServices(
         handlers={
             "query": queries.answer,
+            "index": queries.index,
             "hook": partial(answer_hook_request, pool, HookResponder()),
             "session": sessions.serve,
         },

@@ -61,6 +61,13 @@ class QueryAnswerer:
         self.count = next(self._counter)
         return {"code": code, "out": out, "err": err}
 
+    def index(self, request: Mapping[str, Any], _: DaemonConnection) -> Mapping[str, Any]:
+        """Go on with an index that a command began. Raises: KeyError for a request that no client sends."""
+        root = Path(request["root"])
+        with self._pool.lease(root) as lease:
+            lease.engine().index.update_in_background()
+        return {"root": str(root)}
+
     @contextmanager
     def _lease(self, folder: Path, root: str) -> Generator[Engine]:
         if root:
@@ -73,8 +80,10 @@ class QueryAnswerer:
             yield engine
 
 
-def _check_index(engine: Engine, _: str) -> bool:
-    if not engine.index.is_available() and not engine.index.is_building:
+def _check_index(engine: Engine, *_: str) -> bool:
+    if engine.index.is_building:
+        return True
+    if not engine.index.is_complete():
         raise DeclinedError
     return True
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ FILTERS = {
 }
 """Option of `ctx search` -> argument of the tool."""
 STDIN = "-"
+HAND_OVER_S, HAND_OVER_LOOK_S = 5.0, 0.1
+"""How long a command waits for a daemon that takes over the rest of an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +50,44 @@ class QueryPlace:
     folder: Path
     open: Callable[[], AbstractContextManager[Engine]]
     screen: Screen
-    ensure_index: Callable[[Engine, str], bool]
-    """Builds the index if there is none, and returns whether there is one; the text completes "nothing ..."."""
+    ensure_index: Callable[[Engine, str, str], bool]
+    """Builds the index if there is none, and returns whether there is one; the first text completes "nothing ...", the
+    second is the question, whose files are indexed first."""
 
 
 def run_query(command: str, root: Path | None, options: Options) -> int:
     """Run one of the commands in this process and return its exit code. Raises: the error of its tool."""
-    place = QueryPlace(Path.cwd(), lambda: open_engine(root), process_screen(os.environ), _ensure_index)
-    return COMMANDS[command](place, options)
+    unfinished: list[Path] = []
+
+    def ensure_index(engine: Engine, nothing: str, question: str) -> bool:
+        if engine.index.is_complete():
+            return True
+        from context_engine.cli import console
+
+        is_there = console.ensure_index(engine, nothing, question)
+        if is_there and not engine.index.is_complete():
+            unfinished.append(engine.root)
+        return is_there
+
+    screen = process_screen(os.environ)
+    code = COMMANDS[command](QueryPlace(Path.cwd(), lambda: open_engine(root), screen, ensure_index), options)
+    for folder in unfinished:
+        screen.note(_hand_over(folder))
+    return code
 
 
-def _ensure_index(engine: Engine, nothing: str) -> bool:
-    if engine.index.is_available():
-        return True
-    from context_engine.cli.console import ensure_index
+def _hand_over(root: Path) -> str:
+    """Have the daemon go on with an index that this process began; return a note about it."""
+    from context_engine.daemon import ask_daemon, start_daemon
 
-    return ensure_index(engine, nothing)
+    until = time.monotonic() + HAND_OVER_S
+    request = {"kind": "index", "root": str(root), "patient": True}
+    if start_daemon(os.environ):
+        while time.monotonic() < until:
+            if ask_daemon(request, HAND_OVER_S):
+                return "the daemon indexes the rest in the background"
+            time.sleep(HAND_OVER_LOOK_S)
+    return "ctx index completes the index"
 
 
 # -- calling a tool ---------------------------------------------------------------------------------------------------
@@ -177,7 +202,7 @@ def symbol(place: QueryPlace, options: Options) -> int:
     """Show where a symbol is defined; 1 if nothing has that name."""
     arguments = {name: options[name] for name in ("name", "kind", "path", "limit")}
     with place.open() as engine:
-        if not place.ensure_index(engine, "looked up"):
+        if not place.ensure_index(engine, "looked up", ""):
             return INTERRUPTED
         text = call_for_text(engine, "symbols", arguments, structured=True)
     row = json.loads(text)
@@ -242,7 +267,7 @@ def trace(place: QueryPlace, options: Options) -> int:
     subject = "path" if is_path else "name"
     arguments = {subject: target, "relation": options["direction"], "depth": options["depth"]}
     with place.open() as engine:
-        if not place.ensure_index(engine, "followed"):
+        if not place.ensure_index(engine, "followed", ""):
             return INTERRUPTED
         text = call_for_text(engine, "symbols", arguments | {"limit": options["limit"]}, structured=options["as_json"])
     if options["as_json"]:
@@ -274,7 +299,7 @@ def why(place: QueryPlace, options: Options) -> int:
 def context(place: QueryPlace, options: Options) -> int:
     """Show what to read before a task, within a budget of tokens."""
     with place.open() as engine:
-        if not place.ensure_index(engine, "bundled"):
+        if not place.ensure_index(engine, "bundled", options["task"]):
             return INTERRUPTED
         _warn_of_settings(engine, place.screen)
         arguments = {"query": options["task"], "max_files": options["limit"], "token_budget": options["budget"]}
@@ -307,7 +332,7 @@ def search(place: QueryPlace, options: Options) -> int:
     arguments = _search_arguments(options)
     query = parse_search_arguments(arguments)  # a mistake is reported before an index is built
     with place.open() as engine:
-        if not place.ensure_index(engine, "searched"):
+        if not place.ensure_index(engine, "searched", options["query"]):
             return INTERRUPTED
         _warn_of_settings(engine, place.screen)
         if _shape_of(options) == "json":

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from context_engine.errors import Cancelled, NextStep, StorageCorrupt
+from context_engine.index.build_order import ORDERED_FILES_MIN, BuildOrder, list_recent_files, rank_files
 from context_engine.index.changed_files import IndexChanges, compare_files, is_under
 from context_engine.index.embedded_store import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
 from context_engine.index.encoder import StaticEncoder
@@ -30,7 +31,8 @@ from context_engine.repo import Git, Walk, walk, walk_paths
 ROUND_BYTES = 16_000_000
 """Text of one round: some seconds of work, and about 300 MB of memory at its end."""
 FIRST_ROUND_BYTES = 2_000_000
-"""The first round is small: results are found within a second, and other processes get time to start."""
+"""The first round is small: results are found within a second, and other processes get time to start. Each is twice
+the one before, until a question asks for files."""
 SHARE_FILES_MIN = 24
 """Rounds of fewer files are not worth sending to another process."""
 PROGRESS_EVERY_S = 0.1
@@ -71,6 +73,7 @@ class IndexBuilder:
         self._bytes_max = bytes_max
         self._encoder = encoder
         self._excludes_file: str | None = None
+        self._order: BuildOrder | None = None  # of the run in progress, when it has found its files
 
     def index_workspace(
         self,
@@ -93,6 +96,8 @@ class IndexBuilder:
             if force:
                 raise
             return self._index_once(_BuildRun(progress, cancel), "", True)
+        finally:
+            self._order = None
 
     def _index_once(self, run: _BuildRun, under: str, force: bool) -> IndexReport:
         began = time.perf_counter()
@@ -142,6 +147,17 @@ class IndexBuilder:
             writer.publish()
         return True
 
+    def pending_files(self) -> list[str] | None:
+        """Return the files that the run in progress still has to index; None without a run, or while it walks."""
+        order = self._order
+        return None if order is None else order.pending()
+
+    def prefer(self, paths: Sequence[str]) -> BuildOrder:
+        """Let the run in progress index these files next; return its order."""
+        order = self._order or BuildOrder({})
+        order.prefer(paths)
+        return order
+
     def merge_segments(self) -> None:
         """Merge the small segments of edits, at a moment without queries. Raises: StorageBusy, DiskFull."""
         with self._store.writer() as writer:
@@ -190,12 +206,14 @@ class IndexBuilder:
     ) -> None:
         """Index all new or suspect files, round by round; removals go with the first commit."""
         indexed = writer.states(changes.suspect)
-        todo = sorted((*changes.added, *changes.suspect))
+        todo = {path: facts[path][0] for path in (*changes.added, *changes.suspect)}
         known = {path: indexed[path].sha256 for path in changes.suspect}
         run.total = len(todo)
         self._prepare_parsers(todo)
         removed: Sequence[str] = changes.removed
-        for paths in _split_rounds(todo, facts):
+        order = self._order_files(todo)
+        self._order = order
+        while paths := order.next_round(FIRST_ROUND_BYTES, ROUND_BYTES):
             run.check()
             numbers, outcomes = self._index_round(writer, paths, facts, known, run)
             self._commit(writer, numbers, outcomes, removed)
@@ -206,7 +224,12 @@ class IndexBuilder:
         if removed:
             self._commit(writer, [], [], removed)
 
-    def _prepare_parsers(self, paths: Sequence[str]) -> None:
+    def _order_files(self, sizes: Mapping[str, int]) -> BuildOrder:
+        if len(sizes) < ORDERED_FILES_MIN:
+            return BuildOrder(sizes)
+        return BuildOrder(sizes, rank_files(list_recent_files(Git(self._root)), self._languages))
+
+    def _prepare_parsers(self, paths: Collection[str]) -> None:
         """Unpack all parsers that are needed in one pass over their archive; nothing to do after the first run."""
         if len(paths) > 1:
             found = (self._languages.detect(path) for path in paths)
@@ -326,18 +349,6 @@ class _BuildRun:
 def _sizes_and_times(seen: Walk) -> dict[str, tuple[int, int]]:
     """Map path to (size, mtime_ns), with plain strings that can be sent to another process."""
     return {str(path): (size, mtime_ns) for path, size, mtime_ns in seen.entries}
-
-
-def _split_rounds(paths: Sequence[str], facts: Mapping[str, tuple[int, int]]) -> list[list[str]]:
-    rounds: list[list[str]] = [[]]
-    room = FIRST_ROUND_BYTES
-    for path in paths:
-        if room <= 0:
-            rounds.append([])
-            room = ROUND_BYTES
-        rounds[-1].append(path)
-        room -= facts[path][0]
-    return [round_paths for round_paths in rounds if round_paths]
 
 
 def _walk_metadata(seen: Walk) -> dict[str, str | float]:

@@ -140,6 +140,10 @@ class IndexService:
         except ContextEngineError:
             return False  # `store_problem` and the status say why
 
+    def is_complete(self) -> bool:
+        """Return whether every file was indexed once; False during a first run, and when that was stopped."""
+        return self.is_available() and bool(self.store.metadata("walked_at"))
+
     @property
     def is_building(self) -> bool:
         """Whether this process is indexing."""

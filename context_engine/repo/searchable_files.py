@@ -122,12 +122,16 @@ class FileLister:
                 rest_s = WATCHED_REST_S
             else:
                 rest_s = 0.0 if is_watched else self._stale_s
-            if self._walk is None or _changes_all(heard):
-                self._begin(now, check)
-            elif now - self._looked_at >= rest_s:
-                self._sweep(now, check)
-            elif heard:
-                self._look_again(heard, check)
+            try:
+                if self._walk is None or _changes_all(heard):
+                    self._begin(now, check)
+                elif now - self._looked_at >= rest_s:
+                    self._sweep(now, check)
+                elif heard:
+                    self._look_again(heard, check)
+            except BaseException:
+                self._walk = None  # what was heard is lost: the next call walks
+                raise
             self._was_watched = is_watched
             assert self._listing  # the first call walks
             return self._listing
@@ -208,6 +212,7 @@ class FileLister:
         with file_reader.open_root(self._confined) as top:
             for number, entry in enumerate(self._walk.entries):
                 if number % 1_000 == 0:
+                    self._verdicts = known | verdicts  # when it is stopped here, the next call goes on from there
                     check()
                 verdicts[entry] = known[entry] if entry in known else file_reader.why_not_text(top, entry.path)
         self._verdicts = verdicts

@@ -8,14 +8,16 @@ print(hit.chunk.path, hit.chunk.span, hit.score)
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from context_engine.embedding import EmbedderConfig, open_embedder
-from context_engine.errors import InvalidArgument, NextStep, NotIndexed
+from context_engine.errors import ContextEngineError, InvalidArgument, NextStep, NotIndexed
 from context_engine.index import ROLES, IndexService, StaticEncoder, no_index
 from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
 from context_engine.repo import ReadFile, WorkspaceFiles
@@ -23,13 +25,23 @@ from context_engine.search.chunk_export import ExportReport, collect_chunks, wri
 from context_engine.search.file_usage import FileUsage
 from context_engine.search.hit_reading import HitReader
 from context_engine.search.name_completion import NameCompleter
+from context_engine.search.question import Question
 from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, explain_weakness
 from context_engine.search.repo_overview import find_landmarks
 from context_engine.search.searcher import Place, Ranking, Searcher
 from context_engine.search.semantic_scores import AnswerModel, SemanticRanker
+from context_engine.search.text_scanner import TextScanner
 
 OUTLINE_FACTOR = 0.35
 """The worth of the `symbols` chunk of a file relative to its best chunk, when both are requested."""
+
+
+HURRY_WAIT_S = 3.0
+"""How long the first answer to a question waits for its files while the index is built: as long as for a first part."""
+HURRIED_WORDS_MAX, HURRIED_CHARS_MIN = 6, 3
+"""Each word is a pass over the text of all files: .2 s for 40,000 of them."""
+HURRIED_FILES_MAX = 200
+QUESTIONS_KEPT = 64
 
 
 class SearchState(NamedTuple):
@@ -51,15 +63,21 @@ class SearchService:
         access: FileUsage,
         encoder: StaticEncoder | None,
         model: AnswerModel,
+        scanner: TextScanner,
         *,
         models_folder: Path,
     ) -> None:
-        """`access` counts which files are used; without an `encoder` only words rank; `model` takes part in answers."""
+        """`access` counts which files are used; without an `encoder` only words rank; `model` takes part in answers.
+
+        `scanner` finds the files to index first when a question comes before the index is complete.
+        """
         self._index = index
         self._live = index.live
         self._files = files
         self._access = access
         self._model = model
+        self._scanner = scanner
+        self._hurried: dict[str, None] = {}  # questions whose files were put first
         self._meaning = None if encoder is None else SemanticRanker(encoder.query, model)
         self._models_folder = models_folder
         self._lock = threading.Lock()
@@ -75,6 +93,7 @@ class SearchService:
         """
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
+        self.hurry(query.text)
         standing = self.state()
         if standing is None:
             return self._answer_without_index()
@@ -82,6 +101,25 @@ class SearchService:
             answer = answer_query(standing, query)
         self._model.wake(hit.chunk.path for hit in answer.hits)
         return answer
+
+    def hurry(self, text: str, wait_s: float = HURRY_WAIT_S) -> bool:
+        """While the index is built, have the files with the words of a question indexed next, and wait for them.
+
+        Return whether they are all indexed. The same question is not waited for twice.
+        """
+        if not self._live.is_long_run or text in self._hurried:
+            return not self._live.is_building
+        until = time.monotonic() + wait_s
+        question = Question.of(text)
+        weights = dict(zip(question.words, question.word_weights, strict=True))
+        rarest = sorted(weights, key=lambda word: (-weights[word], -len(word)))[:HURRIED_WORDS_MAX]
+        words = {word: weights[word] for word in rarest if len(word) >= HURRIED_CHARS_MIN}
+        paths = self._live.pending_files(until)
+        with suppress(ContextEngineError):  # the answer is then of what is indexed
+            found = self._scanner.find_by_words(words, paths, wait_s=(until - time.monotonic()) / 2)
+            self._hurried = dict.fromkeys([*self._hurried, text][-QUESTIONS_KEPT:])
+            return self._live.hurry(found[:HURRIED_FILES_MAX], until)
+        return False
 
     def state(self) -> SearchState | None:
         """Return the current state after checking for edits; None without an index.

@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from context_engine.errors import InvalidArgument
+from context_engine.errors import InvalidArgument, SearchTimeout
 from context_engine.model import Progress, RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.repo import (
     FileLister,
@@ -39,6 +40,7 @@ from context_engine.search.text_search import (
     limit_matches,
     longest_first,
     overlap_texts,
+    rank_by_words,
     sort_matches,
 )
 from context_engine.secrets import RedactedDocuments
@@ -176,6 +178,21 @@ class TextScanner:
                 TextLine(row.line, seen.column, seen.text, row.keyword) for row, seen in zip(rows, read, strict=False)
             ]
         return shown
+
+    def find_by_words(self, words: Mapping[str, float], paths: Sequence[str], *, wait_s: float) -> list[str]:
+        """Return which of some files hold most of some words by their weights, best first; no index is needed.
+
+        Words for which the time does not suffice do not count. Raises: AccessFailed.
+        """
+        patience = SearchDeadline.of(None, wait_s)
+        found: list[tuple[float, Mapping[str, int]]] = []
+        with suppress(SearchTimeout):
+            for word, weight in words.items():
+                asked = GrepRequest((escape_literal(word),), ignore_case=True)
+                lines, _ = self._text_engine().counts(paths, asked, patience)
+                in_path = {path: lines.get(path, 0) + 1 for path in paths if word in path.lower()}
+                found.append((weight, lines | in_path))
+        return rank_by_words(found, len(paths))
 
     # -- files --
 

@@ -203,3 +203,20 @@ def test_a_root_that_is_gone_is_an_error_and_a_long_look_can_be_stopped(tmp_path
         FileLister(root, stale_s=0).listing(stop)
     with pytest.raises(FileNotFound):
         FileLister(tmp_path / "gone", stale_s=0).listing()
+
+
+def test_a_listing_that_was_stopped_begins_again(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", ZOO)
+    lister = FileLister(root, stale_s=60.0)
+
+    def stop() -> None:
+        raise Cancelled("enough")
+
+    with pytest.raises(Cancelled):
+        lister.listing(stop)
+    assert names(lister.listing()) == [".gitignore", "a.py", "src/b.py"]
+    (root / "new.py").write_text("n\n", encoding="utf-8")
+    lister.note(["new.py"])
+    with pytest.raises(Cancelled):
+        lister.listing(stop)
+    assert "new.py" in names(lister.listing()), "what was heard is not lost"
