@@ -202,7 +202,7 @@ def symbol(place: QueryPlace, options: Options) -> int:
     """Show where a symbol is defined; 1 if nothing has that name."""
     arguments = {name: options[name] for name in ("name", "kind", "path", "limit")}
     with place.open() as engine:
-        if not place.ensure_index(engine, "looked up", ""):
+        if not place.ensure_index(engine, "looked up", options["name"]):
             return INTERRUPTED
         text = call_for_text(engine, "symbols", arguments, structured=True)
     row = json.loads(text)

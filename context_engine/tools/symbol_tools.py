@@ -51,6 +51,8 @@ def symbols(
         return Reply(_outline_json(outline, chars_max) if call.structured else format_outline(outline, chars_max))
     if not (is_named or path.strip() or relation == "unused"):
         raise InvalidArgument("name is missing", suggestion="Give name, or the path of a file for its outline.")
+    if is_named:
+        engine.search.hurry(name)
     if relation == "definition":
         found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
         return Reply(_definitions_json(found, chars_max) if call.structured else _format_definitions(found, chars_max))
@@ -82,6 +84,7 @@ def find_symbol(
     chars_max = engine.settings.result_chars_max
     if outline:
         return Reply(format_outline(engine.symbols.outline(outline), chars_max))
+    engine.search.hurry(name)
     found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
     return Reply(_format_definitions(found, chars_max))
 
@@ -101,6 +104,8 @@ def trace(
     """
     if bool(symbol.strip()) == bool(path.strip()):
         raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")
+    if symbol.strip():
+        engine.search.hurry(symbol)
     traced = engine.symbols.trace(symbol or path, direction, depth=depth, limit=STEPS_MAX, with_possible=possible)  # ty: ignore[invalid-argument-type] - Choice checked it
     return Reply(_format_trace(traced, engine.settings.result_chars_max, possible=possible))
 
