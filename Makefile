@@ -26,7 +26,7 @@ lint: ## ruff's rules
 types: ## ty over the package, the scripts and the tests
 	@$(CHECK) types
 
-imports: ## the stairs and the pure rooms (.importlinter)
+imports: ## the layers and the pure packages (.importlinter)
 	@$(CHECK) imports
 
 help-text: ## write docs/help.txt and the help pages of ctx anew

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from context_engine.tools import Tool
 
 ROOT = Path(__file__).resolve().parent.parent
+LANGUAGES_NAMED = 4
+"""A check of more languages shows their number."""
 
 
 def main(argv: list[str]) -> int:
@@ -123,6 +125,19 @@ def limits(schema: Mapping[str, Any]) -> str:
     if most is not None:
         return f" {least}-{most}"
     return f" from {least}" if least is not None else ""
+
+
+def checks() -> str:
+    """docs/guides/reviews.md: a row for each check of a review, in the order in which they run."""
+    from context_engine.review.checks import check_registry
+
+    rows = []
+    for check in (*check_registry.TEXT, *check_registry.FILE, *check_registry.CHANGE):
+        languages = ", ".join(check.languages) or "any file"
+        if len(check.languages) > LANGUAGES_NAMED:
+            languages = f"{len(check.languages)} languages"
+        rows.append((f"`{check.rule}`", check.title, check.priority, f"{check.confidence:.2f}", languages))
+    return table(("rule", "finding", "P", "confidence", "in"), rows)
 
 
 def clients() -> str:

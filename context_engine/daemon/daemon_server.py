@@ -33,7 +33,7 @@ REQUEST_S = 5.0
 CONNECTIONS_MAX = 256
 """Open connections, each with a thread; further ones are closed, and their clients do the work themselves."""
 BACKLOG = 128
-LOOK_S = 1.0
+END_CHECK_S = 1.0
 """How often a daemon checks whether it should end."""
 CLOSE_S = 2.0
 """The time for the Engines to close; their files survive any end."""
@@ -153,13 +153,13 @@ class DaemonServer:
         return listener
 
     def _accept(self, listener: socket.socket) -> None:
-        listener.settimeout(LOOK_S)
+        listener.settimeout(END_CHECK_S)
         own = self._socket_state()
         while not self._ending.is_set():
             try:
                 accepted, _ = listener.accept()
             except TimeoutError:
-                self._look_around(own)
+                self._end_if_unneeded(own)
                 continue
             self._check_code()
             self._admit(DaemonConnection(accepted))
@@ -167,7 +167,7 @@ class DaemonServer:
     def _check_code(self) -> None:
         """End where the installed program was replaced, by an update or a pull: no process mixes two versions."""
         now_s = time.monotonic()
-        if now_s - self._code_checked_s >= LOOK_S:
+        if now_s - self._code_checked_s >= END_CHECK_S:
             self._code_checked_s = now_s
             if _is_code_newer(self._started):
                 self.stop("the program was replaced by another one")
@@ -191,7 +191,7 @@ class DaemonServer:
             self._connections.discard(connection)
             self._last_used_s = time.monotonic()
 
-    def _look_around(self, own: tuple[int, int] | None) -> None:
+    def _end_if_unneeded(self, own: tuple[int, int] | None) -> None:
         """End where this process is not needed any more, or cannot be reached."""
         services = self._services
         with self._changed:

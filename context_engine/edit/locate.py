@@ -1,6 +1,6 @@
 """PURE. Find where an edit lands: all places that its target may mean are counted, and only a single one is taken.
 
-There are six levels of similarity. A target that is in the file exactly is searched nowhere else. Otherwise whole lines
+A match has one of six grades. A target that is in the file exactly is searched nowhere else. Otherwise whole lines
 are compared whatever their whitespace. A place is as good as its worst line, but a better place does not win over a
 worse one: two places are two places. Places that differ in a few characters are found only on request.
 """
@@ -69,15 +69,15 @@ def _why_nothing(edit: Edit) -> str:
 
 
 def _candidates(content: FileContent, edit: Edit) -> Iterator[TextMatch]:
-    """Yield all places of the first level that has any."""
-    rungs: list[Iterable[TextMatch]] = [exact(content, edit.target)]
+    """Yield all places of the first search that has any: exact, whatever the whitespace, by distance."""
+    searches: list[Iterable[TextMatch]] = [exact(content, edit.target)]
     if edit.fuzzy.enabled and edit.expected_matches == 1:
-        rungs.append(by_whitespace(content, edit.target))
+        searches.append(by_whitespace(content, edit.target))
         if not edit.fuzzy.whitespace_only:
-            rungs.append(by_distance(content, edit.target, edit.fuzzy.distance_max))
-    for rung in rungs:
+            searches.append(by_distance(content, edit.target, edit.fuzzy.distance_max))
+    for search in searches:
         found = False
-        for spot in rung:
+        for spot in search:
             found = True
             yield spot
         if found:
@@ -101,15 +101,15 @@ def by_whitespace(content: FileContent, target: str) -> Iterator[TextMatch]:
     solid = [(number, key) for number, key in enumerate(keys_of("\n".join(lines))) if key]
     for at in content.runs([key for _, key in solid]):
         twins = tuple(content.solid[at : at + len(solid)])
-        yield _spot(content, twins, max(TRAILING, _rung(content, lines, [number for number, _ in solid], twins)))
+        yield _spot(content, twins, max(TRAILING, _grade(content, lines, [number for number, _ in solid], twins)))
 
 
-def _spot(content: FileContent, twins: tuple[int, ...], rung: int, distance: int = 0) -> TextMatch:
+def _spot(content: FileContent, twins: tuple[int, ...], grade: int, distance: int = 0) -> TextMatch:
     start, last = content.starts[twins[0]], twins[-1]
-    return TextMatch(start, content.starts[last] + len(content.lines[last]), rung, distance, twins)
+    return TextMatch(start, content.starts[last] + len(content.lines[last]), grade, distance, twins)
 
 
-def _rung(content: FileContent, lines: list[str], solid: list[int], twins: tuple[int, ...]) -> int:
+def _grade(content: FileContent, lines: list[str], solid: list[int], twins: tuple[int, ...]) -> int:
     """Return how a place differs from the target at worst."""
     gaps = zip(pairwise(solid), pairwise(twins), strict=True)
     if any(below - above != lower - upper for (above, below), (upper, lower) in gaps):

@@ -13,7 +13,7 @@ from context_engine.text import LineSpan
 MatchType = Literal["exact", "whitespace", "fuzzy"]
 
 EXACT, TRAILING, INDENTATION, INNER, BLANK_LINES, DISTANCE = range(6)
-"""The rungs of the ladder: the worst way in which a place differs from the target that was found there."""
+"""The grades of a match: the worst way in which a place differs from the target that was found there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class TextMatch(NamedTuple):
 
     start: int
     stop: int
-    rung: int = EXACT
+    grade: int = EXACT
     distance: int = 0
     twins: tuple[int, ...] = ()
 
@@ -78,19 +78,19 @@ class Placement(NamedTuple):
     span: LineSpan
     column: int
     now: LineSpan
-    rung: int = EXACT
+    grade: int = EXACT
     distance: int = 0
 
     @property
     def match_type(self) -> MatchType:
         """How the place was recognised.
 
-        >>> [Placement(0, LineSpan(1, 1), 1, LineSpan(1, 1), rung).match_type for rung in (0, 2, 5)]
+        >>> [Placement(0, LineSpan(1, 1), 1, LineSpan(1, 1), grade).match_type for grade in (0, 2, 5)]
         ['exact', 'whitespace', 'fuzzy']
         """
-        if self.rung == EXACT:
+        if self.grade == EXACT:
             return "exact"
-        if self.rung == DISTANCE:
+        if self.grade == DISTANCE:
             return "fuzzy"
         return "whitespace"
 

@@ -42,7 +42,7 @@ class EditPlan:
     @property
     def is_exact(self) -> bool:
         """Whether every target was in the file as it was written."""
-        return all(placement.rung == EXACT for placement in self.placements)
+        return all(placement.grade == EXACT for placement in self.placements)
 
     def preview(self, path: str, lines_max: int = PREVIEW_LINES_MAX) -> str:
         """Return the difference as a unified diff, cut to some lines; what was cut is counted."""
@@ -91,7 +91,7 @@ def _draft_patches(content: FileContent, number: int, edit: Edit) -> list[DraftP
     _check(content, folded)
     spots = locate(content, folded)
     for spot in spots:
-        become = verbatim if spot.rung == EXACT else splice
+        become = verbatim if spot.grade == EXACT else splice
         patch = become(content, spot, folded.target, folded.replacement)
         if content.text[patch.start : patch.stop] == patch.text:
             raise edit_errors.no_change_error("the file already is as the edit would make it")
@@ -199,7 +199,7 @@ def _placements(content: FileContent, drafts: Sequence[DraftPatch]) -> Iterator[
         first, last = line + moved, line + moved + text.count("\n")
         now = LineSpan(first, last - 1 if last > first and text.endswith("\n") else last)
         yield Placement(
-            edit, _find_lines(content, spot, line, start), content.column(spot.start), now, spot.rung, spot.distance
+            edit, _find_lines(content, spot, line, start), content.column(spot.start), now, spot.grade, spot.distance
         )
         moved += text.count("\n") - content.text.count("\n", start, stop)
 
@@ -214,7 +214,7 @@ def _find_lines(content: FileContent, spot: TextMatch, line: int, offset: int) -
 def _warnings(content: FileContent, drafts: Sequence[DraftPatch]) -> Iterator[str]:
     """Yield what a caller may not have meant."""
     for (_, stop, text), *_, edit, spot in drafts:
-        cut = content.norm[spot.stop - 1 : spot.stop] == "\n" and spot.rung == EXACT
+        cut = content.norm[spot.stop - 1 : spot.stop] == "\n" and spot.grade == EXACT
         if cut and text and not text.endswith("\n") and stop < len(content.text):
             why = "its target ends with a line break and its replacement does not; two lines were joined"
             yield f"edit {edit + 1}: {why}"

@@ -1,7 +1,8 @@
 """Plan a new name for a definition: the places that certainly mean it, and separately those that may.
 
 A place is certain when scopes and imports lead from it to the definition, with nothing in between that might give the
-name another meaning; anything that is not understood counts as such. Nothing is written here.
+name another meaning; anything that is not understood counts as such. A member is certain by the types that `find_uses`
+resolves. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ class Renamer:
         sources = [source for path in sorted(holding) if (source := self._source(path, last)) is not None]
         target = _target(sources, name, under)
         self._check_free(target, new_name)
-        sorter = _Sorter(self, target, sources, accept, self._uses_of(target, sources))
+        sorter = _PlaceJudge(self, target, sources, accept, self._uses_of(target, sources))
         sure = sorter.sure()
         self._check_scopes(sorter, sure, new_name)
         edits = {path: _edits(sorter.sources[path], found, new_name) for path, found in sure.items()}
@@ -321,7 +322,7 @@ class Renamer:
             ]
         _refuse_taken(new_name, taken)
 
-    def _check_scopes(self, sorter: _Sorter, sure: Mapping[str, Sequence[Occurrence]], new_name: str) -> None:
+    def _check_scopes(self, sorter: _PlaceJudge, sure: Mapping[str, Sequence[Occurrence]], new_name: str) -> None:
         """Refuse a name that already has a meaning at a place of it, or would get the meaning of the place."""
         taken: list[tuple[str, int]] = []
         for path, found in sure.items():
@@ -485,7 +486,7 @@ ELSE = "-"
 PROSE = {"string": "in a string", "comment": "in a comment", "text": "in text", "macro": "handed to a macro"}
 
 
-class _Sorter:
+class _PlaceJudge:
     """Decides for every place whether it means the target."""
 
     def __init__(

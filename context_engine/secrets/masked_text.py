@@ -30,8 +30,8 @@ from context_engine.secrets.secret_rules import Tier
 from context_engine.text import slice_lines
 
 OF_FILES: Tier = "reply"
-"""The tier for the text of files. A whole reply is searched by strict rules, because it contains our own ids and
-hashes."""
+"""The tier for the text of files that a reply shows. The reply as a whole is searched by strict rules alone, because it
+contains our own ids and hashes."""
 WHOLE_BYTES_MAX = 1_000_000
 """Of a larger text only the surroundings of a part are searched; this size takes 10 to 30 ms."""
 AROUND_BYTES = 16_384

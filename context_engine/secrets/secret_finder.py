@@ -1,6 +1,6 @@
 """PURE. Find the secrets of a text: by words, then patterns and verifiers; overlapping findings become one.
 
-    find('key = "ghp_..."')   ->   (Secret(rule="github-token", start=7, stop=47, tier="strict", confidence=0.95, ...),)
+    find_secrets('key = "ghp_..."')   ->   (DetectedSecret(rule="github-token", start=7, stop=47, tier="strict", ...),)
 
 A text is searched once for all words. Patterns are tried only at their places, on a bounded number of characters, so
 the time is linear in the length of the text.

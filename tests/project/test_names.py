@@ -1,4 +1,4 @@
-"""Names and interfaces, checked by reading the source: rules 1, 3 and 6 of ARCHITECTURE.md.
+"""Names and interfaces, checked by reading the source: the rules of ARCHITECTURE.md about them.
 
 What does not keep a rule yet is a line of `tests/project/exceptions.txt`. The list may only shrink: a line that is no
 longer needed is a failure, and so is a new violation. `python -m tests.project.test_names` writes the list.
