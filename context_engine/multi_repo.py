@@ -12,6 +12,7 @@ them.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -54,6 +55,7 @@ from context_engine.model import (
 )
 from context_engine.repo import WorkspaceFile, WorkspaceFiles, path_of_listing
 from context_engine.search import (
+    HURRY_WAIT_S,
     RemoteSearch,
     Searcher,
     SearchService,
@@ -170,6 +172,7 @@ class MultiRepoSearch(SearchService):
         """Find the places worth reading in any of them. Raises: NotIndexed when none has an index, InvalidArgument."""
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
+        self.hurry(query.text)
         standings = {name: engine.search.state() for name, engine in self._repositories.engines.items()}
         present = {name: standing for name, standing in standings.items() if standing}
         by_name = {name: self._freshness(name, standing) for name, standing in standings.items()}
@@ -180,6 +183,13 @@ class MultiRepoSearch(SearchService):
         joint = SearchState(self._joint_searcher(present), _load_from(present), freshness, trouble)
         answer = answer_query(joint, query)
         return replace(answer, hits=tuple(replace(hit, project=_split(hit.chunk.path)[0]) for hit in answer.hits))
+
+    def hurry(self, text: str, wait_s: float = HURRY_WAIT_S) -> bool:
+        """Do the same in each of them whose index is built; together they take no longer."""
+        until = time.monotonic() + wait_s
+        engines = self._repositories.engines.values()
+        are_ready = [engine.search.hurry(text, max(0.0, until - time.monotonic())) for engine in engines]
+        return all(are_ready)
 
     def note_shown(self, paths: Iterable[str]) -> None:
         """Count that hits in these files were shown."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from context_engine.search.question import Question, find_telling_words
     from context_engine.search.rankers import K1, B, RankingView
     from context_engine.search.remote_search import RemoteSearch, list_searchable
-    from context_engine.search.search_service import SearchService, SearchState, answer_query
+    from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState, answer_query
     from context_engine.search.searcher import SCORE_DIGITS, Ranking, Searcher
     from context_engine.search.semantic_scores import AnswerModel, CandidateScores, SemanticSignals
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus, ServedChunks
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILES",
+    "HURRY_WAIT_S",
     "K1",
     "SCORE_DIGITS",
     "WEIGHTS",
@@ -88,6 +89,7 @@ __getattr__ = lazy_exports(
         "FileCosines": "vector_search",
         "FileUsage": "file_usage",
         "GramIndex": "gram_index",
+        "HURRY_WAIT_S": "search_service",
         "K1": "rankers",
         "Question": "question",
         "Ranking": "searcher",
