@@ -32,7 +32,7 @@ class Chunk:
     """A piece of one file that can be found on its own.
 
     `id` is stable for (path, kind, content); `title` names what is inside (`Engine.search`, `Install > Linux`);
-    `tags` are lower case, sorted.
+    `tags` are lower case, sorted; `definitions` are the lines and the qualified names of those that it shows a part of.
     """
 
     id: str
@@ -43,6 +43,15 @@ class Chunk:
     title: str
     text: str
     tags: tuple[str, ...] = ()
+    definitions: tuple[tuple[LineSpan, str], ...] = ()
+
+    def name_at(self, span: LineSpan) -> str:
+        """Return the name of the innermost definition around the first of some lines, else of the first one in them."""
+        if span == self.span:
+            return self.title
+        around = [name for lines, name in self.definitions if lines.first <= span.first <= lines.last]
+        inside = [name for lines, name in self.definitions if span.first < lines.first <= span.last]
+        return next(iter(around[-1:] or inside), self.title)
 
 
 @dataclass(frozen=True, slots=True)

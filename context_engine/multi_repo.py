@@ -66,7 +66,7 @@ from context_engine.search import (
 )
 from context_engine.settings import Settings
 from context_engine.sharing import open_candidate_store
-from context_engine.text import LineSpan
+from context_engine.text import LineSpan, dotted_name
 
 NONE_YET = "no index"
 
@@ -326,7 +326,7 @@ class MultiRepoSymbols(SymbolService):
         found = self._repositories.ask_each(
             path, lambda engine, under: engine.symbols.find(name, kind=kind, path=under, limit=limit)
         )
-        last = name.replace("::", ".").replace("#", ".").strip(".").rpartition(".")[2].removesuffix("()")
+        last = dotted_name(name).strip(".").rpartition(".")[2]
         rows = [
             replace(row, path=_qualify_path(project, row.path))
             for project, part in found.items()

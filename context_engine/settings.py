@@ -456,9 +456,8 @@ def _format_value(value: Any) -> str:
 
 
 def _unknown_setting(place: object, key: str) -> InvalidArgument:
-    return _wrong(
-        place, f"has {key!r}, which is not a setting", f"There are {', '.join(knobs())}.{suggest_nearest(key, knobs())}"
-    )
+    suggestion = suggest_nearest(key, knobs()).strip() or f"There are {', '.join(knobs())}."
+    return _wrong(place, f"has {key!r}, which is not a setting", suggestion)
 
 
 def _wrong(place: object, what: str, suggestion: str) -> InvalidArgument:

@@ -1,6 +1,6 @@
 """Run a `ctx` command in a terminal of its own and draw its output as docs/pictures/NAME.svg.
 
-    python scripts/terminal_picture.py search -- ctx search "how is an ambiguous edit refused" -n 2
+    python scripts/terminal_picture.py search -- ctx search "how are rate limits enforced" -n 2
 
 The picture shows a real run, colors included, without fonts or scripts from elsewhere. It needs a system with pseudo
 terminals, and `ctx` next to the Python that runs this script.

@@ -476,8 +476,9 @@ def _show_hit(hit: Hit, screen: Screen, *, query: str, why: bool) -> None:
     from context_engine.tools import excerpt_hit
 
     span, code = excerpt_hit(hit, query)
-    if hit.chunk.title != hit.chunk.path:
-        title = one_line(hit.chunk.title)
+    name = hit.chunk.name_at(span)
+    if name != hit.chunk.path:
+        title = one_line(name)
     else:
         title = ""
     place = ((one_line(hit.chunk.path), "bold cyan"), ":", (f"{span.first}-{span.last}", "green"))

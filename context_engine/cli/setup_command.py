@@ -84,6 +84,8 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
     if wanted.only_print or wanted.all_installed or wanted.guidance:
         for change in changes:
             _print_diff(change)
+            if wanted.only_print and change.is_empty:
+                print_note(f"{change.client.title}: nothing to do in {change.config.path}")
     if not wanted.only_print:
         _check_confirmed([change for change in changes if not change.is_empty], wanted)
         changes = [change for change in changes if _write_change(change, wanted)]
@@ -284,7 +286,6 @@ def _add_entry(
 def _print_diff(change: ConfigChange) -> None:
     """Print what would change as a diff."""
     if change.is_empty:
-        print_note(f"{change.client.title}: nothing to do in {change.config.path}")
         return
     before, after = (text.splitlines(keepends=True) for text in (change.config.text, change.after or ""))
     if change.config.exists:

@@ -21,18 +21,12 @@ Offers = list[tuple[str, str]]
 
 def build_script(shell: str) -> str:
     """Return the completion script of a shell. Raises: InvalidArgument for another shell."""
-    import difflib
-
     from typer.completion import get_completion_script
 
     from context_engine.errors import InvalidArgument
 
     if shell not in SHELLS:
-        near = difflib.get_close_matches(shell, SHELLS, 1, 0.5)
-        if near:
-            hint = f"Did you mean {near[0]}?"
-        else:
-            hint = f"There are {', '.join(SHELLS)}."
+        hint = f"There are {', '.join(SHELLS)}."
         raise InvalidArgument(f"completion does not support the shell {shell}", suggestion=hint)
     return get_completion_script(prog_name="ctx", complete_var="_CTX_COMPLETE", shell=shell)
 

@@ -14,7 +14,7 @@ from context_engine.errors import CallError
 from context_engine.index import role_of
 from context_engine.model import Definition
 from context_engine.search import list_tails
-from context_engine.text import LineSpan
+from context_engine.text import LineSpan, dotted_name
 
 CANDIDATES_MAX = 5
 """Places of one name that a question can list."""
@@ -174,7 +174,7 @@ def find_in_module(name: str, workspace: Workspace) -> list[Definition]:
 
 
 def _split_owner(name: str) -> tuple[str, str]:
-    owner, _, last = name.replace("::", ".").replace("#", ".").rpartition(".")
+    owner, _, last = dotted_name(name).rpartition(".")
     return owner, last
 
 

@@ -392,7 +392,7 @@ def _check_expected_hash(path: str, change: FileEdit, old: bytes | None, before:
     if fits:
         suggestion = "Its target is still there once: repeat the call without the hash, or read the file first."
     raise StaleFile(
-        f"{path} is not the file that was expected: it {'was changed' if old is not None else 'is not there'}",
+        f"{path} {'was changed since it was read' if old is not None else 'does not exist any more'}",
         suggestion=suggestion,
         details={"path": path, "expected": expected[:16], "actual": before[:16], "still_fits": fits},
     )

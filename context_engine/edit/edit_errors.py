@@ -79,7 +79,7 @@ def multiple_matches_error(
     else:
         expected = f", not {asked}" if asked > 1 else ""
     return MultipleMatches(
-        f"found {count} occurrences{expected}",
+        f"found {count} occurrences of the target{expected}",
         suggestion="Add surrounding lines to the target, or an anchor: text before or after it, or a range of lines.",
         details=_matches(content, spots),
     )
@@ -88,8 +88,8 @@ def multiple_matches_error(
 def fewer_matches_error(content: FileContent, spots: Sequence[TextMatch], asked: int) -> NoMatch:
     """Return the error that there are fewer places than the caller expects."""
     return NoMatch(
-        f"found {len(spots)} occurrence{'s' * (len(spots) > 1)}, not {asked}",
-        suggestion="Say how many occurrences there are, or read the file again.",
+        f"found {len(spots)} occurrence{'s' * (len(spots) > 1)} of the target, not {asked}",
+        suggestion="Expect as many occurrences as there are, or read the file again.",
         details=_matches(content, spots),
     )
 

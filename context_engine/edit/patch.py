@@ -122,7 +122,7 @@ def _check(content: FileContent, edit: Edit) -> None:
     invented = [line for line in placeholders(edit.replacement) if line not in edit.target and line not in content.norm]
     if invented:
         raise edit_errors.invalid_edit_error(
-            f"{invented[0]!r} stands for code that would be lost",
+            f"{invented[0]!r} is a placeholder: the code that it replaces would be lost",
             "Write the replacement out in full, or edit only the lines that change.",
         )
 

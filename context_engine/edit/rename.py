@@ -36,7 +36,7 @@ from context_engine.languages import (
     outline_file,
     resolve_import,
 )
-from context_engine.text import LineSpan
+from context_engine.text import LineSpan, dotted_name
 
 SHOWN_MAX = 10
 EVERYTHING, NOTHING = "all", "none"
@@ -372,7 +372,7 @@ def bare_name(name: str) -> str:
 
 
 def _dotted_name(name: str) -> str:
-    return name.strip().replace("::", ".").replace("#", ".").removesuffix("()")
+    return dotted_name(name)
 
 
 def _fold_case(raw: bytes) -> bytes:

@@ -33,7 +33,7 @@ from context_engine.languages import (
     find_lines_above,
     outline_file,
 )
-from context_engine.text import LineSpan, format_count
+from context_engine.text import LineSpan, dotted_name, format_count
 
 Place = Literal["replace", "before", "after"]
 
@@ -149,7 +149,7 @@ def _file(content: FileContent, path: str, languages: Languages, grammars: Gramm
 
 def _find_symbol(file: _ParsedFile, edit: SymbolEdit) -> Symbol:
     """Return the definition that an edit names. Raises: SymbolNotFound, MultipleMatches."""
-    name = edit.symbol.strip().replace("::", ".").replace("#", ".").removesuffix("()")
+    name = dotted_name(edit.symbol)
     symbols = file.outline.symbols
     found = [
         number

@@ -11,6 +11,7 @@ from pkgutil import resolve_name
 
 from context_engine.embedding.embedder import Embedder, EmbedderConfig, Provider
 from context_engine.errors import EmbedderUnusable, UnsupportedHost
+from context_engine.repo import pip_install
 
 GROUP = "context_engine.embedders"
 _ROOM = "context_engine.embedding"
@@ -110,6 +111,6 @@ def _not_installed(row: Provider, error: ImportError) -> UnsupportedHost:
         what = str(error)
     return UnsupportedHost(
         f"the embedder {row.name} cannot start: {what}",
-        suggestion=f"Run: {row.needs or f'pip install {missing}'}",
+        suggestion=f"Run: {(row.needs or f'pip install {missing}').replace('pip install', pip_install(), 1)}",
         details={"embedder": row.name, "missing": missing},
     )

@@ -23,6 +23,7 @@ from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, co
 from context_engine.embedding.model_files import MINILM
 from context_engine.embedding.wordpiece import TOKENS_MAX, WordPiece
 from context_engine.errors import UnsupportedHost
+from context_engine.repo import pip_install
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -32,7 +33,6 @@ TEXT_RECIPE = 1
 """Increased when `wordpiece` splits a text differently: vectors of two recipes are never compared."""
 PADDED_TOKENS_MAX = 1_024
 """Tokens of one run with padding: more is not faster and takes memory that stays (design notes, embedding)."""
-INSTALL = "pip install 'smart-context-engine[minilm]'"
 
 
 def open_embedder(choice: EmbedderConfig) -> Embedder:
@@ -44,7 +44,7 @@ def open_embedder(choice: EmbedderConfig) -> Embedder:
         raise ValueError("minilm needs to know where models are kept")
     if find_spec("onnxruntime") is None:
         raise UnsupportedHost(
-            "the provider minilm needs onnxruntime, which is not installed", suggestion=f"{INSTALL} brings it."
+            "the provider minilm needs onnxruntime, which is not installed", suggestion=f"Install it: `{_install()}`"
         )
     return MiniLM(model_files.require_present(choice.models_folder, MINILM))
 
@@ -142,6 +142,10 @@ def _give_back() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
+def _install() -> str:
+    return f"{pip_install()} 'smart-context-engine[minilm]'"
+
+
 def _session(graph: bytes, threads: int) -> InferenceSession:
     """Load the model into onnxruntime, configured to run next to other work.
 
@@ -150,7 +154,8 @@ def _session(graph: bytes, threads: int) -> InferenceSession:
     try:
         import onnxruntime
     except ImportError as error:
-        raise UnsupportedHost(f"onnxruntime cannot be loaded: {error}", suggestion=f"{INSTALL} mends it.") from error
+        step = f"Install it again: `{_install()}`"
+        raise UnsupportedHost(f"onnxruntime cannot be loaded: {error}", suggestion=step) from error
     onnxruntime.disable_telemetry_events()  # its Windows builds report to the system otherwise
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

@@ -97,7 +97,7 @@ class NeighborFinder:
         return (symbol for symbol in symbols if symbol.name == name and symbol.kind != "section")
 
     def _find_callers(self, name: str, path: str, span: LineSpan) -> list[Neighbor]:
-        term = (expand_words([name])[0][-1:] or [compound_term(name)])[0]
+        term = (expand_words([name.lstrip("#")])[0][-1:] or [compound_term(name)])[0]
         chunks = self.graph.snapshot.matches("body", term_hashes([term])).docs.tolist()
         if len(chunks) > MENTIONS_MAX:
             return []

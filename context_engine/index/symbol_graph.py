@@ -21,7 +21,7 @@ from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.languages import PathIndex, Symbol, SyntaxFile, resolve_import
 from context_engine.resolution import Certainty, NamePlace, ProjectFiles, Reference, ReferenceFinder
-from context_engine.text import LineSpan, compound_term, expand_words, split_words
+from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, split_words
 
 FILES_PARSED_MAX = 300
 """Files parsed for one step of a trace; a name that occurs in more is too common to follow."""
@@ -79,8 +79,7 @@ class SymbolGraph:
 
         Ordered: exact case first, then shallower, then by path and line.
         """
-        owner, _, name = pattern.replace("::", ".").replace("#", ".").strip(".").rpartition(".")
-        name = name.removesuffix("()")
+        owner, _, name = dotted_name(pattern).strip(".").rpartition(".")
         found = [
             defined
             for file in self._files_defining(name)
@@ -465,7 +464,7 @@ class SymbolGraph:
 
     def _files_using(self, name: str) -> list[int]:
         """Return files whose words can spell the name, from the postings."""
-        terms = expand_words([name])[0][-1:] or [compound_term(name)]
+        terms = expand_words([name.lstrip("#")])[0][-1:] or [compound_term(name)]
         chunks = self.snapshot.matches("body", term_hashes(terms)).docs
         return np.unique(self.snapshot.chunk_file[chunks]).tolist()
 

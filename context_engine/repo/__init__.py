@@ -6,7 +6,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.repo.executables import find_program
+    from context_engine.repo.executables import find_program, pip_install
     from context_engine.repo.file_reader import LoadedFile, load_for_index, read_file, size_and_mtime
     from context_engine.repo.file_writer import FolderWriter, OpenFolders, TargetFile, encode_as, write_atomic
     from context_engine.repo.git import Git
@@ -95,6 +95,7 @@ __all__ = [
     "near_names",
     "nearest_project",
     "path_of_listing",
+    "pip_install",
     "program_identity",
     "project_of_process",
     "read_file",
@@ -149,6 +150,7 @@ __getattr__ = lazy_exports(
         "compile_path_glob": "ignore_rules",
         "encode_as": "file_writer",
         "find_program": "executables",
+        "pip_install": "executables",
         "find_ripgrep": "ripgrep",
         "find_text_engine": "ripgrep",
         "is_clone": "workspace_roots",

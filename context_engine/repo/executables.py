@@ -52,6 +52,19 @@ def find_programs(
             yield from (place for place in _programs(folder, name) if _is_own(folder) or not is_within(place, outside))
 
 
+def pip_install() -> str:
+    """Return the start of the shell command that installs a package into the environment of this process.
+
+    An environment made by uv has no pip; uv installs into it.
+    """
+    from importlib.util import find_spec
+    from shlex import join
+
+    if find_spec("pip"):
+        return join([sys.executable, "-m", "pip", "install"])
+    return join(["uv", "pip", "install", "--python", sys.executable])
+
+
 def safe_path(path: str, *, outside: str | os.PathLike[str] = "") -> str:
     """Return a PATH without its relative and empty parts, and without those in the folder `outside`.
 

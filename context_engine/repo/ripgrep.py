@@ -294,7 +294,7 @@ def _next_step(why: str) -> str:
         return "Search for what stands on one line, then read the lines around it."
     if "without ripgrep" in why:
         return "Use a simpler pattern, or install ripgrep (pip install ripgrep)."
-    return "Mend the pattern; to find . * + ? ( ) [ ] { } ^ $ | themselves put a backslash before each."
+    return "Correct the pattern; to find . * + ? ( ) [ ] { } ^ $ | themselves put a backslash before each."
 
 
 def _for_python(asked: GrepRequest) -> list[str]:

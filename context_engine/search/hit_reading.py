@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xxhash import xxh3_64_hexdigest
 
@@ -53,7 +54,9 @@ class HitReader:
             return None
         first, last, start, stop, kind, symbol = [column.item(place.chunk) for column in self._columns]
         text = source.shown.part(start, stop).rstrip("\r\n")
-        chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), self._title(place.file, symbol), text)
+        span = LineSpan(first, last)
+        title, definitions = self._title(place.file, symbol), self._definitions_in(place.file, span)
+        chunk = replace(self._chunk(place, CHUNK_KINDS[kind], span, title, text), definitions=definitions)
         return Hit(chunk, place.score, place.why, self._is_stale(place.file, source), chance=place.chance)
 
     def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
@@ -94,6 +97,14 @@ class HitReader:
         if number >= 0:
             return symbol_chain(self._view.outline(file).symbols, number)
         return ""
+
+    def _definitions_in(self, file: int, span: LineSpan) -> tuple[tuple[LineSpan, str], ...]:
+        symbols = self._view.outline(file).symbols
+        return tuple(
+            (LineSpan(symbol.first, symbol.last), symbol_chain(symbols, number))
+            for number, symbol in enumerate(symbols)
+            if symbol.first <= span.last and symbol.last >= span.first
+        )
 
     def _source(self, file: int) -> WorkspaceFile | None:
         if file not in self._sources:

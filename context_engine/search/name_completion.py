@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from context_engine.index import Snapshot, StoredSymbol, qualified_names, term_hashes
-from context_engine.text import compound_term
+from context_engine.text import compound_term, dotted_name
 
 AFTER_EVERY_NAME = "\U0010ffff"
 """Sorts after every character of a name."""
@@ -35,7 +35,7 @@ class NameCompleter:
 
         The count is exact up to `limit`; above it the headings of documents, which are not shown, may be counted too.
         """
-        owner, _, start = typed.replace("::", ".").replace("#", ".").rpartition(".")
+        owner, _, start = dotted_name(typed).rpartition(".")
         if owner:
             found = self._find_members(owner, start)
             return found[:limit], len(found)

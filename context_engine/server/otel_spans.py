@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from context_engine import __version__
 from context_engine.errors import UnsupportedHost
+from context_engine.repo import pip_install
 from context_engine.server.server_log import Log
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class TraceExporter:
         except ImportError:
             raise UnsupportedHost(
                 "--otel needs OpenTelemetry, which is not installed",
-                suggestion="Install it: pip install 'smart-context-engine[otel]', or leave --otel out.",
+                suggestion=f"Install it: `{pip_install()} 'smart-context-engine[otel]'`, or leave --otel out.",
             ) from None
         named = {"service.name": os.environ.get("OTEL_SERVICE_NAME", SERVICE_NAME), "service.version": __version__}
         self._provider = TracerProvider(resource=Resource.create(named))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, StorageBusy, StoreUnavailable, UnsupportedHost
+from context_engine.repo import pip_install
 
 if TYPE_CHECKING:
     from context_engine.sharing.remote_vectors import RemoteVectorStore
@@ -204,7 +205,7 @@ def open_backend(address: str, part: Literal["Store", "Vectors", "Records", "Sea
     except ImportError as error:
         raise UnsupportedHost(
             f"a store at {scheme}:// needs a library that is not installed: {error.name}",
-            suggestion=f"Install it: pip install 'smart-context-engine[{backend.lower()}]'",
+            suggestion=f"Install it: `{pip_install()} 'smart-context-engine[{backend.lower()}]'`",
         ) from error
     return getattr(module, f"{backend}{part}")(address)
 

@@ -18,6 +18,7 @@ _PART = r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+"
 _parts = re.compile(_PART).findall
 _parts_or_break = re.compile(_PART + r"|\n").findall
 _any_words = re.compile(r"\w+").findall
+_OWNER_HASH = re.compile(r"(?<=\w)#")
 _BETWEEN_WORDS = {code: " " for code in range(128) if not _any_words(chr(code))}
 
 WORD_CHARS_MAX = 100
@@ -70,6 +71,15 @@ def compound_term(word: str) -> str:
     ('getfile', 'getfile', 'init')
     """
     return word.replace("_", "").lower()
+
+
+def dotted_name(name: str) -> str:
+    """Return a symbol's name with dots between owner and member; the `#` of a private member in JavaScript stays.
+
+    >>> dotted_name("Set#add()"), dotted_name("std::sort"), dotted_name("Ky.#retry")
+    ('Set.add', 'std.sort', 'Ky.#retry')
+    """
+    return _OWNER_HASH.sub(".", name.strip().replace("::", ".")).removesuffix("()")
 
 
 def word_terms(word: str) -> list[str]:

@@ -409,7 +409,7 @@ def _read_value(parameter: Parameter, name: str, sent: Any) -> Any:
     if not parameter.required:
         return parameter.default
     malformed = getattr(parameter.kind, "empty_is_malformed", False)
-    suggestion = f"Add {parameter.name}: {parameter.kind.description}"
+    suggestion = f"Send {parameter.name} ({parameter.kind.description.rstrip('.')})."
     raise argument_error(parameter.name, "is missing", suggestion, malformed=malformed)
 
 

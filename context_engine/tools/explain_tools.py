@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import CallError
 from context_engine.model import TextQuery
-from context_engine.text import compact_json, drop_empty, escape_line, format_count
+from context_engine.text import compact_json, dotted_name, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import ChoiceArg, TextArg
 from context_engine.tools.tool import Call, Reply, tool
 
@@ -80,7 +80,7 @@ def _explain_symbol(engine: "Engine", name: str, call: Call) -> dict[str, Any]:
         row["definitions"] = [f"{one.path}:{one.span.first} {one.kind} {one.qualified}" for one in found.definitions]
         row["count"] = found.total
         return row
-    word = name.removesuffix("()").replace("::", ".").replace("#", ".").rpartition(".")[2]
+    word = dotted_name(name).rpartition(".")[2]
     notes = _explain_text(engine, word, call)
     unindexed = engine.index.path_explainer().find_word(word)
     if unindexed:

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
-from context_engine.text import LineSpan, SpanGroup, estimate_tokens, group_spans, shorten_line
+from context_engine.text import LineSpan, SpanGroup, dotted_name, estimate_tokens, group_spans, shorten_line
 
 FragmentKind = Literal["lines", "symbol", "whole", "found", "pattern", "keyword"]
 IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "whole", "found", "pattern", "keyword")
@@ -243,7 +243,7 @@ def parse_line_range(text: str, last_line: int) -> LineSpan:
 def match_symbols(symbols: Iterable[Definition], asked: str) -> list[Definition]:
     """Return the symbols with a name, plain or qualified; if there is none, those that differ only in case."""
     listed = list(symbols)
-    wanted = {f".{asked.strip()}", "." + asked.replace("::", ".").replace("#", ".").strip(". ").removesuffix("()")}
+    wanted = {f".{asked.strip()}", "." + dotted_name(asked).strip(".")}
     exact = [symbol for symbol in listed if f".{symbol.qualified}".endswith(tuple(wanted))]
     folded = tuple(symbol.casefold() for symbol in wanted)
     return exact or [symbol for symbol in listed if f".{symbol.qualified}".casefold().endswith(folded)]

@@ -382,7 +382,7 @@ def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
             "path": chunk.path.removeprefix(f"{hit.project}:") if hit.project else chunk.path,
             "lines": str(span),
             "chunk": str(chunk.span) if span != chunk.span else "",
-            "symbol": chunk.title if chunk.title != chunk.path else "",
+            "symbol": name if (name := chunk.name_at(span)) != chunk.path else "",
             "content": text,
             "score": round(hit.score, 3),
             "why": hit.main_parts() if profile in ("balanced", "rich") else {},

@@ -226,7 +226,7 @@ def test_a_hash_that_was_read_lets_the_edit_through_as_long_as_it_holds(tmp_path
         with pytest.raises(StaleFile) as caught:
             one.apply([swap("a.py", ("other", "two"), expected_hash=sha("other\n")[:16])])
         assert caught.value.details["still_fits"] is False
-        with pytest.raises(StaleFile, match="not there"):
+        with pytest.raises(StaleFile, match="does not exist any more"):
             one.apply([write_file("b.py", "1", expected_hash=sha("other\n"))])
     assert contents(tmp_path) == {"a.py": b"one\n"}
 

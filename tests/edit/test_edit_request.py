@@ -29,7 +29,7 @@ def test_the_occurrence_that_is_meant_changes_and_no_other(count: int, meant: in
     lines = [f"line {number}{end}same{end}" for number in range(count)]
     want = Want(Edit("same\n", "other\n"), occurrence=meant)
     if meant > count:
-        with pytest.raises(NoMatch, match=f"found {count} occurrences?, not {meant}"):
+        with pytest.raises(NoMatch, match=f"found {count} occurrences? of the target, not {meant}"):
             became("".join(lines), want)
         return
     lines[meant - 1] = lines[meant - 1].replace("same", "other")

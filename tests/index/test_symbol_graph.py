@@ -68,6 +68,23 @@ def test_a_qualified_name_leads_to_the_one_inside(graph: SymbolGraph) -> None:
         assert defined(graph, spelled) == [("zoo/cats.py", "Cat.purr")]
 
 
+@pytest.mark.parametrize("name", ["#purr", "Cat.#purr", "Cat#run", "Cat.run()"])
+def test_a_private_member_of_javascript_is_found_by_its_own_name(tmp_path: Path, name: str) -> None:
+    code = "class Cat {\n  #purr() { return 1 }\n  run() { return this.#purr() }\n}\n"
+    with indexed(tree(tmp_path / "w", {"cat.js": code})) as engine:
+        found = engine.symbols.find(name).definitions
+    assert [one.qualified for one in found] == ["Cat.run" if "run" in name else "Cat.#purr"]
+
+
+def test_calls_of_private_members_of_javascript_lead_to_them(tmp_path: Path) -> None:
+    code = "class Cat {\n  #purrLoud() { return 1 }\n  run() { return this.#purrLoud() }\n}\n"
+    with indexed(tree(tmp_path / "w", {"cat.ts": code})) as engine:
+        callers = engine.symbols.trace("Cat.#purrLoud", "callers").edges
+        callees = engine.symbols.trace("Cat.run", "callees").edges
+    assert [(edge.line, edge.source) for edge in callers] == [(3, "Cat.run")]
+    assert [edge.target for edge in callees] == ["Cat.#purrLoud (cat.ts:2)"]
+
+
 def test_an_owner_is_a_whole_name(graph: SymbolGraph) -> None:
     assert defined(graph, "Keeper.feed_all") == [("zoo/keeper.py", "Keeper.feed_all")]
 

@@ -282,7 +282,7 @@ def test_one_of_several_places_can_be_meant(engine: Engine, narrowed: dict[str, 
 
 
 def test_an_occurrence_that_is_not_there_is_refused(engine: Engine) -> None:
-    with pytest.raises(NoMatch, match="found 2 occurrences, not 3"):
+    with pytest.raises(NoMatch, match="found 2 occurrences of the target, not 3"):
         text(engine, "edit_file", path="twice.py", edits=[{"target": "same", "replace": "x", "occurrence": 3}])
 
 
@@ -640,7 +640,7 @@ def test_a_preview_of_a_deletion_shows_what_is_left(engine: Engine) -> None:
 def test_two_equal_places_are_refused_with_line_and_preview_of_each(engine: Engine) -> None:
     error = refused(engine, "same = 0", "same = 1", "twice.py")
     assert error["code"] == "MULTIPLE_MATCHES"
-    assert error["message"] == "found 2 occurrences"
+    assert error["message"] == "found 2 occurrences of the target"
     assert "anchor" in error["suggestion"]
     assert error["details"]["matches"] == [
         {"line": 2, "column": 1, "preview": "same = 0"}, {"line": 4, "column": 1, "preview": "same = 0"},

@@ -270,7 +270,8 @@ def meaning(case: DoctorContext) -> Iterator[CheckResult]:
     elif case.env.get("CTX_EMBEDDER"):
         yield warning("meaning", f"{state.model} {state.state}", state.suggestion)
     else:
-        yield ok("meaning", f"static vectors {state.static}; {state.model} {state.state}", state.suggestion)
+        optional = f"{state.model}, a larger model, is optional"
+        yield ok("meaning", f"static vectors {state.static}; {optional}", state.suggestion)
 
 
 def watcher(case: DoctorContext) -> Iterator[CheckResult]:
