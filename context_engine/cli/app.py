@@ -599,6 +599,7 @@ def setup(
     yes: Yes = False,
     hooks: Annotated[bool, typer.Option("--hooks", help="Add the hooks that give context unasked, too.")] = False,
     guidance: Annotated[bool, typer.Option("--guidance", help="Add a section to CLAUDE.md or AGENTS.md.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add `ctx` to a coding agent's MCP configuration. Everything else in the file stays unchanged.
 
@@ -630,6 +631,7 @@ def setup(
         yes=yes,
         hooks=hooks,
         guidance=guidance,
+        as_json=as_json,
     )
     raise typer.Exit(run_setup(clients or (), options))
 
@@ -713,6 +715,6 @@ def print_completion(
 
 
 @app.command()
-def version() -> None:
+def version(as_json: AsJson = False) -> None:
     """Show the version."""
-    typer.echo(f"ctx {__version__}")
+    typer.echo(f'{{"version":"{__version__}"}}' if as_json else f"ctx {__version__}")

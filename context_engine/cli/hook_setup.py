@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shlex
@@ -18,7 +17,8 @@ from context_engine.cli.clients.client_table import Client
 from context_engine.cli.clients.config_paths import Machine, resolve_paths
 from context_engine.cli.clients.hook_config import FORMATS, HookFormat
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable
-from context_engine.cli.console import out, print_error, print_note
+from context_engine.cli.console import print_note
+from context_engine.cli.setup_report import SetupReport, State
 from context_engine.errors import ContextEngineError, InvalidArgument
 
 PLUGIN = HookFormat(
@@ -50,16 +50,16 @@ class HookOptions:
     only_print: bool = False
 
 
-def set_up_hooks(clients: Sequence[Client], machine: Machine, wanted: HookOptions) -> bool:
+def set_up_hooks(clients: Sequence[Client], machine: Machine, wanted: HookOptions, report: SetupReport) -> bool:
     """Add the hooks to these clients, or remove them; return whether all went well. Each change is shown as a diff."""
     went_well = True
     for client in clients:
         try:
             change = plan_hooks(client, machine, wanted)
             if change is not None:
-                _carry_out(change, wanted)
+                _carry_out(change, wanted, report)
         except ContextEngineError as error:
-            print_error(error)
+            report.fail(client, "hooks", error)
             went_well = False
     return went_well
 
@@ -142,22 +142,24 @@ def _join_command(launch: LaunchCommand, event: str, client: str) -> str:
     return shlex.join(words)
 
 
-def _carry_out(change: HookChange, wanted: HookOptions) -> None:
-    """Show the change, write it unless it is only to be shown, and print what was done."""
+def _carry_out(change: HookChange, wanted: HookOptions, report: SetupReport) -> None:
+    """Show the change, write it unless it is only to be shown, and report what was done."""
     title, path = change.client.title, change.config.path
     if change.after == change.config.text:
-        out.print(f"{title}: nothing to do, hooks {'are not' if wanted.remove else 'are'} in {path}", markup=False)
+        report.show(f"{title}: nothing to do, hooks {'are not' if wanted.remove else 'are'} in {path}")
+        report.add(change.client, "hooks", "unchanged", change.config, change.after)
         return
-    before, after = (text.splitlines(keepends=True) for text in (change.config.text, change.after or ""))
-    names = str(path) if change.config.exists else "/dev/null", "/dev/null" if change.after is None else str(path)
-    for line in difflib.unified_diff(before, after, *names):
-        print(line.rstrip("\r\n"))
+    report.show_diff(change.config, change.after)
     if wanted.only_print:
+        report.add(change.client, "hooks", "planned", change.config, change.after)
         return
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    backup = client_config.write_config(change.config, change.after, stamp)
-    out.print(f"{title}: hooks {'removed from' if wanted.remove else 'written to'} {path}", markup=False)
+    backup = str(client_config.write_config(change.config, change.after, stamp) or "")
+    note = "" if wanted.remove else change.form.after
+    state: State = "removed" if wanted.remove else "written"
+    report.add(change.client, "hooks", state, change.config, change.after, backup=backup, note=note)
+    report.show(f"{title}: hooks {'removed from' if wanted.remove else 'written to'} {path}")
     if backup:
-        out.print(f"  backup  {backup}", markup=False)
-    if change.form.after and not wanted.remove:
-        print_note(f"note: {change.form.after}")
+        report.show(f"  backup  {backup}")
+    if note and not report.as_json:
+        print_note(f"note: {note}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.cli.common_options import INTERRUPTED, find_project, open_engine, print_json, resolve_root
-from context_engine.cli.console import escape_text, notes, out, print_rows, run_index, run_with_progress
+from context_engine.cli.console import err, escape_text, notes, out, print_rows, run_index, run_with_progress
+from context_engine.cli.screens import is_quiet
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.settings import Settings
@@ -46,14 +48,14 @@ def index(
             return INTERRUPTED
         if as_json:
             print_json(_format_report(workspace, report))
-        else:
+        elif not is_quiet(os.environ):
             show_report(workspace, report)
         for what, step in engine.settings.notes():
             notes.print(f"[yellow]note[/yellow]: {escape_text(f'{what}. {step}')}")
         if engine.index.live.last_error:
-            notes.print(f"[yellow]warning[/yellow]: {escape_text(engine.index.live.last_error)}")
+            err.print(f"[yellow]warning[/yellow]: {escape_text(engine.index.live.last_error)}")
         if embed:
-            return _embed(engine, is_quiet=as_json)
+            return _embed(engine, is_silent=as_json or is_quiet(os.environ))
         return 0
 
 
@@ -68,7 +70,7 @@ def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
     return replace(settings, store_url=address, store_shares=share or settings.store_shares)
 
 
-def _embed(engine: Engine, *, is_quiet: bool = False) -> int:
+def _embed(engine: Engine, *, is_silent: bool = False) -> int:
     """Embed all texts that have no vector yet; return the exit code."""
     try:
         files, chunks = run_with_progress(
@@ -85,7 +87,7 @@ def _embed(engine: Engine, *, is_quiet: bool = False) -> int:
     else:
         taken = ""
     counts = f"{format_count(files, 'file')}, {format_count(chunks, 'chunk')} by {state.model}{taken}"
-    if not is_quiet:
+    if not is_silent:
         print_rows([("embedded", counts)])
     return 0
 

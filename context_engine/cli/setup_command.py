@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,10 +15,11 @@ from context_engine.cli.clients.client_config import ClientConfigFile
 from context_engine.cli.clients.client_table import Client
 from context_engine.cli.clients.config_paths import Machine
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable, starts_ctx
-from context_engine.cli.common_options import find_project
-from context_engine.cli.console import confirm, out, print_error, print_note, print_rows
+from context_engine.cli.common_options import find_project, print_json
+from context_engine.cli.console import confirm, print_note, print_rows
 from context_engine.cli.exit_codes import FAILED
 from context_engine.cli.hook_setup import HookOptions, has_hooks, set_up_hooks
+from context_engine.cli.setup_report import SetupReport, State
 from context_engine.errors import ContextEngineError, InvalidArgument, NotConfirmed
 from context_engine.repo import check_workspace_root, nearest_project
 from context_engine.server import ToolSelection
@@ -43,6 +43,12 @@ class SetupOptions:
     """Write the hooks, too; `remove` always removes them."""
     guidance: bool = False
     """Write the section on ctx into the project's file for agents, instead of the entry."""
+    as_json: bool = False
+
+    @property
+    def part(self) -> str:
+        """What is written: the entry of the server, or the guidance for agents."""
+        return "guidance" if self.guidance else "server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,7 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
     """
     machine = client_config.this_machine()
     if not names and not wanted.all_installed:
-        _show_all(machine)
+        _show_all(machine, as_json=wanted.as_json)
         return 0
     if names and wanted.all_installed:
         raise InvalidArgument("--all selects the clients itself", suggestion="Name clients, or use --all.")
@@ -79,22 +85,25 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
     _check_profile(wanted)
     if wanted.guidance:  # several clients read one file
         clients = list({client.guidance or client.name: client for client in clients}.values())
-    hooks_went_well = wanted.guidance or _set_up_hooks(clients, machine, wanted)
-    changes = [change for client in clients if (change := _plan(client, machine, wanted))]
+    report = SetupReport(wanted.as_json)
+    hooks_went_well = wanted.guidance or _set_up_hooks(clients, machine, wanted, report)
+    changes = [change for client in clients if (change := _plan(client, machine, wanted, report))]
     if wanted.only_print or wanted.all_installed or wanted.guidance:
         for change in changes:
-            _print_diff(change)
-            if wanted.only_print and change.is_empty:
-                print_note(f"{change.client.title}: nothing to do in {change.config.path}")
-    if not wanted.only_print:
+            report.show_diff(change.config, change.after)
+    if wanted.only_print:
+        _report_plans(changes, wanted, report)
+    else:
         _check_confirmed([change for change in changes if not change.is_empty], wanted)
-        changes = [change for change in changes if _write_change(change, wanted)]
+        changes = [change for change in changes if _write_change(change, wanted, report)]
+    if wanted.as_json:
+        print_json(report.rows)
     if len(changes) < len(clients) or not hooks_went_well:
         return FAILED
     return 0
 
 
-def _set_up_hooks(clients: Sequence[Client], machine: Machine, wanted: SetupOptions) -> bool:
+def _set_up_hooks(clients: Sequence[Client], machine: Machine, wanted: SetupOptions, report: SetupReport) -> bool:
     """Add or remove the hooks of the clients, as far as that is wanted; `--all` skips clients that have none."""
     if not wanted.hooks and not wanted.remove:
         return True
@@ -103,7 +112,8 @@ def _set_up_hooks(clients: Sequence[Client], machine: Machine, wanted: SetupOpti
     else:
         project = None
     chosen = [client for client in clients if has_hooks(client) or not wanted.all_installed]
-    return set_up_hooks(chosen, machine, HookOptions(project, remove=wanted.remove, only_print=wanted.only_print))
+    options = HookOptions(project, remove=wanted.remove, only_print=wanted.only_print)
+    return set_up_hooks(chosen, machine, options, report)
 
 
 def _select_all(machine: Machine, wanted: SetupOptions) -> list[Client]:
@@ -141,16 +151,14 @@ def _select_all(machine: Machine, wanted: SetupOptions) -> list[Client]:
     return found
 
 
-def _plan(client: Client, machine: Machine, wanted: SetupOptions) -> ConfigChange | None:
-    """Plan the change of one client; print the error of one that cannot be changed."""
+def _plan(client: Client, machine: Machine, wanted: SetupOptions, report: SetupReport) -> ConfigChange | None:
+    """Plan the change of one client; report the error of one that cannot be changed."""
     try:
         if wanted.guidance:
             return plan_guidance(client, wanted)
         return plan_change(client, machine, wanted)
     except ContextEngineError as error:
-        print_error(error)
-        if by_hand := error.details.get("by_hand"):
-            print(f"\nThe entry, to add by hand:\n\n{by_hand}")
+        report.fail(client, wanted.part, error)
     return None
 
 
@@ -283,56 +291,73 @@ def _add_entry(
 # -- writing and printing ---------------------------------------------------------------------------------------------
 
 
-def _print_diff(change: ConfigChange) -> None:
-    """Print what would change as a diff."""
-    if change.is_empty:
-        return
-    before, after = (text.splitlines(keepends=True) for text in (change.config.text, change.after or ""))
-    if change.config.exists:
-        now = str(change.config.path)
-    else:
-        now = "/dev/null"
-    if change.after is None:
-        then = "/dev/null"
-    else:
-        then = str(change.config.path)
-    for line in difflib.unified_diff(before, after, now, then):
-        print(line.rstrip("\r\n"))
+def _report_plans(changes: Sequence[ConfigChange], wanted: SetupOptions, report: SetupReport) -> None:
+    """Report the changes that `--print` does not make."""
+    for change in changes:
+        if change.is_empty and not wanted.as_json:
+            print_note(f"{change.client.title}: nothing to do in {change.config.path}")
+        state: State = "unchanged" if change.is_empty else "planned"
+        report.add(change.client, wanted.part, state, change.config, change.after, note=change.note)
 
 
-def _write_change(change: ConfigChange, wanted: SetupOptions) -> bool:
-    """Write the file and print what was done; False, after an error message, if the file cannot be written."""
+def _write_change(change: ConfigChange, wanted: SetupOptions, report: SetupReport) -> bool:
+    """Write the file and report what was done; False, after an error message, if the file cannot be written."""
     title, path = change.client.title, change.config.path
     if change.is_empty:
-        state = "is not in" if wanted.remove else "is in"
-        out.print(f"{title}: nothing to do, {client_table.NAME} {state} {path}", markup=False)
+        place = "is not in" if wanted.remove else "is in"
+        report.show(f"{title}: nothing to do, {client_table.NAME} {place} {path}")
+        report.add(change.client, wanted.part, "unchanged", change.config, change.after)
         return True
     try:
         stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
         backup = client_config.write_config(change.config, change.after, stamp)
     except ContextEngineError as error:
-        print_error(error)
+        report.fail(change.client, wanted.part, error)
         return False
-    out.print(f"{title}: {client_table.NAME} {'removed from' if wanted.remove else 'written to'} {path}", markup=False)
-    rows = {"  backup": str(backup) if backup else ""}
+    report.show(f"{title}: {client_table.NAME} {'removed from' if wanted.remove else 'written to'} {path}")
+    details = {"backup": str(backup or ""), "note": change.note}
     if change.entry and not wanted.remove:
-        command_line = shlex.join(client_config.command_line_of(change.entry))
-        rows = {"  starts": command_line, **rows, "  check": change.client.check}
-    print_rows(rows.items())
-    if change.note:
-        print_note(f"note: {change.note}")
+        details |= {"command": client_config.command_line_of(change.entry), "check": change.client.check}
+    state: State = "removed" if wanted.remove else "written"
+    report.add(change.client, wanted.part, state, change.config, change.after, **details)
+    if not wanted.as_json:
+        _show_details(details)
     return True
 
 
-def _show_all(machine: Machine) -> None:
+def _show_details(details: Mapping[str, Any]) -> None:
+    names = {"command": "  starts", "backup": "  backup", "check": "  check"}
+    shown = details | {"command": shlex.join(details.get("command", ()))}
+    print_rows((label, shown.get(name, "")) for name, label in names.items())
+    if details["note"]:
+        print_note(f"note: {details['note']}")
+
+
+def _show_all(machine: Machine, *, as_json: bool) -> None:
     """Print for each client whether it is installed and set up."""
     project = nearest_project(Path.cwd())
     known = list(client_config.list_config_states(machine, project))
+    if as_json:
+        print_json([_format_client(client, machine, known) for client in client_table.ALL])
+        return
     print_rows((client.name, _state(client, machine, known)) for client in client_table.ALL)
     print_note(
         "ctx setup CLIENT writes the entry, ctx setup --all that of every client found; "
         "--print shows it, --remove removes it, --project is for this project only"
     )
+
+
+def _format_client(
+    client: Client, machine: Machine, known: Sequence[client_config.ClientConfigState]
+) -> dict[str, object]:
+    """Return a client with each of its settings files: whether our entry is in it, or why it cannot be read."""
+    files = [
+        {"scope": config.scope, "path": str(config.path), "is_set_up": bool(config.entry), "problem": config.problem}
+        for config in known
+        if config.client is client
+    ]
+    is_here = client_config.is_installed(client, machine)
+    return {"client": client.name, "title": client.title, "is_installed": is_here, "files": files}
 
 
 def _state(client: Client, machine: Machine, known: Sequence[client_config.ClientConfigState]) -> str:

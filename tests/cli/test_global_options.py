@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -47,6 +48,14 @@ def test_folders_add_up_and_one_that_does_not_exist_is_an_error_with_a_next_step
     failed = ctx(root, "-C", "nowhere", "search", "pay")
     assert (failed.returncode, failed.stdout) == (2, "")
     assert failed.stderr == "error: -C nowhere: No such file or directory\nhint: Name a folder that exists.\n"
+
+
+def test_a_quiet_index_run_prints_nothing_but_errors(root: Path) -> None:
+    assert "indexed" in ctx(root, "-C", "project", "index", "--force").stdout
+    quiet = ctx(root, "-q", "-C", "project", "index", "--force")
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert json.loads(ctx(root, "-q", "-C", "project", "index", "--json").stdout)["files"] > 0
+    assert "error: " in ctx(root, "-q", "-C", "project", "index", "/nowhere/at/all").stderr
 
 
 @pytest.mark.parametrize("words", [["-q", "search", "pay"], ["search", "pay", "--quiet"]])

@@ -180,7 +180,7 @@ def test_completing_the_name_of_a_plan_imports_neither_typer_nor_rich(tmp_path: 
     assert done.stdout.split() == ["False", "False"]
 
 
-WITHOUT_JSON = {"call", "completion", "daemon run", "hook", "serve", "setup", "ui", "version"}
+WITHOUT_JSON = {"call", "completion", "daemon run", "hook", "serve", "ui"}
 """They print the text of a tool or a script, serve, or only say what they did."""
 
 

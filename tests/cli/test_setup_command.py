@@ -392,6 +392,34 @@ def test_the_command_line_leaves_with_code_2_and_a_next_step(
     assert capsys.readouterr().err == "error: claud is not a known client\nhint: Did you mean claude?\n"
 
 
+def test_json_reports_each_file_with_its_change_and_how_it_ended(home: Path) -> None:
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text("[", encoding="utf-8")
+    planned = json.loads(setup("claude", "--hooks", "--print", "--json").stdout)
+    assert [(row["client"], row["part"], row["state"]) for row in planned] == [
+        ("claude", "hooks", "planned"),
+        ("claude", "server", "planned"),
+    ]
+    assert not path_of("claude").exists()
+    written, failed = sorted(
+        json.loads(setup("claude", "gemini", "--json", code=2).stdout), key=lambda row: "error" in row
+    )
+    assert (written["state"], written["path"], written["command"][-1]) == ("written", str(path_of("claude")), "serve")
+    assert '+    "ctx": {' in written["diff"].splitlines()
+    assert (failed["client"], failed["state"]) == ("gemini", "failed")
+    assert "Nothing was changed." in failed["error"]["suggestion"]
+    assert [row["state"] for row in json.loads(setup("claude", "--json").stdout)] == ["unchanged"]
+    assert [row["state"] for row in json.loads(setup("claude", "--remove", "--json").stdout)] == ["removed"]
+
+
+def test_json_lists_the_clients_with_their_settings_files() -> None:
+    setup("codex")
+    rows = {row["client"]: row for row in json.loads(setup("--json").stdout)}
+    assert set(rows) == {client.name for client in client_table.ALL}
+    assert {"scope": "you", "path": str(path_of("codex")), "is_set_up": True, "problem": ""} in rows["codex"]["files"]
+    assert not any(file["is_set_up"] for file in rows["claude"]["files"])
+
+
 def test_help_teaches_by_examples() -> None:
     for command in ("setup", "doctor", "completion"):
         shown = CliRunner().invoke(app, [command, "--help"], prog_name="ctx").stdout
