@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from context_engine.edit.file_content import BYTES_MAX, content_of
     from context_engine.edit.file_edit import FileEdit
     from context_engine.edit.model import Edit, Fuzzy, Patch, Placement
+    from context_engine.edit.past_versions import PastVersions
     from context_engine.edit.patch import EditPlan
     from context_engine.edit.placeholder import placeholders
     from context_engine.edit.rename import NameOccurrence, Renaming
     from context_engine.edit.symbol_edits import LineEdit, Place, SymbolEdit
-    from context_engine.edit.unified_diff import format_diff
+    from context_engine.edit.unified_diff import diff_versions, format_diff
 
 __all__ = [
     "BYTES_MAX",
@@ -31,6 +32,7 @@ __all__ = [
     "LineEdit",
     "NameOccurrence",
     "PastEdit",
+    "PastVersions",
     "Patch",
     "Place",
     "Placement",
@@ -39,6 +41,7 @@ __all__ = [
     "Want",
     "by_lines",
     "content_of",
+    "diff_versions",
     "format_diff",
     "placeholders",
 ]
@@ -64,6 +67,8 @@ __getattr__ = lazy_exports(
         "Want": "edit_request",
         "by_lines": "align",
         "content_of": "file_content",
+        "diff_versions": "unified_diff",
+        "PastVersions": "past_versions",
         "format_diff": "unified_diff",
         "placeholders": "placeholder",
     },

@@ -19,12 +19,14 @@ from typing import Any, TypeVar
 from context_engine.edit.file_content import BYTES_MAX
 from context_engine.edit.file_edit import FileEdit, PlannedFile, delta_of, hash_of, rename_file, replaces, revert_op
 from context_engine.edit.journal import Journal, JournalEntry, Op, State
+from context_engine.edit.past_versions import PastVersions, find_versions
 from context_engine.edit.transaction import FileStep, Transactions
 from context_engine.errors import (
     AccessDenied,
     CallError,
     ContextEngineError,
     FileNotFound,
+    HostError,
     InvalidArgument,
     NextStep,
     StaleFile,
@@ -36,6 +38,8 @@ from context_engine.storage import PathLocks, is_state_path
 
 SESSIONS_MAX = 100
 """The reads of the oldest session are forgotten beyond these; its edits only lose a warning."""
+VERSION_EDITS_MAX = 200
+"""Edits through which a past version is looked for: as many as the local page lists."""
 READ_PATHS_MAX = 10_000
 """A session that reads more files has forgotten the first of them too."""
 
@@ -191,6 +195,25 @@ class Editor:
             PastEdit(str(entry.id), entry.at, entry.session, entry.state == "undone", tuple(_describe_ops(entry)))
             for entry in self._journal.entries(limit)
         )
+
+    def past_versions(self, undo_id: str) -> tuple[PastVersions, ...]:
+        """Return each file of a past call before and after it. Raises: InvalidArgument for a call that is not kept."""
+        entry = self._journal.entry(int(undo_id)) if _IS_NUMBER(undo_id) else None
+        if entry is None or entry.state == "open":
+            raise InvalidArgument(
+                f"there is no edit {undo_id[:20]!r}",
+                next_steps=NextStep("undo_edit", "to see what can be undone", {"list": True}),
+            )
+        paths = {op.path for op in entry.ops}
+        outlines = self._journal.entries(VERSION_EDITS_MAX)
+        numbers = [one.id for one in outlines if one.id != entry.id and paths & {op.path for op in one.ops}]
+        others = [one for number in numbers if (one := self._journal.entry(number)) is not None]
+        present: dict[str, bytes | None] = {}
+        for path in paths:
+            with suppress(CallError, HostError):  # a link, or too large by now: its versions are not known
+                seen = TargetFile.read(self._root, path, bytes_max=BYTES_MAX)
+                present[path] = seen.data if seen.exists else None
+        return find_versions(entry, others, present)
 
     def recover(self) -> tuple[str, ...]:
         """Finish or take back what killed processes left half written; return a sentence for each. It never fails."""

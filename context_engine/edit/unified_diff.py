@@ -12,6 +12,7 @@ LineSpan(first=2, last=3)
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -21,7 +22,7 @@ from context_engine.edit import edit_errors
 from context_engine.edit.align import by_lines, turns
 from context_engine.edit.file_content import FileContent, content_of
 from context_engine.edit.model import Edit, Fuzzy, Patch
-from context_engine.errors import InvalidEdit
+from context_engine.errors import CallError, InvalidEdit
 from context_engine.text import LineSpan, shorten_line
 
 _HEAD = re.compile(r"@@ -(?P<first>\d{1,9})(?:,\d+)? \+\d{1,9}(?:,\d+)? @@")
@@ -29,6 +30,10 @@ _BARE_HEAD = re.compile(r"@@(?: .*)?")
 _NEXT_FILE = re.compile(r"^(?:diff --git |Index: )|^--- \S.*\n\+\+\+ \S.*\n@@", re.MULTILINE)
 NO_BREAK = "\\"
 """A line that begins so says that the one above it ends without a line break."""
+
+
+DIFFED_BYTES_MAX = 500_000
+"""Line diffs of larger files are too slow."""
 
 
 class EditHunk(NamedTuple):
@@ -51,6 +56,26 @@ def hunks(diff: str) -> list[EditHunk]:
     if _NEXT_FILE.search(text, start):
         raise _no_diff("the diff changes more than one file", "Send one change for each file.")
     return [_hunk(lines) for lines in _groups(text[start:].removesuffix("\n").split("\n"))]
+
+
+def diff_versions(path: str, before: bytes | None, after: bytes | None) -> str:
+    r"""Return the unified diff of two versions of a file, None for no file; empty for one that is too long or not text.
+
+    >>> print(diff_versions("a.py", None, b"x = 1\n"), end="")
+    --- /dev/null
+    +++ b/a.py
+    @@ -0,0 +1 @@
+    +x = 1
+    """
+    if max(len(before or b""), len(after or b"")) > DIFFED_BYTES_MAX:
+        return ""
+    try:
+        old, new = (by_lines(content_of(data or b"").norm) for data in (before, after))
+    except CallError:
+        return ""
+    names = "/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}"
+    lines = difflib.unified_diff(old, new, *names)
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_BREAK} No newline at end of file\n" for line in lines)
 
 
 def edits_of_diff(data: bytes, diff: str) -> list[Edit]:

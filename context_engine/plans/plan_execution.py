@@ -18,11 +18,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from context_engine.edit import EditResult, EditService, FileEdit, Patch, by_lines, content_of, format_diff
+from context_engine.edit import EditResult, EditService, FileEdit, Patch, content_of, diff_versions, format_diff
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_events import Execution
@@ -55,8 +54,6 @@ NOT_ALLOWED = "no command is allowed here: the user can allow some, as CTX_VERIF
 
 INTERPRETERS = frozenset("bash sh zsh dash fish python pypy node deno bun ruby perl php java dotnet env make".split())
 """Programs that run what they are given: a line with one of them is allowed only as it is."""
-REVIEWED_BYTES_MAX = 500_000
-"""Line diffs of larger files are too slow."""
 
 Review = Callable[[str], Sequence[str]]
 """Return the objections of a review to a diff of the files as they are now, one sentence each."""
@@ -168,7 +165,7 @@ class ChangeVerifier:
 
     def _review_changes(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
         """Run a review and report its urgent findings: a secret, a removed name that is still used, and so on."""
-        diff = "".join(map(diff_file, files))
+        diff = "".join(diff_versions(file.path, file.before, file.after) for file in files)
         if self._review is None or not diff:
             return []
         try:
@@ -198,29 +195,6 @@ def _check_syntax(file: VerifiedFile) -> VerificationCheck:
         return VerificationCheck("syntax", file.path, False, file.syntax)
     is_known = not file.syntax.startswith("syntax not checked")
     return VerificationCheck("syntax", file.path, True if is_known else None, file.syntax)
-
-
-def diff_file(file: VerifiedFile) -> str:
-    r"""Return a unified diff of a file, as programs read it; empty for binary or too large files.
-
-    >>> print(diff_file(VerifiedFile("a.py", None, b"x = 1\n")), end="")
-    --- /dev/null
-    +++ b/a.py
-    @@ -0,0 +1 @@
-    +x = 1
-    """
-    if max(len(file.before or b""), len(file.after or b"")) > REVIEWED_BYTES_MAX:
-        return ""
-    try:
-        old, new = (by_lines(content_of(data or b"").norm) for data in (file.before, file.after))
-    except CallError:
-        return ""
-    names = (
-        "/dev/null" if file.before is None else f"a/{file.path}",
-        "/dev/null" if file.after is None else f"b/{file.path}",
-    )
-    lines = unified_diff(old, new, *names)
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def parse_commands(setting: str) -> tuple[str, ...]:

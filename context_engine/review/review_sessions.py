@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -151,6 +152,14 @@ class ReviewSessions:
             outcome,
             session.error if is_pause else "",
         )
+
+    def newest(self, limit: int) -> list[SessionView]:
+        """Return the newest sessions as they are now."""
+        views: list[SessionView] = []
+        for session in self._store.sessions()[:limit]:
+            with suppress(ReviewNotFound):  # deleted by another process in this moment
+                views.append(self.status(session.id))
+        return views
 
     def pause(self, session_id: str, reason: str = "") -> SessionView:
         """Begin no more units; the session is paused once the running ones have ended.

@@ -45,7 +45,10 @@ READ_VIEWS: Mapping[str, View] = {
     "health": page_views.view_health,
     "graph": page_views.view_graph,
     "edits": page_views.view_edits,
+    "edit": page_views.view_edit,
     "review": page_views.view_review,
+    "review-session": page_views.view_session,
+    "review-sessions": page_views.view_sessions,
     "settings": page_views.view_settings,
 }
 

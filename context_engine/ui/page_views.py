@@ -6,10 +6,12 @@ The arguments come from the page and are checked here. The reply is masked by th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from context_engine.errors import Conflict, InvalidArgument
+from context_engine.edit import diff_versions
+from context_engine.errors import CallError, Conflict, InvalidArgument
 from context_engine.plans import AGENT, DECISIONS, PERSON
 from context_engine.repo import DiffRequest, is_sensitive
 from context_engine.review import ReviewOptions, review_to_json
@@ -20,6 +22,7 @@ from context_engine.tools import Call, find, parse_json_text
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
+    from context_engine.review import SessionView
     from context_engine.text import FileDiff
 
 Arguments = Mapping[str, Any]
@@ -29,6 +32,8 @@ DEPTH_MAX = 4
 EDITS_MAX = 200
 SKIPPED_MAX = 500
 REVIEW_S = 30
+SESSIONS_SHOWN_MAX = 50
+HASH_CHARS = 12
 DIRECTIONS = ("callers", "callees", "references", "implementations", "impact")
 DIFF_LINES_MAX = 5_000
 """Of a review; the findings name their lines all the same."""
@@ -107,7 +112,63 @@ def view_edits(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
     return {"edits": rows}
 
 
+def view_edit(engine: Engine, arguments: Arguments) -> dict[str, Any]:
+    """Return the diff of each file of an edit, as far as its versions are known."""
+    files: list[dict[str, Any]] = []
+    lines_left = DIFF_LINES_MAX
+    for version in engine.edits.past_versions(_text(arguments, "id")):
+        row: dict[str, Any] = {
+            "path": version.path,
+            "old_path": version.path,
+            "kind": "modified",
+            "note": "",
+            "hunks": [],
+        }
+        diff = diff_versions("file", version.before, version.after)
+        if not version.is_known:
+            row["note"] = "not shown: another program changed the file since"
+        elif diff:
+            parsed = replace(parse_diff(diff).files[0], old_path=version.path, new_path=version.path)
+            row = _diff_file(parsed, lines_left) | {"kind": parsed.kind}
+            lines_left -= sum(len(hunk["lines"]) for hunk in row["hunks"])
+        elif version.before != version.after:
+            row["note"] = "not shown: binary, empty or long"
+        files.append(row)
+    return {"files": files}
+
+
 # -- reviews ----------------------------------------------------------------------------------------------------------
+
+
+def view_sessions(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
+    """Return the stored reviews, newest first."""
+    rows = [
+        {
+            "id": view.session.id,
+            "status": view.status,
+            "title": view.request.title,
+            "commit": view.request.commit[:HASH_CHARS],
+            "base": view.request.base[:HASH_CHARS],
+            "at": view.session.created_at,
+            "findings": len(engine.reviews.sessions.findings(view.session.id)),
+        }
+        for view in engine.reviews.sessions.newest(SESSIONS_SHOWN_MAX)
+    ]
+    return {"sessions": rows}
+
+
+def view_session(engine: Engine, arguments: Arguments) -> dict[str, Any]:
+    """Return a stored review with the diff that it is about, as `view_review` does for a new one."""
+    session_id = _text(arguments, "id")
+    view = engine.reviews.sessions.status(session_id)
+    request = view.request
+    review = dict(view.outcome) or _describe_running(view, engine.reviews.sessions.findings(session_id))
+    try:
+        text = engine.reviews.workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}")).text
+    except CallError as error:
+        text = ""
+        review["warnings"] = [*review["warnings"], f"its diff cannot be read any more: {error.message}"]
+    return {"review": review, "files": _diff_files(text, request.paths)}
 
 
 def view_review(engine: Engine, arguments: Arguments) -> dict[str, Any]:
@@ -115,13 +176,31 @@ def view_review(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     request = DiffRequest(_text(arguments, "target"), _text(arguments, "base", ""), include_untracked=True)
     taken, change = engine.reviews.read_git_change(request)
     result = engine.reviews.review(change, ReviewOptions(max_findings=100, time_budget_s=REVIEW_S))
-    lines_left = DIFF_LINES_MAX
-    files = []
-    for file in parse_diff(taken.text).files:
-        files.append(_diff_file(file, lines_left))
-        lines_left -= sum(len(hunk["lines"]) for hunk in files[-1]["hunks"])
     git = {"target": taken.target, "base": taken.base, "commit": taken.commit, "base_commit": taken.base_commit}
-    return {"git": git, "review": review_to_json(result), "files": files}
+    return {"git": git, "review": review_to_json(result), "files": _diff_files(taken.text)}
+
+
+def _describe_running(view: SessionView, findings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a review that is not finished in the fields of a finished one."""
+    done = [path for unit in view.units if unit.state == "done" for path in unit.paths]
+    count = sum(len(unit.paths) for unit in view.units)
+    return {
+        "findings": list(findings),
+        "headline": view.status,
+        "coverage": {"files": count, "files_reviewed": len(done), "files_skipped": []},
+        "warnings": list(view.request.warnings),
+    }
+
+
+def _diff_files(diff: str, paths: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Return the files of a diff, or only these; of a long diff only the beginning."""
+    lines_left = DIFF_LINES_MAX
+    files: list[dict[str, Any]] = []
+    for file in parse_diff(diff).files:
+        if not paths or file.path in paths:
+            files.append(_diff_file(file, lines_left))
+            lines_left -= sum(len(hunk["lines"]) for hunk in files[-1]["hunks"])
+    return files
 
 
 def _diff_file(file: FileDiff, lines_max: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from context_engine.edit import diff_versions
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import InvalidArgument
 from context_engine.plans import plan_execution
@@ -97,7 +98,7 @@ def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_p
 @pytest.mark.parametrize(("before", "after"), [(b"a\nb", b"a\nc\n"), (b"a\n", b"a"), (None, b"x"), (b"x\ny\n", None)])
 def test_a_diff_for_a_review_is_one_that_git_reads(tmp_path: Path, before: bytes | None, after: bytes | None) -> None:
     root = repository(tmp_path / "repo", {"kept.txt": "kept\n"} | ({"a.txt": before} if before is not None else {}))
-    (tmp_path / "diff").write_text(plan_execution.diff_file(edited("a.txt", before, after)))
+    (tmp_path / "diff").write_text(diff_versions("a.txt", before, after))
     git(root, "apply", str(tmp_path / "diff"))
     found = root / "a.txt"
     assert (found.read_bytes() if found.exists() else None) == after

@@ -13,10 +13,11 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.memory import MemoryDraft
+from context_engine.review import ReviewRequest
 from context_engine.server import ToolDispatcher, single_engine
 from context_engine.tools import Call
 from tests.support.trees import tree
-from tests.ui.conftest import XSS, Browser, serve
+from tests.ui.conftest import WAIT_S, XSS, Browser, serve
 
 CHROMIUM = os.environ.get("CTX_TEST_CHROMIUM", "")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="make ui-browser sets CTX_TEST_CHROMIUM")
@@ -58,6 +59,11 @@ def shop(places: Path) -> Path:
         door = dispatcher(engine)
         made = door.call("create_plan", {"task": f"Let login refuse an empty user {XSS}"}, Call())
         assert not made.error, made.error
+        (root / "till/stored.py").write_text("def g(b={}):\n    return b\n")
+        for words in (["add", "till/stored.py"], ["commit", "-q", "-m", "add g"]):
+            subprocess.run([*git, *words], cwd=root, check=True)
+        session = engine.reviews.sessions.start(ReviewRequest("HEAD", "HEAD~1", title=XSS), workers=1).view.session
+        engine.reviews.sessions.wait(session.id, WAIT_S)
         written = door.call(
             "write_file", {"path": "till/new.py", "content": f"def f(a=[]):\n    return a  # {XSS}\n"}, Call()
         )
@@ -154,6 +160,19 @@ def test_texts_of_others_are_shown_as_text(chromium: Any, read_only: Browser) ->
         assert tab.locator("main img").count() == 0, view
         if view.partition("?")[0] in ("search", "plans", "reviews", "memories"):
             assert XSS in tab.locator("main").inner_text(), view
+    watched.close()
+
+
+def test_an_edit_opens_its_diff_and_a_stored_review_its_findings(chromium: Any, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only)
+    tab = watched.open("edits")
+    tab.get_by_text("Diff", exact=True).click()
+    assert XSS in tab.locator(".changes tr.plus", has_text="return a").inner_text()
+    tab = watched.open("reviews")
+    tab.get_by_text("1 stored review").click()
+    tab.get_by_role("button", name=XSS).click()
+    tab.locator(".finding").first.wait_for()
+    assert tab.locator("tr.plus", has_text="def g").is_visible()
     watched.close()
 
 

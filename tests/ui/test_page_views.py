@@ -14,10 +14,11 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.memory import MemoryDraft
+from context_engine.review import ReviewRequest
 from context_engine.server import ToolDispatcher, ToolSelection, delete_counts, gain_file, open_activity, single_engine
 from context_engine.tools import Call
 from tests.support.trees import tree
-from tests.ui.conftest import FILES, WAIT_S, Browser, serve
+from tests.ui.conftest import FILES, WAIT_S, XSS, Browser, serve
 
 KEY = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -61,6 +62,25 @@ def test_a_review_has_its_findings_and_its_diff_without_secrets(page: Browser) -
     assert KEY not in shown.text
     assert "hunter2" not in shown.text
     assert any(finding["rule"] == "mutable-default" for finding in shown.json["review"]["findings"])
+
+
+def test_a_stored_review_is_listed_and_has_its_findings_in_its_diff(page: Browser, shop: Path) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["add", "till/new.py"], ["commit", "-q", "-m", "add f"]):
+        subprocess.run([*git, *words], cwd=shop, check=True)
+    with Engine.open(shop) as engine:
+        started = engine.reviews.sessions.start(ReviewRequest("HEAD", "HEAD~1", title=XSS), workers=1).view
+        engine.reviews.sessions.wait(started.session.id, WAIT_S)
+        assert engine.reviews.sessions.status(started.session.id).status == "completed"
+    (row,) = page.read("review-sessions", project="shop").json["sessions"]
+    assert (row["id"], row["status"], row["title"]) == (started.session.id, "completed", XSS)
+    shown = page.read("review-session", project="shop", id=row["id"])
+    assert [file["path"] for file in shown.json["files"]] == ["till/new.py"]
+    rules = [finding["rule"] for finding in shown.json["review"]["findings"]]
+    assert len(rules) == row["findings"]
+    assert "mutable-default" in rules
+    assert KEY not in shown.text
+    assert page.read("review-session", project="shop", id="nope").json["error"]["code"] == "REVIEW_NOT_FOUND"
 
 
 # -- plans --
@@ -116,6 +136,22 @@ def test_an_edit_is_undone_and_redone_at_the_page(page: Browser, shop: Path) -> 
     assert page.read("edits", project="shop").json["edits"][0]["undone"]
     assert page.write("undo", project="shop", undo_id=edit["id"], redo=True).status == 200
     assert (shop / "till/new.py").exists()
+
+
+def test_an_edit_has_its_diff_without_secrets_also_when_it_is_undone(page: Browser, shop: Path) -> None:
+    (edit,) = page.read("edits", project="shop").json["edits"]
+    for _ in range(2):
+        shown = page.read("edit", project="shop", id=edit["id"])
+        (file,) = shown.json["files"]
+        assert (file["path"], file["kind"]) == ("till/new.py", "added")
+        assert file["hunks"][0]["lines"][0] == ["+", 0, 1, "def f(a=[]):"]
+        assert KEY not in shown.text
+        assert page.write("undo", project="shop", undo_id=edit["id"]).status in (200, 409)
+    page.write("undo", project="shop", undo_id=edit["id"], redo=True)
+    (shop / "till/new.py").write_text("changed elsewhere\n")
+    (file,) = page.read("edit", project="shop", id=edit["id"]).json["files"]
+    assert (file["hunks"], file["note"]) == ([], "not shown: another program changed the file since")
+    assert page.read("edit", project="shop", id="99999").status == 409
 
 
 # -- settings --

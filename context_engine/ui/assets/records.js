@@ -1,5 +1,6 @@
 // Memories, edits and settings: lists of records, with what can be done to each.
 
+import { fileCard } from "./diff.js";
 import { ago, attempt, button, chip, code, count, el, empty, fill, head, load, page, time, write, writer } from "./kit.js";
 
 const STATUS = { active: "good", stale: "warn", invalid: "bad" };
@@ -78,7 +79,16 @@ function editList(edits, again) {
   };
   return el("ul", { class: "edits" }, edits.map((edit) => el("li", { class: edit.undone ? "undone" : "" }, el("time", {}, time(edit.at)), el("b", { class: "figure" }, `edit ${edit.id}`),
     el("span", { class: "line" }, edit.files.map(({ path, change }) => el("span", {}, chip(change, { created: "good", deleted: "bad" }[change]), " ", code(path)))),
-    edit.undone ? chip("undone") : null, writer(edit.undone ? "Redo" : "Undo", turn(edit)))));
+    edit.undone ? chip("undone") : null, writer(edit.undone ? "Redo" : "Undo", turn(edit)), changes(edit))));
+}
+
+/** What an edit changed, loaded when it is opened. */
+function changes(edit) {
+  const body = el("div", {});
+  const open = (event) => {
+    if (event.target.open && !body.firstChild) load(body, "edit", { id: edit.id }, ({ files }) => files.map((file) => fileCard(file)));
+  };
+  return el("details", { class: "changes", ontoggle: open }, el("summary", {}, "Diff"), body);
 }
 
 // -- settings

@@ -1,9 +1,9 @@
 // Reviews: the findings of a change, each in its place of the diff.
 
-import { chip, code, count, el, empty, fact, fill, head, number, problem, read } from "./kit.js";
+import { fileCard } from "./diff.js";
+import { ago, button, chip, code, count, el, empty, fact, fill, head, load, number, problem, read } from "./kit.js";
 
 const TARGETS = [["head", "all that is not committed"], ["staged", "what is staged"], ["unstaged", "what is not staged"], ["HEAD~1..HEAD", "the last commit"], ["", "another revision …"]];
-const PRIORITY = ["bad", "bad", "warn", ""];
 let target = "head";
 
 export function open(node) {
@@ -25,11 +25,20 @@ export function open(node) {
     }
   };
   fill(node, head("Reviews", "What is wrong on the changed lines, found without a model.",
-    el("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); run(); } }, pick, other, el("button", { class: "primary" }, "Review"))), body);
+    el("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); run(); } }, pick, other, el("button", { class: "primary" }, "Review"))), stored(body), body);
   run();
 }
 
-function show({ review, files }) {
+/** The reviews of agents that are stored; one is opened in the place of the new one. */
+function stored(body) {
+  const list = el("div", {});
+  const row = (session) => el("li", { class: "line" }, button(session.title || `${session.base}…${session.commit}`, () => load(body, "review-session", { id: session.id }, show), "quiet"),
+    chip(session.status, { completed: "good", failed: "bad", interrupted: "warn" }[session.status]), el("small", {}, `${count(session.findings, "finding")} · ${ago(session.at * 1000)}`));
+  load(list, "review-sessions", {}, ({ sessions }) => (sessions.length ? el("details", { class: "card" }, el("summary", {}, el("b", {}, count(sessions.length, "stored review"))), el("ul", { class: "edits" }, sessions.map(row))) : null));
+  return list;
+}
+
+export function show({ review, files }) {
   const byFile = Map.groupBy ? Map.groupBy(review.findings, (finding) => finding.code_location.file_path) : group(review.findings);
   const added = files.reduce((sum, file) => sum + file.hunks.flatMap((hunk) => hunk.lines).filter(([mark]) => mark === "+").length, 0);
   return [
@@ -49,28 +58,4 @@ function group(findings) {
     found.set(path, [...(found.get(path) || []), finding]);
   }
   return found;
-}
-
-function fileCard(file, findings) {
-  const left = new Set(findings);
-  const rows = file.hunks.flatMap((hunk) => [
-    el("tr", { class: "hunk" }, el("td", { colspan: "3" }, `⋯ ${hunk.section || ""}`)),
-    ...hunk.lines.flatMap(([mark, before, after, text]) => {
-      const line = el("tr", { class: mark === "+" ? "plus" : mark === "-" ? "minus" : "" }, el("td", { class: "no" }, before || ""), el("td", { class: "no" }, after || ""), el("td", {}, `${mark === " " ? " " : mark} ${text}`));
-      const here = mark === "-" ? [] : [...left].filter(({ code_location: { line_range: { end } } }) => end === after);
-      here.forEach((finding) => left.delete(finding));
-      return [line, ...here.map((finding) => el("tr", { class: "note" }, el("td", { colspan: "3" }, note(finding))))];
-    }),
-  ]);
-  return el("details", { class: "file card", open: findings.length > 0 || file.hunks.length < 4 }, el("summary", {}, el("b", {}, file.path), " ", file.kind !== "modified" && chip(file.kind), " ", findings.length ? chip(count(findings.length, "finding"), "warn") : null),
-    file.note && el("p", { class: "muted" }, file.note), [...left].map(note),
-    rows.length ? el("div", { class: "diff", tabindex: "0", role: "region", "aria-label": `Diff of ${file.path}` }, el("table", {}, el("tbody", {}, rows))) : null);
-}
-
-function note(finding) {
-  return el("div", { class: "finding" }, el("p", {}, chip(`P${finding.priority}`, PRIORITY[finding.priority]), " ", el("b", {}, finding.title)),
-    finding.body && finding.body !== finding.title && el("p", {}, finding.body),
-    finding.evidence.length ? el("ul", {}, finding.evidence.map((text) => el("li", {}, text))) : null,
-    finding.suggestion && el("p", {}, el("b", {}, "Suggestion: "), finding.suggestion.description),
-    el("small", {}, `${finding.rule} · ${finding.category} · confidence ${finding.confidence_score.toFixed(2)}`));
 }
