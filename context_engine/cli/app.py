@@ -608,9 +608,7 @@ def setup(
     **Examples**
 
     - `ctx setup` lists the clients and shows which are installed and set up
-    - `ctx setup claude codex`
     - `ctx setup --all` shows the changes for every client found, and asks before it writes them
-    - `ctx setup gemini --print`
     - `ctx setup claude --hooks` adds the hooks as well, and shows the change
     - `ctx setup vscode --project`
     - `ctx setup claude-desktop --root ~/src/project`

@@ -47,7 +47,7 @@ class SetupOptions:
 
     @property
     def part(self) -> str:
-        """What is written: the entry of the server, or the guidance for agents."""
+        """The part of ctx that is written: the entry of the server, or the guidance for agents."""
         return "guidance" if self.guidance else "server"
 
 
@@ -315,7 +315,7 @@ def _write_change(change: ConfigChange, wanted: SetupOptions, report: SetupRepor
         report.fail(change.client, wanted.part, error)
         return False
     report.show(f"{title}: {client_table.NAME} {'removed from' if wanted.remove else 'written to'} {path}")
-    details = {"backup": str(backup or ""), "note": change.note}
+    details: dict[str, Any] = {"backup": str(backup or ""), "note": change.note}
     if change.entry and not wanted.remove:
         details |= {"command": client_config.command_line_of(change.entry), "check": change.client.check}
     state: State = "removed" if wanted.remove else "written"
@@ -327,7 +327,7 @@ def _write_change(change: ConfigChange, wanted: SetupOptions, report: SetupRepor
 
 def _show_details(details: Mapping[str, Any]) -> None:
     names = {"command": "  starts", "backup": "  backup", "check": "  check"}
-    shown = details | {"command": shlex.join(details.get("command", ()))}
+    shown = {**details, "command": shlex.join(details.get("command", ()))}
     print_rows((label, shown.get(name, "")) for name, label in names.items())
     if details["note"]:
         print_note(f"note: {details['note']}")

@@ -1,4 +1,4 @@
-"""What `ctx setup` does to each settings file: printed as it happens, or collected as rows of JSON."""
+"""The changes of `ctx setup` to each settings file: printed as they happen, or collected as rows of JSON."""
 
 from __future__ import annotations
 
