@@ -46,11 +46,16 @@ class Chunk:
     definitions: tuple[tuple[LineSpan, str], ...] = ()
 
     def name_at(self, span: LineSpan) -> str:
-        """Return the name of the innermost definition around the first of some lines, else of the first one in them."""
+        """Return the name of the innermost definition around the first of some lines.
+
+        Without one it is the name of the chunk, if its definition is shown, else the first definition in the lines.
+        """
         if span == self.span:
             return self.title
         around = [name for lines, name in self.definitions if lines.first <= span.first <= lines.last]
         inside = [name for lines, name in self.definitions if span.first < lines.first <= span.last]
+        if self.title in inside:
+            inside = [self.title]
         return next(iter(around[-1:] or inside), self.title)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from context_engine.model import Chunk, Query, RelPath
@@ -23,6 +24,8 @@ def test_an_excerpt_has_the_name_of_the_innermost_definition_around_its_first_li
     spans = [(1, 9), (2, 5), (4, 8), (6, 9), (9, 9), (4, 5)]
     names = [chunk.name_at(LineSpan(*span)) for span in spans]
     assert names == ["Bucket", "Bucket.take", "Limiter", "Limiter", "Limiter.wait", "Bucket"]
+    named_below = replace(chunk, title="Limiter.wait")
+    assert [named_below.name_at(LineSpan(*span)) for span in ((4, 6), (4, 8))] == ["Limiter", "Limiter.wait"]
 
 
 def test_a_hit_knows_the_definitions_in_its_lines(tmp_path: Path) -> None:
