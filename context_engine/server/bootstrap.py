@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from context_engine.server.instructions import format_instructions
-from context_engine.server.plain_call import PlainCall, read_client_name
+from context_engine.server.plain_call import PlainCall, read_client_name, shows_apps
 from context_engine.server.profiles import list_tools
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
@@ -59,6 +59,8 @@ CALL_TOOL = "call_tool"
 SCHEMAS = ("inputSchema", "outputSchema")
 OF_ONE_PROJECT = ("prompts/list", "resources/list", "resources/templates/list")
 """Methods whose replies name the projects if there are several; then the library answers."""
+WITH_VIEWS = ("tools/list", "resources/list")
+"""Methods whose replies name views to clients that show them; then the library answers."""
 CALLING = {"name": str, "arguments?": dict}
 """The parameters of a call that the library is not needed for, besides `_meta`; with any other one it is."""
 INITIALIZED = "notifications/initialized"
@@ -220,9 +222,16 @@ class BootstrapResponder:
             return False
         if method in OF_ONE_PROJECT and len(self._selection.projects) > 1:
             return False
+        if method in WITH_VIEWS and shows_apps(self._capabilities_of(params)):
+            return False
         if self._protocol == "modern":
             return params["_meta"][PROTOCOL_VERSION] in self._catalogue["modern"]["versions"]
         return (self._is_initialized or method == "ping") and not _has_envelope(params)
+
+    def _capabilities_of(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self._protocol == "modern":
+            return params["_meta"][f"{META}clientCapabilities"]
+        return self._capabilities
 
     def _listed_tools(self) -> Iterator[dict[str, Any]]:
         """Yield the listed tools; their schemas have the key order of the protocol version."""

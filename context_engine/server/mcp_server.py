@@ -25,12 +25,13 @@ from pydantic import ValidationError
 
 from context_engine import __version__, tools
 from context_engine.errors import BugError, CallError, ContextEngineError, FileNotFound, UnknownTool
-from context_engine.server import profiles, prompt_templates, resources
+from context_engine.server import app_views, profiles, prompt_templates, resources
 from context_engine.server.client_requests import ClientInputRequired, create_asker, forget_roots, settle_projects
 from context_engine.server.direct_calls import STRUCTURED_SINCE, format_problem, result_fields
 from context_engine.server.dispatcher import CallResult, ToolDispatcher
 from context_engine.server.grants import SCOPE_KEY, Grant
 from context_engine.server.instructions import format_instructions
+from context_engine.server.plain_call import APP_TYPE, shows_apps
 from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import Projects
 from context_engine.server.shared_server import ClientSessions, SharedServer
@@ -267,7 +268,8 @@ class _RequestHandlers:
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         _check_cursor(params)
-        return types.ListToolsResult(tools=self._views.for_request(context).tools)
+        listed = self._views.for_request(context).tools
+        return types.ListToolsResult(tools=app_views.link_views(listed) if _shows_apps(context) else listed)
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
@@ -280,7 +282,9 @@ class _RequestHandlers:
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         _check_cursor(params)
-        return types.ListResourcesResult(resources=resources.list_resources(self._views.for_request(context).projects))
+        listed = resources.list_resources(self._views.for_request(context).projects)
+        views = app_views.list_views() if _shows_apps(context) else []
+        return types.ListResourcesResult(resources=listed + views)
 
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -296,6 +300,9 @@ class _RequestHandlers:
         if (more := await settle_projects(context, params.input_responses, self._projects)) is not None:
             return more
         dispatcher, uri = self._views.for_request(context).dispatcher, str(params.uri)
+        if _shows_apps(context) and (view := app_views.find_view(uri)):
+            page = types.TextResourceContents(uri=uri, mime_type=APP_TYPE, text=app_views.render_view(view))
+            return types.ReadResourceResult(contents=[page])
         try:
             content = await self._threads.run(context, partial(resources.read_resource, dispatcher, uri))
         except FileNotFound as error:
@@ -341,6 +348,12 @@ class _RequestHandlers:
             return types.CompleteResult(completion=await self._threads.run(context, lambda _: find()))
         except ContextEngineError as error:
             raise _protocol_error(view.dispatcher, error) from None
+
+
+def _shows_apps(context: Context) -> bool:
+    """Return whether the client of a request shows views of tools."""
+    capabilities = context.session.client_capabilities
+    return capabilities is not None and shows_apps({"extensions": capabilities.extensions})
 
 
 def _protocol_error(

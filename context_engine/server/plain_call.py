@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 CLIENT_CHARS_MAX = 60
+APPS = "io.modelcontextprotocol/ui"
+APP_TYPE = "text/html;profile=mcp-app"
+"""The extension for views, and the media type of a view (SEP-1865)."""
 TURN_KEY = "x-codex-turn-metadata"
 """One client sends its folders with every call, under this key of `_meta`."""
 
@@ -75,6 +78,17 @@ class PlainCall(_PlainCallFields):
     def has_roots(self) -> bool:
         """Whether the client can be asked for its folders."""
         return self.capabilities.get("roots") is not None
+
+
+def shows_apps(capabilities: Mapping[str, Any]) -> bool:
+    """Return whether a client shows views of tools (MCP Apps), by its capabilities as on the wire.
+
+    >>> shows_apps({"extensions": {APPS: {"mimeTypes": [APP_TYPE]}}}), shows_apps({"extensions": {APPS: {}}})
+    (True, False)
+    """
+    settings = (capabilities.get("extensions") or {}).get(APPS) or {}
+    types = settings.get("mimeTypes")
+    return isinstance(types, list) and APP_TYPE in types
 
 
 def read_client_name(info: Any) -> str:

@@ -15,6 +15,7 @@ from context_engine.engine import Engine
 from context_engine.memory import MemoryDraft
 from context_engine.review import ReviewRequest
 from context_engine.server import ToolDispatcher, single_engine
+from context_engine.server.app_views import APP_VIEWS, render_view
 from context_engine.tools import Call
 from tests.support.trees import tree
 from tests.ui.conftest import WAIT_S, XSS, Browser, serve
@@ -296,3 +297,73 @@ def test_a_graph_of_ten_thousand_symbols_is_fluid(chromium: Any, read_only: Brow
 def edge(source: str, target: str, depth: int) -> dict[str, Any]:
     place = {"path": f"till/{source}.py", "line": 3, "evidence": "login()", "certainty": "exact", "uses": 1}
     return {"source": source, "target": target, "depth": depth, **place}
+
+
+# -- the same views inside a client (MCP Apps) --
+
+HOST = """<!doctype html><iframe id="view" sandbox="allow-scripts" width="900" height="700"></iframe><script>
+window.seen = [];
+addEventListener("message", async ({ source, data }) => {
+  const view = document.getElementById("view").contentWindow;
+  if (source !== view) return;
+  window.seen.push(data.method);
+  const reply = (result) => view.postMessage({ jsonrpc: "2.0", id: data.id, result }, "*");
+  if (data.method === "ui/initialize") reply({ protocolVersion: data.params.protocolVersion,
+    hostInfo: { name: "test", version: "1" }, hostCapabilities: window.abilities, hostContext: { theme: "dark" } });
+  if (data.method === "ui/notifications/initialized")
+    view.postMessage({ jsonrpc: "2.0", method: "ui/notifications/tool-result", params: window.result }, "*");
+  if (data.method === "tools/call") reply(await window.callTool(data.params.name, data.params.arguments));
+});
+</script>"""
+POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
+    " connect-src 'none'"
+)
+"""The one that a client must enforce where a view declares none (SEP-1865)."""
+
+
+@pytest.mark.parametrize("abilities", [{}, {"serverTools": {}}])
+@pytest.mark.parametrize(
+    ("view", "tool", "arguments", "shown"),
+    [
+        ("plan", "create_plan", {"task": f"Let check refuse {XSS}"}, ["Progress", "version 1"]),
+        ("review", "review_git_diff", {"target": "HEAD~1..HEAD"}, ["Mutable default argument", "def g(b={}):"]),
+    ],
+)
+def test_a_client_shows_the_result_of_a_tool_as_text(
+    chromium: Any, shop: Path, view: str, tool: str, arguments: dict[str, Any], shown: list[str], abilities: Any
+) -> None:
+    with Engine.open(shop) as engine:
+        tools = dispatcher(engine)
+
+        def call(name: str, given: dict[str, Any]) -> dict[str, Any]:
+            outcome = tools.call(name, given, Call())
+            return {"content": [{"type": "text", "text": outcome.reply.text}], "isError": bool(outcome.error)}
+
+        result = call(tool, arguments)
+        context = chromium.new_context(viewport={"width": 1000, "height": 800})
+        tab = context.new_page()
+        trouble: list[str] = []
+        tab.on("pageerror", lambda error: trouble.append(str(error)))
+        tab.on("console", lambda line: trouble.append(line.text) if line.type == "error" else None)
+        tab.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
+        tab.expose_function("callTool", call)
+        tab.set_content(HOST)
+        page = render_view(next(one for one in APP_VIEWS if one.uri.endswith(view)))
+        page = page.replace("<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{POLICY}">')
+        tab.evaluate(
+            "([result, abilities, page]) => { Object.assign(window, { result, abilities });"
+            " document.getElementById('view').srcdoc = page; }",
+            [result, abilities, page],
+        )
+        main = tab.frame_locator("#view").locator("main")
+        for text in shown:
+            main.get_by_text(text, exact=False).first.wait_for()
+        assert main.locator("img").count() == 0
+        if view == "plan":
+            assert XSS in main.inner_text()
+        assert ("tools/call" in tab.evaluate("window.seen")) == (view == "plan" and bool(abilities))
+        assert tab.frame_locator("#view").locator("html").get_attribute("data-theme") == "dark"
+        tab.wait_for_function("window.seen.includes('ui/notifications/size-changed')")
+        context.close()
+    assert trouble == []

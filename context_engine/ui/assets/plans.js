@@ -27,7 +27,7 @@ function list(found, wanted) {
   return el("div", { class: "split" }, items, detail);
 }
 
-async function show(node, id) {
+export async function show(node, id) {
   try {
     const [loaded, history] = await Promise.all([read("plan", { plan_id: id }), read("plan-history", { plan_id: id })]);
     fill(node, detail(loaded, history, () => show(node, id)));
@@ -36,7 +36,7 @@ async function show(node, id) {
   }
 }
 
-function detail(loaded, history, again) {
+export function detail(loaded, history, again) {
   const { plan, execution = {} } = loaded;
   const states = new Map((execution.steps || []).map((step) => [step.step_number, step]));
   const done = Math.round(execution.percentage || 0);
