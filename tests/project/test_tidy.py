@@ -34,6 +34,7 @@ TOUCHES_FILES = {
     "daemon/": "its runtime folder: socket, lock and log; and asks when settings, languages and this program last changed",
     "cli/ui_command.py": "opens a browser, and asks where registered folders really are; opens no file",
     "ui/page_routes.py": "the scripts and styles of this package",
+    "server/app_views.py": "the scripts and styles of this package",
     "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",
     "cli/doctor/": "tries whether the cache can be written, makes a folder of its own to try the server in, asks whether roots exist",
     "server/authentication.py": "the bearer token of the HTTP server, in the user's config folder or where its owner put it",
