@@ -15,6 +15,7 @@ from importlib.resources import files
 
 import mcp_types as types
 
+from context_engine import tools
 from context_engine.server.plain_call import APP_TYPE
 
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
@@ -39,25 +40,27 @@ PAGE = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class AppView:
-    """A view: its address, the tools whose results it shows, and its scripts in the order of their imports."""
+    """A view: its name, which tools use, its title, and its scripts in the order of their imports."""
 
-    uri: str
+    name: str
     title: str
-    tools: frozenset[str]
     scripts: tuple[str, ...]
+
+    @property
+    def uri(self) -> str:
+        """The address of the view."""
+        return f"ui://ctx/{self.name}"
 
 
 APP_VIEWS = (
     AppView(
-        "ui://ctx/plan",
+        "plan",
         "Plan",
-        frozenset({"create_plan", "load_plan"}),
         ("kit.js", "plans.js", "embedded.js", "embedded_plan.js"),
     ),
     AppView(
-        "ui://ctx/review",
+        "review",
         "Review",
-        frozenset({"review_changes", "review_git_diff"}),
         ("kit.js", "diff.js", "reviews.js", "embedded.js", "embedded_review.js"),
     ),
 )
@@ -65,16 +68,14 @@ APP_VIEWS = (
 
 def link_views(listed: list[types.Tool]) -> list[types.Tool]:
     """Return the tools with the address of the view that shows their results."""
-    addresses = {name: view.uri for view in APP_VIEWS for name in view.tools}
-    return [_link(tool, addresses[tool.name]) if tool.name in addresses else tool for tool in listed]
+    addresses = {view.name: view.uri for view in APP_VIEWS}
+    shown = [addresses.get(tools.find(tool.name).view, "") for tool in listed]
+    return [_link(tool, uri) if uri else tool for tool, uri in zip(listed, shown, strict=True)]
 
 
 def list_views() -> list[types.Resource]:
     """Return the views as resources."""
-    return [
-        types.Resource(uri=view.uri, name=view.title.lower(), title=view.title, mime_type=APP_TYPE)
-        for view in APP_VIEWS
-    ]
+    return [types.Resource(uri=view.uri, name=view.name, title=view.title, mime_type=APP_TYPE) for view in APP_VIEWS]
 
 
 def find_view(uri: str) -> AppView | None:

@@ -53,6 +53,7 @@ PROOFS_SHOWN = 6
         *("exclude_paths", "auto_save", "save_name", "save_tags", "assist", "strict", "submission_id", "format"),
         "detail",
     ),
+    view="plan",
 )
 def create_plan(
     engine: "Engine",

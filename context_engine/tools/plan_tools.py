@@ -318,7 +318,7 @@ def save_plan(
     return Reply(format_reply(fields))
 
 
-@tool(touches="nothing", rare=("include_execution", "from_step", "format", "name"))
+@tool(touches="nothing", rare=("include_execution", "from_step", "format", "name"), view="plan")
 def load_plan(
     engine: "Engine",
     plan_id: Annotated[str, TextArg("Id or name.")] = "",

@@ -60,7 +60,7 @@ SessionId = Annotated[str, TextArg("Its id.")]
 WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, WAIT_S_MAX)]
 
 
-@tool(touches="nothing", rare=RARE)
+@tool(touches="nothing", rare=RARE, view="review")
 def review_changes(
     engine: "Engine",
     call: Call,
@@ -114,7 +114,11 @@ def review_changes(
     return _review_reply(engine, "review_changes", result, format, began, added)
 
 
-@tool(touches="nothing", rare=("include_patterns", "context_lines", "include_untracked", "options", "format", "assist"))
+@tool(
+    touches="nothing",
+    rare=("include_patterns", "context_lines", "include_untracked", "options", "format", "assist"),
+    view="review",
+)
 def review_git_diff(
     engine: "Engine",
     call: Call,

@@ -151,6 +151,7 @@ class Tool:
 
     `instead` is a tool to use if this one is broken. `error_fields` are fields that an upstream spec adds to an error.
     `rare` names arguments that only `list_tools` shows, since a client pays for each listed word in every request.
+    `view` is the view that shows its results inside clients with MCP Apps: plan or review.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Tool:
     instead: str = ""
     error_fields: Mapping[str, Any] = field(default_factory=dict)
     rare: frozenset[str] = frozenset()
+    view: str = ""
 
     @property
     def schema(self) -> dict[str, Any]:
