@@ -180,8 +180,7 @@ class Journal:
             else:
                 db.execute("UPDATE entry SET state = 'done' WHERE id = ?", (number,))
                 db.execute("UPDATE op SET image = NULL, temp = '' WHERE entry = ?", (number,))
-                undone = "DELETE FROM entry WHERE state = 'undone' AND id IN (SELECT entry FROM op WHERE path = ?)"
-                db.executemany(undone, [(op.path,) for op in begun.ops])
+                _drop_undone(db, number)
             _drop_oldest(db)
 
     def abort(self, number: int) -> None:
@@ -340,6 +339,28 @@ def _turn(db: apsw.Connection, turn: JournalEntry) -> None:
         db.execute("DELETE FROM op WHERE entry = ?", (turn.turns,))
         db.execute("UPDATE op SET entry = ?, image = NULL, temp = '' WHERE entry = ?", (turn.turns, turn.id))
     db.execute("DELETE FROM entry WHERE id = ?", (turn.id,))
+
+
+def _drop_undone(db: apsw.Connection, number: int) -> None:
+    """Delete the undone entries that an entry makes impossible: they change one of its files.
+
+    A later undone entry was made on top of an earlier one that shares a file with it, and goes with it.
+    """
+    db.execute(
+        """
+        WITH RECURSIVE dropped(id) AS (
+            VALUES (?)
+            UNION
+            SELECT theirs.entry FROM dropped
+            JOIN op AS own ON own.entry = dropped.id
+            JOIN op AS theirs ON theirs.path = own.path
+            JOIN entry ON entry.id = theirs.entry
+            WHERE entry.state = 'undone' AND (dropped.id = ? OR theirs.entry > dropped.id)
+        )
+        DELETE FROM entry WHERE state = 'undone' AND id IN dropped
+        """,
+        (number, number),
+    )
 
 
 def _drop_oldest(db: apsw.Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -448,8 +448,15 @@ class Model:
             return
         self.calls += 1
         self.done.append((self.calls, {path: self.files.get(path) for path in changed}, changed))
-        self.undone = [call for call in self.undone if not call[2].keys() & changed.keys()]
+        self._drop_undone(changed.keys(), 0)
         self._put(changed)
+
+    def _drop_undone(self, paths: Collection[str], after: int) -> None:
+        """Nothing is done again whose files were changed, nor what was later done on top of that."""
+        dropped = [call for call in self.undone if call[0] > after and call[2].keys() & paths]
+        self.undone = [call for call in self.undone if call not in dropped]
+        for number, _, changed in dropped:
+            self._drop_undone(changed.keys(), number)
 
     def undo(self) -> bool:
         return self._turn(self.done, self.undone, 1)
@@ -477,6 +484,17 @@ UNDO, REDO = ("undo", "", ""), ("redo", "", "")
 @settings(max_examples=30, deadline=None)
 @given(ACTIONS)
 @example([("write", "a.py", "a"), ("write", "a.py", "b"), UNDO, ("write", "a.py", "ab"), REDO, UNDO, UNDO])
+@example(
+    [
+        ("write", "a.py", "a"),
+        ("write two", "sub/c.py", ""),
+        ("write", "sub/c.py", "a"),
+        UNDO,
+        UNDO,
+        ("delete", "a.py", ""),
+        REDO,
+    ]
+)
 @example([("write", "a.py", "a"), ("write", "b.py", "b"), UNDO, UNDO, ("write", "b.py", "ab"), REDO, REDO])
 def test_whatever_is_done_undone_and_done_again_the_files_are_what_they_should_be(
     actions: list[tuple[str, str, str]],
