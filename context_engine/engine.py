@@ -21,11 +21,10 @@ from context_engine.engine_status import read_status
 from context_engine.index import (
     AnyStore,
     IndexOptions,
-    ParsedFileCache,
     StaticEncoder,
-    SymbolService,
     load_languages,
     open_store,
+    open_symbols,
 )
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
@@ -88,8 +87,8 @@ class Engine(Workspace, DeprecatedMethods):
         encoder = None if settings.embedder == "none" else StaticEncoder()
         self._team = find_team_store(root, settings)
         self.index = self._create_index(encoder)
-        parses = ParsedFileCache(self.languages, self.grammars, self.files.read_kept, texts)
-        self.symbols = SymbolService(self._root, self.index.live, parses)
+        reading = (self.files, self.languages, self.grammars, texts)
+        self.symbols = open_symbols(self._root, self.index.live, *reading, self.cache_folder / "trees")
 
         self.usage = FileUsage(self.cache_folder / "access.db", clock=self.now, enabled=settings.access_scoring)
         self.embeddings = self._create_embeddings(encoder)
@@ -299,6 +298,7 @@ class Engine(Workspace, DeprecatedMethods):
         if "_memory" in self.__dict__:
             self._memory.close()
         self.usage.close()
+        self.symbols.close()
         self.index.close()
         if "_edits" in self.__dict__:
             self._edits.close()

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot
     from context_engine.index.store_factory import AnyStore, Tenant, list_tenants, open_store, remove_tenant
     from context_engine.index.stored_outline import StoredOutline, StoredSymbol
-    from context_engine.index.symbol_service import SymbolService, no_index
+    from context_engine.index.symbol_service import SymbolService, no_index, open_symbols
+    from context_engine.index.syntax_cache import SyntaxCache
+    from context_engine.index.tree_store import TreeStore
     from context_engine.index.worker import load_languages
 
 __all__ = [
@@ -63,7 +65,9 @@ __all__ = [
     "StoredOutline",
     "StoredSymbol",
     "SymbolService",
+    "SyntaxCache",
     "Tenant",
+    "TreeStore",
     "UnionSnapshot",
     "Vectors",
     "build_chunk_texts",
@@ -73,6 +77,7 @@ __all__ = [
     "load_languages",
     "no_index",
     "open_store",
+    "open_symbols",
     "qualified_names",
     "remove_tenant",
     "role_of",
@@ -112,6 +117,8 @@ __getattr__ = lazy_exports(
         "StoredOutline": "stored_outline",
         "StoredSymbol": "stored_outline",
         "SymbolService": "symbol_service",
+        "SyntaxCache": "syntax_cache",
+        "TreeStore": "tree_store",
         "Tenant": "store_factory",
         "UnionSnapshot": "snapshot",
         "Vectors": "index_store",
@@ -122,6 +129,7 @@ __getattr__ = lazy_exports(
         "load_languages": "worker",
         "no_index": "symbol_service",
         "open_store": "store_factory",
+        "open_symbols": "symbol_service",
         "qualified_names": "parsed_files",
         "remove_tenant": "store_factory",
         "role_of": "file_roles",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from context_engine.index.syntax_cache import SyntaxCache
 from context_engine.languages import (
     Grammars,
     Languages,
@@ -12,16 +15,12 @@ from context_engine.languages import (
     PathIndex,
     SyntaxFile,
     outline_file,
-    read_syntax,
     resolve_import,
 )
 from context_engine.secrets import RedactedDocuments
 
 PARSES_KEPT = 400
 """More than one step of a trace parses, so that the next step of the same session parses nothing twice."""
-TREES_BYTES_MAX = 16_000_000
-"""Source text whose trees are kept; a tree takes some ten times the bytes of its text."""
-
 Read = Callable[[str], bytes | None]
 
 
@@ -43,20 +42,25 @@ class ParsedFileCache:
     """
 
     def __init__(
-        self, languages: Languages, grammars: Grammars, read: Read, texts: RedactedDocuments | None = None
+        self,
+        languages: Languages,
+        grammars: Grammars,
+        read: Read,
+        texts: RedactedDocuments | None = None,
+        trees: SyntaxCache | None = None,
     ) -> None:
         self.languages = languages
         self._grammars = grammars
         self._read = read
         self._texts = texts or RedactedDocuments()
         self._kept: dict[str, tuple[bytes, ParsedFile | None]] = {}
-        self._trees: dict[str, tuple[bytes, SyntaxFile | None]] = {}
-        self._trees_bytes = 0
+        self._question = threading.local()
+        self.trees = trees or SyntaxCache(languages, grammars)
         self._outlines: dict[str, tuple[bytes, tuple[Outline, list[str]]]] = {}
 
     def parse(self, path: str) -> ParsedFile | None:
         """Return a file's current detailed outline; None when it cannot be read, or its language is unknown."""
-        content = self._read(path)
+        content = self._load(path)
         if content is None:
             return None
         before = self._kept.get(path)
@@ -80,25 +84,28 @@ class ParsedFileCache:
 
     def load(self, path: str) -> bytes:
         """Return the current bytes of a file; none if it cannot be read."""
-        return self._read(path) or b""
+        return self._load(path) or b""
+
+    def _load(self, path: str) -> bytes | None:
+        held: dict[str, bytes | None] | None = getattr(self._question, "held", None)
+        if held is None:
+            return self._read(path)
+        if path not in held:
+            held[path] = self._read(path)
+        return held[path]
+
+    @contextmanager
+    def question(self) -> Generator[None]:
+        """Read each file once in this block, as far as this thread does it."""
+        self._question.held = {}
+        try:
+            yield
+        finally:
+            self._question.held = None
 
     def syntax(self, path: str) -> SyntaxFile | None:
         """Return a file's current tree, for resolving names; None if its language has no rules for that."""
-        content = self.load(path)
-        before = self._trees.get(path)
-        if before is not None and before[0] == content:
-            return before[1]
-        language = self.languages.detect(path, content)
-        if language is not None:
-            found = read_syntax(path, language, content, self._grammars)
-        else:
-            found = None
-        self._trees_bytes += len(content)
-        if self._trees_bytes > TREES_BYTES_MAX:
-            self._trees.clear()
-            self._trees_bytes = len(content)
-        self._trees[path] = content, found
-        return found
+        return self.trees.read(path, self.load(path))
 
     def resolution_style(self, path: str) -> str:
         """Return the resolution style of a file without parsing it; empty if its language has none."""

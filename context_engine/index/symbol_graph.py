@@ -7,7 +7,7 @@ an answer shows the current code; `resolution` says what each use means. A file 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -28,6 +28,8 @@ FILES_PARSED_MAX = 300
 
 SUBCLASSES_DEPTH = 5
 """Levels of classes below a class that are looked at."""
+LOWERED_TO_ASCII = ("\u212a".encode(), "\u0130".encode())
+"""The only other letters that are ASCII in small letters: the sign of Kelvin, and the Turkish capital i with a dot."""
 CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait", "type"})
 
 
@@ -80,13 +82,13 @@ class SymbolGraph:
         Ordered: exact case first, then shallower, then by path and line.
         """
         owner, _, name = dotted_name(pattern).strip(".").rpartition(".")
-        found = [
-            defined
-            for file in self._files_defining(name)
-            if is_under(self.snapshot.paths[file], under)
-            for defined in self._definitions_in(file)
-            if _name_fits(defined.name, name) and (not owner or _owner_fits(defined.qualified, owner))
-        ]
+        fits = _name_test(name)
+        owners = [part.lower().encode() for part in owner.split(".") if part.isascii()]
+        found: list[SymbolDefinition] = []
+        for file in self._files_defining(name):
+            if is_under(self.snapshot.paths[file], under) and self._may_define(file, owners):
+                inside = self._definitions_in(file, fits)
+                found += [defined for defined in inside if not owner or _owner_fits(defined.qualified, owner)]
         if kind:
             found = [defined for defined in found if defined.kind == kind]
         found.sort(key=lambda d: (d.name != name, d.qualified.count("."), d.path, d.span))
@@ -126,13 +128,22 @@ class SymbolGraph:
         """Return a file's outline as it was indexed."""
         return decode_outline(self.snapshot.heap("outline", file))
 
-    def _definitions_in(self, file: int) -> Iterator[SymbolDefinition]:
+    def _may_define(self, file: int, owners: Sequence[bytes]) -> bool:
+        """Whether the stored outline of a file has all these words, in small letters. It is not decoded for that."""
+        if not owners:
+            return True
+        stored = self.snapshot.heap("outline", file).lower()
+        return all(owner in stored or any(mark in stored for mark in LOWERED_TO_ASCII) for owner in owners)
+
+    def _definitions_in(self, file: int, fits: Callable[[str], bool] = bool) -> Iterator[SymbolDefinition]:
+        symbols = self.stored_outline(file).symbols
+        if not any(fits(symbol.name) for symbol in symbols):
+            return
         path = self.snapshot.paths[file]
         language = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
-        symbols = self.stored_outline(file).symbols
         qualified = qualified_names(symbols)
         for symbol, full in zip(symbols, qualified, strict=True):
-            if symbol.kind != "section":
+            if symbol.kind != "section" and fits(symbol.name):
                 yield SymbolDefinition(
                     path, language, symbol.name, full, symbol.kind, LineSpan(symbol.first, symbol.last), symbol.line
                 )
@@ -538,10 +549,12 @@ def _innermost(symbols: Sequence[Symbol], offset: int) -> int:
     return -1
 
 
-def _name_fits(name: str, pattern: str) -> bool:
+def _name_test(pattern: str) -> Callable[[str], bool]:
+    """Return a test whether a name is the one of a pattern, whatever its case and underscores; or fits a glob."""
     if any(mark in pattern for mark in "*?["):
-        return fnmatchcase(name, pattern) or fnmatchcase(name.lower(), pattern.lower())
-    return name == pattern or compound_term(name) == compound_term(pattern)
+        return lambda name: fnmatchcase(name, pattern) or fnmatchcase(name.lower(), pattern.lower())
+    folded = compound_term(pattern)
+    return lambda name: name == pattern or compound_term(name) == folded
 
 
 def _owner_fits(qualified: str, owner: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
 from context_engine.index.graph_traversal import GraphTraversal
@@ -12,10 +13,13 @@ from context_engine.index.neighbors import Neighbor, NeighborFinder
 from context_engine.index.parsed_files import ParsedFileCache
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.symbol_graph import SymbolDefinition, SymbolGraph
+from context_engine.index.syntax_cache import SyntaxCache
+from context_engine.index.tree_store import TreeStore
 from context_engine.index.unused_definitions import describe_search, find_unused
-from context_engine.languages import PathIndex, Symbol
+from context_engine.languages import Grammars, Languages, PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
-from context_engine.repo import Root, is_sensitive, path_of_listing, read_file, walk_paths
+from context_engine.repo import Root, WorkspaceFiles, is_sensitive, path_of_listing, read_file, walk_paths
+from context_engine.secrets import RedactedDocuments
 from context_engine.text import LineSpan, count_lines
 
 IMPACT_DEPTH = 3
@@ -89,7 +93,7 @@ class SymbolService:
         as_path = self._as_file(graph, target)
         steps = depth or (IMPACT_DEPTH if direction == "impact" and not as_path else 1)
         tracer = GraphTraversal(graph, steps, limit, with_possible=with_possible)
-        with self._asking:
+        with self._asking, self._parses.question():
             if direction in ("imports", "importers"):
                 edges, notes = tracer.files(self._file_of(graph, target), direction)
             elif as_path and direction == "impact":
@@ -99,6 +103,8 @@ class SymbolService:
                 if not defined:
                     raise _unknown_symbol(target, graph.near_names(target))
                 edges, notes = tracer.symbols(_as_spelled(defined), direction)
+        if self._live.is_watching:
+            self._parses.trees.fill(graph.snapshot.by_path)
         shown, freshness = tuple(edges[:limit]), self._live.describe_freshness()
         tests = tracer.tests() if direction == "impact" else ()
         return Trace(target, direction, shown, len(edges) > limit, notes, freshness, tracer.possible, tests)
@@ -112,7 +118,7 @@ class SymbolService:
         overrides are `definition`. None if the names of the language cannot be resolved.
         """
         graph = self._fresh_graph()
-        with self._asking:
+        with self._asking, self._parses.question():
             return graph.member_uses(path, name, line, paths)
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
@@ -147,9 +153,14 @@ class SymbolService:
         return self._fresh_graph().paths
 
     def forget(self) -> None:
-        """Release the graph of an index that is about to be deleted."""
+        """Release the graph of an index that is about to be deleted, and delete the trees of its files."""
         with self._lock:
             self._graph = None
+        self._parses.trees.clear()
+
+    def close(self) -> None:
+        """Store the trees that were parsed."""
+        self._parses.trees.close()
 
     # -- the graph --
 
@@ -167,7 +178,7 @@ class SymbolService:
     def _trace_unused(self, graph: SymbolGraph, target: str, limit: int) -> Trace:
         """Return the definitions in a file or a folder that nothing uses."""
         under = "" if target in ("", ".") else str(self._root.rel(target))
-        with self._asking:
+        with self._asking, self._parses.question():
             search = find_unused(graph, under, limit)
         notes, freshness = tuple(describe_search(search)), self._live.describe_freshness()
         is_cut = len(search.steps) > limit or not search.is_complete
@@ -203,6 +214,21 @@ class SymbolService:
             if is_same and abs(symbol.first - defined.span.first) < SHIFTED_LINES_MAX:
                 return _definition_of(path, defined.language, symbol, defined.qualified)
         return Definition(defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language)
+
+
+def open_symbols(
+    root: Root,
+    live: LiveIndex,
+    files: WorkspaceFiles,
+    languages: Languages,
+    grammars: Grammars,
+    texts: RedactedDocuments,
+    trees_folder: Path,
+) -> SymbolService:
+    """Return the symbols of a workspace, whose syntax trees are stored in a folder of the user's cache."""
+    stored = TreeStore(trees_folder, live.count_tree_bytes)
+    trees = SyntaxCache(languages, grammars, stored, files.read_once)
+    return SymbolService(root, live, ParsedFileCache(languages, grammars, files.read_kept, texts, trees))
 
 
 def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:

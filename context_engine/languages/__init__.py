@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         find_lines_above,
         read_file_header,
     )
+    from context_engine.languages.compact_tree import CompactTree, GrammarNames, SyntaxNode
     from context_engine.languages.grammars import Grammars
     from context_engine.languages.import_resolution import PathIndex, resolve_import
     from context_engine.languages.language import OWN_FOLDER, Language, Languages
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from context_engine.languages.outline import Outline, outline_file
     from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Symbol, SymbolReference
     from context_engine.languages.resolution_rules import ResolutionRules
-    from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, SyntaxNode, child_of, read_syntax
-    from context_engine.languages.syntax_trees import read_syntax_errors
+    from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, child_of, read_syntax
+    from context_engine.languages.syntax_trees import prepare_source, read_syntax_errors
 
 __all__ = [
     "ATTRIBUTE",
@@ -36,6 +37,8 @@ __all__ = [
     "Capture",
     "CaptureMatch",
     "Captures",
+    "CompactTree",
+    "GrammarNames",
     "Grammars",
     "Import",
     "Language",
@@ -61,6 +64,7 @@ __all__ = [
     "find_occurrences",
     "find_whole_words",
     "outline_file",
+    "prepare_source",
     "read_file_header",
     "read_leaf_tokens",
     "read_syntax",
@@ -75,6 +79,8 @@ __getattr__ = lazy_exports(
         "Capture": "captures",
         "CaptureMatch": "captures",
         "Captures": "captures",
+        "CompactTree": "compact_tree",
+        "GrammarNames": "compact_tree",
         "Grammars": "grammars",
         "Import": "outline_types",
         "Language": "language",
@@ -92,7 +98,7 @@ __getattr__ = lazy_exports(
         "Symbol": "outline_types",
         "SymbolReference": "outline_types",
         "SyntaxFile": "syntax_file",
-        "SyntaxNode": "syntax_file",
+        "SyntaxNode": "compact_tree",
         "blank_comments_and_strings": "comments",
         "check_brackets": "brackets",
         "NOWHERE": "syntax_file",
@@ -103,6 +109,7 @@ __getattr__ = lazy_exports(
         "find_occurrences": "name_occurrences",
         "find_whole_words": "name_occurrences",
         "outline_file": "outline",
+        "prepare_source": "syntax_trees",
         "read_file_header": "comments",
         "read_leaf_tokens": "leaf_tokens",
         "read_syntax": "syntax_file",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tree_sitter import Node
+from context_engine.languages.compact_tree import SyntaxNode
 
 DECLARATORS_MAX = 12
 """Declarators inside of each other: more are not written by hand."""
@@ -40,11 +40,11 @@ class Declaration(NamedTuple):
     """A declared name: its role, the node that declares it, and whether it is written with a scope: `A::name`."""
 
     role: str
-    statement: Node
+    statement: SyntaxNode
     is_qualified: bool = False
 
 
-def find_declared(node: Node) -> Declaration | None:
+def find_declared(node: SyntaxNode) -> Declaration | None:
     """Return what an identifier declares; None if it only uses the name."""
     parent = node.parent
     if parent is None:
@@ -69,14 +69,14 @@ def find_declared(node: Node) -> Declaration | None:
     return _declarator(node, parent)
 
 
-def _find_specified(specifier: Node, name: Node, *, is_qualified: bool) -> Declaration | None:
+def _find_specified(specifier: SyntaxNode, name: SyntaxNode, *, is_qualified: bool) -> Declaration | None:
     """Return the class that a name defines: one with a body."""
     if specifier.child_by_field_name("name") == name and specifier.child_by_field_name("body") is not None:
         return Declaration("class", specifier, is_qualified)
     return None
 
 
-def _leave_qualified(node: Node) -> Node:
+def _leave_qualified(node: SyntaxNode) -> SyntaxNode:
     """Return the whole of `a::b::name`."""
     for _ in range(DECLARATORS_MAX):
         if node.parent is None or node.parent.type != "qualified_identifier":
@@ -85,7 +85,7 @@ def _leave_qualified(node: Node) -> Node:
     return node
 
 
-def _declarator(node: Node, parent: Node) -> Declaration | None:
+def _declarator(node: SyntaxNode, parent: SyntaxNode) -> Declaration | None:
     at, outer = node, parent
     is_function, is_pointer, is_qualified = False, False, False
     for _ in range(DECLARATORS_MAX):
@@ -109,7 +109,7 @@ def _declarator(node: Node, parent: Node) -> Declaration | None:
     return Declaration(role, outer, is_qualified)
 
 
-def _continues(outer: Node, at: Node) -> bool:
+def _continues(outer: SyntaxNode, at: SyntaxNode) -> bool:
     """Whether a node is the part of a declarator that has the name."""
     named = outer.child_by_field_name("declarator") or outer.child_by_field_name("name")
     if named is not None:
@@ -117,11 +117,11 @@ def _continues(outer: Node, at: Node) -> bool:
     return outer.type == "structured_binding_declarator" or at == outer.named_children[-1]
 
 
-def _has_star(node: Node) -> bool:
+def _has_star(node: SyntaxNode) -> bool:
     return any(child.type in ("pointer_declarator", "reference_declarator") for child in node.named_children)
 
 
-def _is_variable(declaration: Node, declarator: Node) -> bool:
+def _is_variable(declaration: SyntaxNode, declarator: SyntaxNode) -> bool:
     """Whether `Cat cat(name);` inside of a function makes a variable: arguments look like unnamed parameters."""
     block = declaration.parent
     if block is None or block.type not in ("compound_statement", "case_statement"):

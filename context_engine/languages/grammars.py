@@ -25,6 +25,8 @@ import numpy as np
 from tree_sitter import Language as TreeSitterLanguage
 from tree_sitter import Parser, Query, QueryCursor, Tree
 
+from context_engine.languages.compact_tree import GrammarNames
+
 SYSTEMS = {"darwin": "macos", "linux": "linux", "windows": "windows"}
 MACHINES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
 WATCHED_BYTES = 20_000
@@ -34,6 +36,8 @@ UNTIMED_BYTES = 400
 PARSE_S, PARSE_S_PER_BYTE = 0.25, 5e-6
 """Processor time of one parse: thirty times that of a sound file on two slow cores, 0.2 microseconds a byte."""
 READ_BYTES = 65_536
+ERROR = 65_535
+"""The type of a node that the parser could not read (`ts_builtin_sym_error`)."""
 UNPACKING_FAILS = (OSError, EOFError, KeyError, ValueError, tarfile.TarError)
 
 
@@ -89,6 +93,13 @@ class Grammars:
         if len(data) <= UNTIMED_BYTES:
             return parser.parse(data)
         return _parsed_in_time(parser, data)
+
+    def names(self, name: str) -> GrammarNames | None:
+        """Return the types and fields of a grammar by number; None if it cannot be loaded."""
+        language = self._language(name)
+        if isinstance(language, str):
+            return None
+        return _read_names(language, str(_bundle()["languages"][name]["sha256"]))
 
     def cursor(self, name: str, query: str) -> QueryCursor | None:
         """Return a new cursor for a query; None if the query does not fit the grammar (see `problem`)."""
@@ -216,6 +227,13 @@ def _write_checked(path: Path, content: bytes, sha256: str) -> None:
 def _compile_query(language: TreeSitterLanguage, query: str) -> Query:
     """Compile a query; this takes 5 to 120 ms, and all Engines of the process share the result."""
     return Query(language, query)
+
+
+@lru_cache(maxsize=64)
+def _read_names(language: TreeSitterLanguage, fingerprint: str) -> GrammarNames:
+    kinds = {number: language.node_kind_for_id(number) or "" for number in (*range(language.node_kind_count), ERROR)}
+    fields = {language.field_name_for_id(number) or "": number for number in range(1, language.field_count + 1)}
+    return GrammarNames(fingerprint, kinds, fields)
 
 
 @lru_cache(maxsize=256)

@@ -88,6 +88,6 @@ SCOPE_ROLES = ("class", "namespace", "extends", "alias", "function", "scope")
 
 
 @lru_cache(maxsize=128)
-def scope_kinds(nodes: str) -> tuple[str, ...]:
+def scope_kinds(nodes: str) -> frozenset[str]:
     """Return the types of nodes that are scopes."""
-    return tuple(kind for kind, roles in read_roles(nodes).items() if not roles.keys().isdisjoint(SCOPE_ROLES))
+    return frozenset(kind for kind, roles in read_roles(nodes).items() if not roles.keys().isdisjoint(SCOPE_ROLES))

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
-from tree_sitter import Node
-
+from context_engine.languages.compact_tree import CompactTree, SyntaxNode, flatten_tree
 from context_engine.languages.declarators import find_declared
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.name_occurrences import find_whole_words
 from context_engine.languages.resolution_rules import SCOPE_ROLES, Roles, read_roles, scope_kinds
 from context_engine.languages.syntax_trees import node_position, read_tree
-
-SyntaxNode = Node
 
 PATTERNS_MAX = 8
 """Patterns inside of each other: more are not written by hand."""
@@ -32,7 +29,7 @@ class Scope(NamedTuple):
     stop: int
     parent: int
     role: str
-    node: Node
+    node: SyntaxNode
 
     @property
     def start_line(self) -> int:
@@ -54,13 +51,13 @@ class NameBinding(NamedTuple):
 
     name: str
     role: str
-    node: Node
-    statement: Node
+    node: SyntaxNode
+    statement: SyntaxNode
     scope: int
     fields: tuple[str, ...] = ()
     positions: tuple[int | str, ...] = ()
 
-    def field(self, index: int) -> Node | None:
+    def field(self, index: int) -> SyntaxNode | None:
         """Return the node of a field of its rule."""
         if index < len(self.fields):
             return child_of(self.statement, self.fields[index])
@@ -70,23 +67,22 @@ class NameBinding(NamedTuple):
 class SyntaxFile:
     """One file of a language that has resolution rules."""
 
-    def __init__(self, path: str, language: Language, data: bytes, root: Node, scopes: list[Scope]) -> None:
+    def __init__(self, path: str, language: Language, tree: CompactTree) -> None:
         self.path = path
         self.language = language
         self.rules = language.resolution
         self.roles: Roles = read_roles(language.resolution.nodes)
-        self.data = data
-        self.root = root
-        self.scopes = scopes
-        self._starts = [scope.start for scope in scopes]
+        self.data = tree.data
+        self.tree = tree
+        self.root = tree.node(0)
         self._bindings: dict[str, tuple[NameBinding, ...]] = {}
-        self._words: dict[str, tuple[Node, ...]] = {}
+        self._words: dict[str, tuple[SyntaxNode, ...]] = {}
 
-    def text(self, node: Node) -> str:
+    def text(self, node: SyntaxNode) -> str:
         """Return the text of a node."""
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
-    def position(self, node: Node) -> tuple[int, int]:
+    def position(self, node: SyntaxNode) -> tuple[int, int]:
         """Return line and column of a node, both from 1."""
         return node_position(self.data, node)
 
@@ -100,34 +96,43 @@ class SyntaxFile:
         """Yield the places of a name in the text, in bytes; in strings and comments as well."""
         return find_whole_words(self.data, name)
 
-    def role_fields(self, node: Node, role: str) -> tuple[str, ...] | None:
+    def role_fields(self, node: SyntaxNode, role: str) -> tuple[str, ...] | None:
         """Return the fields of a role, or None if the node does not have it."""
         return self.roles.get(node.type, {}).get(role)
 
     # -- names --
 
-    def find(self, name: str) -> tuple[Node, ...]:
+    def find(self, name: str) -> tuple[SyntaxNode, ...]:
         """Return the nodes whose whole text is this name."""
         known = self._words.get(name)
         if known is None:
             known = self._words[name] = tuple(self._find(name))
         return known
 
-    def _find(self, name: str) -> Iterator[Node]:
+    def _find(self, name: str) -> Iterator[SyntaxNode]:
         for start, stop in find_whole_words(self.data, name):
             node = self.root.descendant_for_byte_range(start, stop)
             if node is not None and (node.start_byte, node.end_byte) == (start, stop) and self.is_identifier(node):
                 yield node
 
-    def is_identifier(self, node: Node) -> bool:
+    def is_identifier(self, node: SyntaxNode) -> bool:
         """Whether a node is a leaf that names something."""
         return node.type in self.rules.identifiers
 
-    def node_at(self, start: int, stop: int) -> Node | None:
+    def node_at(self, start: int, stop: int) -> SyntaxNode | None:
         """Return the smallest node around some bytes."""
         return self.root.descendant_for_byte_range(start, stop)
 
     # -- scopes --
+
+    @cached_property
+    def scopes(self) -> list[Scope]:
+        """The scopes of the file, the outer before the inner; the first is the file."""
+        return _nest_scopes(self.language, self.tree)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [scope.start for scope in self.scopes]
 
     def scope_at(self, offset: int) -> int:
         """Return the number of the innermost scope around an offset; 0 is the file."""
@@ -136,7 +141,7 @@ class SyntaxFile:
             number = self.scopes[number].parent
         return max(0, number)
 
-    def scope_of(self, node: Node) -> int:
+    def scope_of(self, node: SyntaxNode) -> int:
         """Return the number of the scope that a node opens, or of the one around it."""
         number = self.scope_at(node.start_byte)
         while number > 0 and self.scopes[number].stop < node.end_byte:
@@ -170,7 +175,7 @@ class SyntaxFile:
         """Return the places that bind a name in a scope."""
         return [binding for binding in self.bindings(name) if binding.scope == scope]
 
-    def binding_of(self, node: Node) -> NameBinding | None:
+    def binding_of(self, node: SyntaxNode) -> NameBinding | None:
         """Return what an identifier binds there; None if it only uses the name."""
         name = self.text(node)
         if self.rules.declarators:
@@ -193,7 +198,7 @@ class SyntaxFile:
             return NameBinding(name, "import", node, statement, self.scope_at(statement.start_byte))
         return None
 
-    def _symbol_binding(self, name: str, node: Node) -> NameBinding | None:
+    def _symbol_binding(self, name: str, node: SyntaxNode) -> NameBinding | None:
         """Return the method that a call such as `attr_reader :name` defines."""
         call = node.parent.parent if node.parent is not None else None
         method = call.child_by_field_name("method") if call is not None else None
@@ -201,7 +206,7 @@ class SyntaxFile:
             return None
         return NameBinding(name, "function", node, call, self.scope_at(call.start_byte))
 
-    def _find_declared(self, name: str, node: Node) -> NameBinding | None:
+    def _find_declared(self, name: str, node: SyntaxNode) -> NameBinding | None:
         found = find_declared(node)
         if found is None:
             return None
@@ -212,7 +217,7 @@ class SyntaxFile:
             scope = self._declaring_scope(found.statement, found.role)
         return NameBinding(name, found.role, node, found.statement, scope)
 
-    def _declaring_scope(self, statement: Node, role: str) -> int:
+    def _declaring_scope(self, statement: SyntaxNode, role: str) -> int:
         """Return the scope in which a declaration of C or C++ holds: enumerators hold around their enum."""
         if statement.type.startswith("preproc_"):
             return 0
@@ -221,13 +226,13 @@ class SyntaxFile:
             number = self.scopes[number].parent
         return number
 
-    def _holds(self, number: int, statement: Node, role: str) -> bool:
+    def _holds(self, number: int, statement: SyntaxNode, role: str) -> bool:
         """Whether a scope is around a declaration, and does not hand its names on."""
         scope = self.scopes[number]
         is_around = scope.stop >= statement.end_byte and (scope.node != statement or role == "loop")
         return is_around and not _hands_on(scope.node, role)
 
-    def _leave_patterns(self, node: Node) -> tuple[Node, Node | None, tuple[int | str, ...]]:
+    def _leave_patterns(self, node: SyntaxNode) -> tuple[SyntaxNode, SyntaxNode | None, tuple[int | str, ...]]:
         at, parent = node, node.parent
         positions: tuple[int | str, ...] = ()
         if node.type == "shorthand_property_identifier_pattern":
@@ -247,7 +252,9 @@ class SyntaxFile:
             at, parent = parent, parent.parent
         return at, parent, positions
 
-    def _attribute(self, name: str, node: Node, member: Node, fields: tuple[str, ...]) -> NameBinding | None:
+    def _attribute(
+        self, name: str, node: SyntaxNode, member: SyntaxNode, fields: tuple[str, ...]
+    ) -> NameBinding | None:
         """Return the binding of `self.name = value`, and in some languages of `thing.name = value`."""
         holder, named = child_of(member, fields[0]), child_of(member, fields[1])
         if named != node or holder is None or not (self.rules.assigned_members or self.is_self(holder)):
@@ -266,7 +273,7 @@ class SyntaxFile:
             return NameBinding(name, "attribute", node, parent, owner, rule, positions)
         return None
 
-    def _import_binding(self, name: str, node: Node, member: Node) -> NameBinding | None:
+    def _import_binding(self, name: str, node: SyntaxNode, member: SyntaxNode) -> NameBinding | None:
         """Return the binding of `name` in `use path::name`."""
         if member.type.startswith("scoped_"):
             statement = self.import_around(node)
@@ -276,13 +283,13 @@ class SyntaxFile:
             return None
         return NameBinding(name, "import", node, statement, self.scope_at(statement.start_byte))
 
-    def is_self(self, node: Node) -> bool:
+    def is_self(self, node: SyntaxNode) -> bool:
         """Whether a node is the object, or the class, of the method around it."""
         if "self" in self.roles.get(node.type, {}):
             return True
         return self.text(node) in self.rules.selves
 
-    def _binding_scope(self, role: str, statement: Node, at: Node) -> int:
+    def _binding_scope(self, role: str, statement: SyntaxNode, at: SyntaxNode) -> int:
         outer = statement.parent
         if role == "function" and outer is not None and "record" in self.roles.get(outer.type, {}):
             return NOWHERE  # a method of an object that is written there
@@ -295,7 +302,7 @@ class SyntaxFile:
             return number
         return self.scope_at(at.start_byte)
 
-    def _is_imported(self, node: Node, statement: Node) -> bool:
+    def _is_imported(self, node: SyntaxNode, statement: SyntaxNode) -> bool:
         """Whether an identifier inside of an import is the name that it binds."""
         rules = self.role_fields(statement, "import") or ()
         at = node
@@ -314,7 +321,7 @@ class SyntaxFile:
             at = outer
         return True
 
-    def import_around(self, node: Node) -> Node | None:
+    def import_around(self, node: SyntaxNode) -> SyntaxNode | None:
         """Return the import statement around a node."""
         outer = node.parent
         for _ in range(PATTERNS_MAX):
@@ -326,7 +333,7 @@ class SyntaxFile:
         return None
 
 
-def _hands_on(scope: Node, role: str) -> bool:
+def _hands_on(scope: SyntaxNode, role: str) -> bool:
     """Whether what is declared in a node is visible around it: a plain enum, a struct without a name, a template."""
     if scope.type == "template_declaration":
         return role != "parameter"
@@ -342,7 +349,7 @@ def _hands_on(scope: Node, role: str) -> bool:
     )
 
 
-def _takes_itself(node: Node) -> bool:
+def _takes_itself(node: SyntaxNode) -> bool:
     """Whether a list of imported names has the path of the list itself: `use a::b::{self, c}`."""
     listed = node.child_by_field_name("list")
     return listed is not None and any(child.type == "self" for child in listed.named_children)
@@ -367,7 +374,7 @@ PATTERN_ROLES = ("variable", "parameter", "loop")
 BINDING_ROLES = frozenset({"function", "class", "namespace", "alias", "variable", "parameter", "loop", "context"})
 
 
-def child_of(node: Node, field: str) -> Node | None:
+def child_of(node: SyntaxNode, field: str) -> SyntaxNode | None:
     """Return the child of a field of a rule: `.` the first named child, `-` none, `^field` the parent's.
 
     `@type|type` is the first named child of one of these types, and `$type` the last.
@@ -395,7 +402,7 @@ def child_of(node: Node, field: str) -> Node | None:
     return node.child_by_field_name(field)
 
 
-def _is_child(parent: Node, field: str, node: Node) -> bool:
+def _is_child(parent: SyntaxNode, field: str, node: SyntaxNode) -> bool:
     if field == ".":
         return True
     if field[0] in ("@", "$"):
@@ -408,33 +415,20 @@ def _is_child(parent: Node, field: str, node: Node) -> bool:
 
 def read_syntax(path: str, language: Language, data: bytes, grammars: Grammars) -> SyntaxFile | None:
     """Parse a file; None if its language has no resolution rules, or the file cannot be parsed."""
-    if not language.resolution.style:
+    names = grammars.names(language.grammar or "") if language.resolution.style else None
+    if names is None:
         return None
     data, tree = read_tree(language, data, grammars)
     if isinstance(tree, str):
         return None
-    cursor = grammars.cursor(language.grammar or "", _scope_query(language, grammars))
-    if cursor:
-        captured = cursor.captures(tree.root_node).get("scope", [])
-    else:
-        captured = []
-    return SyntaxFile(path, language, data, tree.root_node, _nest_scopes(language, tree.root_node, captured))
+    return SyntaxFile(path, language, flatten_tree(tree, names, data))
 
 
-@lru_cache(maxsize=128)
-def _scope_query(language: Language, grammars: Grammars) -> str:
-    """Return the query for every scope of a file; languages share rules, so a grammar may lack some of the types."""
-    kinds = scope_kinds(language.resolution.nodes)
-    known = [kind for kind in kinds if grammars.cursor(language.grammar or "", f"({kind}) @scope") is not None]
-    if known:
-        return "[" + " ".join(f"({kind})" for kind in known) + "] @scope"
-    return ""
-
-
-def _nest_scopes(language: Language, root: Node, nodes: list[Node]) -> list[Scope]:
+def _nest_scopes(language: Language, tree: CompactTree) -> list[Scope]:
     roles = read_roles(language.resolution.nodes)
+    root = tree.node(0)
     scopes = [Scope(0, max(1, root.end_byte) + 1, -1, "file", root)]
-    for node in sorted(nodes, key=lambda one: (one.start_byte, -one.end_byte)):
+    for node in tree.of_kinds(scope_kinds(language.resolution.nodes)):
         parent = len(scopes) - 1
         while parent > 0 and scopes[parent].stop < node.end_byte:
             parent = scopes[parent].parent

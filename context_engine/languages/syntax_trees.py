@@ -9,6 +9,7 @@ import re
 
 from tree_sitter import Node, Tree
 
+from context_engine.languages.compact_tree import SyntaxNode
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language, compile_pattern
 from context_engine.model import Finding, syntax_finding
@@ -26,16 +27,22 @@ def read_tree(language: Language, data: bytes, grammars: Grammars) -> tuple[byte
     """Return the bytes that the parser sees, and the tree; instead of the tree a sentence if there is none."""
     if language.grammar is None:
         return data, f"there is no parser for {language.name}"
-    if language.only_inside:
-        data = _only_inside(language.only_inside, data)
-    for pattern in language.blanks:
-        data = compile_pattern(pattern, of_bytes=True).sub(_blank, data)
+    data = prepare_source(language, data)
     if language.content == "code" and len(data) > LINE_BYTES_MAX and _longest_line(data) > LINE_BYTES_MAX:
         return data, f"a line of more than {LINE_BYTES_MAX:,} bytes: not parsed"
     tree = grammars.parse(language.grammar, data)
     if tree is None:
         return data, grammars.problem(language.grammar) or "too broken to be outlined"
     return data, "too broken to be outlined" if len(data) > TOO_BROKEN and _too_broken(tree) else tree
+
+
+def prepare_source(language: Language, data: bytes) -> bytes:
+    """Return the bytes of a file as its parser sees them."""
+    if language.only_inside:
+        data = _only_inside(language.only_inside, data)
+    for pattern in language.blanks:
+        data = compile_pattern(pattern, of_bytes=True).sub(_blank, data)
+    return data
 
 
 def _longest_line(data: bytes) -> int:
@@ -121,7 +128,7 @@ def tree_errors(data: bytes, tree: Tree, errors_max: int) -> tuple[Finding, ...]
     return tuple(found)
 
 
-def node_position(data: bytes, node: Node) -> tuple[int, int]:
+def node_position(data: bytes, node: Node | SyntaxNode) -> tuple[int, int]:
     """Return the line and column of a node, both from 1; columns count characters, not bytes."""
     row, column = node.start_point
     start = node.start_byte

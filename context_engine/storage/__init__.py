@@ -10,7 +10,7 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.storage.confined_folder import ConfinedFolder, OpenFolder, UnsafePathError
-    from context_engine.storage.database import transaction
+    from context_engine.storage.database import open_in_state, transaction
     from context_engine.storage.event_log import EventLog, LogContent, head_path
     from context_engine.storage.index_folders import (
         is_network_drive,
@@ -56,6 +56,7 @@ __all__ = [
     "home_id",
     "is_network_drive",
     "is_state_path",
+    "open_in_state",
     "readable_config_folder",
     "transaction",
     "translate_os_errors",
@@ -89,6 +90,7 @@ __getattr__ = lazy_exports(
         "home_id": "locks",
         "is_network_drive": "index_folders",
         "is_state_path": "state_folder",
+        "open_in_state": "database",
         "readable_config_folder": "index_folders",
         "transaction": "database",
         "translate_os_errors": "state_folder",

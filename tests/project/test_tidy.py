@@ -186,7 +186,7 @@ def touches_files(called: ast.expr) -> bool:
             return module in OPENERS or module[:1].islower()  # `path.open()`, but not `Engine.open()`
         case ast.Attribute(value=ast.Name(id=module)) if module in WHOLE_MODULES:
             return True
-        case ast.Attribute(value=ast.Name(id="ast"), attr="walk"):
+        case ast.Attribute(value=ast.Name(id="ast") | ast.Attribute(attr="root_node"), attr="walk"):
             return False  # over a syntax tree
         case ast.Attribute(attr=name):
             return name in PATH_METHODS
