@@ -131,7 +131,7 @@ class EditService(Editor):
             self._grammars,
             self._symbols.paths(),
             self._files.read_raw,
-            self._symbols.find_member_uses if self._live.snapshot() is not None else None,
+            self._symbols if self._live.snapshot() is not None else None,
         )
         return renamer.plan_renaming(name, new_name, candidates, under=under, accept=accept)
 

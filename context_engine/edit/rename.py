@@ -16,12 +16,12 @@ from hashlib import sha256
 from posixpath import dirname
 
 from context_engine.edit.file_content import FileContent, content_of
-from context_engine.edit.file_edit import FileEdit, edit_file
+from context_engine.edit.file_edit import FileEdit, edit_file, rename_file
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.patch import plan
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import CallError, InvalidArgument, MultipleMatches, NextStep, SymbolNotFound
-from context_engine.index import qualified_names
+from context_engine.index import SymbolService, qualified_names
 from context_engine.languages import (
     Grammars,
     Language,
@@ -47,6 +47,8 @@ FAMILIES = {"typescript": "javascript", "tsx": "javascript", "vue": "javascript"
 """Languages whose files import one another."""
 HOLDERS = frozenset({"class", "interface", "struct", "enum", "trait", "type", "namespace", "module"})
 """What is defined directly inside of these is looked up in them."""
+CALLED = frozenset({"function", "method", "constructor"})
+PARAMETER = "parameter"
 PACKAGED = frozenset({"go", "java"})
 """Here the files of a folder see one another without an import."""
 WORTH_A_LOOK = "it may be meant all the same"
@@ -74,8 +76,6 @@ class NameOccurrence:
 
 UseCertainties = Mapping[tuple[str, int, int], str]
 """Certainties of the uses of a member, by path, line and column: `definition`, `exact`, `likely` or `possible`."""
-FindUses = Callable[[str, str, int, Sequence[str]], UseCertainties | None]
-"""Finds the uses of the member of a name that a file defines at a line, in some files; None if they cannot be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,12 @@ class Target:
 
     @property
     def is_member(self) -> bool:
-        """Whether it is looked up in something: a method, a field."""
-        return bool(self.symbol.owner) or (self.owner is not None and self.owner.kind in HOLDERS)
+        """Whether it is looked up in something: a method, a field; or in a function, as a parameter."""
+        return (
+            self.symbol.kind == PARAMETER
+            or bool(self.symbol.owner)
+            or (self.owner is not None and self.owner.kind in HOLDERS)
+        )
 
     @property
     def module(self) -> str:
@@ -186,13 +190,13 @@ class Renamer:
         grammars: Grammars,
         paths: PathIndex,
         read: Callable[[str], bytes | None],
-        find_uses: FindUses | None = None,
+        symbols: SymbolService | None = None,
     ) -> None:
         self._languages = languages
         self._grammars = grammars
         self._paths = paths
         self._read = read
-        self._find_uses = find_uses
+        self._symbols = symbols
         self._places: dict[tuple[str, str], tuple[Occurrence, ...]] = {}
 
     def plan_renaming(
@@ -212,9 +216,12 @@ class Renamer:
             )
         self._places.clear()
         sources = [source for path in sorted(holding) if (source := self._source(path, last)) is not None]
-        target = _target(sources, name, under)
+        target, uses = self._parameter_target(sources, name, under)
+        if target is None:
+            target = _target(sources, name, under)
+            uses = self._uses_of(target, sources)
         self._check_free(target, new_name)
-        sorter = _PlaceJudge(self, target, sources, accept, self._uses_of(target, sources))
+        sorter = _PlaceJudge(self, target, sources, accept, uses)
         sure = sorter.sure()
         self._check_scopes(sorter, sure, new_name)
         edits = {path: _edits(sorter.sources[path], found, new_name) for path, found in sure.items()}
@@ -224,10 +231,37 @@ class Renamer:
 
     def _uses_of(self, target: Target, sources: Sequence[RenameSource]) -> UseCertainties | None:
         """Return the uses of a member by what the text shows of types; None for other targets."""
-        if not target.is_member or self._find_uses is None:
+        if not target.is_member or self._symbols is None:
             return None
         paths = [source.path for source in sources]
-        return self._find_uses(target.source.path, target.symbol.name, target.symbol.line, paths)
+        return self._symbols.find_member_uses(target.source.path, target.symbol.name, target.symbol.line, paths)
+
+    def _parameter_target(
+        self, sources: Sequence[RenameSource], name: str, under: str
+    ) -> tuple[Target | None, UseCertainties | None]:
+        """Return the parameter that `function.parameter` names, with its uses; nothing if it names something else."""
+        wanted = _dotted_name(name)
+        owner, _, own = wanted.rpartition(".")
+        is_symbol = any(_is_called(full, wanted) for source in sources for full in source.qualified_names)
+        if self._symbols is None or not owner or is_symbol:
+            return None, None
+        paths = [source.path for source in sources]
+        found: list[tuple[Target, UseCertainties]] = []
+        for source in sources:
+            for number, symbol in enumerate(source.outline.symbols):
+                is_owner = symbol.kind in CALLED and _is_called(source.qualified_names[number], owner)
+                if is_owner and _is_under(source.path, under):
+                    uses = self._symbols.find_parameter_uses(source.path, symbol.name, symbol.line, own, paths)
+                    target = _as_parameter(source, number, own, uses or {})
+                    found += [(target, uses)] if target is not None and uses is not None else []
+        if len(found) > 1:
+            places = [f"{target.source.path}:{target.symbol.line} {target.qualified}" for target, _ in found]
+            raise MultipleMatches(
+                f"{len(found)} functions named {owner!r} have a parameter {own!r}",
+                suggestion="Name the function with its class, or give path, the file it is in.",
+                details={"total": len(found), "matches": places[:SHOWN_MAX]},
+            )
+        return found[0] if found else (None, None)
 
     def _source(self, path: str, name: str) -> RenameSource | None:
         """Return a file as it is searched; None when it does not exist.
@@ -320,6 +354,9 @@ class Renamer:
                 for other_symbol in (other.outline.symbols if other else ())
                 if other_symbol.name == new_name and other_symbol.parent < 0 and not other_symbol.owner
             ]
+        if target.symbol.kind == PARAMETER:
+            inside = [at for at in self.places(own, new_name) if target.symbol.start <= at.start < target.symbol.stop]
+            taken += [(own.path, at.line) for at in inside if at.role in PLAIN]
         _refuse_taken(new_name, taken)
 
     def _check_scopes(self, sorter: _PlaceJudge, sure: Mapping[str, Sequence[Occurrence]], new_name: str) -> None:
@@ -464,6 +501,19 @@ def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
     return Target(source, symbol, source.qualified_names[number], (at, *filter(None, named)), len(defined) == 1)
 
 
+def _as_parameter(source: RenameSource, number: int, name: str, uses: UseCertainties) -> Target | None:
+    """Return a parameter of a function as a target; None if the function has no such parameter."""
+    around = source.outline.symbols[number]
+    inside = [at for at in source.found if around.start <= at.start < around.stop]
+    first = next((at for at in inside if (source.path, at.line, at.column) in uses), None)
+    if first is None:
+        return None
+    is_sure = uses[source.path, first.line, first.column] == "definition"
+    symbol = around._replace(name=name, kind=PARAMETER, parent=number, line=first.line, owner="")
+    qualified = f"{source.qualified_names[number]}.{name}"
+    return Target(source, symbol, qualified, (first,) if is_sure else (), is_only=False)
+
+
 def _named_at(source: RenameSource, symbol: Symbol) -> Occurrence | None:
     """Return where a definition has its name."""
     there = [at for at in source.found if symbol.start <= at.start and at.line == symbol.line]
@@ -533,7 +583,7 @@ class _PlaceJudge:
         self, name: str, new_name: str, sure: Mapping[str, Sequence[Occurrence]], edits: Mapping[str, Sequence[Edit]]
     ) -> Renaming:
         """Return the places as an answer."""
-        target, symbol = self.target, self.target.symbol
+        target, symbol, own = self.target, self.target.symbol, self.target.source.path
         return Renaming(
             name=name,
             new_name=new_name,
@@ -548,18 +598,32 @@ class _PlaceJudge:
                 if why not in ("", ELSE)
             ),
             others=sum(why == ELSE for _, _, why in self.judgements),
-            notes=tuple(self._notes()),
-            changes=tuple(_change(self.sources[path], rows) for path, rows in edits.items()),
+            notes=tuple(self._notes(new_name)),
+            changes=tuple(
+                change
+                for path, rows in edits.items()
+                for change in _changes(self.sources[path], rows, self._new_path(new_name) if path == own else path)
+            ),
         )
 
-    def _notes(self) -> Iterator[str]:
+    def _new_path(self, new_name: str) -> str:
+        """Return where the file of the target is afterwards: Java calls a file as its public class."""
+        path, symbol = self.target.source.path, self.target.symbol
+        is_file = symbol.parent < 0 and symbol.kind in HOLDERS and path.endswith(f"{symbol.name}.java")
+        if self.target.source.family != "java" or self.target.module != symbol.name or not is_file:
+            return path
+        return f"{path.removesuffix(f'{symbol.name}.java')}{new_name}.java"
+
+    def _notes(self, new_name: str) -> Iterator[str]:
         yield "uses outside of this workspace, through strings or generated code cannot be seen"
-        if self.target.is_member and self._uses is not None:
+        if self.target.symbol.kind == PARAMETER:
+            yield "parameters of its name in methods that override it, or that it overrides, are renamed with it"
+        elif self.target.is_member and self._uses is not None:
             yield "methods that override it, or that it overrides, are renamed with it"
         elif self.target.is_member:
             yield "members are sure only where they are looked up in the thing itself: without types the others are not"
-        if self.target.source.family == "java" and self.target.module == self.target.symbol.name:
-            yield f"Java wants {self.target.source.path} to be called like the class"
+        if (moved := self._new_path(new_name)) != self.target.source.path:
+            yield f"{self.target.source.path} becomes {moved}, since Java wants it to be called as its class"
 
     def why_not(self, source: RenameSource, at: Occurrence) -> str:
         """Return why a place is not certain; empty when it is, `ELSE` when it certainly means something else."""
@@ -746,7 +810,9 @@ class _PlaceJudge:
     def _member_of_target(self, source: RenameSource, at: Occurrence) -> str:
         if self._uses is not None:
             certainty = self._uses.get((source.path, at.line, at.column), "")
-            return {"possible": "the type of its owner is not known", "": ELSE}.get(certainty, "")
+            is_parameter = self.target.symbol.kind == PARAMETER
+            why = "a caller may name it" if is_parameter else "the type of its owner is not known"
+            return {"possible": why, "": ELSE}.get(certainty, "")
         symbol, owner = self.target.symbol, self.target.owner
         same_file = source is self.target.source
         if at.role == "member" and at.of_itself and self._in_same_type(source, at):
@@ -819,6 +885,8 @@ def _edit(source: RenameSource, line: int, found: Sequence[Occurrence], new_name
     return Edit(text, new, line_range=LineSpan(line, line), fuzzy=Fuzzy(enabled=False))
 
 
-def _change(source: RenameSource, edits: Sequence[Edit]) -> FileEdit:
-    """Return the change of a file as it was when its places were found."""
-    return edit_file(source.path, partial(plan, edits=edits), expected_hash=sha256(source.raw).hexdigest())
+def _changes(source: RenameSource, edits: Sequence[Edit], new_path: str) -> tuple[FileEdit, ...]:
+    """Return the changes of a file as it was when its places were found; perhaps it gets another name."""
+    if new_path != source.path:
+        return rename_file(source.path, new_path, source.raw, new=plan(source.raw, edits).data)
+    return (edit_file(source.path, partial(plan, edits=edits), expected_hash=sha256(source.raw).hexdigest()),)

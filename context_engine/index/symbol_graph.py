@@ -19,8 +19,8 @@ from context_engine.index.parsed_files import ParsedFile, ParsedFileCache, quali
 from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
-from context_engine.languages import PathIndex, Symbol, SyntaxFile, resolve_import
-from context_engine.resolution import Certainty, NamePlace, ProjectFiles, Reference, ReferenceFinder
+from context_engine.languages import PathIndex, Symbol, SyntaxFile, SyntaxNode, resolve_import
+from context_engine.resolution import Certainty, NamePlace, ParameterFinder, ProjectFiles, Reference, ReferenceFinder
 from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, split_words
 
 FILES_PARSED_MAX = 300
@@ -336,6 +336,36 @@ class SymbolGraph:
             if file is not None and node is not None:
                 found[place.path, *file.position(node)] = "definition"
         return found
+
+    def parameter_uses(
+        self, path: str, function: str, line: int, name: str, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a parameter in some files are; see `SymbolService.find_parameter_uses`."""
+        start = self.finder.place_of(path, function, line)
+        if start is None or self._family(path) != "python":
+            return None
+        family = self._override_family(function, start) if self.finder.is_member(start) else [start]
+        definition = self._definition_at(start)
+        called = definition
+        if definition is not None and function == "__init__":
+            owner = definition.qualified.rpartition(".")[0]
+            called = next((one for one in self.definitions_of(path) if one.qualified == owner), None)
+        uses: list[tuple[SyntaxFile, SyntaxNode, bool]] = []
+        for use in self.uses_in_paths(called, self.paths_with_word(called.name)) if called is not None else ():
+            file = self._parses.syntax(use.path)
+            is_value = use.certainty != "possible" and called is definition
+            nodes = file.find(use.target) if file is not None else ()
+            uses += [(file, node, is_value) for node in nodes if file and file.position(node) == (use.line, use.column)]
+        found, definitions = ParameterFinder(self.finder, name, family).find(paths, uses)
+        if not definitions:
+            return None
+        rows: dict[tuple[str, int, int], str] = {}
+        for (at, offset), certainty in found.items():
+            file = self._parses.syntax(at)
+            if file is not None:
+                is_definition = NamePlace(at, offset) in definitions and certainty == "exact"
+                rows[at, *file.position_of(offset)] = "definition" if is_definition else certainty
+        return rows
 
     def _override_family(self, name: str, start: NamePlace) -> list[NamePlace]:
         """Return a member with the members that it overrides, and all that override one of these."""

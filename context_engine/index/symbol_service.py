@@ -121,6 +121,19 @@ class SymbolService:
         with self._asking, self._parses.question():
             return graph.member_uses(path, name, line, paths)
 
+    def find_parameter_uses(
+        self, path: str, function: str, line: int, name: str, paths: Sequence[str]
+    ) -> dict[tuple[str, int, int], str] | None:
+        """Return what the uses of a parameter in some files are, as `find_member_uses` does for a member.
+
+        `line` is that of the function's name. Parameters of the name in functions that override it, or that it
+        overrides, are `definition` as well. `possible`: a caller may use the name in a way that the text does not show.
+        None if there is no such parameter, or the language has no rules for it.
+        """
+        graph = self._fresh_graph()
+        with self._asking, self._parses.question():
+            return graph.parameter_uses(path, function, line, name, paths)
+
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """List the files of this workspace that a file imports, in the order of its imports; works without an index.
 
