@@ -62,10 +62,9 @@ from context_engine.search import (
     SearchState,
     TextScanner,
     answer_query,
-    list_searchable,
 )
 from context_engine.settings import Settings
-from context_engine.sharing import open_candidate_store
+from context_engine.sharing import CandidateStore
 from context_engine.text import LineSpan, dotted_name
 
 NONE_YET = "no index"
@@ -97,21 +96,12 @@ class MultiRepo(Workspace):
 class RemoteRepositories(Workspace):
     """Repositories that a database searches, without a copy on this machine: `search` answers, nothing else does."""
 
-    def __init__(self, address: str, settings: Settings, repositories: Collection[str] = ()) -> None:
-        """`repositories`: those that its user may see, by their names in the database; empty: all.
-
-        Raises: InvalidArgument where it is not a PostgreSQL, UnsupportedHost, StoreUnavailable, StoreUnusable.
-        """
+    def __init__(
+        self, store: CandidateStore, repositories: Collection[str], settings: Settings, encoder: StaticEncoder | None
+    ) -> None:
+        """`repositories`: those that the caller may see, by their names in the database. The store is the caller's."""
         self.settings = settings
-        store = open_candidate_store(address)
-        encoder = None if settings.embedder == "none" else StaticEncoder()
-        names = repositories or list_searchable(store)
-        self._store = store
-        self.search = RemoteSearch(store, names, encoder.query if encoder else None)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._store.close()
+        self.search = RemoteSearch(store, repositories, encoder.query if encoder else None)
 
 
 class EngineSet:

@@ -150,6 +150,10 @@ class Settings:
         False,
         "Also share what that PostgreSQL needs to search by itself, so that `ctx store search` needs no index.",
     )
+    store_visible: str = knob(
+        "",
+        "Repositories of that PostgreSQL that clients of a server may search as project `store`: names or globs.",
+    )
     store_records: bool = knob(
         False,
         "Plans, memories and reviews are the team's as well, on that PostgreSQL; off: this machine's.",

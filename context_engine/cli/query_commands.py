@@ -373,15 +373,21 @@ def search_workspace(workspace: str, options: Options) -> int:
 
 
 def search_store(address: str, repositories: Collection[str], options: Options) -> int:
-    """Search repositories of a database, without an index here. Raises: as `RemoteRepositories` and its search."""
+    """Search repositories of a database, or all of them, without an index here. Raises: as `RemoteSearch.find`."""
+    from context_engine.index import StaticEncoder
     from context_engine.multi_repo import RemoteRepositories
+    from context_engine.search import list_searchable
     from context_engine.secrets import redact_reply
     from context_engine.settings import Settings
+    from context_engine.sharing import open_candidate_store
     from context_engine.tools import Call, parse_search_arguments, search_code
 
     arguments, screen = _search_arguments(options), process_screen(os.environ)
     query = parse_search_arguments(arguments)
-    with closing(RemoteRepositories(address, Settings.load(Path.cwd()), repositories)) as remote:
+    settings = Settings.load(Path.cwd())
+    encoder = None if settings.embedder == "none" else StaticEncoder()
+    with closing(open_candidate_store(address)) as store:
+        remote = RemoteRepositories(store, repositories or list_searchable(store), settings, encoder)
         if _shape_of(options) != "json":
             return _show_answer(remote.search.find(query), screen, options)
         reply = search_code.call(remote, arguments | {"format": "json"}, Call())

@@ -8,7 +8,7 @@ call`.
 | fast start | serve, serve_options, bootstrap, framing, stdio_session, daemon_relay |
 | shutdown | shutdown |
 | sessions in the daemon | daemon_sessions |
-| projects | projects, chunk_server |
+| projects | projects, remote_projects, chunk_server |
 | calls without the library | direct_calls, plain_call, call_progress |
 | calls | dispatcher, profiles, rate_limits, metrics, server_log, worker_threads |
 | record of calls | gain_store, gain_estimate, activity_log |

@@ -61,8 +61,9 @@ from context_engine.tools import (
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.multi_repo import MultiRepo
+    from context_engine.multi_repo import MultiRepo, RemoteRepositories
     from context_engine.search import ServedChunks
+    from context_engine.server.remote_projects import RemoteProjects
     from context_engine.settings import Settings
 
 REPLY_CHARS_MAX = 36_000
@@ -114,8 +115,8 @@ class ToolDispatcher:
     `engine` returns the Engine of a project ("": the only one), or raises the reason why it is not open. `limits` are
     those of the settings by default. `redact` is applied to every outgoing text. `chunks` returns the served folder of
     chunk files, if there is one. `grant` has the permissions of the callers. `project_names` are the projects that
-    exist for them; some tools search all of these at once. `gain` counts what calls cost, in the user's data folder;
-    those of a shared server are not counted.
+    exist for them; some tools search all of these at once. `remote` has the repositories of a database. `gain` counts
+    what calls cost, in the user's data folder; those of a shared server are not counted.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class ToolDispatcher:
         metrics: Metrics | None = None,
         project_names: Callable[[], Sequence[str]] = tuple,
         gain: GainStore | None = None,
+        remote: RemoteProjects | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
         self.gain = gain or GainStore()
@@ -141,6 +143,7 @@ class ToolDispatcher:
         self._pace = RateLimiter({grant.name: grant.per_minute}, burst_minutes=1)
         self._engine = engine
         self._names = project_names
+        self._remote = remote
         self._across: MultiRepo | None = None
         self._limits = limits
         self._mask = redact
@@ -175,6 +178,7 @@ class ToolDispatcher:
             metrics=metrics,
             project_names=project_names,
             gain=GainStore(enabled=False),
+            remote=self._remote,
         )
 
     @cached_property
@@ -215,16 +219,24 @@ class ToolDispatcher:
     def engine(self, project: str = "") -> Engine:
         """Return the open Engine of a project. Raises: the reason why it is not open."""
         engine = self._engine(project)
-        with self._lock:
-            self._chars_max = engine.settings.result_chars_max
-            if self._limits is None:
-                self._limits = self._limits_from_settings(engine.settings)
+        self._use_settings(engine.settings)
         self.gain.note_engine(project, engine)
         return engine
 
-    def _target_of(self, call: ResolvedCall) -> Engine | MultiRepo:
+    def _use_settings(self, settings: Settings) -> None:
+        """Limit replies and calls as the settings say; the rates are those of the first ones."""
+        with self._lock:
+            self._chars_max = settings.result_chars_max
+            if self._limits is None:
+                self._limits = self._limits_from_settings(settings)
+
+    def _target_of(self, call: ResolvedCall) -> Engine | MultiRepo | RemoteRepositories:
         """Return the engine of the project that a call names, or of all projects if the tool can search several."""
         project = call.project
+        if self._remote is not None and self._remote.is_named_by(project):
+            remote = self._remote.open(project, call.tool.name, self.grant.sees)
+            self._use_settings(remote.settings)
+            return remote
         if call.tool.name in MULTI_PROJECT_TOOLS and project in ("", EVERY_PROJECT):
             names = self._names()
             if len(names) >= 2:

@@ -241,9 +241,19 @@ def open_projects(
         from context_engine.server.chunk_server import ChunkFolderLoader, choose_folder
 
         chunks = ChunkFolderLoader(choose_folder(options.chunks_dir), settings, env, log=log, failed=failed)
+    remote = None
+    if settings.store_visible:
+        from context_engine.server.remote_projects import RemoteProjects
+
+        remote = RemoteProjects(settings)
     served = chunks.wait if chunks else None
     dispatcher = ToolDispatcher(
-        projects.engine, selection=options.selection, log=log, chunks=served, project_names=lambda: projects.names
+        projects.engine,
+        selection=options.selection,
+        log=log,
+        chunks=served,
+        project_names=lambda: projects.names,
+        remote=remote,
     )
     return projects, dispatcher, chunks
 
