@@ -1,7 +1,6 @@
 """The repositories of a database that clients may search, without a checkout or an index on this machine.
 
-A call of `search_code` names them as its project: `store` is all of them, `store:github.com/team/app` is one. The
-setting `store_visible` says which there are, and a token sees those that are among its projects by that name.
+A call names them as its project: `store` is all of them, `store:github.com/team/app` is one. The setting `store_visible` says which there are, and a token sees those that are among its projects by that name.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from context_engine.errors import InvalidArgument
+from context_engine.server.profiles import STORE_TOOLS
 
 if TYPE_CHECKING:
     from context_engine.index import StaticEncoder
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 STORE_PROJECT = "store"
 STORE_PREFIX = "store:"
-STORE_TOOLS = frozenset(("search_code",))
-"""The tools that need nothing but candidates of a database."""
 MESSAGE_CHARS_MAX = 200
 
 
@@ -50,7 +48,7 @@ class RemoteProjects:
         if tool not in STORE_TOOLS:
             raise InvalidArgument(
                 f"{tool} needs the files of a project, and those of {project[:MESSAGE_CHARS_MAX]!r} are not here",
-                suggestion="Use search_code, or name a project that is open.",
+                suggestion=f"Use {' or '.join(sorted(STORE_TOOLS))}, or name a project that is open.",
                 details={"argument": "project"},
             )
         store, encoder = self._open_store()
